@@ -1,0 +1,260 @@
+"""The Spark job of a run: manifest to tasks, tasks to ordered events, events to windows, windows to staged Parquet.
+
+Runs in the session of `recapture backfill`, or by itself: spark-submit spark_jobs/backfill.py PIPELINE RUN
+"""
+
+import hashlib
+import io
+import itertools
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import TypeAdapter
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from spark_jobs import ordering
+from spark_jobs.capture.bodies import ARROW_TYPES
+from spark_jobs.capture.manifest import Manifest
+from spark_jobs.errors import RecaptureError, RunError
+from spark_jobs.ordering import Counters, Task
+from spark_jobs.pipeline import Pipeline, load
+from spark_jobs.query.model import CompiledQuery
+from spark_jobs.runs import Run, StagedSlice, compact
+from spark_jobs.storage import open_container
+from spark_jobs.time_model import ticks
+from spark_jobs.time_model.policies import Policies, Verdict
+from spark_jobs.time_model.slices import Slice
+
+TASK_BYTES = 128 * 1024 * 1024
+"""What a task reads at least, where a partition has so much: each task costs its start and reads its neighbour's edge."""
+
+_TASK = TypeAdapter(Task)
+_STAGED = pa.schema([("slice_start", pa.int64()), ("path", pa.string()), ("size", pa.int64()), ("rows", pa.int64())])
+
+
+@dataclass(frozen=True)
+class Work:
+    """What every task of a run needs to know; travels to the executors, so it holds no credentials."""
+
+    container: str
+    table: str
+    run: str
+    query: CompiledQuery
+    policies: Policies | None
+
+
+def session(master: str, name: str) -> SparkSession:
+    """A Spark session of our own, quiet, in UTC; `master` as Spark spells it."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if master.startswith("local") else None
+    builder = (
+        SparkSession.builder.master(master)
+        .appName(name)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "OFF")
+        .config("spark.driver.extraJavaOptions", "-XX:+UseParallelGC -Dlog4j2.level=OFF")
+    )
+    return builder.getOrCreate()
+
+
+def run(spark: SparkSession, pipeline: Pipeline, run_id: str) -> None:
+    """Stage the rows of a planned run and write down what it counted. Publishes nothing.
+
+    Raises RunError for a blob that is damaged or was changed since it was planned, and for what Spark could not do.
+    """
+    table = open_container(pipeline.output.table)
+    papers = Run(table, run_id)
+    manifest = papers.manifest()
+    if manifest.definition_digest != _definition_digest(pipeline):
+        raise RunError(f"{pipeline.definition} changed since run {run_id} was planned: plan again")
+    work = Work(pipeline.input.container, pipeline.output.table, run_id, pipeline.query, pipeline.policies)
+    tasks = list(ordering.split(manifest.slices, manifest.blobs, TASK_BYTES))
+    digests = {planned.slice.start: planned.digest for planned in manifest.slices}
+    try:
+        staged = _stage(spark, work, tasks, digests)
+    except PySparkException as error:
+        raise RunError(_reason(error)) from error
+    papers.write("staged.json", [asdict(each) for each in staged])
+    papers.write("metrics.json", list(_metrics(papers, manifest)))
+
+
+def _definition_digest(pipeline: Pipeline) -> str:
+    from spark_jobs.stages import definition
+
+    return definition(pipeline).digest
+
+
+def _stage(spark: SparkSession, work: Work, tasks: list[Task], digests: dict[int, str]) -> list[StagedSlice]:
+    rows: list[Any] = []
+    if tasks:
+        events = _events(spark, work, tasks)
+        events.createOrReplaceTempView("events")
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        result = spark.sql(work.query.sql)
+        rows = _written(result, work, digests).collect()
+    staged = {row.slice_start: StagedSlice(ticks.to_text(row.slice_start), row.path, row.size, row.rows) for row in rows}
+    for start, digest in digests.items():
+        if start not in staged:
+            nothing = pa.Table.from_batches([], _published_schema(work.query))
+            path, size = _write_slice(work, start, digest, nothing)
+            staged[start] = StagedSlice(ticks.to_text(start), path, size, 0)
+    return [staged[start] for start in sorted(staged)]
+
+
+def _events(spark: SparkSession, work: Work, tasks: list[Task]) -> DataFrame:
+    """The view `events`: one Spark partition for each task."""
+    rows = [(_TASK.dump_json(task).decode(),) for task in tasks]
+    frame = spark.createDataFrame(spark.sparkContext.parallelize(rows, len(rows)), "task string")
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
+    schema = from_arrow_schema(ordering.schema(work.query))
+
+    def order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for text in batch["task"].to_pylist():
+                yield from _run_task(work, _TASK.validate_json(text))
+
+    return frame.mapInArrow(order, schema)
+
+
+def _run_task(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
+    papers = Run(open_container(work.table), work.run)
+    batches, counters = ordering.order(task, open_container(work.container), work.query, work.policies)
+    yield from batches
+    for wanted, counted in counters.items():
+        _keep(papers, task.partition, wanted, counted)
+
+
+def _keep(papers: Run, partition: str, wanted: Slice, counted: Counters) -> None:
+    """Write what was counted and set aside under a name of (run, partition, slice): a retry overwrites itself."""
+    if counted.quarantine:
+        papers.table.write(
+            papers.quarantine_name(partition, wanted),
+            _parquet(pa.Table.from_batches(counted.quarantine, ordering.QUARANTINE)),
+        )
+    metrics = _row(partition, wanted, counted)
+    papers.table.write(papers.counters_name(partition, wanted), json.dumps(metrics).encode())
+
+
+def _row(partition: str, wanted: Slice, counted: Counters) -> dict[str, Any]:
+    verdicts = {verdict.name.lower(): int(counted.verdicts[verdict]) for verdict in Verdict}
+    return {
+        "slice_start": ticks.to_text(wanted.start),
+        "partition": partition,
+        "InputEvents": counted.events,
+        "InputEventBytes": counted.event_bytes,
+        "InputEventsSourcesTotal": counted.blobs,
+        "DeserializationError": verdicts["malformed"],
+        "InvalidInputTimeStamp": verdicts["invalid_timestamp"],
+        "EarlyInputEvents": verdicts["early_dropped"],
+        "LateInputEvents": counted.late,
+        "DroppedOrAdjustedEvents": counted.out_of_order,
+        **verdicts,
+    }
+
+
+def _metrics(papers: Run, manifest: Manifest) -> Iterator[dict[str, Any]]:
+    """The metrics of the run: a row for each slice and partition of the hub, also where nothing arrived."""
+    read = {pinned.partition for pinned in manifest.blobs}
+    for planned in manifest.slices:
+        for partition in manifest.partitions:
+            if partition in read:
+                content = papers.table.read_current(papers.counters_name(partition, planned.slice))
+                if content is None:
+                    raise RunError(
+                        f"the task of partition {partition}, slice {ticks.to_text(planned.slice.start)} left no counters: "
+                        "run the stage again"
+                    )
+                metrics = json.loads(content)
+            else:
+                metrics = _row(partition, planned.slice, Counters())
+            yield metrics | {"complete": partition not in planned.incomplete}
+
+
+def _written(result: DataFrame, work: Work, digests: dict[int, str]) -> DataFrame:
+    """Write each slice's rows as one Parquet file, sorted, and tell where."""
+    order = ["slice_start", *(f"`{column.name}`" for column in work.query.output)]
+    slices = result.repartition(min(len(digests), 64), "slice_start").sortWithinPartitions(*order)
+    schema = _published_schema(work.query)
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for start, rows in _by_slice(batches):
+            table = pa.Table.from_batches(rows).drop_columns(["slice_start"]).cast(schema)
+            path, size = _write_slice(work, start, digests[start], table)
+            entry = {"slice_start": start, "path": path, "size": size, "rows": table.num_rows}
+            yield pa.RecordBatch.from_pylist([entry], schema=_STAGED)
+
+    return slices.mapInArrow(write, from_arrow_schema(_STAGED))
+
+
+def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
+    """Rows that are sorted by slice_start, slice by slice."""
+
+    def pieces() -> Iterator[tuple[int, pa.RecordBatch]]:
+        for batch in batches:
+            encoded = batch["slice_start"].dictionary_encode()
+            begins = 0
+            for start, group in itertools.groupby(encoded.indices.to_pylist()):
+                count = sum(1 for _ in group)
+                instant = encoded.dictionary[start].cast(pa.int64()).as_py()
+                yield instant * ticks.TICKS_PER_MICROSECOND + ticks.UNIX_EPOCH, batch.slice(begins, count)
+                begins += count
+
+    for start, group in itertools.groupby(pieces(), key=lambda piece: piece[0]):
+        yield start, [piece for _, piece in group]
+
+
+def _published_schema(query: CompiledQuery) -> pa.Schema:
+    return pa.schema([(column.name, ARROW_TYPES[column.type]) for column in query.output])
+
+
+def _write_slice(work: Work, start: int, digest: str, rows: pa.Table) -> tuple[str, int]:
+    """Write the slice's Parquet file under a name that its input and its content decide; its path and size."""
+    content = _parquet(rows)
+    name = f"{digest[:16]}-{hashlib.sha256(content).hexdigest()[:16]}.parquet"
+    path = f"slice_start={compact(start)}/{name}"
+    open_container(work.table).create(path, content)
+    return path, len(content)
+
+
+def _parquet(rows: pa.Table) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(rows.combine_chunks(), file, compression="zstd")
+    return file.getvalue()
+
+
+def _reason(error: PySparkException) -> str:
+    """What a task that failed in Python had to say, else the first line of Spark's own words."""
+    text = str(error)
+    ours = re.findall(r"^\s*(?:spark_jobs\.[\w.]+Error): (.*)$", text, re.MULTILINE)
+    if ours:
+        return str(ours[-1])
+    return f"the Spark job failed: {text.strip().splitlines()[0]}"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the job of a planned run; what Airflow submits."""
+    definition, run_id = arguments
+    spark = SparkSession.builder.appName(f"recapture {run_id}").getOrCreate()
+    try:
+        run(spark, load(Path(definition)), run_id)
+    except RecaptureError as error:
+        print(f"recapture: {error}", file=sys.stderr)
+        return error.exit_code
+    finally:
+        spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,194 @@
+"""JSON bodies to typed columns, only those that the query uses; one bad body never touches its neighbours.
+
+DuckDB parses: of the parsers measured (benchmarks/) it is the fastest, and it gives NULL for what it cannot read
+instead of failing the column. What became NULL without being null in the body is then told apart:
+as ASA drops an event whose field cannot be converted on input, such an event is malformed.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_jobs.query.model import AsaType, InputColumn
+from spark_jobs.time_model import timestamps
+from spark_jobs.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
+
+ARROW_TYPES = {
+    AsaType.BIGINT: pa.int64(),
+    AsaType.FLOAT: pa.float64(),
+    AsaType.TEXT: pa.string(),
+    AsaType.DATETIME: pa.timestamp("us", tz="UTC"),
+    AsaType.BIT: pa.bool_(),
+}
+_READ_AS = {
+    AsaType.BIGINT: "VARCHAR",
+    AsaType.FLOAT: "DOUBLE",
+    AsaType.TEXT: "VARCHAR",
+    AsaType.DATETIME: "VARCHAR",
+    AsaType.BIT: "BOOLEAN",
+}
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """What was read of some bodies; every column has one entry per body."""
+
+    columns: dict[str, pa.Array]
+    """By column name, in the type of ARROW_TYPES."""
+    timestamp: pa.Array | None
+    """The text of TIMESTAMP BY; None for a query without."""
+    malformed: pa.Array
+    """Why a body cannot be used (string), NULL where it can."""
+
+
+def parse(bodies: pa.Array, columns: Sequence[InputColumn], timestamp_by: InputColumn | None) -> Bodies:
+    """Read `columns`, and the text of `timestamp_by`, from JSON bodies (binary).
+
+    A body whose TIMESTAMP BY is no time is not malformed: the policies judge it.
+    """
+    text, malformed = _text(bodies)
+    wanted = tuple(dict.fromkeys([*columns, *([timestamp_by] if timestamp_by else [])]))
+    relation = duckdb_connection().from_arrow(pa.table({"body": text}))
+    read = relation.query("bodies", _reading(wanted)).to_arrow_table()
+
+    kind = whole(read["kind"])
+    malformed = _first(malformed, pc.if_else(pc.is_valid(kind), None, "not JSON"))
+    malformed = _first(malformed, pc.if_else(pc.equal(kind, "OBJECT"), None, "not a JSON object"))
+    raw = {column: whole(read[f"c{place}"]) for place, column in enumerate(wanted)}
+    converted: dict[str, pa.Array] = {}
+    for column in columns:
+        values = converted[column.name] = _convert(raw[column], column.type)
+        if column.type is not AsaType.TEXT and column != timestamp_by:
+            malformed = _first(malformed, _unconverted(text, values, column))
+    return Bodies(converted, raw[timestamp_by] if timestamp_by else None, malformed)
+
+
+@cache
+def duckdb_connection() -> duckdb.DuckDBPyConnection:
+    """One connection a process, on one thread: Spark gives every task its own core."""
+    return duckdb.connect(config={"threads": 1})
+
+
+def _text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The bodies as text, and why one is not; NULL is no text."""
+    malformed = pc.if_else(pc.is_valid(bodies), pa.scalar(None, pa.string()), "no body")
+    try:
+        return bodies.cast(pa.string()), malformed
+    except pa.ArrowInvalid:
+        relation = duckdb_connection().from_arrow(pa.table({"body": bodies}))
+        text = whole(relation.query("bodies", "SELECT try(decode(body)) AS body FROM bodies").to_arrow_table()["body"])
+        return text, _first(malformed, pc.if_else(pc.is_valid(text), None, "not UTF-8"))
+
+
+@cache
+def _reading(columns: tuple[InputColumn, ...]) -> str:
+    """The SQL that reads `kind` (JSON type, NULL where not JSON) and c0, c1, … from `body`."""
+    groups = list(_without_clashes(columns))
+    transforms = ", ".join(
+        f"json_transform(json, {_literal(json.dumps(_structure(group)))}) AS g{place}"
+        for place, group in enumerate(groups)
+    )
+    fields = {
+        column: "".join(["struct_extract("] * len(column.path))
+        + f"g{place}"
+        + "".join(f", {_literal(step)})" for step in column.path)
+        for place, group in enumerate(groups)
+        for column in group
+    }
+    selected = "".join(f", {fields[column]} AS c{place}" for place, column in enumerate(columns))
+    checked = "SELECT CASE WHEN json_valid(body) THEN body END AS json FROM bodies"
+    read = f"SELECT json_type(json) AS kind{', ' if transforms else ''}{transforms} FROM ({checked})"
+    return f"SELECT kind{selected} FROM ({read})"
+
+
+def _without_clashes(columns: Iterable[InputColumn]) -> Iterable[list[InputColumn]]:
+    """Columns in groups that fit one structure each: none within another, no two names that differ in letter case."""
+    groups: list[list[InputColumn]] = []
+    for column in columns:
+        group = next((group for group in groups if not any(_clash(column, other) for other in group)), None)
+        if group is None:
+            groups.append([column])
+        else:
+            group.append(column)
+    return groups
+
+
+def _clash(one: InputColumn, other: InputColumn) -> bool:
+    for step, other_step in zip(one.path, other.path, strict=False):
+        if step != other_step:
+            return step.casefold() == other_step.casefold()
+    return True
+
+
+def _structure(columns: list[InputColumn]) -> dict[str, Any]:
+    root: dict[str, Any] = {}
+    for column in columns:
+        place = root
+        for step in column.path[:-1]:
+            place = place.setdefault(step, {})
+        place[column.path[-1]] = _READ_AS[column.type]
+    return root
+
+
+def _convert(values: pa.Array, to: AsaType) -> pa.Array:
+    """The values in their type; NULL where they have no such value."""
+    match to:
+        case AsaType.BIGINT:
+            whole = pc.if_else(pc.match_substring_regex(values, r"^-?\d{1,18}$"), values, None)
+            exact = whole.cast(pa.int64())
+            longer = pc.and_(pc.is_null(exact), pc.match_substring_regex(values, r"^-?\d{19}$"))
+            return _long_integers(values, exact) if pc.any(longer).as_py() else exact
+        case AsaType.FLOAT:
+            return pc.if_else(pc.is_finite(values), values, None)
+        case AsaType.DATETIME:
+            ticks, valid = timestamps.parse(values)
+            microseconds = (ticks - UNIX_EPOCH) // TICKS_PER_MICROSECOND
+            return pa.array(microseconds, mask=~valid).cast(ARROW_TYPES[AsaType.DATETIME])
+    return values
+
+
+def _long_integers(values: pa.Array, exact: pa.Array) -> pa.Array:
+    relation = duckdb_connection().from_arrow(pa.table({"value": values}))
+    query = "SELECT CASE WHEN regexp_full_match(value, '-?[0-9]+') THEN try_cast(value AS BIGINT) END AS value FROM v"
+    return pc.coalesce(exact, whole(relation.query("v", query).to_arrow_table()["value"]))
+
+
+def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn) -> pa.Array:
+    """`COLUMN is not a TYPE` where the body has a value that is not null and the column has none; else NULL."""
+    suspects = pc.indices_nonzero(pc.and_(pc.is_null(values), pc.is_valid(text)))
+    reasons = pa.nulls(len(values), pa.string())
+    if not len(suspects):
+        return reasons
+    pointer = "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in column.path)
+    relation = duckdb_connection().from_arrow(pa.table({"body": text.take(suspects)}))
+    kinds = relation.query(
+        "bodies",
+        f"SELECT CASE WHEN json_valid(body) THEN json_type(body, {_literal(pointer)}) END AS kind FROM bodies",
+    ).to_arrow_table()["kind"]
+    present = pc.fill_null(pc.not_equal(whole(kinds), "NULL"), False)
+    wrong = suspects.filter(present)
+    if not len(wrong):
+        return reasons
+    mask = pc.is_in(pa.array(range(len(values)), pa.uint64()), value_set=wrong.cast(pa.uint64()))
+    return pc.if_else(mask, f"{column.name} is not a {column.type}", reasons)
+
+
+def _first(reasons: pa.Array, later: pa.Array) -> pa.Array:
+    """The first reason found for each body."""
+    return pc.coalesce(reasons, later.cast(pa.string()))
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
+    together = column.combine_chunks()
+    return together if isinstance(together, pa.Array) else pa.concat_arrays(together.chunks)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,168 @@
+"""The manifest: the blobs that a run reads, pinned, and how complete they are. What is not in it is not read."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+
+from pydantic import TypeAdapter, ValidationError
+
+from spark_jobs.capture.names import CaptureNames
+from spark_jobs.errors import RunError
+from spark_jobs.storage import Blob, Container
+from spark_jobs.time_model import ticks
+from spark_jobs.time_model.policies import Policies
+from spark_jobs.time_model.slices import Arrivals, Slice, arrivals_of
+
+
+@dataclass(frozen=True)
+class CaptureBlob:
+    """A blob of the manifest; its arrival time is that of every event in it."""
+
+    partition: str
+    blob: Blob
+
+    @property
+    def arrival(self) -> int:
+        """LastModified in ticks."""
+        return ticks.from_datetime(self.blob.last_modified)
+
+
+@dataclass(frozen=True)
+class PlannedSlice:
+    """A slice of a run."""
+
+    slice: Slice
+    arrivals: Arrivals
+    """What is read for it."""
+    digest: str
+    """Of all that decides its rows: engine, query, policies, and the blobs read for it."""
+    incomplete: tuple[str, ...]
+    """The partitions from which more may still arrive for this slice."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All that a run reads, and of which definition."""
+
+    run: str
+    pipeline: str
+    container: str
+    engine: str
+    definition_digest: str
+    """Of the query in its canonical spelling and of the policies."""
+    slices: tuple[PlannedSlice, ...]
+    partitions: tuple[str, ...]
+    blobs: tuple[CaptureBlob, ...]
+    """In arrival order within a partition: by LastModified, then name."""
+
+    @property
+    def digest(self) -> str:
+        """Of the slices' digests: equal for runs that read the same and compute the same."""
+        return _digest([planned.digest for planned in self.slices])
+
+    @property
+    def bytes(self) -> int:
+        return sum(pinned.blob.size for pinned in self.blobs)
+
+    def to_json(self) -> bytes:
+        return _MANIFEST.dump_json(self, indent=1)
+
+
+_MANIFEST = TypeAdapter(Manifest)
+
+
+def from_json(content: bytes) -> Manifest:
+    """Read a kept manifest. Raises RunError where it is not one."""
+    try:
+        return _MANIFEST.validate_json(content)
+    except ValidationError as error:
+        raise RunError("the run's manifest cannot be read: it was written by another version or damaged; plan again") from error
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What of a pipeline decides which blobs a slice needs and what becomes of them."""
+
+    name: str
+    names: CaptureNames
+    engine: str
+    canonical_query: str
+    policies: Policies | None
+    look_back: int
+    capture_interval_seconds: int
+
+    @property
+    def digest(self) -> str:
+        policies = None if self.policies is None else asdict(self.policies)
+        return _digest([self.engine, self.canonical_query, policies])
+
+
+def plan(definition: Definition, container: Container, slices: Iterable[Slice], now: datetime) -> Manifest:
+    """List the container and pin what the slices need.
+
+    A listing by LastModified: the time in a blob's path says nothing certain of its arrival. Blobs whose names are
+    not of this event hub's Capture are not read. Raises RunError where there is no Capture blob at all.
+    """
+    listed = list(list_capture(definition.names, container))
+    if not listed:
+        raise RunError(
+            f"no Capture blob under {container.url}/{definition.names.prefix}: check namespace, event_hub and container"
+        )
+    partitions = tuple(sorted({pinned.partition for pinned in listed}, key=_by_number))
+    newest = {
+        partition: max(pinned.arrival for pinned in listed if pinned.partition == partition) for partition in partitions
+    }
+    planned = []
+    read: set[CaptureBlob] = set()
+    for wanted in slices:
+        arrivals = arrivals_of(wanted, definition.policies, definition.look_back)
+        pinned = [blob for blob in listed if arrivals.hold(blob.arrival)]
+        read.update(pinned)
+        evidence = [[p.blob.name, p.blob.etag, p.blob.size, p.blob.last_modified.isoformat()] for p in pinned]
+        digest = _digest([definition.digest, wanted.start, wanted.end, evidence])
+        incomplete = tuple(
+            partition for partition in partitions if not is_complete(definition, wanted, newest[partition], now)
+        )
+        planned.append(PlannedSlice(wanted, arrivals, digest, incomplete))
+    blobs = tuple(pinned for pinned in listed if pinned in read)
+    start, end = planned[0].slice.start, planned[-1].slice.end
+    digest = _digest([each.digest for each in planned])
+    run = f"{_compact(start)}-{_compact(end)}-{digest[:12]}"
+    return Manifest(
+        run, definition.name, container.url, definition.engine, definition.digest, tuple(planned), partitions, blobs
+    )
+
+
+def list_capture(names: CaptureNames, container: Container) -> list[CaptureBlob]:
+    """The event hub's Capture blobs, by partition, arrival and name."""
+    found = []
+    for blob in container.list(names.prefix):
+        partition = names.partition(blob.name)
+        if partition is not None:
+            found.append(CaptureBlob(partition, blob))
+    return sorted(found, key=lambda pinned: (_by_number(pinned.partition), pinned.blob.last_modified, pinned.blob.name))
+
+
+def is_complete(definition: Definition, wanted: Slice, newest_arrival: int, now: datetime) -> bool:
+    """Whether all of a partition's arrivals for this slice are there (time model, section 3).
+
+    Either a later blob proves it, or the clock says that Capture must have written it.
+    """
+    late = 0 if definition.policies is None else definition.policies.late or 0
+    last_needed = wanted.end + late
+    interval = timedelta(seconds=definition.capture_interval_seconds)
+    return newest_arrival > last_needed or now > ticks.to_datetime(last_needed) + interval
+
+
+def _by_number(partition: str) -> tuple[int, str]:
+    return (int(partition), partition) if partition.isdecimal() else (1 << 62, partition)
+
+
+def _compact(instant: int) -> str:
+    return f"{ticks.to_datetime(instant):%Y%m%dT%H%M%SZ}"
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,0 +1,111 @@
+"""One Capture file, byte for byte as Event Hubs writes it."""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from typing import Literal
+
+import fastavro
+
+PropertyValue = int | float | str | bytes | None
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_MAGIC = b"Obj\x01"
+_METADATA_SCHEMA = fastavro.parse_schema({"type": "map", "values": "bytes"})
+
+
+@dataclass(frozen=True)
+class SampleEvent:
+    """An event as the hub holds it."""
+
+    sequence_number: int
+    offset: str
+    enqueued: datetime
+    """UTC; milliseconds are kept in `x-opt-enqueued-time` only."""
+    body: bytes
+    partition_key: str | None = None
+    properties: Mapping[str, PropertyValue] = field(default_factory=dict)
+    """What the sender added; the schema of 2016 cannot hold a None and leaves it out."""
+
+
+def capture_schema(*, properties_with_null: bool = True) -> str:
+    """The writer schema in the file's header, to the letter; without null in Properties it is that of 2016."""
+    values = ["long", "double", "string", "bytes"]
+    fields = {
+        "SequenceNumber": "long",
+        "Offset": "string",
+        "EnqueuedTimeUtc": "string",
+        "SystemProperties": {"type": "map", "values": values},
+        "Properties": {"type": "map", "values": [*values, "null"] if properties_with_null else values},
+        "Body": ["null", "bytes"],
+    }
+    schema = {
+        "type": "record",
+        "name": "EventData",
+        "namespace": "Microsoft.ServiceBus.Messaging",
+        "fields": [{"name": name, "type": kind} for name, kind in fields.items()],
+    }
+    return json.dumps(schema, separators=(",", ":"))
+
+
+def capture_file(
+    events: Iterable[SampleEvent],
+    *,
+    codec: Literal["null", "deflate"] = "null",
+    properties_with_null: bool = True,
+) -> bytes:
+    """The bytes of a Capture file: a header and one block, even if that holds 0 events."""
+    schema = capture_schema(properties_with_null=properties_with_null)
+    parsed = fastavro.parse_schema(json.loads(schema))
+    records = BytesIO()
+    count = 0
+    for event in events:
+        fastavro.schemaless_writer(records, parsed, _record(event, properties_with_null))
+        count += 1
+    block = records.getvalue()
+    if codec == "deflate" and count:
+        block = _deflated(block)
+    header = BytesIO()
+    metadata = {"avro.codec": codec.encode(), "avro.schema": schema.encode()}
+    fastavro.schemaless_writer(header, _METADATA_SCHEMA, metadata)
+    sync = hashlib.md5(header.getvalue(), usedforsecurity=False).digest()
+    return b"".join([_MAGIC, header.getvalue(), sync, _long(count), _long(len(block)), block, sync])
+
+
+def _record(event: SampleEvent, properties_with_null: bool) -> dict[str, object]:
+    system: dict[str, PropertyValue] = {}
+    if event.partition_key is not None:
+        system["x-opt-partition-key"] = event.partition_key
+    system["x-opt-enqueued-time"] = (event.enqueued - _EPOCH) // _MILLISECOND
+    return {
+        "SequenceNumber": event.sequence_number,
+        "Offset": event.offset,
+        "EnqueuedTimeUtc": _enqueued_text(event.enqueued),
+        "SystemProperties": system,
+        "Properties": {
+            name: value for name, value in event.properties.items() if properties_with_null or value is not None
+        },
+        "Body": event.body,
+    }
+
+
+def _enqueued_text(instant: datetime) -> str:
+    """The service's `M/d/yyyy h:mm:ss AM|PM`."""
+    half = "AM" if instant.hour < 12 else "PM"
+    return f"{instant.month}/{instant.day}/{instant.year} {instant.hour % 12 or 12}:{instant:%M:%S} {half}"
+
+
+def _deflated(block: bytes) -> bytes:
+    compressor = zlib.compressobj(wbits=-15)
+    return compressor.compress(block) + compressor.flush()
+
+
+def _long(value: int) -> bytes:
+    out = BytesIO()
+    fastavro.schemaless_writer(out, "long", value)
+    return out.getvalue()

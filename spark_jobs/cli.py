@@ -1,0 +1,259 @@
+"""The `recapture` command: plan, backfill, status and rollback of a pipeline."""
+
+import argparse
+import contextlib
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+
+from spark_jobs import __version__, stages
+from spark_jobs.errors import DefinitionError, RecaptureError, RunError
+from spark_jobs.pipeline import Pipeline, load
+from spark_jobs.time_model import ticks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHOWN_ROWS = 12
+PIPE_WIDTH = 160
+
+
+def _console() -> Console:
+    """Standard output; a file or a pipe is as wide as the longest line needs."""
+    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise DefinitionError(f"{message}; see {self.prog} --help")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; its exit code: 0 done, 1 failed or stopped by the audit, 2 a usage or definition error."""
+    errors = Console(stderr=True, soft_wrap=True, highlight=False)
+    try:
+        chosen = _parser().parse_args(arguments)
+        pipeline = load(chosen.pipeline)
+        for warning in pipeline.warnings:
+            errors.print(f"[yellow]warning:[/] {escape(warning)}")
+        result: dict[str, Any] = chosen.command(pipeline, chosen, errors)
+        if chosen.json:
+            print(json.dumps(result, allow_nan=False))
+    except RecaptureError as error:
+        errors.print(f"[red]recapture:[/] {escape(str(error))}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        errors.print("[red]recapture:[/] interrupted; nothing was published, run the same again")
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser("recapture", description="Recompute history from Event Hubs Capture, with ASA's time handling.")
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, command: Any, text: str, ranged: bool = True) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.add_argument("pipeline", type=Path, metavar="PIPELINE", help="the pipeline file")
+        if ranged:
+            sub.add_argument("--from", dest="start", type=_instant, required=True, metavar="T", help="ISO 8601, UTC")
+            sub.add_argument("--to", dest="end", type=_instant, required=True, metavar="T", help="the end, included")
+        sub.add_argument("--json", action="store_true", help="print one JSON object")
+        sub.set_defaults(command=command)
+        return sub
+
+    add("plan", _plan, "What would be read: slices, blobs, bytes, completeness. Writes nothing.")
+    backfill = add("backfill", _backfill, "Plan, run, audit and publish a range.")
+    backfill.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
+    add("status", _status, "The slices published, their quality and lateness, and the gaps between them.", ranged=False)
+    add("rollback", _rollback, "Give slices back what they held before their last publication.")
+    return parser
+
+
+def _instant(text: str) -> datetime:
+    """ISO 8601; UTC where it names no zone."""
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an ISO 8601 time such as 2026-03-01T10:00:00Z") from None
+    return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+
+
+def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
+    planned = stages.look(pipeline, chosen.start, chosen.end)
+    slices = []
+    for each in planned.slices:
+        pinned = [blob for blob in planned.blobs if each.arrivals.hold(blob.arrival)]
+        slices.append(
+            {
+                "slice_start": ticks.to_text(each.slice.start),
+                "blobs": len(pinned),
+                "bytes": sum(blob.blob.size for blob in pinned),
+                "incomplete": list(each.incomplete),
+            }
+        )
+    result = {
+        "run": planned.run,
+        "pipeline": pipeline.name,
+        "partitions": list(planned.partitions),
+        "slices": slices,
+        "blobs": len(planned.blobs),
+        "bytes": planned.bytes,
+        "complete": not any(each.incomplete for each in planned.slices),
+    }
+    if not chosen.json:
+        out = _console()
+        table = Table("slice", "blobs", "bytes", "complete", title=f"{pipeline.name}: what a backfill would read")
+        for row in slices:
+            waiting = ", ".join(row["incomplete"])
+            table.add_row(
+                row["slice_start"],
+                f"{row['blobs']:,}",
+                f"{row['bytes']:,}",
+                f"no: partition {waiting}" if waiting else "yes",
+            )
+        out.print(table)
+        out.print(f"{len(planned.blobs):,} blobs, {planned.bytes:,} bytes, each read once a task; run {planned.run}")
+    return result
+
+
+def _backfill(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
+    from spark_jobs import backfill
+    from spark_jobs.quality import checkpoint
+
+    shown = Progress(console=errors, transient=True, disable=not errors.is_terminal)
+    with shown:
+        step = shown.add_task("plan", total=None)
+        run_id = stages.plan(pipeline, chosen.start, chosen.end)
+        checkpoint.check(stages.load_suites(pipeline))
+        shown.update(step, description="order and aggregate")
+        with _spark(chosen.master, run_id) as spark, _progress(spark, shown, step):
+            backfill.run(spark, pipeline, run_id)
+        shown.update(step, description="audit", total=None)
+        stages.audit(pipeline, run_id)
+        shown.update(step, description="publish")
+        stages.publish(pipeline, run_id)
+    result = stages.report(pipeline, run_id)
+    if not chosen.json:
+        print_report(_console(), pipeline, result)
+    return result
+
+
+@contextlib.contextmanager
+def _spark(master: str, run_id: str) -> Iterator["SparkSession"]:
+    from pyspark.errors import PySparkRuntimeError
+
+    from spark_jobs import backfill
+
+    try:
+        spark = backfill.session(master, f"recapture {run_id}")
+    except PySparkRuntimeError as error:
+        raise RunError("Spark did not start: it needs Java 17 or newer in PATH or JAVA_HOME") from error
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextlib.contextmanager
+def _progress(spark: "SparkSession", shown: Progress, step: Any) -> Iterator[None]:
+    """Keep the bar at the number of tasks that Spark has finished."""
+    done = threading.Event()
+
+    def watch() -> None:
+        tracker = spark.sparkContext.statusTracker()
+        seen: set[int] = set()
+        while not done.wait(0.5):
+            seen.update(tracker.getActiveStageIds())
+            stages_seen = [info for info in map(tracker.getStageInfo, seen) if info]
+            total = sum(info.numTasks for info in stages_seen)
+            if total:
+                shown.update(step, total=total, completed=sum(info.numCompletedTasks for info in stages_seen))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    if not shown.disable:
+        watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if watcher.is_alive():
+            watcher.join()
+
+
+def print_report(out: Console, pipeline: Pipeline, result: dict[str, Any]) -> None:
+    """Print the first rows of a run, its metrics, and what the audit said."""
+    rows = stages.staged_rows(pipeline, result["run"])
+    table = Table(*rows.column_names, title=f"{pipeline.name}: {rows.num_rows:,} rows")
+    for row in rows.slice(0, SHOWN_ROWS).to_pylist():
+        table.add_row(*(_cell(value) for value in row.values()))
+    if rows.num_rows > SHOWN_ROWS:
+        table.add_row(*("…" for _ in rows.column_names))
+    out.print(table)
+    counts = Table("slice", "rows", "events", "late", "out of order", "early", "no time", "malformed", title="metrics")
+    for each in result["slices"]:
+        counts.add_row(
+            each["slice_start"],
+            *(
+                f"{each[name]:,}"
+                for name in (
+                    "OutputEvents",
+                    "InputEvents",
+                    "LateInputEvents",
+                    "DroppedOrAdjustedEvents",
+                    "EarlyInputEvents",
+                    "InvalidInputTimeStamp",
+                    "DeserializationError",
+                )
+            ),
+        )
+    out.print(counts)
+    out.print(escape(result["quality"]["report"]))
+    for warning in result["warnings"]:
+        out.print(f"[yellow]warning:[/] {escape(warning)}")
+    did = "published as" if result["changed"] else "unchanged, already published as"
+    out.print(f"run {result['run']} {did} version {result['version']} of {result['table']}")
+
+
+def _status(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
+    result = stages.status(pipeline)
+    if not chosen.json:
+        out = _console()
+        table = Table("slice", "rows", "quality", "late", "version", "published", title=f"{pipeline.name}: published")
+        for each in result["slices"]:
+            late = "" if each["late_share"] is None else f"{each['late_share']:.1%}"
+            table.add_row(
+                each["slice_start"], f"{each['rows']:,}", each["quality"], late, str(each["version"]), each["published"]
+            )
+        out.print(table)
+        for gap in result["gaps"]:
+            out.print(f"gap: nothing is published from {gap['from']} to {gap['to']}")
+    return result
+
+
+def _rollback(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
+    result = stages.rollback(pipeline, chosen.start, chosen.end)
+    if not chosen.json:
+        slices = ", ".join(result["slices"])
+        _console().print(f"rolled back in version {result['version']}: {slices}")
+    return result
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,241 @@
+"""Running suites on the run's metrics and on the aggregates, and folding the results into one verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from spark_jobs.errors import DefinitionError, RunError
+from spark_jobs.quality import report
+from spark_jobs.quality.metrics import derive
+from spark_jobs.quality.suites import Asset, Expectation, Severity, Suite, built_in
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
+    from great_expectations.expectations.expectation import Expectation as LoadedExpectation
+
+Verdict = Literal["passed", "passed with warnings", "failed"]
+
+_ASSETS: tuple[Asset, ...] = ("metrics", "aggregates")
+_EXAMPLES = 3
+_RESULT_FORMATS: dict[Asset, dict[str, Any]] = {
+    "metrics": {"result_format": "SUMMARY", "unexpected_index_column_names": ["slice_start", "partition"]},
+    "aggregates": {"result_format": "SUMMARY"},
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one expectation found."""
+
+    suite: str
+    asset: Asset
+    expectation: str
+    """The type, such as expect_column_values_to_not_be_null."""
+    severity: Severity
+    """As declared; critical when the evaluation itself failed."""
+    success: bool
+    observed: Any
+    """The observed value, or up to three of the unexpected ones; JSON-able."""
+    unexpected_count: int | None
+    """Rows that fail; None for an expectation that does not judge row by row."""
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The audit of a run: critical blocks publishing, warning marks what is published, info notes."""
+
+    verdict: Verdict
+    results: tuple[Result, ...]
+    json: dict[str, Any] = field(repr=False)
+    """To be kept with the run: the verdict, the results, and what Great Expectations returned; valid JSON."""
+
+
+def check(suites: Sequence[Suite]) -> None:
+    """Let Great Expectations check the arguments' values too; imports it (6 to 10 s). Raises DefinitionError."""
+    for suite in suites:
+        for expectation in suite.expectations:
+            _load(expectation)
+
+
+def audit(
+    metrics: pd.DataFrame,
+    aggregates: pd.DataFrame,
+    suites: Sequence[Suite],
+    *,
+    run_start: datetime,
+    run_end: datetime,
+    slice_count: int,
+) -> Audit:
+    """Run the built-in suite and `suites` on a run's metrics and on the rows that it would publish.
+
+    `metrics` has the columns of quality.metrics.COLUMNS, a row for each slice and partition; `aggregates` has those
+    that the suites were loaded with. Times without a zone are UTC; `run_start` and `run_end` are aware.
+    An expectation that could not be evaluated fails as critical. On a frame without rows only the expectations on the
+    table itself are judged. Raises DefinitionError for a suite, RunError for metrics that lack a column.
+    """
+    suites = (built_in(), *suites)
+    check(suites)
+    frames: dict[Asset, pd.DataFrame] = {"metrics": _in_utc(derive(metrics)), "aggregates": _in_utc(aggregates)}
+    parameters = {"run_start": run_start, "run_end": run_end, "slice_count": slice_count}
+    context = _context()
+    results: list[Result] = []
+    validations: list[dict[str, Any]] = []
+    for suite in suites:
+        for asset in _ASSETS:
+            declared = [expectation for expectation in suite.expectations if expectation.asset == asset]
+            judged = [expectation for expectation in declared if len(frames[asset]) or _judges_no_rows(expectation)]
+            outcomes: Mapping[int, dict[str, Any]] = {}
+            if judged:
+                validation = _validate(context, f"{suite.name}.{asset}", frames[asset], judged, parameters)
+                outcomes = {id(e): outcome for e, outcome in zip(judged, validation["results"], strict=True)}
+                validations.append(validation)
+            results += [_result(suite.name, expectation, outcomes.get(id(expectation))) for expectation in declared]
+    verdict = _verdict(results)
+    kept = {"verdict": verdict, "results": [asdict(result) for result in results], "validations": validations}
+    return Audit(verdict, tuple(results), kept)
+
+
+def _verdict(results: Collection[Result]) -> Verdict:
+    failed = {result.severity for result in results if not result.success}
+    if "critical" in failed:
+        return "failed"
+    return "passed with warnings" if "warning" in failed else "passed"
+
+
+def _judges_no_rows(expectation: Expectation) -> bool:
+    """Whether the expectation has something to say about a frame without rows."""
+    return expectation.type.startswith("expect_table_") or expectation.type == "expect_column_to_exist"
+
+
+def _in_utc(frame: pd.DataFrame) -> pd.DataFrame:
+    naive = frame.select_dtypes("datetime").columns
+    return frame.assign(**{column: frame[column].dt.tz_localize("UTC") for column in naive})
+
+
+def _context() -> EphemeralDataContext:
+    """A context in memory that reports to nobody and draws no progress bars."""
+    import great_expectations as gx
+    from great_expectations.data_context.types.base import (
+        DataContextConfig,
+        InMemoryStoreBackendDefaults,
+        ProgressBarsConfig,
+    )
+
+    config = DataContextConfig(
+        store_backend_defaults=InMemoryStoreBackendDefaults(),
+        progress_bars=ProgressBarsConfig(globally=False),
+        analytics_enabled=False,
+    )
+    return gx.get_context(project_config=config, mode="ephemeral")
+
+
+def _load(declared: Expectation) -> LoadedExpectation:
+    from great_expectations.exceptions.exceptions import GreatExpectationsError
+    from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
+    from great_expectations.expectations.metadata_types import FailureSeverity
+
+    try:
+        return ExpectationConfiguration(
+            type=declared.type,
+            kwargs=dict(declared.kwargs),
+            severity=FailureSeverity(declared.severity),
+            description=declared.description,
+            notes=declared.notes,
+            meta={"asset": declared.asset},
+        ).to_domain_obj()
+    except (GreatExpectationsError, TypeError, ValueError) as error:
+        raise DefinitionError(f"{declared.where}: {_one_line(error)}") from None
+
+
+def _one_line(error: Exception) -> str:
+    details = getattr(error, "errors", None)
+    if not callable(details):
+        return " ".join(str(error).split())
+    return "; ".join(
+        ": ".join((*(str(step) for step in detail["loc"] if step != "__root__"), detail["msg"])) for detail in details()
+    )
+
+
+def _validate(
+    context: EphemeralDataContext,
+    name: str,
+    frame: pd.DataFrame,
+    declared: Sequence[Expectation],
+    parameters: Mapping[str, object],
+) -> dict[str, Any]:
+    """The validation result as JSON, its results in the order of `declared`."""
+    import great_expectations as gx
+
+    batch = context.data_sources.add_pandas(name).add_dataframe_asset(name).add_batch_definition_whole_dataframe(name)
+    suite = context.suites.add(gx.ExpectationSuite(name, expectations=[_load(expectation) for expectation in declared]))
+    if len(suite.expectations) != len(declared):
+        raise DefinitionError(f"{name}: {len(declared)} expectations declared, {len(suite.expectations)} loaded")
+    definition = gx.ValidationDefinition(name=name, data=batch, suite=suite)
+    definition = context.validation_definitions.add(definition)
+    validation = definition.run(
+        batch_parameters={"dataframe": frame},
+        expectation_parameters=dict(parameters),
+        result_format=_RESULT_FORMATS[declared[0].asset],
+    )
+    kept = cast(dict[str, Any], _finite(validation.to_json_dict()))  # type: ignore[no-untyped-call]
+    by_id = {result["expectation_config"]["id"]: result for result in kept["results"]}
+    order = [expectation.id for expectation in suite.expectations]
+    if set(by_id) != set(order):
+        raise RunError(f"{name}: {len(order)} expectations loaded, {len(by_id)} evaluated; the audit cannot be trusted")
+    return {**kept, "results": [by_id[key] for key in order]}
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no word for NaN and the infinities: null, "Infinity", "-Infinity"."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _result(suite: str, expectation: Expectation, outcome: Mapping[str, Any] | None) -> Result:
+    title = report.title(expectation)
+    if outcome is None:
+        sentence = f"{title}: no rows to judge"
+        return Result(suite, expectation.asset, expectation.type, expectation.severity, True, None, None, sentence)
+    problem = _exception(outcome["exception_info"])
+    found = outcome["result"]
+    unexpected = found.get("unexpected_count")
+    observed = found.get("observed_value") if unexpected is None else _examples(found)
+    return Result(
+        suite,
+        expectation.asset,
+        expectation.type,
+        expectation.severity if problem is None else "critical",
+        outcome["success"] is True and problem is None,
+        observed,
+        unexpected,
+        f"{title}: {report.finding(found, observed) if problem is None else f'could not be evaluated: {problem}'}",
+    )
+
+
+def _examples(found: Mapping[str, Any]) -> list[Any]:
+    examples: list[Any] = []
+    where = "partial_unexpected_index_list" if "unexpected_index_column_names" in found else "partial_unexpected_list"
+    for value in found.get(where) or ():
+        if value not in examples:
+            examples.append(value)
+    return examples[:_EXAMPLES]
+
+
+def _exception(info: object) -> str | None:
+    """What was raised during the evaluation: Great Expectations keeps one exception, or one for each failed metric."""
+    if not isinstance(info, Mapping):
+        return None
+    if info.get("raised_exception"):
+        return " ".join(str(info.get("exception_message")).split())
+    return next(filter(None, map(_exception, info.values())), None)

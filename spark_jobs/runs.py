@@ -1,0 +1,70 @@
+"""What is kept of a run, in the table's folder under `_recapture/RUN/`: written by one stage, read by the next."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from spark_jobs.capture import manifest
+from spark_jobs.capture.manifest import Manifest
+from spark_jobs.errors import RunError
+from spark_jobs.storage import Container
+from spark_jobs.time_model import ticks
+from spark_jobs.time_model.slices import Slice
+
+FOLDER = "_recapture"
+
+
+@dataclass(frozen=True)
+class StagedSlice:
+    """The rows of one slice, in a Parquet file that no commit names yet."""
+
+    slice_start: str
+    path: str
+    """Relative to the table's folder."""
+    size: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run's papers."""
+
+    table: Container
+    id: str
+
+    def name(self, paper: str) -> str:
+        """The blob name of one of the run's papers."""
+        return f"{FOLDER}/{self.id}/{paper}"
+
+    def counters_name(self, partition: str, wanted: Slice) -> str:
+        return self.name(f"counters/{compact(wanted.start)}/{partition}.json")
+
+    def quarantine_name(self, partition: str, wanted: Slice) -> str:
+        return self.name(f"quarantine/{compact(wanted.start)}/{partition}.parquet")
+
+    def write(self, paper: str, value: Any) -> None:
+        self.table.write(self.name(paper), json.dumps(value, indent=1, allow_nan=False).encode())
+
+    def read(self, paper: str) -> Any:
+        """A paper that an earlier stage wrote. Raises RunError where that stage has not run."""
+        return json.loads(self._content(paper))
+
+    def manifest(self) -> Manifest:
+        return manifest.from_json(self._content("manifest.json"))
+
+    def keep_manifest(self, planned: Manifest) -> None:
+        self.table.write(self.name("manifest.json"), planned.to_json())
+
+    def staged(self) -> list[StagedSlice]:
+        return [StagedSlice(**entry) for entry in self.read("staged.json")]
+
+    def _content(self, paper: str) -> bytes:
+        content = self.table.read_current(self.name(paper))
+        if content is None:
+            raise RunError(f"run {self.id} has no {paper} under {self.table.url}: start the run again from its plan")
+        return content
+
+
+def compact(instant: int) -> str:
+    """An instant without separators, for the names of files: 20260301T100000Z."""
+    return f"{ticks.to_datetime(instant):%Y%m%dT%H%M%SZ}"

@@ -1,0 +1,26 @@
+"""A place that holds blobs: an Azure container or a local folder, one protocol for both."""
+
+from pathlib import Path
+
+from spark_jobs.storage.address import parse
+from spark_jobs.storage.container import Blob, Container
+from spark_jobs.storage.delta import delta_storage_options, delta_table_uri
+
+__all__ = ["Blob", "Container", "delta_storage_options", "delta_table_uri", "open_container"]
+
+
+def open_container(url: str) -> Container:
+    """The container of `https://ACCOUNT.blob.core.windows.net/container[/prefix]` or `file:///absolute/folder`.
+
+    The emulator's form is `http://127.0.0.1:10000/devstoreaccount1/container[/prefix]`. Names are relative to
+    the prefix. Nothing is read yet. Raises DefinitionError for another form of url, or for an
+    AZURE_STORAGE_CONNECTION_STRING that belongs to another account.
+    """
+    address = parse(url)
+    if isinstance(address, Path):
+        from spark_jobs.storage.folder import FolderContainer
+
+        return FolderContainer(address)
+    from spark_jobs.storage.azure import AzureContainer
+
+    return AzureContainer(address)

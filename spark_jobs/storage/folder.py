@@ -1,0 +1,159 @@
+"""A folder as a container: a file's name under it is the blob's name, its modification time is LastModified."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from spark_jobs.errors import RunError
+from spark_jobs.storage.container import Blob, changed, deleted, verified
+
+_TEMPORARY = (".recapture-", ".tmp")
+_NOT_A_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+
+class FolderContainer:
+    """Files under a folder. A `Container`; links are followed, but never in a circle."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def url(self) -> str:
+        return self._folder.as_uri()
+
+    def list(self, prefix: str = "") -> Iterator[Blob]:
+        if not self._folder.is_dir():
+            raise RunError(f"folder {self._folder} does not exist: create it, or correct the url")
+        with _told("list", self._folder):
+            yield from _walk(self._folder, "", prefix, ())
+
+    def read(self, blob: Blob) -> bytes:
+        path = self._path(blob.name)
+        with _told("read", path):
+            try:
+                with path.open("rb") as file:
+                    _same_version(blob, file.fileno())
+                    content = file.read()
+                    _same_version(blob, file.fileno())
+            except _NOT_A_FILE:
+                raise deleted(blob) from None
+        return verified(blob, content)
+
+    def read_current(self, name: str) -> bytes | None:
+        path = self._path(name)
+        with _told("read", path):
+            try:
+                return path.read_bytes()
+            except _NOT_A_FILE:
+                return None
+
+    def write(self, name: str, content: bytes) -> Blob:
+        path = self._path(name)
+        with _told("write", path), _written_beside(path, content) as temporary:
+            blob = _blob(name, temporary.stat())
+            os.replace(temporary, path)
+        return blob
+
+    def create(self, name: str, content: bytes) -> bool:
+        path = self._path(name)
+        with _told("write", path), _written_beside(path, content) as temporary:
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return False
+        return True
+
+    def delete(self, name: str) -> None:
+        path = self._path(name)
+        with _told("delete", path):
+            try:
+                path.unlink()
+            except _NOT_A_FILE:
+                return
+
+    def _path(self, name: str) -> Path:
+        if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+            raise RunError(f"{name!r} is not the name of a file under {self._folder}")
+        return self._folder.joinpath(*name.split("/"))
+
+
+def _walk(folder: Path, base: str, prefix: str, above: tuple[tuple[int, int], ...]) -> Iterator[Blob]:
+    try:
+        status = folder.stat()
+        here = (status.st_dev, status.st_ino)
+        if here in above:
+            return
+        with os.scandir(folder) as entries:
+            names = sorted(base + entry.name + "/" * _is_folder(entry) for entry in entries)
+    except FileNotFoundError:
+        return
+    for name in names:
+        path = folder / name[len(base) :]
+        if name.endswith("/"):
+            if name.startswith(prefix) or prefix.startswith(name):
+                yield from _walk(path, name, prefix, (*above, here))
+        elif name.startswith(prefix) and not _is_temporary(path.name) and path.is_file():
+            try:
+                yield _blob(name, path.stat())
+            except FileNotFoundError:
+                continue
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _is_temporary(name: str) -> bool:
+    start, end = _TEMPORARY
+    return name.startswith(start) and name.endswith(end)
+
+
+def _blob(name: str, status: os.stat_result) -> Blob:
+    modified = datetime.fromtimestamp(status.st_mtime_ns // 1_000_000_000, UTC)
+    return Blob(name, _etag(status), status.st_size, modified)
+
+
+def _etag(status: os.stat_result) -> str:
+    return f"{status.st_mtime_ns:x}-{status.st_size:x}-{status.st_ino:x}"
+
+
+def _same_version(blob: Blob, descriptor: int) -> None:
+    now = _etag(os.fstat(descriptor))
+    if now != blob.etag:
+        raise changed(blob, now)
+
+
+@contextmanager
+def _written_beside(path: Path, content: bytes) -> Iterator[Path]:
+    """A finished file in the same folder, to be moved or linked into place; the folder is safe on disk afterwards."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(uuid.uuid4().hex.join(_TEMPORARY))
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _told(action: str, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (FileExistsError, NotADirectoryError) as error:
+        raise RunError(f"cannot {action} {path}: a folder is needed where there is a file") from error
+    except OSError as error:
+        raise RunError(f"cannot {action} {path}: {error.strerror or type(error).__name__}") from error

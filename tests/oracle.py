@@ -1,0 +1,214 @@
+"""The time model as its text reads: one event at a time, dictionaries and Python ints, nothing clever.
+
+Every test of the fast path ends at this file, so it shares no code with it. All instants and durations are ticks of
+100 ns, instants since 0001-01-01T00:00Z.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+VERDICTS = (
+    "on_time",
+    "early_dropped",
+    "late_adjusted",
+    "late_dropped",
+    "out_of_order_adjusted",
+    "out_of_order_dropped",
+    "invalid_timestamp",
+    "malformed",
+)
+
+Scope = tuple[str, tuple[Any, ...] | None]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The policies of one job; `late` None is no limit, `early` None is no early window."""
+
+    out_of_order: int
+    late: int | None
+    early: int | None
+    action: Literal["Adjust", "Drop"] = "Adjust"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event; `time` None is a missing or unconvertible TIMESTAMP BY, `over` None is a query without OVER.
+
+    A NULL in the OVER key is a None inside the tuple.
+    """
+
+    partition: str
+    arrival: int
+    sequence: int
+    time: int | None
+    over: tuple[Any, ...] | None = None
+    malformed: bool = False
+    payload: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the policies did to one event.
+
+    `system_timestamp` is None when the event was not processed. `late` and `out_of_order` tell which tests it failed,
+    whatever its verdict. `watermark_after` is that of the event's scope, None while the scope has processed nothing
+    and for an event that never reached a scope.
+    """
+
+    event: Event
+    verdict: str
+    system_timestamp: int | None = None
+    late: bool = False
+    out_of_order: bool = False
+    watermark_after: int | None = None
+
+
+Implementation = Callable[[Sequence[Event], Policy], list[tuple[str, int | None]]]
+"""Verdict and System.Timestamp of each event: what the oracle and the fast path have in common."""
+
+
+def process(events: Sequence[Event], policy: Policy, timestamp_by: bool = True) -> list[Outcome]:
+    """Judge every event in arrival order (time model, section 2).
+
+    The events may be given in any order; the n-th outcome belongs to the n-th event.
+    """
+    largest: dict[Scope, int] = {}
+    outcomes: dict[int, Outcome] = {}
+    for n in sorted(range(len(events)), key=lambda n: (events[n].arrival, events[n].sequence)):
+        outcomes[n] = _judge(events[n], policy, timestamp_by, largest)
+    return [outcomes[n] for n in range(len(events))]
+
+
+def _judge(event: Event, policy: Policy, timestamp_by: bool, largest: dict[Scope, int]) -> Outcome:
+    if event.malformed:
+        return Outcome(event, "malformed")
+    if not timestamp_by:
+        return Outcome(event, "on_time", event.arrival)
+    if event.time is None:
+        return Outcome(event, "invalid_timestamp")
+    if event.over is not None and any(part is None for part in event.over):
+        return Outcome(event, "invalid_timestamp")
+
+    scope = (event.partition, event.over)
+    watermark = largest[scope] - policy.out_of_order if scope in largest else None
+    t = event.time
+    verdict = "on_time"
+
+    if policy.early is not None and t - event.arrival > policy.early:
+        return Outcome(event, "early_dropped", watermark_after=watermark)
+
+    late = policy.late is not None and event.arrival - t > policy.late
+    if late:
+        if policy.action == "Drop":
+            return Outcome(event, "late_dropped", late=True, watermark_after=watermark)
+        assert policy.late is not None
+        t = event.arrival - policy.late
+        verdict = "late_adjusted"
+
+    out_of_order = watermark is not None and t < watermark
+    if out_of_order:
+        if policy.action == "Drop":
+            return Outcome(event, "out_of_order_dropped", late=late, out_of_order=True, watermark_after=watermark)
+        assert watermark is not None
+        t = watermark
+        verdict = "out_of_order_adjusted"
+
+    if scope not in largest or t > largest[scope]:
+        largest[scope] = t
+    return Outcome(event, verdict, t, late, out_of_order, largest[scope] - policy.out_of_order)
+
+
+def windows(
+    outcomes: Iterable[Outcome],
+    size: int,
+    hop: int | None = None,
+    offset: int = 0,
+    keys: Sequence[str] = (),
+    values: Sequence[str] = (),
+    start: int | None = None,
+    end: int | None = None,
+) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Aggregate a hopping window, or a tumbling one where `hop` is left out (time model, sections 4 and 6).
+
+    Returns {(window end, *group keys): row} for the window ends in (start, end], or for all. A row holds "count", which
+    is COUNT(*), and for each payload field in `values` "sum", "min", "max", "avg", "count_of" (non-NULL values) and
+    "members" (the non-NULL values): row["avg"]["temperature"].
+    """
+    hop = size if hop is None else hop
+    processed = [
+        (outcome.system_timestamp, outcome.event.payload)
+        for outcome in outcomes
+        if outcome.system_timestamp is not None
+    ]
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    if not processed:
+        return rows
+    first = min(t for t, _ in processed)
+    last = max(t for t, _ in processed)
+    window_end = offset + (first - offset) // hop * hop
+    while window_end < last + size:
+        if (start is None or window_end > start) and (end is None or window_end <= end):
+            groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+            for t, payload in processed:
+                if window_end - size < t <= window_end:
+                    groups.setdefault(tuple(payload.get(key) for key in keys), []).append(payload)
+            for group, payloads in groups.items():
+                rows[(window_end, *group)] = _aggregate(payloads, values)
+        window_end += hop
+    return rows
+
+
+def _aggregate(payloads: list[dict[str, Any]], values: Sequence[str]) -> dict[str, Any]:
+    members = {name: [payload[name] for payload in payloads if payload.get(name) is not None] for name in values}
+    total = {name: _sum(found) for name, found in members.items()}
+    return {
+        "count": len(payloads),
+        "count_of": {name: len(found) for name, found in members.items()},
+        "sum": total,
+        "avg": {name: math.fsum(found) / len(found) if found else None for name, found in members.items()},
+        "min": {name: min(found, default=None) for name, found in members.items()},
+        "max": {name: max(found, default=None) for name, found in members.items()},
+        "members": members,
+    }
+
+
+def _sum(members: list[Any]) -> int | float | None:
+    if not members:
+        return None
+    return math.fsum(members) if any(isinstance(member, float) for member in members) else sum(members)
+
+
+def slice_metrics(outcomes: Iterable[Outcome], start: int, end: int) -> dict[str, dict[str, int]]:
+    """Count, per partition, the events that arrived in (start, end]: ASA's metrics and one count a verdict (section 5).
+
+    What only the blobs know (bytes, sources) is not counted here.
+    """
+    counts: dict[str, dict[str, int]] = {}
+    for outcome in outcomes:
+        if not start < outcome.event.arrival <= end:
+            continue
+        if outcome.event.partition not in counts:
+            counts[outcome.event.partition] = dict.fromkeys(
+                (
+                    "InputEvents",
+                    "DeserializationError",
+                    "InvalidInputTimeStamp",
+                    "EarlyInputEvents",
+                    "LateInputEvents",
+                    "DroppedOrAdjustedEvents",
+                    *VERDICTS,
+                ),
+                0,
+            )
+        row = counts[outcome.event.partition]
+        row["InputEvents"] += 1
+        row["DeserializationError"] += outcome.verdict == "malformed"
+        row["InvalidInputTimeStamp"] += outcome.verdict == "invalid_timestamp"
+        row["EarlyInputEvents"] += outcome.verdict == "early_dropped"
+        row["LateInputEvents"] += outcome.late
+        row["DroppedOrAdjustedEvents"] += outcome.out_of_order
+        row[outcome.verdict] += 1
+    return counts

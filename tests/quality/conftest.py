@@ -1,0 +1,57 @@
+"""A run of two slices and two partitions, and the rows that it would publish."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import pytest
+
+RUN = {
+    "run_start": datetime(2026, 3, 1, 10, tzinfo=UTC),
+    "run_end": datetime(2026, 3, 1, 12, tzinfo=UTC),
+    "slice_count": 2,
+}
+
+
+@pytest.fixture
+def run() -> dict[str, Any]:
+    return dict(RUN)
+
+
+@pytest.fixture
+def metrics() -> pd.DataFrame:
+    counts = {
+        "InputEvents": 20,
+        "InputEventBytes": 2000,
+        "InputEventsSourcesTotal": 12,
+        "DeserializationError": 0,
+        "InvalidInputTimeStamp": 0,
+        "EarlyInputEvents": 1,
+        "LateInputEvents": 3,
+        "DroppedOrAdjustedEvents": 2,
+        "on_time": 14,
+        "early_dropped": 1,
+        "late_adjusted": 2,
+        "late_dropped": 1,
+        "out_of_order_adjusted": 1,
+        "out_of_order_dropped": 1,
+        "invalid_timestamp": 0,
+        "malformed": 0,
+        "complete": True,
+    }
+    slices = pd.date_range(RUN["run_start"], periods=2, freq="h")
+    return pd.DataFrame(
+        [{"slice_start": start, "partition": partition, **counts} for start in slices for partition in ("0", "1")]
+    )
+
+
+@pytest.fixture
+def aggregates() -> pd.DataFrame:
+    ends = pd.date_range("2026-03-01T10:05:00Z", "2026-03-01T12:00:00Z", freq="5min")
+    return pd.DataFrame(
+        [
+            {"windowEnd": end, "deviceId": device, "events": 3, "avgTemperature": 21.5}
+            for end in ends
+            for device in ("a", "b")
+        ]
+    )

@@ -1,0 +1,221 @@
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from spark_jobs.errors import DefinitionError, RunError
+from spark_jobs.quality import report, suites
+from spark_jobs.quality.checkpoint import Audit, Result, audit, check
+
+TELEMETRY = Path(__file__).parents[2] / "expectations" / "telemetry.json"
+COLUMNS = ("windowEnd", "deviceId", "events", "avgTemperature")
+AT_LEAST_ONE = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "events", "min_value": 1}}
+
+
+@pytest.fixture
+def declared(tmp_path) -> Callable[..., suites.Suite]:
+    def load(*expectations: dict[str, Any]) -> suites.Suite:
+        path = tmp_path / "mine.json"
+        path.write_text(json.dumps({"name": "mine", "expectations": expectations}))
+        return suites.load(path, COLUMNS)
+
+    return load
+
+
+def failures(audited: Audit) -> list[Result]:
+    return [result for result in audited.results if not result.success]
+
+
+def test_a_sound_run_passes(metrics, aggregates, run):
+    audited = audit(metrics, aggregates, [suites.load(TELEMETRY, COLUMNS)], **run)
+    assert audited.verdict == "passed"
+    assert failures(audited) == []
+    assert report.reason(audited) == ""
+
+
+def test_every_declared_expectation_has_a_result_in_the_declared_order(metrics, aggregates, run):
+    suite = suites.load(TELEMETRY, COLUMNS)
+    audited = audit(metrics, aggregates, [suite], **run)
+    assert [result.expectation for result in audited.results] == [
+        expectation.type for one in (suites.built_in(), suite) for expectation in one.expectations
+    ]
+
+
+def test_the_built_in_suite_always_runs(metrics, aggregates, run):
+    assert {result.suite for result in audit(metrics, aggregates, [], **run).results} == {"run_metrics"}
+
+
+@pytest.mark.parametrize(
+    ("severity", "verdict"), [("critical", "failed"), ("warning", "passed with warnings"), ("info", "passed")]
+)
+def test_critical_blocks_warning_marks_and_info_notes(metrics, aggregates, run, declared, severity, verdict):
+    aggregates.loc[3, "events"] = 0
+    audited = audit(metrics, aggregates, [declared({**AT_LEAST_ONE, "severity": severity})], **run)
+    assert audited.verdict == verdict
+    (failure,) = failures(audited)
+    assert (failure.severity, failure.unexpected_count, failure.observed) == (severity, 1, [0])
+    assert "not so in 1 of 48 rows, such as 0" in failure.sentence
+
+
+@pytest.mark.parametrize("change", [1, -1])
+def test_a_broken_law_blocks_and_names_slice_and_partition(metrics, aggregates, run, change):
+    metrics.loc[3, "on_time"] += change
+    audited = audit(metrics, aggregates, [], **run)
+    assert audited.verdict == "failed"
+    assert report.reason(audited) == (
+        "run_metrics: every event that arrived has exactly one verdict: not so in 1 of 4 rows, "
+        f"such as law_difference={-change} slice_start=2026-03-01T11:00:00+00:00 partition=1"
+    )
+
+
+def test_broken_laws_that_cancel_out_block(metrics, aggregates, run):
+    metrics.loc[0, "on_time"] += 1
+    metrics.loc[1, "on_time"] -= 1
+    assert audit(metrics, aggregates, [], **run).verdict == "failed"
+
+
+def test_a_missing_count_blocks(metrics, aggregates, run):
+    metrics["malformed"] = metrics["malformed"].astype("float").where(metrics.index != 2)
+    audited = audit(metrics, aggregates, [], **run)
+    assert audited.verdict == "failed"
+    assert "no count is missing" in report.reason(audited)
+
+
+def test_metrics_without_a_column_are_an_error(metrics, aggregates, run):
+    with pytest.raises(RunError, match="lack late_dropped"):
+        audit(metrics.drop(columns="late_dropped"), aggregates, [], **run)
+
+
+@pytest.mark.parametrize("complete", [False, None])
+def test_an_incomplete_slice_blocks(metrics, aggregates, run, complete):
+    metrics["complete"] = [True, True, complete, True]
+    audited = audit(metrics, aggregates, [], **run)
+    assert audited.verdict == "failed"
+    assert "slice_start=2026-03-01T11:00:00+00:00 partition=0" in report.reason(audited)
+
+
+def test_a_slice_without_metrics_blocks(metrics, aggregates, run):
+    assert audit(metrics.iloc[:2], aggregates, [], **run).verdict == "failed"
+
+
+def test_a_partition_counted_twice_blocks(metrics, aggregates, run):
+    assert audit(pd.concat([metrics, metrics.iloc[:1]]), aggregates, [], **run).verdict == "failed"
+
+
+def test_a_run_that_read_nothing_blocks(metrics, aggregates, run):
+    audited = audit(metrics.iloc[:0], aggregates.iloc[:0], [], **run)
+    assert audited.verdict == "failed"
+    assert report.reason(audited) == "run_metrics: every slice was counted: found 0"
+
+
+def test_mostly_late_events_mark(metrics, aggregates, run):
+    metrics["LateInputEvents"] = [15, 15, 15, 0]
+    audited = audit(metrics, aggregates, [], **run)
+    assert audited.verdict == "passed with warnings"
+    assert failures(audited)[0].sentence.startswith("in most partitions at most half of the events are late")
+
+
+def test_partitions_without_events_pass(metrics, aggregates, run):
+    counts = metrics.columns.difference(["slice_start", "partition", "complete"])
+    metrics[counts] = 0
+    assert audit(metrics, aggregates, [], **run).verdict == "passed"
+
+
+def test_malformed_events_are_noted(metrics, aggregates, run):
+    metrics[["on_time", "malformed", "DeserializationError"]] = [13, 1, 1]
+    audited = audit(metrics, aggregates, [], **run)
+    assert audited.verdict == "passed"
+    assert [(result.severity, result.unexpected_count) for result in failures(audited)] == [("info", 4)]
+
+
+def test_an_evaluation_error_blocks_whatever_its_severity(metrics, aggregates, run, declared):
+    of_text = {**AT_LEAST_ONE, "kwargs": {"column": "deviceId", "min_value": 1}, "severity": "info"}
+    audited = audit(metrics, aggregates, [declared(of_text, AT_LEAST_ONE)], **run)
+    assert audited.verdict == "failed"
+    (failure,) = failures(audited)
+    assert failure.severity == "critical"
+    assert "could not be evaluated" in failure.sentence
+    assert "must either be None or of the same type" in failure.sentence
+
+
+def test_a_column_that_is_gone_blocks(metrics, aggregates, run, declared):
+    audited = audit(metrics, aggregates.drop(columns="events"), [declared(AT_LEAST_ONE)], **run)
+    assert audited.verdict == "failed"
+    assert 'could not be evaluated: Error: The column "events"' in report.reason(audited)
+
+
+@pytest.mark.parametrize(
+    ("expectation", "message"),
+    [
+        ({**AT_LEAST_ONE, "kwargs": {"column": "events"}}, "min_value and max_value cannot both be None"),
+        ({**AT_LEAST_ONE, "kwargs": {"column": "events", "min_value": 1, "mostly": 2}}, "mostly"),
+        ({"type": "expect_column_values_to_be_increasing", "kwargs": {"colum": "events"}}, "colum"),
+    ],
+)
+def test_an_impossible_argument_is_refused_before_anything_runs(declared, expectation, message):
+    with pytest.raises(DefinitionError, match=r"mine\.json: expectation 1 \(expect_") as error:
+        check([declared(expectation)])
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_rows_outside_the_run_block_the_sample_pipeline(metrics, aggregates, run):
+    aggregates.loc[0, "windowEnd"] = pd.Timestamp(run["run_start"])
+    audited = audit(metrics, aggregates, [suites.load(TELEMETRY, COLUMNS)], **run)
+    assert report.reason(audited).startswith("telemetry: windows end in (from, to]: not so in 1 of 48 rows")
+
+
+@pytest.mark.parametrize("dtype", ["datetime64[ns]", "datetime64[us]", "datetime64[us, UTC]"])
+def test_times_without_a_zone_are_utc(metrics, aggregates, run, dtype):
+    aggregates["windowEnd"] = aggregates["windowEnd"].dt.tz_localize(None).astype(dtype.replace(", UTC", ""))
+    if dtype.endswith("UTC]"):
+        aggregates["windowEnd"] = aggregates["windowEnd"].dt.tz_localize("UTC")
+    assert audit(metrics, aggregates, [suites.load(TELEMETRY, COLUMNS)], **run).verdict == "passed"
+
+
+def test_without_rows_only_the_table_itself_is_judged(metrics, aggregates, run, declared):
+    mean = {"type": "expect_column_mean_to_be_between", "kwargs": {"column": "events", "min_value": 1}}
+    rows = {"type": "expect_table_row_count_to_be_between", "kwargs": {"min_value": 1}, "severity": "warning"}
+    audited = audit(metrics, aggregates.iloc[:0], [declared(mean, AT_LEAST_ONE, rows)], **run)
+    assert audited.verdict == "passed with warnings"
+    assert [result.sentence.rpartition(": ")[2] for result in audited.results[-3:]] == [
+        "no rows to judge",
+        "no rows to judge",
+        "found 0",
+    ]
+
+
+def test_what_is_kept_is_valid_json_with_everything_in_it(metrics, aggregates, run, declared):
+    aggregates["avgTemperature"] = [np.inf, -np.inf, np.nan] * 16
+    hottest = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "avgTemperature", "max_value": 60}}
+    latest = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "windowEnd", "max_value": "2020-01-01"}}
+    between = {**AT_LEAST_ONE, "kwargs": {"column": "avgTemperature", "max_value": 60}}
+    audited = audit(metrics, aggregates, [declared(hottest, latest, between)], **run)
+    kept = json.loads(json.dumps(audited.json, allow_nan=False))
+    assert kept == audited.json
+    assert kept["verdict"] == "failed"
+    assert len(kept["results"]) == sum(len(one["results"]) for one in kept["validations"]) == len(audited.results)
+    assert kept["results"][-3]["observed"] == "Infinity"
+
+
+def test_the_audit_is_quiet_even_when_an_evaluation_fails(metrics, aggregates, run, declared, capfd, caplog):
+    audit(metrics, aggregates.drop(columns="events"), [declared(AT_LEAST_ONE)], **run)
+    assert capfd.readouterr() == ("", "")
+    assert caplog.records == []
+
+
+def test_twelve_thousand_rows_are_audited_within_a_second_and_a_half(metrics, aggregates, run):
+    many = pd.concat([aggregates.assign(deviceId=f"device-{n}") for n in range(250)], ignore_index=True)
+    many = many.drop_duplicates(["windowEnd", "deviceId"])
+    many = pd.concat([many, many.assign(deviceId=many["deviceId"] + "b")], ignore_index=True)
+    assert len(many) == 12_000
+    suite = suites.load(TELEMETRY, COLUMNS)
+    check([suite])
+    started = time.perf_counter()
+    assert audit(metrics, many, [suite], **run).verdict == "passed"
+    assert time.perf_counter() - started < 1.5

@@ -1,0 +1,54 @@
+from spark_jobs.quality import report
+from spark_jobs.quality.checkpoint import Audit, Result
+from spark_jobs.quality.suites import Expectation
+
+
+def result(severity, success, sentence):
+    return Result("mine", "aggregates", "expect_column_to_exist", severity, success, None, None, sentence)
+
+
+AUDIT = Audit(
+    "failed",
+    (
+        result("critical", True, "one"),
+        result("critical", False, "two"),
+        result("warning", False, "three"),
+        result("info", False, "four"),
+        result("critical", False, "five"),
+    ),
+    {},
+)
+
+
+def test_a_report_has_the_verdict_and_one_line_for_each_expectation():
+    assert report.text(AUDIT).splitlines() == [
+        "audit failed",
+        "ok      mine aggregates  one",
+        "BLOCKS  mine aggregates  two",
+        "warns   mine aggregates  three",
+        "notes   mine aggregates  four",
+        "BLOCKS  mine aggregates  five",
+    ]
+
+
+def test_the_reason_names_only_what_blocks():
+    assert report.reason(AUDIT) == "mine: two; mine: five"
+
+
+def test_an_expectation_without_a_description_is_told_by_its_type_and_arguments():
+    expectation = Expectation(
+        "mine.json: expectation 1",
+        "expect_column_values_to_be_between",
+        "aggregates",
+        "critical",
+        {"column": "events", "min_value": 1, "max_value": {"$PARAMETER": "slice_count"}},
+    )
+    assert report.title(expectation) == (
+        "expect column values to be between (column events, min_value 1, max_value slice_count)"
+    )
+
+
+def test_rows_that_may_fail_are_counted_all_the_same():
+    found = {"element_count": 12_000, "unexpected_count": 120}
+    assert report.finding(found, [None, {"a": 1, "b": "x"}]) == "not so in 120 of 12,000 rows, such as null, a=1 b=x"
+    assert report.finding({"element_count": 1, "unexpected_count": 0}, []) == "so in all 1 row"

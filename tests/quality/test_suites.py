@@ -1,0 +1,184 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs.errors import DefinitionError
+from spark_jobs.quality import suites
+from spark_jobs.quality.metrics import VERDICTS
+from spark_jobs.time_model.policies import Verdict
+
+COLUMNS = ("windowEnd", "deviceId", "events", "avgTemperature", "slice_start")
+NOT_NULL: dict[str, Any] = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "events"}}
+TELEMETRY = Path(__file__).parents[2] / "expectations" / "telemetry.json"
+
+
+@pytest.fixture
+def refusal(tmp_path):
+    """The one-line error for a suite file with this text."""
+
+    def refuse(text: str) -> str:
+        path = tmp_path / "mine.json"
+        path.write_text(text)
+        with pytest.raises(DefinitionError) as error:
+            suites.load(path, COLUMNS)
+        message = str(error.value)
+        assert message.startswith(str(path))
+        assert "\n" not in message
+        return message.removeprefix(str(path))
+
+    return refuse
+
+
+def suite(*expectations: object, **keys: object) -> str:
+    return json.dumps({"name": "mine", "expectations": expectations, **keys})
+
+
+def load(tmp_path: Path, *expectations: object) -> suites.Suite:
+    path = tmp_path / "mine.json"
+    path.write_text(suite(*expectations))
+    return suites.load(path, COLUMNS)
+
+
+def test_an_unknown_expectation_is_refused_with_the_closest_name(refusal):
+    assert refusal(suite(NOT_NULL, {"type": "expect_column_values_to_not_be_nul", "kwargs": {}})) == (
+        ': expectation 2: unknown expectation "expect_column_values_to_not_be_nul"; '
+        "did you mean expect_column_values_to_not_be_null?"
+    )
+
+
+def test_an_empty_suite_is_refused(refusal):
+    assert "the list of expectations is empty" in refusal(suite())
+
+
+def test_a_suite_without_its_list_is_refused(refusal):
+    assert "the list of expectations is empty" in refusal('{"name": "mine"}')
+
+
+def test_a_suite_that_is_not_an_object_is_refused(refusal):
+    assert "a suite is an object" in refusal("[]")
+
+
+def test_a_nameless_suite_is_refused(refusal):
+    assert "name the suite" in refusal(json.dumps({"expectations": [NOT_NULL]}))
+
+
+def test_the_built_in_suite_s_name_is_taken(refusal):
+    assert 'the name "run_metrics" belongs to the built-in suite' in refusal(suite(NOT_NULL, name="run_metrics"))
+
+
+def test_broken_json_is_refused_with_its_line_and_column(refusal):
+    assert refusal('{\n  "name": "mine",\n  "expectations": [}\n').startswith(":3:20: not valid JSON")
+
+
+def test_a_key_given_twice_is_refused(refusal):
+    assert 'the key "name" is given twice' in refusal('{"name": "mine", "name": "yours", "expectations": []}')
+
+
+def test_a_number_that_is_not_json_is_refused(refusal):
+    assert "NaN is not a JSON number" in refusal('{"name": NaN}')
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(DefinitionError, match=r"absent\.json: there is no such suite file"):
+        suites.load(tmp_path / "absent.json", COLUMNS)
+
+
+def test_a_folder_is_refused(tmp_path):
+    with pytest.raises(DefinitionError, match="cannot be read"):
+        suites.load(tmp_path, COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("expectation", "message"),
+    [
+        ({**NOT_NULL, "severty": "info"}, 'unknown key "severty"; did you mean severity?'),
+        ({**NOT_NULL, "severity": "criticl"}, 'unknown severity "criticl"; did you mean critical?'),
+        ({**NOT_NULL, "severity": None}, "unknown severity null; critical, warning or info"),
+        ({**NOT_NULL, "meta": {"aset": "metrics"}}, 'unknown key "aset"; did you mean asset?'),
+        ({**NOT_NULL, "meta": {"asset": "metric"}}, 'unknown asset "metric"; did you mean metrics?'),
+        ({**NOT_NULL, "meta": []}, "meta is an object"),
+        ({**NOT_NULL, "kwargs": []}, "kwargs is an object"),
+        ({**NOT_NULL, "kwargs": {}}, "kwargs lacks column"),
+        ({**NOT_NULL, "kwargs": {"column": "event"}}, 'the aggregates have no column "event"; did you mean events?'),
+        ({**NOT_NULL, "kwargs": {"column": "zzz"}}, 'no column "zzz"; they have windowEnd, deviceId'),
+        ({**NOT_NULL, "meta": {"asset": "metrics"}}, 'the metrics have no column "events"'),
+        ({**NOT_NULL, "kwargs": {"column": "events", "mosty": 1}}, 'unknown argument "mosty"; did you mean mostly?'),
+        ({**NOT_NULL, "kwargs": {"column": "events", "severity": "info"}}, 'unknown argument "severity"'),
+        ({**NOT_NULL, "description": 1}, "description is text"),
+        ({"kwargs": {}}, "the type is missing"),
+        ("expect_column_to_exist", "an expectation is an object"),
+        (
+            {"type": "unexpected_rows_expectation", "kwargs": {"unexpected_rows_query": "SELECT 1"}},
+            "it judges SQL tables only",
+        ),
+        (
+            {"type": "expect_compound_columns_to_be_unique", "kwargs": {"column_list": ["windowEnd", "device"]}},
+            'no column "device"; did you mean deviceId?',
+        ),
+        (
+            {"type": "expect_column_pair_values_to_be_equal", "kwargs": {"column_A": "events", "column_B": "b"}},
+            'no column "b"',
+        ),
+        (
+            {"type": "expect_table_row_count_to_equal", "kwargs": {"value": {"$PARAMETER": "slice_cnt"}}},
+            'unknown $PARAMETER "slice_cnt"; did you mean slice_count?',
+        ),
+    ],
+)
+def test_a_mistake_in_an_expectation_is_refused_with_its_place(refusal, expectation, message):
+    refused = refusal(suite(expectation))
+    assert refused.startswith(": expectation 1")
+    assert message in refused
+
+
+def test_the_same_expectation_twice_is_refused_because_only_one_would_be_loaded(refusal):
+    assert "expectation 2 (expect_column_values_to_not_be_null): says the same as" in refusal(
+        suite(NOT_NULL, {**NOT_NULL, "severity": "info"})
+    )
+
+
+def test_an_expectation_without_a_severity_is_critical(tmp_path):
+    assert load(tmp_path, NOT_NULL).expectations[0].severity == "critical"
+
+
+def test_an_expectation_without_an_asset_judges_the_aggregates(tmp_path):
+    on_metrics = {**NOT_NULL, "kwargs": {"column": "late_share"}, "meta": {"asset": "metrics"}}
+    assert [e.asset for e in load(tmp_path, NOT_NULL, on_metrics).expectations] == ["aggregates", "metrics"]
+
+
+def test_an_expectation_about_the_columns_may_name_any(tmp_path):
+    loaded = load(tmp_path, {"type": "expect_column_to_exist", "kwargs": {"column": "humidity"}})
+    assert len(loaded.expectations) == 1
+
+
+@pytest.mark.parametrize("path", [TELEMETRY, suites.BUILT_IN])
+def test_as_many_expectations_are_loaded_as_declared(path):
+    loaded = suites.built_in() if path == suites.BUILT_IN else suites.load(path, COLUMNS)
+    assert len(loaded.expectations) == len(json.loads(path.read_text())["expectations"]) > 0
+
+
+def test_the_law_counts_every_verdict_of_the_time_model():
+    assert tuple(verdict.name.lower() for verdict in Verdict) == VERDICTS
+
+
+def test_loading_does_not_import_great_expectations_or_pandas():
+    program = (
+        "import sys; from spark_jobs.quality import checkpoint, report, suites; suites.built_in();"
+        "print({'great_expectations', 'pandas'} & set(sys.modules))"
+    )
+    root = Path(__file__).parents[2]
+    ran = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
+    assert ran.stdout == "set()\n"
+
+
+def test_every_known_name_is_one_that_great_expectations_registers():
+    import great_expectations.expectations  # noqa: F401, the import registers them
+    from great_expectations.expectations.registry import list_registered_expectation_implementations
+
+    known = set(suites._known_types())
+    assert known
+    assert known <= set(list_registered_expectation_implementations())
