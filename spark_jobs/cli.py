@@ -3,7 +3,9 @@
 import argparse
 import contextlib
 import json
+import os
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -151,18 +153,36 @@ def _backfill(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -
 
 @contextlib.contextmanager
 def _spark(master: str, run_id: str) -> Iterator["SparkSession"]:
+    """A session whose JVM talks to a file: what it says is shown only where it does not start."""
     from pyspark.errors import PySparkRuntimeError
 
     from spark_jobs import backfill
 
+    with tempfile.TemporaryFile("w+") as said:
+        try:
+            with _standard_error_to(said.fileno()):
+                spark = backfill.session(master, f"recapture {run_id}")
+        except PySparkRuntimeError as error:
+            said.seek(0)
+            last = (said.read().strip().splitlines() or [str(error)])[-1]
+            raise RunError(f"Spark did not start; it needs Java 17 or newer, in PATH or JAVA_HOME ({last})") from error
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextlib.contextmanager
+def _standard_error_to(descriptor: int) -> Iterator[None]:
+    """Let processes that start here inherit another standard error."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(descriptor, 2)
     try:
-        spark = backfill.session(master, f"recapture {run_id}")
-    except PySparkRuntimeError as error:
-        raise RunError("Spark did not start: it needs Java 17 or newer in PATH or JAVA_HOME") from error
-    try:
-        yield spark
+        yield
     finally:
-        spark.stop()
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 @contextlib.contextmanager

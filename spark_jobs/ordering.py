@@ -22,6 +22,8 @@ from spark_jobs.time_model import timestamps
 from spark_jobs.time_model.policies import Judged, Policies, Verdict, Watermark, judge
 from spark_jobs.time_model.slices import Slice
 
+CHUNK_EVENTS = 65_536
+"""Events that are parsed and judged at once, where blobs are small: each call costs its start."""
 SYSTEM_COLUMNS = (
     pa.field("_partition", pa.string()),
     pa.field("_slice_start", pa.int64()),
@@ -113,81 +115,92 @@ def _ordered(
 ) -> Iterator[pa.RecordBatch]:
     watermark = Watermark()
     out = schema(query)
-    for arrival, chunk in _chunks(task.blobs, container):
-        read = bodies.parse(chunk.body, query.columns, query.timestamp_by)
-        judged, reasons = _judge(read, arrival, query, policies, watermark)
-        counted = next((counter for each, counter in counters.items() if each.start < arrival <= each.end), None)
-        if counted is not None:
-            _count(counted, task.partition, chunk, judged, reasons)
-        processed = judged.processed
-        if not processed.any():
-            continue
+    columns = tuple(dict.fromkeys([*query.columns, *query.over]))
+    for chunk in _chunks(task.blobs, container):
+        read = bodies.parse(chunk.body, columns, query.timestamp_by)
+        judged, reasons = _judge(read, chunk.arrival, query, policies, watermark)
+        for wanted, counted in counters.items():
+            begin, end = np.searchsorted(chunk.arrival, [wanted.start, wanted.end], side="right")
+            if begin < end:
+                _count(counted, task.partition, chunk, judged, reasons, slice(begin, end))
+            counted.blobs += sum(wanted.start < arrival <= wanted.end for arrival in chunk.blob_arrivals)
+        processed = np.flatnonzero(judged.processed)
         times = judged.system_timestamp[processed]
+        if not len(times):
+            continue
         earliest, latest = times.min(), times.max()
         for wanted in counters:
             if latest <= wanted.start - query.window.look_back or earliest > wanted.end:
                 continue
-            here = np.flatnonzero(processed)[query.window.reaches(times, wanted.start, wanted.end)]
+            here = processed[query.window.reaches(times, wanted.start, wanted.end)]
             if len(here):
                 yield _batch(out, task.partition, wanted, judged.system_timestamp[here], read, here)
 
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Events of one partition that arrived at once, in order of their sequence numbers."""
+    """Events of one partition in arrival order: by arrival, then by sequence number."""
 
+    arrival: NDArray[np.int64]
     sequence: NDArray[np.int64]
     body: pa.Array
     blob: pa.Array
-    blobs: int
+    blob_arrivals: tuple[int, ...]
+    """One for each blob read, empty ones included."""
 
 
-def _chunks(blobs: Sequence[CaptureBlob], container: Container) -> Iterator[tuple[int, _Chunk]]:
-    """The events by arrival; the next blob is fetched while the last one is worked on."""
+def _chunks(blobs: Sequence[CaptureBlob], container: Container) -> Iterator[_Chunk]:
+    """The events in chunks of whole arrivals; the next blob is fetched while the last one is worked on."""
     with ThreadPoolExecutor(1) as fetcher:
         coming = fetcher.submit(container.read, blobs[0].blob) if blobs else None
-        parts: list[tuple[str, pa.Table]] = []
+        parts: list[tuple[CaptureBlob, pa.Table]] = []
         for place, pinned in enumerate(blobs):
             assert coming is not None
             content = coming.result()
             following = blobs[place + 1] if place + 1 < len(blobs) else None
             if following is not None:
                 coming = fetcher.submit(container.read, following.blob)
-            parts.append((pinned.blob.name, decode(pinned.blob.name, content)))
-            if following is None or following.arrival != pinned.arrival:
-                yield pinned.arrival, _in_sequence(parts)
+            parts.append((pinned, decode(pinned.blob.name, content)))
+            full = sum(part.num_rows for _, part in parts) >= CHUNK_EVENTS
+            if following is None or (full and following.arrival != pinned.arrival):
+                yield _in_arrival_order(parts)
                 parts = []
 
 
-def _in_sequence(parts: list[tuple[str, pa.Table]]) -> _Chunk:
-    table = pa.concat_tables([part for _, part in parts]).combine_chunks()
-    names = pa.array([name for name, _ in parts], pa.string())
-    blob = pa.DictionaryArray.from_arrays(
-        np.repeat(np.arange(len(parts), dtype=np.int32), [part.num_rows for _, part in parts]), names
-    )
+def _in_arrival_order(parts: list[tuple[CaptureBlob, pa.Table]]) -> _Chunk:
+    table = pa.concat_tables([part for _, part in parts])
+    sizes = [part.num_rows for _, part in parts]
+    arrivals = tuple(pinned.arrival for pinned, _ in parts)
+    arrival = np.repeat(np.array(arrivals, np.int64), sizes)
     sequence = table["SequenceNumber"].to_numpy()
     body = bodies.whole(table["Body"])
-    if np.any(sequence[1:] < sequence[:-1]):
-        order = np.argsort(sequence, kind="stable")
-        sequence, body, blob = sequence[order], body.take(pa.array(order)), blob.take(pa.array(order))
-    return _Chunk(sequence, body, blob, len(parts))
+    names = pa.array([pinned.blob.name for pinned, _ in parts], pa.string())
+    blob = pa.DictionaryArray.from_arrays(np.repeat(np.arange(len(parts), dtype=np.int32), sizes), names)
+    if np.any((sequence[1:] < sequence[:-1]) & (arrival[1:] == arrival[:-1])):
+        order = np.lexsort((sequence, arrival))
+        rows = pa.array(order)
+        sequence, body, blob = sequence[order], body.take(rows), blob.take(rows)
+    return _Chunk(arrival, sequence, body, blob, arrivals)
 
 
 def _judge(
-    read: bodies.Bodies, arrival: int, query: CompiledQuery, policies: Policies | None, watermark: Watermark
+    read: bodies.Bodies,
+    arrival: NDArray[np.int64],
+    query: CompiledQuery,
+    policies: Policies | None,
+    watermark: Watermark,
 ) -> tuple[Judged, pa.Array]:
     """Verdicts for every event of a chunk, and why one is malformed or has no time."""
     count = len(read.malformed)
     decoded = pc.is_null(read.malformed).to_numpy(zero_copy_only=False)
-    arrivals = np.full(count, arrival, np.int64)
     none = np.zeros(count, bool)
     if policies is None or read.timestamp is None or query.timestamp_by is None:
         verdict = np.where(decoded, Verdict.ON_TIME, Verdict.MALFORMED).astype(np.int8)
-        return Judged(verdict, arrivals, none, none), read.malformed
+        return Judged(verdict, arrival, none, none), read.malformed
     text = read.timestamp
     time, valid = timestamps.parse(text)
     scope = _scope(read, query)
-    judged = judge(policies, watermark, time, valid & decoded, arrivals, scope)
+    judged = judge(policies, watermark, time, valid & decoded, arrival, scope)
     judged.verdict[~decoded] = Verdict.MALFORMED
     untimed = pa.array(judged.verdict == Verdict.INVALID_TIMESTAMP)
     why = pc.if_else(pc.is_null(text), f"{query.timestamp_by.name} is missing or null", pa.scalar(None, pa.string()))
@@ -202,24 +215,27 @@ def _scope(read: bodies.Bodies, query: CompiledQuery) -> pa.Array | None:
     return keys[0] if len(keys) == 1 else pa.StructArray.from_arrays(keys, [column.name for column in query.over])
 
 
-def _count(counted: Counters, partition: str, chunk: _Chunk, judged: Judged, reasons: pa.Array) -> None:
-    counted.events += len(chunk.sequence)
-    counted.event_bytes += pc.sum(pc.binary_length(chunk.body)).as_py() or 0
-    counted.blobs += chunk.blobs
-    counted.late += int(judged.late.sum())
-    counted.out_of_order += int(judged.out_of_order.sum())
-    counted.verdicts += np.bincount(judged.verdict, minlength=len(Verdict))
-    aside = pc.indices_nonzero(pc.is_valid(reasons))
+def _count(
+    counted: Counters, partition: str, chunk: _Chunk, judged: Judged, reasons: pa.Array, arrived: slice
+) -> None:
+    """Count the events of a chunk that arrived in a slice, and set aside those that were not decoded or timed."""
+    begin, count = arrived.start, arrived.stop - arrived.start
+    verdicts = judged.verdict[arrived]
+    counted.events += count
+    counted.event_bytes += pc.sum(pc.binary_length(chunk.body.slice(begin, count))).as_py() or 0
+    counted.late += int(judged.late[arrived].sum())
+    counted.out_of_order += int(judged.out_of_order[arrived].sum())
+    counted.verdicts += np.bincount(verdicts, minlength=len(Verdict))
+    aside = np.flatnonzero(pc.is_valid(reasons.slice(begin, count)).to_numpy(zero_copy_only=False)) + begin
     if len(aside):
-        rows = aside.to_numpy()
-        verdicts = [Verdict(verdict).name.lower() for verdict in judged.verdict[rows]]
+        rows = pa.array(aside)
         columns = [
             pa.repeat(partition, len(rows)),
-            pa.array(chunk.sequence[rows]),
-            chunk.blob.take(aside).cast(pa.string()),
-            pa.array(verdicts),
-            reasons.take(aside),
-            chunk.body.take(aside),
+            pa.array(chunk.sequence[aside]),
+            chunk.blob.take(rows).cast(pa.string()),
+            pa.array([Verdict(verdict).name.lower() for verdict in judged.verdict[aside]]),
+            reasons.take(rows),
+            chunk.body.take(rows),
         ]
         counted.quarantine.append(pa.RecordBatch.from_arrays(columns, schema=QUARANTINE))
 

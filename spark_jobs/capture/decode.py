@@ -112,7 +112,7 @@ def _require_event_data(name: str, schema: str) -> None:
         fields = {field["name"] for field in record["fields"]}
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedBlobError(name, "its Avro schema cannot be read") from error
-    if record.get("name") != "EventData" or not fields.issuperset(FIELDS):
+    if str(record.get("name")).split(".")[-1] != "EventData" or not fields.issuperset(FIELDS):
         raise DamagedBlobError(name, f"its records are {record.get('name')!r}, not the EventData of Capture")
 
 

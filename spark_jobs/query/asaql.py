@@ -42,7 +42,7 @@ class Asaql(TSQL):
         """T-SQL's parser, with the clause that ASA adds to a table."""
 
         def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
-            if self._match_text_seq("TIMESTAMP", "BY", advance=False):
+            if self._match_text_seq("TIMESTAMP", "BY", advance=False) or self._match_text_seq("OVER", advance=False):
                 return None
             return super()._parse_table_alias(alias_tokens)
 

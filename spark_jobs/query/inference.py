@@ -139,7 +139,7 @@ class Inference:
                 kind = next((self._demands[path] for path in alike.paths if path in self._demands), None)
                 for path in alike.paths:
                     self._demand(path, kind, alike.where)
-            unsettled = [alike for alike in unsettled if not any(path in self._demands for path in alike.paths)]
+            unsettled = [alike for alike in unsettled if not all(path in self._demands for path in alike.paths)]
         for alike in unsettled:
             if alike.compared and alike.paths:
                 raise self.fields.source.refuse(

@@ -34,6 +34,11 @@ class AzureAddress:
     """Without slashes at its ends; empty for the whole container."""
 
     @property
+    def is_emulator(self) -> bool:
+        """Whether the account is in the path, as only an emulator has it."""
+        return self.endpoint.endswith(f"/{self.account}")
+
+    @property
     def url(self) -> str:
         path = "/".join(filter(None, (self.container, self.prefix)))
         return f"{self.endpoint}/{quote(path, safe='/=$')}"

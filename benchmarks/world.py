@@ -1,0 +1,61 @@
+"""The benchmark's input: Capture blobs in a local folder, made once and kept between runs."""
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import fastavro
+import numpy as np
+
+from spark_jobs.capture.sample.capture_file import capture_schema
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+PARTITIONS = 4
+DEVICES = 1000
+INTERVAL = timedelta(minutes=5)
+
+
+def make(folder: Path, events: int, hours: int) -> None:
+    """Write `events` events over `hours` hours as Capture would: a blob for each partition and interval."""
+    done = folder / f".{events}-{hours}"
+    if done.exists():
+        return
+    random = np.random.default_rng(7)
+    intervals = int(timedelta(hours=hours) / INTERVAL)
+    each = events // (intervals * PARTITIONS)
+    schema = fastavro.parse_schema(json.loads(capture_schema()))
+    for partition in range(PARTITIONS):
+        for interval in range(intervals):
+            begins = START + interval * INTERVAL
+            modified = begins + INTERVAL + timedelta(seconds=3)
+            at = np.sort(random.uniform(0, INTERVAL.total_seconds(), each))
+            records = [
+                _record(interval * each + place, begins + timedelta(seconds=seconds), random)
+                for place, seconds in enumerate(at.tolist())
+            ]
+            path = folder / f"contoso/telemetry/{partition}/{begins:%Y/%m/%d/%H/%M/%S}.avro"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                fastavro.writer(file, schema, records, codec="null", sync_interval=1 << 30)
+            os.utime(path, (modified.timestamp(), modified.timestamp()))
+    done.touch()
+
+
+def _record(sequence: int, enqueued: datetime, random: np.random.Generator) -> dict[str, object]:
+    time = enqueued - timedelta(seconds=float(random.exponential(20)))
+    body = {
+        "deviceId": f"device-{random.integers(DEVICES)}",
+        "eventTime": f"{time:%Y-%m-%dT%H:%M:%S.%f}0Z",
+        "temperature": round(float(random.normal(21, 4)), 2),
+        "site": {"id": f"site-{random.integers(20)}", "region": "west"},
+        "firmware": "4.11.2",
+    }
+    return {
+        "SequenceNumber": sequence,
+        "Offset": str(sequence * 256),
+        "EnqueuedTimeUtc": f"{enqueued:%m/%d/%Y %I:%M:%S %p}",
+        "SystemProperties": {"x-opt-enqueued-time": int(enqueued.timestamp() * 1000)},
+        "Properties": {},
+        "Body": json.dumps(body, separators=(",", ":")).encode(),
+    }

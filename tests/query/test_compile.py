@@ -1,0 +1,217 @@
+"""What ASAQL text compiles to: fields, types, windows, outputs and the canonical form."""
+
+import pytest
+
+from spark_jobs.errors import DefinitionError
+from spark_jobs.query import AsaType, CompiledQuery, InputColumn, OutputColumn, compile_query
+from spark_jobs.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND
+from spark_jobs.time_model.windows import HoppingWindow
+
+MINUTE = 60 * TICKS_PER_SECOND
+
+DESIGN = """
+    SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, AVG(temperature) AS avgTemperature
+    INTO aggregates
+    FROM telemetry TIMESTAMP BY eventTime OVER deviceId
+    GROUP BY deviceId, TumblingWindow(minute, 5)
+"""
+
+
+def compiled(text: str) -> CompiledQuery:
+    return compile_query(text, input_alias="telemetry", output_alias="aggregates")
+
+
+def counting(rest: str, select: str = "COUNT(*) AS n") -> CompiledQuery:
+    return compiled(f"SELECT {select} INTO aggregates FROM telemetry TIMESTAMP BY eventTime {rest}")
+
+
+def windowed(window: str) -> HoppingWindow:
+    return counting(f"GROUP BY {window}").window
+
+
+def types(query: CompiledQuery) -> dict[str, AsaType]:
+    return {column.name: column.type for column in query.columns}
+
+
+def test_the_query_of_the_design_compiles() -> None:
+    query = compiled(DESIGN)
+    assert query.columns == (
+        InputColumn(("deviceId",), AsaType.TEXT),
+        InputColumn(("temperature",), AsaType.FLOAT),
+    )
+    assert query.timestamp_by == InputColumn(("eventTime",), AsaType.DATETIME)
+    assert query.over == (InputColumn(("deviceId",), AsaType.TEXT),)
+    assert query.window == HoppingWindow(size=5 * MINUTE, hop=5 * MINUTE)
+    assert query.output == (
+        OutputColumn("windowEnd", AsaType.DATETIME),
+        OutputColumn("deviceId", AsaType.TEXT),
+        OutputColumn("events", AsaType.BIGINT),
+        OutputColumn("avgTemperature", AsaType.FLOAT),
+    )
+    assert query.identity == ("windowEnd", "deviceId")
+
+
+def test_without_timestamp_by_the_arrival_time_counts() -> None:
+    query = compiled("SELECT COUNT(*) AS n INTO aggregates FROM telemetry GROUP BY Tumbling(hour, 1)")
+    assert query.timestamp_by is None
+    assert query.over == ()
+
+
+def test_the_identity_is_the_window_end_then_the_keys_as_far_as_they_are_selected() -> None:
+    query = counting(
+        "GROUP BY deviceId, site.id, room, Tumbling(s, 1)",
+        "site.id, COUNT(*) AS n, deviceId AS device, System.Timestamp AS e",
+    )
+    assert query.identity == ("e", "device", "id")
+
+
+@pytest.mark.parametrize(
+    ("window", "size", "hop"),
+    [
+        ("TumblingWindow(minute, 5)", 5 * MINUTE, 5 * MINUTE),
+        ("TUMBLING(MI, 5)", 5 * MINUTE, 5 * MINUTE),
+        ("tumbling(n, 5)", 5 * MINUTE, 5 * MINUTE),
+        ("TumblingWindow(Days, 7)", 7 * 24 * 60 * MINUTE, 7 * 24 * 60 * MINUTE),
+        ("Tumbling(dd, 1)", 24 * 60 * MINUTE, 24 * 60 * MINUTE),
+        ("Tumbling(d, 1)", 24 * 60 * MINUTE, 24 * 60 * MINUTE),
+        ("Tumbling(hh, 1)", 60 * MINUTE, 60 * MINUTE),
+        ("Tumbling(ss, 1)", TICKS_PER_SECOND, TICKS_PER_SECOND),
+        ("Tumbling(ms, 1)", TICKS_PER_MILLISECOND, TICKS_PER_MILLISECOND),
+        ("Tumbling(mcs, 1)", 10, 10),
+        ("HoppingWindow(second, 60, 5)", MINUTE, 5 * TICKS_PER_SECOND),
+        ("Hopping(minutes, 10, 10)", 10 * MINUTE, 10 * MINUTE),
+    ],
+)
+def test_windows_are_spelt_in_several_ways(window: str, size: int, hop: int) -> None:
+    assert windowed(window) == HoppingWindow(size=size, hop=hop)
+
+
+def test_a_window_may_be_offset() -> None:
+    assert windowed("Tumbling(minute, 5, -1)") == HoppingWindow(size=5 * MINUTE, hop=5 * MINUTE, offset=-MINUTE)
+    assert windowed("Hopping(minute, 10, 5, 1)") == HoppingWindow(size=10 * MINUTE, hop=5 * MINUTE, offset=MINUTE)
+
+
+def test_fields_match_by_letter_case_and_table_names_in_any() -> None:
+    query = counting("GROUP BY Telemetry.site.Name, TELEMETRY.[odd name], Tumbling(s, 1)")
+    assert [column.path for column in query.columns] == [("site", "Name"), ("odd name",)]
+
+
+def test_an_alias_of_the_input_qualifies_fields() -> None:
+    query = compiled(
+        "SELECT COUNT(*) AS n INTO aggregates FROM telemetry AS t TIMESTAMP BY t.at OVER t.id WHERE T.x.y = 1"
+        " GROUP BY Tumbling(s, 1)"
+    )
+    assert query.timestamp_by == InputColumn(("at",), AsaType.DATETIME)
+    assert [column.path for column in query.columns] == [("x", "y")]
+
+
+def test_partition_id_in_over_adds_nothing() -> None:
+    query = counting("OVER PartitionId, deviceId GROUP BY Tumbling(s, 1)")
+    assert query.over == (InputColumn(("deviceId",), AsaType.TEXT),)
+
+
+@pytest.mark.parametrize(
+    "name", ["timestamp", "time", "date", "value", "count", "type", "key", "order", "left", "user"]
+)
+def test_words_of_sql_may_be_fields(name: str) -> None:
+    query = compiled(
+        f"SELECT {name}, COUNT(site.{name}) AS n INTO aggregates FROM telemetry TIMESTAMP BY t OVER {name}"
+        f" GROUP BY {name}, Tumbling(s, 1)"
+        if name not in ("order", "left", "user", "key")
+        else f"SELECT [{name}], COUNT(*) AS n INTO aggregates FROM telemetry TIMESTAMP BY t OVER [{name}]"
+        f" GROUP BY [{name}], Tumbling(s, 1)"
+    )
+    assert query.over == (InputColumn((name,), AsaType.TEXT),)
+    assert query.output[0].name == name
+
+
+def test_types_come_from_use() -> None:
+    query = counting(
+        "WHERE limitValue > 3 AND unit = 'C' AND seen IS NOT NULL AND eventTime < '2026-03-01T00:00:00Z'"
+        " GROUP BY deviceId, Tumbling(s, 1)",
+        "SUM(a) AS a, MIN(b) AS b, SUM(c * d) AS c, COUNT(e) AS e, MAX(eventTime) AS f,"
+        " AVG(CASE WHEN g = 'x' THEN h END) AS g",
+    )
+    assert types(query) == {
+        "deviceId": AsaType.TEXT,
+        "limitValue": AsaType.FLOAT,
+        "unit": AsaType.TEXT,
+        "seen": AsaType.TEXT,
+        "eventTime": AsaType.DATETIME,
+        "a": AsaType.FLOAT,
+        "b": AsaType.FLOAT,
+        "c": AsaType.FLOAT,
+        "d": AsaType.FLOAT,
+        "e": AsaType.TEXT,
+        "g": AsaType.TEXT,
+        "h": AsaType.FLOAT,
+    }
+    assert query.output[4] == OutputColumn("f", AsaType.DATETIME)
+
+
+def test_a_field_takes_the_type_of_the_field_that_it_is_compared_with() -> None:
+    query = counting("WHERE a = b AND b = c GROUP BY Tumbling(s, 1)", "AVG(c) AS n")
+    assert types(query) == {"a": AsaType.FLOAT, "b": AsaType.FLOAT, "c": AsaType.FLOAT}
+
+
+def test_types_come_from_create_table() -> None:
+    query = compiled("""
+        CREATE TABLE Telemetry (id bigint, [odd name] NVARCHAR(MAX), site.floor BIGINT, up bit, v float, at datetime);
+        SELECT id, SUM(site.floor) AS s, AVG(id) AS a, SUM(v) AS v, MAX(up) AS u, MIN(at) AS m, SUM(id) / COUNT(*) AS q,
+               SUM(id) / 2.0 AS r
+        INTO aggregates FROM telemetry WHERE up = 1 AND [odd name] IN ('x') GROUP BY id, Tumbling(s, 1)
+    """)
+    assert types(query)["site.floor"] is AsaType.BIGINT
+    assert [column.type for column in query.output] == [
+        AsaType.BIGINT,
+        AsaType.BIGINT,
+        AsaType.FLOAT,
+        AsaType.FLOAT,
+        AsaType.BIT,
+        AsaType.DATETIME,
+        AsaType.BIGINT,
+        AsaType.FLOAT,
+    ]
+
+
+def test_comments_white_space_and_letter_case_of_keywords_do_not_change_the_canonical_form() -> None:
+    other = """
+        select system.timestamp() as windowEnd, deviceId,count( * ) as events, -- how many
+        avg(temperature) as avgTemperature into AGGREGATES from Telemetry timestamp by eventTime over deviceId
+        /* five
+           minutes */ group by deviceId, TUMBLINGWINDOW(Minute,5);
+    """
+    assert compiled(other).canonical == compiled(DESIGN).canonical
+    assert compiled(compiled(DESIGN).canonical).canonical == compiled(DESIGN).canonical
+    assert compiled(compiled(DESIGN).canonical).sql == compiled(DESIGN).sql
+
+
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [
+        ("deviceId", "DeviceId"),
+        ("windowEnd", "windowend"),
+        ("minute, 5", "minute, 6"),
+        ("COUNT(*)", "COUNT(1)"),
+        ("GROUP BY", "WHERE x = 'a' GROUP BY"),
+    ],
+)
+def test_what_changes_the_meaning_changes_the_canonical_form(part: str, other: str) -> None:
+    assert compiled(DESIGN.replace(part, other)).canonical != compiled(DESIGN).canonical
+
+
+def test_literals_keep_their_letter_case_and_white_space_in_the_canonical_form() -> None:
+    assert "'a  B--c'" in counting("WHERE x = 'a  B--c' GROUP BY Tumbling(s, 1)").canonical
+
+
+def test_a_text_cannot_reach_out_of_its_literal() -> None:
+    sql = counting(r"WHERE x = 'a''b\' AND y = '${env:HOME}' GROUP BY Tumbling(s, 1)").sql
+    assert r"'a\'b\\'" in sql
+    assert "${" not in sql
+
+
+def test_without_into_a_query_writes_to_output() -> None:
+    text = "SELECT COUNT(*) AS n FROM telemetry GROUP BY Tumbling(s, 1)"
+    assert compile_query(text, input_alias="telemetry", output_alias="output").output[0].name == "n"
+    with pytest.raises(DefinitionError, match="write INTO aggregates before FROM"):
+        compiled(text)
