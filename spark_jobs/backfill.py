@@ -35,8 +35,9 @@ from spark_jobs.time_model import ticks
 from spark_jobs.time_model.policies import Policies, Verdict
 from spark_jobs.time_model.slices import Slice
 
-TASK_BYTES = 128 * 1024 * 1024
-"""What a task reads at least, where a partition has so much: each task costs its start and reads its neighbour's edge."""
+SMALLEST_TASK = 32 * 1024 * 1024
+"""Bytes that a task reads at least, where a partition has so many: each task costs its start and its neighbour's edge."""
+TASKS_PER_CORE = 2
 
 _TASK = TypeAdapter(Task)
 _STAGED = pa.schema([("slice_start", pa.int64()), ("path", pa.string()), ("size", pa.int64()), ("rows", pa.int64())])
@@ -79,7 +80,8 @@ def run(spark: SparkSession, pipeline: Pipeline, run_id: str) -> None:
     if manifest.definition_digest != _definition_digest(pipeline):
         raise RunError(f"{pipeline.definition} changed since run {run_id} was planned: plan again")
     work = Work(pipeline.input.container, pipeline.output.table, run_id, pipeline.query, pipeline.policies)
-    tasks = list(ordering.split(manifest.slices, manifest.blobs, TASK_BYTES))
+    task_bytes = max(SMALLEST_TASK, manifest.bytes // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
+    tasks = list(ordering.split(manifest.slices, manifest.blobs, task_bytes))
     digests = {planned.slice.start: planned.digest for planned in manifest.slices}
     try:
         staged = _stage(spark, work, tasks, digests)
@@ -236,10 +238,11 @@ def _parquet(rows: pa.Table) -> bytes:
 def _reason(error: PySparkException) -> str:
     """What a task that failed in Python had to say, else the first line of Spark's own words."""
     text = str(error)
-    ours = re.findall(r"^\s*(?:spark_jobs\.[\w.]+Error): (.*)$", text, re.MULTILINE)
+    ours = re.findall(r"^(?:spark_jobs\.[\w.]+Error): (.*)$", text, re.MULTILINE)
     if ours:
         return str(ours[-1])
-    return f"the Spark job failed: {text.strip().splitlines()[0]}"
+    raised = re.findall(r"^[\w.]+(?:Error|Exception): .*$", text, re.MULTILINE)
+    return f"the Spark job failed: {raised[-1] if raised else text.strip().splitlines()[0]}"
 
 
 def main(arguments: list[str]) -> int:

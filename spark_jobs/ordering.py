@@ -120,7 +120,7 @@ def _ordered(
         read = bodies.parse(chunk.body, columns, query.timestamp_by)
         judged, reasons = _judge(read, chunk.arrival, query, policies, watermark)
         for wanted, counted in counters.items():
-            begin, end = np.searchsorted(chunk.arrival, [wanted.start, wanted.end], side="right")
+            begin, end = np.searchsorted(chunk.arrival, [wanted.start, wanted.end], side="right").tolist()
             if begin < end:
                 _count(counted, task.partition, chunk, judged, reasons, slice(begin, end))
             counted.blobs += sum(wanted.start < arrival <= wanted.end for arrival in chunk.blob_arrivals)

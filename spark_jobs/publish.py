@@ -242,13 +242,21 @@ def _open(url: str) -> DeltaTable | None:
 
 
 def _create(url: str, output: Sequence[OutputColumn]) -> DeltaTable:
-    return DeltaTable.create(
-        delta_table_uri(url),
-        _schema(output),
-        mode="ignore",
-        partition_by=[SLICE],
-        storage_options=delta_storage_options(url),
-    )
+    try:
+        return DeltaTable.create(
+            delta_table_uri(url),
+            _schema(output),
+            mode="ignore",
+            partition_by=[SLICE],
+            storage_options=delta_storage_options(url),
+        )
+    except CommitFailedError as error:
+        made = _open(url)
+        if made is None:
+            raise RunError(f"the table {url} cannot be created: {str(error).splitlines()[0]}") from error
+        return made
+    except (DeltaError, OSError) as error:
+        raise RunError(f"the table {url} cannot be created: {str(error).splitlines()[0]}") from error
 
 
 def _schema(output: Sequence[OutputColumn]) -> Schema:

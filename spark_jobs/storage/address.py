@@ -36,7 +36,7 @@ class AzureAddress:
     @property
     def is_emulator(self) -> bool:
         """Whether the account is in the path, as only an emulator has it."""
-        return self.endpoint.endswith(f"/{self.account}")
+        return bool(urlsplit(self.endpoint).path)
 
     @property
     def url(self) -> str:

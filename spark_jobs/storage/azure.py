@@ -23,7 +23,7 @@ from spark_jobs.storage.container import Blob, changed, content_md5, deleted, ve
 
 _RETRIES: dict[str, Any] = {
     "retry_total": 5,
-    "retry_connect": 2,
+    "retry_connect": 1,
     "initial_backoff": 1,
     "increment_base": 2,
     "random_jitter_range": 1,

@@ -1,0 +1,1 @@
+"""The services of compose.yaml as plain processes, for machines without Docker."""

@@ -1,0 +1,194 @@
+"""A real Airflow: api-server, scheduler, DAG processor and triggerer on SQLite with the LocalExecutor."""
+
+import json
+import os
+import secrets
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+from embedded.java import java_home
+from embedded.process import CACHE, ROOT, Server, free_port
+
+USER = "admin"
+PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
+ENDED = ("success", "failed")
+
+
+class Airflow:
+    """A running Airflow for this checkout's dags and plugins, as a context manager.
+
+    Every start begins with a new database; `env` is what its tasks get beside this process's environment. Without
+    `schedule` the only runs are those that are triggered.
+    """
+
+    def __init__(
+        self, env: Mapping[str, str], *, schedule: bool, home: Path = CACHE / "airflow", port: int | None = None
+    ) -> None:
+        self.home = home
+        self.port = port or free_port()
+        self.password = secrets.token_urlsafe(12)
+        self._env = {**os.environ, **self._settings(schedule), **env}
+        self._server: Server | None = None
+        self._token = ""
+
+    @property
+    def url(self) -> str:
+        """Where a browser finds it."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def _settings(self, schedule: bool) -> dict[str, str]:
+        settings = {
+            "CORE__DAGS_FOLDER": str(ROOT / "dags"),
+            "CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+            "CORE__EXECUTOR": "LocalExecutor",
+            "CORE__PARALLELISM": "4",
+            "CORE__LOAD_EXAMPLES": "False",
+            "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+            "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home / "passwords.json"),
+            "CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
+            "API__HOST": "127.0.0.1",
+            "API__PORT": str(self.port),
+            "API__BASE_URL": self.url,
+            "DAG_PROCESSOR__REFRESH_INTERVAL": "20",
+            "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
+            "SCHEDULER__USE_JOB_SCHEDULE": str(schedule),
+        }
+        return {f"AIRFLOW__{name}": value for name, value in settings.items()} | {
+            "AIRFLOW_HOME": str(self.home),
+            "JAVA_HOME": str(java_home()),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        }
+
+    def __enter__(self) -> Self:
+        self.home.mkdir(parents=True, exist_ok=True)
+        for old in self.home.glob("airflow.db*"):
+            old.unlink()
+        passwords = self.home / "passwords.json"
+        passwords.touch(mode=0o600)
+        passwords.write_text(json.dumps({USER: self.password}))
+        self._server = Server(
+            "Airflow", [sys.executable, "-m", "airflow", "standalone"], self._env, self.home / "standalone.log"
+        )
+        try:
+            self._server.wait_until(self._healthy, 180)
+            self._token = self._call("POST", "/auth/token", {"username": USER, "password": self.password})[
+                "access_token"
+            ]
+            self._call("POST", "/api/v2/pools", {"name": "spark", "slots": 1})
+            self._call(
+                "POST",
+                "/api/v2/connections",
+                {"connection_id": "spark_default", "conn_type": "spark", "host": "local[*]"},
+            )
+        except BaseException:
+            self._server.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._server is not None:
+            self._server.stop()
+
+    def unpause(self, dag: str) -> None:
+        """Wait until the DAG is known, then let it run.
+
+        Raises:
+            RuntimeError: it does not appear; with the import errors that Airflow lists.
+        """
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                self._call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
+                return
+            except urllib.error.HTTPError as error:
+                if error.code != 404 or time.monotonic() > deadline:
+                    raise RuntimeError(f"no DAG {dag}:\n{self.import_errors()}") from error
+            time.sleep(0.5)
+
+    def import_errors(self) -> str:
+        """Each file that Airflow could not load, and why."""
+        errors = self._call("GET", "/api/v2/importErrors")["import_errors"]
+        return "\n".join(f"{error['filename']}: {error['stack_trace']}" for error in errors)
+
+    def trigger(self, dag: str, conf: Mapping[str, Any]) -> str:
+        """Start a run by hand, without a logical date; its id."""
+        run = self._call("POST", f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None, "conf": dict(conf)})
+        run_id: str = run["dag_run_id"]
+        return run_id
+
+    def wait(self, dag: str, run: str, seconds: float = 900) -> None:
+        """Print each task as it ends, until the run has ended.
+
+        Raises:
+            RuntimeError: it failed, with the end of the failed tasks' logs; or the time is over.
+        """
+        deadline = time.monotonic() + seconds
+        told: set[str] = set()
+        while True:
+            state = self._call("GET", f"{_run(dag, run)}")["state"]
+            tasks = self._call("GET", f"{_run(dag, run)}/taskInstances")["task_instances"]
+            for task in sorted(tasks, key=lambda task: task["end_date"] or ""):
+                if task["state"] in (*ENDED, "upstream_failed") and task["task_id"] not in told:
+                    told.add(task["task_id"])
+                    print(f"  {task['task_id']:<20} {task['state']:<16} {task['duration'] or 0:6.1f} s", flush=True)
+            if state in ENDED:
+                break
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the run was still {state} after {seconds:.0f} s")
+            time.sleep(1)
+        if state == "failed":
+            failed = [task for task in tasks if task["state"] == "failed"]
+            raise RuntimeError("\n".join(self._log(dag, run, task) for task in failed) or "the run failed")
+
+    def result(self, dag: str, run: str, task: str) -> Any:
+        """What a task of the run returned."""
+        path = f"{_run(dag, run)}/taskInstances/{task}/xcomEntries/return_value?deserialize=true"
+        return self._call("GET", path)["value"]
+
+    def _log(self, dag: str, run: str, task: Mapping[str, Any], lines: int = 30) -> str:
+        path = f"{_run(dag, run)}/taskInstances/{task['task_id']}/logs/{task['try_number']}?full_content=true"
+        entries = self._call("GET", path)["content"]
+        told = [_line(entry) for entry in entries]
+        return "\n".join([f"--- {task['task_id']} failed ---", *told[-lines:]])
+
+    def _healthy(self) -> bool:
+        try:
+            health = self._call("GET", "/api/v2/monitor/health")
+        except (OSError, ValueError):
+            return False
+        return all(health[part]["status"] == "healthy" for part in PARTS)
+
+    def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        request = urllib.request.Request(
+            self.url + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={
+                "Content-Type": "application/json",
+                "Accept": "application/json",
+                **({"Authorization": f"Bearer {self._token}"} if self._token else {}),
+            },
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+
+def _run(dag: str, run: str) -> str:
+    return f"/api/v2/dags/{dag}/dagRuns/{quote(run, safe='')}"
+
+
+def _line(entry: Any) -> str:
+    if not isinstance(entry, dict):
+        return str(entry)
+    causes = [f"{cause.get('exc_type')}: {cause.get('exc_value')}" for cause in entry.get("error_detail") or []]
+    return " ".join(filter(None, [str(entry.get("event", "")), *causes]))

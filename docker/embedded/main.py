@@ -1,0 +1,146 @@
+"""`make backfill` and `make up`: Azurite and Airflow on this machine, with six hours of the sample world."""
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Column, Table
+
+from embedded.airflow import USER, Airflow
+from embedded.arrivals import place_arrivals
+from embedded.azurite import Azurite
+
+PIPELINE = "telemetry"
+CAPTURE, CURATED = "capture", "curated"
+START = datetime(2026, 3, 1, 6, tzinfo=UTC)
+HOURS = 6
+ROWS = 12
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def sample_storage() -> Iterator[tuple[Azurite, dict[str, str]]]:
+    """A running Azurite that holds the sample world with its arrivals in the past, and the pipeline's environment."""
+    from spark_jobs.capture.sample import upload_world, world
+    from spark_jobs.storage import open_container
+
+    workspace = Path(tempfile.mkdtemp(prefix="recapture-"))
+    try:
+        with Azurite(workspace) as azurite:
+            port = azurite.port
+            env = {
+                "AZURE_STORAGE_CONNECTION_STRING": azurite.connection_string,
+                "RECAPTURE_CONTAINER": f"{azurite.url}/{CAPTURE}",
+                "RECAPTURE_TABLE": f"{azurite.url}/{CURATED}/{PIPELINE}",
+            }
+            os.environ |= env
+            _create_containers(azurite)
+            arrivals = upload_world(world(START, HOURS), open_container(env["RECAPTURE_CONTAINER"]))
+        place_arrivals(workspace, {(CAPTURE, name): arrival for name, arrival in arrivals.items()})
+        console.print(f"{len(arrivals)} blobs of {HOURS} hours from {START:%Y-%m-%d %H:%M} UTC")
+        with Azurite(workspace, port) as azurite:
+            yield azurite, env
+    finally:
+        shutil.rmtree(workspace, ignore_errors=True)
+
+
+def _create_containers(azurite: Azurite) -> None:
+    from azure.storage.blob import BlobServiceClient
+
+    with BlobServiceClient.from_connection_string(azurite.connection_string) as client:
+        for name in (CAPTURE, CURATED):
+            client.create_container(name)
+
+
+def backfill() -> None:
+    """Run the DAG for the sample's hours, and print what was published, the metrics and the audit."""
+    began = time.monotonic()
+    with sample_storage() as (_, env):
+        console.print("starting Airflow")
+        with Airflow(env, schedule=False) as airflow:
+            console.print(f"Airflow is healthy after {time.monotonic() - began:.0f} s")
+            airflow.unpause(PIPELINE)
+            end = START + timedelta(hours=HOURS)
+            run = airflow.trigger(PIPELINE, {"from": START.isoformat(), "to": end.isoformat()})
+            airflow.wait(PIPELINE, run)
+            report = airflow.result(PIPELINE, run, "report")
+        _print_rows(env["RECAPTURE_TABLE"])
+        _print_report(report)
+    console.print(f"took {time.monotonic() - began:.0f} s")
+
+
+def _print_rows(url: str) -> None:
+    from deltalake import DeltaTable, QueryBuilder
+
+    from spark_jobs.storage import delta_storage_options
+    from spark_jobs.storage.delta import delta_table_uri
+
+    table = DeltaTable(delta_table_uri(url), storage_options=delta_storage_options(url))
+    query = QueryBuilder().register("published", table)
+    count = query.execute("SELECT COUNT(*) AS n FROM published").read_all()["n"][0].as_py()
+    rows = query.execute(f"SELECT * FROM published ORDER BY 1, 2 LIMIT {ROWS}").read_all()
+    names = rows.schema.names
+    shown = Table(*names, title=f"published: {count} rows, the first {rows.num_rows}")
+    for number in range(rows.num_rows):
+        shown.add_row(*(_text(rows[name][number].as_py()) for name in names))
+    console.print(shown)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _print_report(report: dict[str, Any]) -> None:
+    """The object of `recapture backfill --json`."""
+    shown = Table("metric", Column("value", justify="right"), title="metrics")
+    for name, value in report["metrics"].items():
+        shown.add_row(name, f"{value:,}")
+    console.print(shown)
+    console.print(report["quality"]["report"], markup=False)
+    for warning in report["warnings"]:
+        console.print(f"warning: {warning}", markup=False)
+
+
+def up() -> None:
+    """Leave Airflow and Azurite up until Ctrl-C."""
+    with sample_storage() as (azurite, env), Airflow(env, schedule=True) as airflow:
+        console.print(f"Airflow  {airflow.url}  user {USER}  password {airflow.password}")
+        console.print(f"Azurite  {azurite.url}")
+        console.print(f"the DAG {PIPELINE} is paused; Ctrl-C stops everything")
+        threading.Event().wait()
+
+
+def main() -> int:
+    """Run one of the two commands; whatever ends it, the servers are stopped."""
+    parser = argparse.ArgumentParser(prog="embedded", description=__doc__)
+    parser.add_argument("command", choices=("backfill", "up"))
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.default_int_handler)
+    try:
+        {"backfill": backfill, "up": up}[arguments.command]()
+    except KeyboardInterrupt:
+        console.print("stopped")
+        return 0 if arguments.command == "up" else 130
+    except RuntimeError as error:
+        console.print(str(error), markup=False)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

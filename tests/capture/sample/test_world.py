@@ -1,0 +1,140 @@
+"""The sample world holds what goes wrong in a real one, and is always the same."""
+
+import json
+from collections import Counter, defaultdict
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from typing import Any
+
+import fastavro
+import pytest
+
+from spark_jobs.capture.sample import SampleBlob, world
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+INTERVAL = timedelta(seconds=300)
+
+
+@pytest.fixture(scope="module")
+def six_hours() -> list[SampleBlob]:
+    return list(world(START, 6))
+
+
+def _path_time(blob: SampleBlob) -> datetime:
+    return datetime.strptime("/".join(blob.name.split("/")[3:]), "%Y/%m/%d/%H/%M/%S.avro").replace(tzinfo=UTC)
+
+
+def _partition(blob: SampleBlob) -> str:
+    return blob.name.split("/")[2]
+
+
+def _records(blob: SampleBlob) -> list[dict[str, Any]]:
+    return list(fastavro.reader(BytesIO(blob.content)))  # type: ignore[arg-type]
+
+
+def _event_time(text: str) -> datetime:
+    return datetime.fromisoformat(text.removesuffix("Z")[:26]).replace(tzinfo=UTC)
+
+
+def test_the_same_arguments_give_the_same_bytes(six_hours: list[SampleBlob]) -> None:
+    assert list(world(START, 6)) == six_hours
+    assert list(world(START, 6, seed=1)) != six_hours
+
+
+def test_every_partition_has_a_blob_every_interval_and_it_arrives_after_its_end(six_hours: list[SampleBlob]) -> None:
+    assert six_hours[0].name == "contoso/telemetry/0/2026/03/01/00/00/00.avro"
+    expected = [(START + n * INTERVAL, str(p)) for n in range(6 * 12 + 1 + 6) for p in range(4)]
+    assert [(_path_time(blob), _partition(blob)) for blob in six_hours] == expected
+    for blob in six_hours:
+        assert blob.last_modified.microsecond == 0
+        assert INTERVAL < blob.last_modified - _path_time(blob) < INTERVAL + timedelta(seconds=10)
+
+
+def test_the_last_hour_is_complete_for_a_late_tolerance_of_ten_minutes(six_hours: list[SampleBlob]) -> None:
+    newest = {_partition(blob): blob.last_modified for blob in six_hours}
+    assert min(newest.values()) > START + timedelta(hours=6, seconds=600)
+
+
+def test_events_lie_in_the_interval_of_their_blob_with_contiguous_sequence_numbers(six_hours: list[SampleBlob]) -> None:
+    numbers = defaultdict(list)
+    for blob in six_hours:
+        for record in _records(blob):
+            enqueued = datetime.fromtimestamp(record["SystemProperties"]["x-opt-enqueued-time"] / 1000, UTC)
+            assert _path_time(blob) <= enqueued < _path_time(blob) + INTERVAL
+            numbers[_partition(blob)].append(record["SequenceNumber"])
+    assert all(found == list(range(len(found))) for found in numbers.values())
+    assert 20_000 < sum(map(len, numbers.values())) < 30_000
+
+
+def test_one_partition_is_silent_for_a_while_and_its_blobs_go_on_empty(six_hours: list[SampleBlob]) -> None:
+    empty = Counter(_partition(blob) for blob in six_hours if not _records(blob))
+    assert empty.pop("3") >= 6 + 7
+    assert set(empty.values()) == {6}
+
+
+def test_a_partition_is_the_only_one_of_a_device(six_hours: list[SampleBlob]) -> None:
+    homes = defaultdict(set)
+    for blob in six_hours:
+        for record in _records(blob):
+            homes[record["SystemProperties"]["x-opt-partition-key"]].add(_partition(blob))
+    assert len(homes) == 40
+    assert all(len(home) == 1 for home in homes.values())
+
+
+@pytest.mark.parametrize("hours", [1, 6])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_whatever_goes_wrong_goes_wrong_at_least_once(hours: int, seed: int) -> None:
+    found: Counter[str] = Counter()
+    for blob in world(START, hours, seed=seed):
+        for record in _records(blob):
+            found.update(_oddities(record["Body"], blob.last_modified))
+            found["null property"] += None in record["Properties"].values()
+    ordinary = found.pop("ordinary")
+    rare = {"not UTF-8", "not JSON", "no event time", "null event time"}
+    assert set(found) == rare | {"early", "late", "no zone", "pretty-printed", "null property"}
+    assert min(found.values()) > 0
+    assert sum(found[kind] for kind in rare) < ordinary / 100
+    assert found["late"] < ordinary / 20
+
+
+def _oddities(body: bytes, arrival: datetime) -> list[str]:
+    try:
+        event = json.loads(body.decode())
+    except UnicodeDecodeError:
+        return ["not UTF-8"]
+    except json.JSONDecodeError:
+        return ["not JSON"]
+    if "eventTime" not in event:
+        return ["no event time"]
+    if event["eventTime"] is None:
+        return ["null event time"]
+    assert isinstance(event["temperature"], float)
+    assert set(event["site"]) == {"id", "region"}
+    lag = arrival - _event_time(event["eventTime"])
+    odd = {
+        "early": lag < -timedelta(minutes=5),
+        "late": lag > timedelta(minutes=10),
+        "no zone": not event["eventTime"].endswith("Z"),
+        "pretty-printed": b"\n" in body,
+    }
+    return [kind for kind, is_so in odd.items() if is_so] or ["ordinary"]
+
+
+def test_the_schema_changes_once_in_a_world(six_hours: list[SampleBlob]) -> None:
+    with_null = [b'"bytes","null"]' in blob.content for blob in six_hours]
+    assert with_null == sorted(with_null)
+    assert set(with_null) == {False, True}
+
+
+def test_another_size_is_a_world_too() -> None:
+    blobs = list(world(START, 1, partitions=1, devices=2, interval_seconds=60, namespace="fabrikam", event_hub="line"))
+    assert len(blobs) == 60 + 1 + 30
+    assert blobs[1].name == "fabrikam/line/0/2026/03/01/00/01/00.avro"
+    assert sum(len(_records(blob)) for blob in blobs) > 0
+
+
+@pytest.mark.parametrize("changes", [{"hours": 0}, {"start": datetime(2026, 3, 1)}, {"partitions": 0}, {"devices": 0}])
+def test_an_impossible_world_is_refused(changes: dict[str, Any]) -> None:
+    arguments: dict[str, Any] = {"start": START, "hours": 1}
+    with pytest.raises(ValueError, match="a world needs"):
+        next(world(**(arguments | changes)))

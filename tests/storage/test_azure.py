@@ -1,0 +1,107 @@
+"""What only Azure Blob Storage has: pages, directory markers, signatures, refusals."""
+
+import base64
+import time
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from azure.storage.blob import ContainerSasPermissions, ContentSettings, generate_container_sas
+
+from embedded.azurite import ACCOUNT, KEY, Azurite
+from embedded.process import free_port
+from spark_jobs.errors import RunError
+from spark_jobs.storage import open_container
+from spark_jobs.storage.address import parse
+from spark_jobs.storage.azure import AzureContainer
+
+
+def test_a_listing_goes_on_over_pages(azure: Any) -> None:
+    container = AzureContainer(parse(azure.url))  # type: ignore[arg-type]
+    for number in range(23):
+        container.write(f"{number:02}", b"")
+    container._client.list_blobs = partial(container._client.list_blobs, results_per_page=5)  # type: ignore[method-assign]
+    assert [blob.name for blob in container.list()] == [f"{number:02}" for number in range(23)]
+
+
+def test_directory_markers_are_not_listed(azure: Any) -> None:
+    azure.client.upload_blob("contoso", b"", metadata={"hdi_isfolder": "true"})
+    azure.client.upload_blob("contoso/hub", b"", metadata={"Hdi_isfolder": "true"})
+    azure.client.upload_blob("contoso/hub/empty.avro", b"")
+    assert [blob.name for blob in open_container(azure.url).list()] == ["contoso/hub/empty.avro"]
+
+
+def test_a_content_that_belies_the_content_md5_of_the_service_is_refused(azure: Any) -> None:
+    wrong = base64.b64decode("AAAAAAAAAAAAAAAAAAAAAA==")
+    azure.client.upload_blob("flipped", b"flip").set_http_headers(ContentSettings(content_md5=bytearray(wrong)))
+    container = open_container(azure.url)
+    (blob,) = container.list()
+    with pytest.raises(RunError, match=r"^blob flipped is damaged: its Content-MD5 is AAAAAAAAAAAAAAAAAAAAAA=="):
+        container.read(blob)
+
+
+def test_a_large_blob_is_read_as_one_version(azure: Any) -> None:
+    content = bytes(range(256)) * 160_000
+    container = open_container(azure.url)
+    blob = container.write("large", content)
+    assert container.read(blob) == content
+
+
+def test_a_shared_access_signature_is_enough(azurite: Azurite, azure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_container(azure.url).write("x", b"1")
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", _with_signature(azurite, azure, "rl"))
+    reader = open_container(azure.url)
+    assert [reader.read(blob) for blob in reader.list()] == [b"1"]
+
+
+def test_a_refusal_names_the_place_and_no_secret(azurite: Azurite, azure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection_string = _with_signature(azurite, azure, "l")
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", connection_string)
+    container = open_container(azure.url)
+    with pytest.raises(RunError, match=rf"^not authorised to write {azure.url} .*CONNECTION_STRING") as told:
+        container.write("x", b"1")
+    assert "sig=" not in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_a_wrong_key_is_told(azurite: Azurite, azure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = base64.b64encode(b"wrong" * 10).decode()
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string.replace(KEY, wrong))
+    with pytest.raises(RunError, match=rf"^not authorised to list {azure.url}") as told:
+        list(open_container(azure.url).list())
+    assert wrong not in str(told.value)
+
+
+def test_a_service_out_of_reach_is_told_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint = f"http://127.0.0.1:{free_port()}/{ACCOUNT}"
+    monkeypatch.setenv(
+        "AZURE_STORAGE_CONNECTION_STRING", f"AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={endpoint}"
+    )
+    begun = time.monotonic()
+    with pytest.raises(RunError, match=rf"^cannot list {endpoint}/capture: {endpoint} cannot be reached$"):
+        list(open_container(f"{endpoint}/capture").list())
+    assert time.monotonic() - begun < 15
+
+
+def test_nothing_can_be_put_into_a_container_that_does_not_exist(azure: Any) -> None:
+    missing = open_container(azure.url + "-not")
+    for attempt in (
+        lambda: missing.write("x", b""),
+        lambda: missing.create("x", b""),
+        lambda: missing.read_current("x"),
+        lambda: missing.delete("x"),
+    ):
+        with pytest.raises(RunError, match=r"-not does not exist: create it, or correct the url$"):
+            attempt()
+
+
+def _with_signature(azurite: Azurite, azure: Any, permission: str) -> str:
+    signature = generate_container_sas(
+        ACCOUNT,
+        azure.client.container_name,
+        account_key=KEY,
+        permission=ContainerSasPermissions.from_string(permission),
+        expiry=datetime.now(UTC) + timedelta(hours=1),
+    )
+    return f"BlobEndpoint={azurite.url};SharedAccessSignature={signature}"

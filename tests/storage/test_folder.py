@@ -1,0 +1,96 @@
+"""What only a folder has: links, temporary files, modification times, and names that lead out of it."""
+
+import os
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs.errors import RunError
+from spark_jobs.storage import open_container
+
+
+def test_the_modification_time_floored_to_seconds_is_last_modified(folder: Any) -> None:
+    (folder.folder / "x").write_bytes(b"")
+    os.utime(folder.folder / "x", ns=(0, 1_772_323_205_999_999_999))
+    (blob,) = open_container(folder.url).list()
+    assert blob.last_modified == datetime(2026, 3, 1, 0, 0, 5, tzinfo=UTC)
+
+
+def test_writing_leaves_nothing_else_in_the_folder(folder: Any) -> None:
+    container = open_container(folder.url)
+    container.write("a/x", b"1")
+    container.create("a/x", b"2")
+    container.create("a/y", b"2")
+    assert sorted(path.name for path in (folder.folder / "a").iterdir()) == ["x", "y"]
+
+
+def test_what_a_killed_writer_left_behind_is_not_listed(folder: Any) -> None:
+    (folder.folder / ".recapture-0123.tmp").write_bytes(b"half")
+    (folder.folder / ".hidden").write_bytes(b"whole")
+    assert [blob.name for blob in open_container(folder.url).list()] == [".hidden"]
+
+
+def test_links_are_followed_but_not_in_a_circle(folder: Any, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "x").write_bytes(b"1")
+    (folder.folder / "a").mkdir()
+    (folder.folder / "a" / "up").symlink_to(folder.folder)
+    (folder.folder / "a" / "self").symlink_to("self")
+    (folder.folder / "a" / "broken").symlink_to("nothing")
+    (folder.folder / "linked").symlink_to(elsewhere)
+    container = open_container(folder.url)
+    assert [blob.name for blob in container.list()] == ["linked/x"]
+    assert [container.read(blob) for blob in container.list()] == [b"1"]
+
+
+def test_only_files_are_listed(folder: Any) -> None:
+    os.mkfifo(folder.folder / "pipe")
+    (folder.folder / "empty folder").mkdir()
+    assert list(open_container(folder.url).list()) == []
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/hostname", "", "a//b", "./a", "a/.", "a\0b"])
+def test_a_name_that_leads_out_of_the_folder_is_refused(folder: Any, name: str) -> None:
+    container = open_container(folder.url)
+    for attempt in (
+        lambda: container.write(name, b""),
+        lambda: container.create(name, b""),
+        lambda: container.read_current(name),
+        lambda: container.delete(name),
+    ):
+        with pytest.raises(RunError, match="is not the name of a file under"):
+            attempt()
+    assert list(container.list()) == []
+
+
+def test_a_prefix_that_leads_out_of_the_folder_selects_nothing(folder: Any, tmp_path: Path) -> None:
+    (tmp_path / "outside").write_bytes(b"")
+    assert list(open_container(folder.url).list("../")) == []
+
+
+def test_a_listing_looks_into_a_folder_only_when_it_gets_there(folder: Any) -> None:
+    container = open_container(folder.url)
+    for name in ("a/1", "a/2", "b/1"):
+        container.write(name, b"")
+    listing = container.list()
+    assert [blob.name for blob in islice(listing, 2)] == ["a/1", "a/2"]
+    container.write("b/0", b"")
+    assert [blob.name for blob in listing] == ["b/0", "b/1"]
+
+
+def test_a_folder_that_does_not_exist_is_made_by_the_first_write(folder: Any) -> None:
+    container = open_container(folder.url + "/new/table")
+    assert container.read_current("x") is None
+    container.write("x", b"1")
+    assert container.read_current("x") == b"1"
+
+
+def test_a_file_in_the_way_is_told_in_one_line(folder: Any) -> None:
+    container = open_container(folder.url)
+    container.write("a", b"")
+    with pytest.raises(RunError, match=r"^cannot write .*/a/b: a folder is needed where there is a file$"):
+        container.write("a/b", b"")
