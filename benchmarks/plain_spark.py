@@ -7,7 +7,7 @@ from pathlib import Path
 
 import fastavro
 from pyspark.sql import DataFrame, Row, SparkSession, Window
-from pyspark.sql import functions as F
+from pyspark.sql import functions as f
 
 LATE, EARLY = 600, 300
 
@@ -23,22 +23,24 @@ def aggregates(spark: SparkSession, folder: Path) -> DataFrame:
     """windowEnd, deviceId, events and avgTemperature of five-minute windows."""
     paths = [(str(path), path.parts[-7], path.stat().st_mtime) for path in sorted(folder.rglob("*.avro"))]
     blobs = spark.sparkContext.parallelize(paths, 16)
-    raw = spark.createDataFrame(blobs.mapPartitions(_records), "partition string, arrival double, seq long, body string")
-    body = F.from_json("body", "deviceId string, eventTime string, temperature double")
+    columns = "partition string, arrival double, seq long, body string"
+    raw = spark.createDataFrame(blobs.mapPartitions(_records), columns)
+    body = f.from_json("body", "deviceId string, eventTime string, temperature double")
     event = raw.select("partition", "arrival", "seq", body.alias("e")).select(
-        "partition", "arrival", "seq", "e.*", F.col("e.eventTime").cast("timestamp").cast("double").alias("t")
+        "partition", "arrival", "seq", "e.*", f.col("e.eventTime").cast("timestamp").cast("double").alias("t")
     )
-    in_time = event.where(F.col("t") - F.col("arrival") <= EARLY).withColumn(
-        "t", F.greatest("t", F.col("arrival") - LATE)
+    in_time = event.where(f.col("t") - f.col("arrival") <= EARLY).withColumn(
+        "t", f.greatest("t", f.col("arrival") - LATE)
     )
     so_far = (
         Window.partitionBy("partition", "deviceId")
         .orderBy("arrival", "seq")
         .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    ordered = in_time.withColumn("t", F.max("t").over(so_far))
-    end = (F.ceil(F.col("t") / 300) * 300).cast("timestamp").alias("windowEnd")
-    return ordered.groupBy(end, "deviceId").agg(F.count("*").alias("events"), F.avg("temperature").alias("avgTemperature"))
+    ordered = in_time.withColumn("t", f.max("t").over(so_far))
+    end = (f.ceil(f.col("t") / 300) * 300).cast("timestamp").alias("windowEnd")
+    events, mean = f.count("*").alias("events"), f.avg("temperature").alias("avgTemperature")
+    return ordered.groupBy(end, "deviceId").agg(events, mean)
 
 
 def _records(blobs: Iterable[tuple[str, str, float]]) -> Iterator[Row]:

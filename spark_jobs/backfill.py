@@ -36,7 +36,7 @@ from spark_jobs.time_model.policies import Policies, Verdict
 from spark_jobs.time_model.slices import Slice
 
 SMALLEST_TASK = 32 * 1024 * 1024
-"""Bytes that a task reads at least, where a partition has so many: each task costs its start and its neighbour's edge."""
+"""Bytes that a task reads at least where there are so many: each task costs its start and its neighbour's edge."""
 TASKS_PER_CORE = 2
 
 _TASK = TypeAdapter(Task)
@@ -80,7 +80,7 @@ def run(spark: SparkSession, pipeline: Pipeline, run_id: str) -> None:
     if manifest.definition_digest != _definition_digest(pipeline):
         raise RunError(f"{pipeline.definition} changed since run {run_id} was planned: plan again")
     work = Work(pipeline.input.container, pipeline.output.table, run_id, pipeline.query, pipeline.policies)
-    task_bytes = max(SMALLEST_TASK, manifest.bytes // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
+    task_bytes = max(SMALLEST_TASK, manifest.size // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
     tasks = list(ordering.split(manifest.slices, manifest.blobs, task_bytes))
     digests = {planned.slice.start: planned.digest for planned in manifest.slices}
     try:
@@ -105,7 +105,9 @@ def _stage(spark: SparkSession, work: Work, tasks: list[Task], digests: dict[int
         spark.conf.set("spark.sql.session.timeZone", "UTC")
         result = spark.sql(work.query.sql)
         rows = _written(result, work, digests).collect()
-    staged = {row.slice_start: StagedSlice(ticks.to_text(row.slice_start), row.path, row.size, row.rows) for row in rows}
+    staged = {
+        row.slice_start: StagedSlice(ticks.to_text(row.slice_start), row.path, row.size, row.rows) for row in rows
+    }
     for start, digest in digests.items():
         if start not in staged:
             nothing = pa.Table.from_batches([], _published_schema(work.query))
@@ -174,8 +176,8 @@ def _metrics(papers: Run, manifest: Manifest) -> Iterator[dict[str, Any]]:
                 content = papers.table.read_current(papers.counters_name(partition, planned.slice))
                 if content is None:
                     raise RunError(
-                        f"the task of partition {partition}, slice {ticks.to_text(planned.slice.start)} left no counters: "
-                        "run the stage again"
+                        f"the task of partition {partition}, slice {ticks.to_text(planned.slice.start)} "
+                        "left no counters: run the stage again"
                     )
                 metrics = json.loads(content)
             else:

@@ -93,7 +93,7 @@ def _instant(text: str) -> datetime:
 
 def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
     planned = stages.look(pipeline, chosen.start, chosen.end)
-    slices = []
+    slices: list[dict[str, Any]] = []
     for each in planned.slices:
         pinned = [blob for blob in planned.blobs if each.arrivals.hold(blob.arrival)]
         slices.append(
@@ -110,7 +110,7 @@ def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> di
         "partitions": list(planned.partitions),
         "slices": slices,
         "blobs": len(planned.blobs),
-        "bytes": planned.bytes,
+        "bytes": planned.size,
         "complete": not any(each.incomplete for each in planned.slices),
     }
     if not chosen.json:
@@ -125,7 +125,7 @@ def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> di
                 f"no: partition {waiting}" if waiting else "yes",
             )
         out.print(table)
-        out.print(f"{len(planned.blobs):,} blobs, {planned.bytes:,} bytes, each read once a task; run {planned.run}")
+        out.print(f"{len(planned.blobs):,} blobs, {planned.size:,} bytes, each read once a task; run {planned.run}")
     return result
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from spark_jobs.capture.names import DEFAULT_PATH, CaptureNames
 from spark_jobs.errors import DefinitionError
@@ -26,12 +26,18 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _only_default(path: str) -> str:
+    if path != DEFAULT_PATH:
+        raise ValueError(f"only the default name format is read so far: {DEFAULT_PATH}")
+    return path
+
+
 class Input(_Section):
     """The Capture container."""
 
     alias: Alias
     container: str
-    path: Literal["{Namespace}/{EventHub}/{PartitionId}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}"] = DEFAULT_PATH
+    path: Annotated[str, AfterValidator(_only_default)] = DEFAULT_PATH
     namespace: Annotated[str, Field(min_length=1)]
     event_hub: Annotated[str, Field(min_length=1)]
     capture_interval_seconds: Annotated[int, Field(ge=60, le=900)] = 300
@@ -45,10 +51,11 @@ class Input(_Section):
 class Job(_Section):
     """Names, meaning, defaults and ranges as in ASA's own job definition (time model, section 2)."""
 
-    eventsOutOfOrderPolicy: Literal["Adjust", "Drop"] = "Adjust"
-    eventsOutOfOrderMaxDelayInSeconds: Annotated[int, Field(ge=0, le=599)] = 0
-    eventsLateArrivalMaxDelayInSeconds: Annotated[int, Field(ge=-1, le=1_814_399)] = 5
-    outputErrorPolicy: Literal["Drop", "Stop"] = "Drop"
+    policy: Annotated[Literal["Adjust", "Drop"], Field(alias="eventsOutOfOrderPolicy")] = "Adjust"
+    out_of_order_seconds: Annotated[int, Field(alias="eventsOutOfOrderMaxDelayInSeconds", ge=0, le=599)] = 0
+    late_seconds: Annotated[int, Field(alias="eventsLateArrivalMaxDelayInSeconds", ge=-1, le=1_814_399)] = 5
+    """-1: no limit."""
+    output_error_policy: Annotated[Literal["Drop", "Stop"], Field(alias="outputErrorPolicy")] = "Drop"
     query: str
 
 
@@ -86,12 +93,12 @@ class Pipeline(_Section):
         """None without TIMESTAMP BY: then System.Timestamp is the arrival time and no policy applies."""
         if self.query.timestamp_by is None:
             return None
-        late = self.job.eventsLateArrivalMaxDelayInSeconds
+        late = self.job.late_seconds
         return Policies(
-            out_of_order=from_seconds(self.job.eventsOutOfOrderMaxDelayInSeconds),
+            out_of_order=from_seconds(self.job.out_of_order_seconds),
             late=None if late == -1 else from_seconds(late),
             early=from_seconds(EARLY_SECONDS),
-            adjust=self.job.eventsOutOfOrderPolicy == "Adjust",
+            adjust=self.job.policy == "Adjust",
         )
 
     @property
@@ -110,7 +117,7 @@ class Pipeline(_Section):
     @property
     def warnings(self) -> list[str]:
         """What the definition allows but its author hardly meant."""
-        late, interval = self.job.eventsLateArrivalMaxDelayInSeconds, self.input.capture_interval_seconds
+        late, interval = self.job.late_seconds, self.input.capture_interval_seconds
         if self.policies is None or late == -1 or late >= interval:
             return []
         return [

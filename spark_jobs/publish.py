@@ -1,6 +1,6 @@
 """The published Delta table: one commit replaces exactly the slices of a run, or takes them back.
 
-Staged files are content that no commit names. A commit's metadata says of every slice which file it holds, which it held
+A staged file is named by no commit. A commit's metadata says of every slice which file it holds, which it held
 before, and why; `status` and `rollback` read nothing else.
 """
 
@@ -176,7 +176,7 @@ def _commit(
             "query": note.query_digest,
             "read_version": table.version(),
             "slices": [asdict(holding) for holding in changed],
-            "metrics": {start: counts for start, counts in note.metrics.items()},
+            "metrics": note.metrics,
         }
         try:
             table.create_write_transaction(
@@ -185,7 +185,7 @@ def _commit(
                 table.schema(),
                 partition_by=[SLICE],
                 partition_filters=[(SLICE, "in", [_partition_value(holding.slice_start) for holding in changed])],
-                commit_properties=CommitProperties(custom_metadata={METADATA: json.dumps(metadata)}, max_commit_retries=0),
+                commit_properties=CommitProperties({METADATA: json.dumps(metadata)}, max_commit_retries=0),
             )
         except CommitFailedError:
             time.sleep(0.1 * 2**attempt)

@@ -4,6 +4,7 @@ Between stages everything lies beside the table (see `runs`), so each may run in
 """
 
 import io
+import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,12 +25,11 @@ from spark_jobs.time_model import ticks
 from spark_jobs.time_model.slices import Slice, slices_between
 
 
-
 def check_range(pipeline: Pipeline, start: datetime, end: datetime) -> None:
     """Raise DefinitionError, with the reason, for a range that is not whole slices that have ended."""
     for name, instant in (("from", start), ("to", end)):
         if instant.utcoffset() is None:
-            raise DefinitionError(f"{name} {instant.isoformat()} has no zone: write it in UTC, as 2026-03-01T10:00:00Z")
+            raise DefinitionError(f"{name} {instant.isoformat()} has no zone: write it as 2026-03-01T10:00:00Z")
         if ticks.from_datetime(instant) % _slice_length(pipeline):
             raise DefinitionError(
                 f"{name} {_text(instant)} is not on a slice border: {pipeline.name} has slices of "
@@ -38,7 +38,7 @@ def check_range(pipeline: Pipeline, start: datetime, end: datetime) -> None:
     if start >= end:
         raise DefinitionError(f"the range is empty: from {_text(start)} is not before to {_text(end)}")
     if end > datetime.now(UTC):
-        raise DefinitionError(f"to {_text(end)} lies in the future: the last slice has not ended; choose an earlier end")
+        raise DefinitionError(f"to {_text(end)} lies in the future: choose an end at which a slice has ended")
 
 
 def definition(pipeline: Pipeline) -> Definition:
@@ -255,7 +255,7 @@ def _gaps(pipeline: Pipeline, held: dict[str, Any]) -> list[dict[str, str]]:
     length = _slice_length(pipeline)
     return [
         {"from": ticks.to_text(before + length), "to": ticks.to_text(after)}
-        for before, after in zip(starts, starts[1:], strict=False)
+        for before, after in itertools.pairwise(starts)
         if after - before > length
     ]
 

@@ -54,8 +54,7 @@ def parse(bodies: pa.Array, columns: Sequence[InputColumn], timestamp_by: InputC
     """
     text, malformed = _text(bodies)
     wanted = tuple(dict.fromkeys([*columns, *([timestamp_by] if timestamp_by else [])]))
-    relation = duckdb_connection().from_arrow(pa.table({"body": text}))
-    read = relation.query("bodies", _reading(wanted)).to_arrow_table()
+    read = _select({"body": text}, _reading(wanted))
 
     kind = whole(read["kind"])
     malformed = _first(malformed, pc.if_else(pc.is_valid(kind), None, "not JSON"))
@@ -75,14 +74,20 @@ def duckdb_connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 1})
 
 
+def _select(columns: dict[str, pa.Array], query: str) -> pa.Table:
+    """What a query gives of the relation `bodies` with these columns."""
+    relation = duckdb_connection().from_arrow(pa.table(columns)).query("bodies", query)
+    assert relation is not None
+    return relation.to_arrow_table()
+
+
 def _text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The bodies as text, and why one is not; NULL is no text."""
     malformed = pc.if_else(pc.is_valid(bodies), pa.scalar(None, pa.string()), "no body")
     try:
         return bodies.cast(pa.string()), malformed
     except pa.ArrowInvalid:
-        relation = duckdb_connection().from_arrow(pa.table({"body": bodies}))
-        text = whole(relation.query("bodies", "SELECT try(decode(body)) AS body FROM bodies").to_arrow_table()["body"])
+        text = whole(_select({"body": bodies}, "SELECT try(decode(body)) AS body FROM bodies")["body"])
         return text, _first(malformed, pc.if_else(pc.is_valid(text), None, "not UTF-8"))
 
 
@@ -154,9 +159,8 @@ def _convert(values: pa.Array, to: AsaType) -> pa.Array:
 
 
 def _long_integers(values: pa.Array, exact: pa.Array) -> pa.Array:
-    relation = duckdb_connection().from_arrow(pa.table({"value": values}))
-    query = "SELECT CASE WHEN regexp_full_match(value, '-?[0-9]+') THEN try_cast(value AS BIGINT) END AS value FROM v"
-    return pc.coalesce(exact, whole(relation.query("v", query).to_arrow_table()["value"]))
+    integer = "CASE WHEN regexp_full_match(value, '-?[0-9]+') THEN try_cast(value AS BIGINT) END"
+    return pc.coalesce(exact, whole(_select({"value": values}, f"SELECT {integer} AS value FROM bodies")["value"]))
 
 
 def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn) -> pa.Array:
@@ -166,11 +170,8 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn) -> pa.Ar
     if not len(suspects):
         return reasons
     pointer = "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in column.path)
-    relation = duckdb_connection().from_arrow(pa.table({"body": text.take(suspects)}))
-    kinds = relation.query(
-        "bodies",
-        f"SELECT CASE WHEN json_valid(body) THEN json_type(body, {_literal(pointer)}) END AS kind FROM bodies",
-    ).to_arrow_table()["kind"]
+    kind = f"CASE WHEN json_valid(body) THEN json_type(body, {_literal(pointer)}) END"
+    kinds = _select({"body": text.take(suspects)}, f"SELECT {kind} AS kind FROM bodies")["kind"]
     present = pc.fill_null(pc.not_equal(whole(kinds), "NULL"), False)
     wrong = suspects.filter(present)
     if not len(wrong):

@@ -63,7 +63,8 @@ class Manifest:
         return _digest([planned.digest for planned in self.slices])
 
     @property
-    def bytes(self) -> int:
+    def size(self) -> int:
+        """Bytes of all blobs."""
         return sum(pinned.blob.size for pinned in self.blobs)
 
     def to_json(self) -> bytes:
@@ -78,7 +79,9 @@ def from_json(content: bytes) -> Manifest:
     try:
         return _MANIFEST.validate_json(content)
     except ValidationError as error:
-        raise RunError("the run's manifest cannot be read: it was written by another version or damaged; plan again") from error
+        raise RunError(
+            "the run's manifest cannot be read: it was written by another version or damaged; plan again"
+        ) from error
 
 
 @dataclass(frozen=True)

@@ -56,4 +56,4 @@ class CompiledQuery:
     """The output columns that make a row's identity, as far as the query selects them: window end, then group keys."""
     sql: str
     canonical: str
-    """The query in one spelling, whatever its white space and letter case of keywords; its digest is the query digest."""
+    """The query in one spelling, whatever its white space and its keywords' letter case."""

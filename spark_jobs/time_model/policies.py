@@ -1,6 +1,6 @@
 """ASA's early, late and out-of-order policies over one input partition (time model, section 2).
 
-The policies are judged chunk by chunk in arrival order; a `Watermark` carries what is needed from one chunk to the next.
+Events are judged chunk by chunk in arrival order; a `Watermark` carries what is needed from one chunk to the next.
 """
 
 from dataclasses import dataclass
@@ -127,9 +127,9 @@ def judge(
 ) -> Judged:
     """Judge one chunk of one partition and advance its watermark.
 
-    `time` and `arrival` are ticks, one entry per event, in arrival order; `valid` is False where TIMESTAMP BY gives no time.
-    `scope` holds each event's OVER key, a struct where it has several columns; an event whose key is or holds NULL is
-    an invalid timestamp.
+    `time` and `arrival` are ticks, one entry per event, in arrival order; `valid` is False where TIMESTAMP BY gives no
+    time. `scope` holds each event's OVER key, a struct where it has several columns; an event whose key is or holds
+    NULL is an invalid timestamp.
     """
     verdict = np.full(len(time), Verdict.ON_TIME, np.int8)
     system_timestamp = time.copy()
@@ -148,7 +148,7 @@ def judge(
 
     ordered = valid & ~early if policies.adjust else valid & ~early & ~late
     here = np.flatnonzero(ordered)
-    # An adjusted or dropped event lies below the running maximum, so the maximum over all of these is that of the processed.
+    # What is adjusted or dropped here lies below the running maximum, so it may take part in it.
     running = watermark.advance(system_timestamp[here], None if scope is None else scope.take(pa.array(here)))
     behind = system_timestamp[here] < running - policies.out_of_order
     out_of_order = np.zeros(len(time), bool)
