@@ -26,7 +26,7 @@ from spark_jobs import ordering
 from spark_jobs.capture.bodies import ARROW_TYPES
 from spark_jobs.capture.manifest import Manifest
 from spark_jobs.errors import RecaptureError, RunError
-from spark_jobs.ordering import Counters, Task
+from spark_jobs.ordering import Ahead, Counters, Task
 from spark_jobs.pipeline import Pipeline, load
 from spark_jobs.query.model import CompiledQuery
 from spark_jobs.runs import Run, StagedSlice, compact
@@ -164,7 +164,13 @@ def _row(partition: str, wanted: Slice, counted: Counters) -> dict[str, Any]:
         "LateInputEvents": counted.late,
         "DroppedOrAdjustedEvents": counted.out_of_order,
         **verdicts,
+        "furthest_ahead": None if counted.furthest_ahead is None else _ahead(counted.furthest_ahead),
     }
+
+
+def _ahead(event: Ahead) -> dict[str, Any]:
+    seconds = event.ticks / ticks.TICKS_PER_SECOND
+    return {"seconds": seconds, "sequence_number": event.sequence_number, "blob": event.blob}
 
 
 def _metrics(papers: Run, manifest: Manifest) -> Iterator[dict[str, Any]]:

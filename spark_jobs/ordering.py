@@ -51,6 +51,16 @@ class Task:
     blobs: tuple[CaptureBlob, ...]
 
 
+@dataclass(frozen=True, order=True)
+class Ahead:
+    """The processed event whose time is furthest ahead of its arrival: who pushed the watermark (time model, 2)."""
+
+    ticks: int
+    """System.Timestamp less arrival."""
+    sequence_number: int
+    blob: str
+
+
 @dataclass
 class Counters:
     """What a task counts in one slice of its partition: every arrival in (start, end], once."""
@@ -61,6 +71,7 @@ class Counters:
     late: int = 0
     out_of_order: int = 0
     verdicts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(Verdict), np.int64))
+    furthest_ahead: Ahead | None = None
     quarantine: list[pa.RecordBatch] = field(default_factory=list)
 
 
@@ -226,6 +237,13 @@ def _count(
     counted.late += int(judged.late[arrived].sum())
     counted.out_of_order += int(judged.out_of_order[arrived].sum())
     counted.verdicts += np.bincount(verdicts, minlength=len(Verdict))
+    processed = np.flatnonzero(judged.processed[arrived]) + begin
+    if len(processed):
+        lead = judged.system_timestamp[processed] - chunk.arrival[processed]
+        place = int(lead.argmax())
+        row = int(processed[place])
+        ahead = Ahead(int(lead[place]), int(chunk.sequence[row]), chunk.blob[row].as_py())
+        counted.furthest_ahead = max(ahead, counted.furthest_ahead or ahead)
     aside = np.flatnonzero(pc.is_valid(reasons.slice(begin, count)).to_numpy(zero_copy_only=False)) + begin
     if len(aside):
         rows = pa.array(aside)

@@ -24,6 +24,8 @@ from spark_jobs.storage import open_container
 from spark_jobs.time_model import ticks
 from spark_jobs.time_model.slices import Slice, slices_between
 
+UNSUMMED = ("slice_start", "partition", "complete", "furthest_ahead")
+
 
 def check_range(pipeline: Pipeline, start: datetime, end: datetime) -> None:
     """Raise DefinitionError, with the reason, for a range that is not whole slices that have ended."""
@@ -105,7 +107,7 @@ def audit(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
     papers = _papers(pipeline, run_id)
     planned = papers.manifest()
     found = checkpoint.audit(
-        pd.DataFrame(papers.read("metrics.json")),
+        pd.DataFrame(papers.read("metrics.json")).drop(columns="furthest_ahead"),
         _staged_rows(pipeline, papers).to_pandas(),
         load_suites(pipeline),
         run_start=ticks.to_datetime(planned.slices[0].slice.start),
@@ -164,7 +166,7 @@ def report(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
         "version": published.get("version"),
         "changed": published.get("changed", False),
         "table": pipeline.output.table,
-        "warnings": [*pipeline.warnings, *_late_warning(counts)],
+        "warnings": [*pipeline.warnings, *_time_warnings(counts)],
     }
 
 
@@ -223,29 +225,41 @@ def _by_slice(papers: Run) -> dict[str, dict[str, Any]]:
     staged = {each.slice_start: each.rows for each in papers.staged()}
     counts: dict[str, dict[str, Any]] = {}
     for row in papers.read("metrics.json"):
+        start = row["slice_start"]
         slice_counts = counts.setdefault(
-            row["slice_start"], {"complete": True, "OutputEvents": staged[row["slice_start"]]}
+            start, {"complete": True, "OutputEvents": staged[start], "furthest_ahead": None}
         )
         slice_counts["complete"] &= row["complete"]
+        candidates = [ahead for ahead in (slice_counts["furthest_ahead"], row["furthest_ahead"]) if ahead]
+        slice_counts["furthest_ahead"] = max(candidates, key=lambda ahead: ahead["seconds"], default=None)
         for name, value in row.items():
-            if name not in ("slice_start", "partition", "complete"):
+            if name not in UNSUMMED:
                 slice_counts[name] = slice_counts.get(name, 0) + value
     return counts
 
 
 def _totals(counts: dict[str, dict[str, Any]], rows: dict[str, int]) -> dict[str, int]:
     names = next(iter(counts.values()))
-    totals = {name: sum(each[name] for each in counts.values()) for name in names if name != "complete"}
+    totals = {name: sum(each[name] for each in counts.values()) for name in names if name not in UNSUMMED}
     return totals | {"OutputEvents": sum(rows.values())}
 
 
-def _late_warning(counts: dict[str, dict[str, Any]]) -> Iterator[str]:
+def _time_warnings(counts: dict[str, dict[str, Any]]) -> Iterator[str]:
     events = sum(each["InputEvents"] for each in counts.values())
     late = sum(each["LateInputEvents"] for each in counts.values())
     if events and late > events / 2:
         yield (
             f"{late / events:.1%} of the events were late: raise eventsLateArrivalMaxDelayInSeconds to at least the "
             "capture interval plus what the devices need"
+        )
+    disordered = sum(each["DroppedOrAdjustedEvents"] for each in counts.values())
+    if events and disordered > events / 10:
+        pushers = [each["furthest_ahead"] for each in counts.values() if each["furthest_ahead"]]
+        ahead = max(pushers, key=lambda pusher: pusher["seconds"])
+        yield (
+            f"{disordered / events:.1%} of the events were out of order: the watermark was pushed by clocks that run "
+            f"ahead, furthest by event {ahead['sequence_number']} of {ahead['blob']} ({ahead['seconds']:+.1f} s from "
+            "its arrival); TIMESTAMP BY … OVER a device's key keeps such a clock to itself"
         )
 
 
