@@ -27,7 +27,7 @@ START = datetime(2026, 3, 1, 6, tzinfo=UTC)
 HOURS = 6
 ROWS = 12
 
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, width=max(100, shutil.get_terminal_size().columns))
 
 
 @contextmanager
@@ -129,8 +129,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="embedded", description=__doc__)
     parser.add_argument("command", choices=("backfill", "up"))
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.default_int_handler)
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, signal.default_int_handler)
     try:
         {"backfill": backfill, "up": up}[arguments.command]()
     except KeyboardInterrupt:

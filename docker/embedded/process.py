@@ -1,5 +1,6 @@
-"""A server that runs in a process group of its own, so that stopping it stops whatever it started."""
+"""A server that runs in a session of its own, so that stopping it stops whatever it started."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -7,6 +8,8 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
@@ -28,7 +31,7 @@ def listens(port: int) -> bool:
 
 
 class Server:
-    """A process group and the file that its output goes to."""
+    """A session of processes and the file that their output goes to."""
 
     def __init__(self, name: str, command: Sequence[str], env: Mapping[str, str], log: Path) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -63,24 +66,27 @@ class Server:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def stop(self, seconds: float = 15) -> None:
-        """Ask the whole group to end; what is left of it after that time is killed."""
+        """Ask every process of the session to end; what is left of it after that time is killed.
+
+        The session and not the process group: Airflow gives every task a group of its own.
+        """
         self._signal(signal.SIGTERM)
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and self._alive():
-            self._process.poll()
+        while self._members() and time.monotonic() < deadline:
             time.sleep(0.1)
         self._signal(signal.SIGKILL)
         self._process.wait()
 
-    def _alive(self) -> bool:
-        try:
-            os.killpg(self._process.pid, 0)
-        except ProcessLookupError:
-            return False
-        return True
+    def _members(self) -> list[int]:
+        self._process.poll()
+        members = []
+        for pid in psutil.pids():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if os.getsid(pid) == self._process.pid:
+                    members.append(pid)
+        return members
 
     def _signal(self, number: int) -> None:
-        try:
-            os.killpg(self._process.pid, number)
-        except ProcessLookupError:
-            return
+        for pid in self._members():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)

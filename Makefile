@@ -1,0 +1,54 @@
+# `make` tells what there is. Needs Python 3.11 or newer, make and git; everything else is set up inside the checkout.
+PYTHON ?= python3
+UV_VERSION := 0.13.8
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+AZURITE := docker/azurite/node_modules/.installed
+UV := $(BIN)/uv --no-config
+
+.DEFAULT_GOAL := help
+.PHONY: help backfill up test check bench lock azurite clean
+
+help: ## What there is
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+backfill: $(INSTALLED) $(AZURITE) ## Backfill six sample hours through a real Airflow, Spark and Azurite, and show the result
+	@PYTHONPATH=docker $(BIN)/python -m embedded.main backfill
+
+up: $(INSTALLED) $(AZURITE) ## Leave Airflow and Azurite up with the sample hours; Ctrl-C stops them
+	@PYTHONPATH=docker $(BIN)/python -m embedded.main up
+
+test: check $(AZURITE) ## Check, then run every test
+	@JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java) $(BIN)/python -m pytest
+
+check: $(INSTALLED) ## Lint and type check
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+bench: $(INSTALLED) ## Measure the pipeline beside its baselines
+	@JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java) $(BIN)/python -m benchmarks.run
+
+lock: $(BIN)/uv ## Resolve setup.cfg into requirements.lock anew
+	@$(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev \
+		--custom-compile-command "make lock" --output-file requirements.lock setup.cfg
+
+azurite: $(AZURITE) ## Install the storage emulator
+
+clean: ## Remove what the other targets made, the environment included
+	rm -rf $(VENV) .cache docker/azurite/node_modules *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/uv:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 …")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
+
+$(INSTALLED): $(BIN)/uv requirements.lock setup.cfg pyproject.toml
+	$(UV) pip sync --python $(BIN)/python --require-hashes requirements.lock
+	$(UV) pip install --python $(BIN)/python --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(AZURITE): $(INSTALLED) docker/azurite/package-lock.json
+	PYTHONPATH=docker $(BIN)/python -m embedded.node
+	@touch $@

@@ -1,0 +1,104 @@
+"""The DAGs, as Airflow's own DAG processor sees them."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+DAGS = Path(__file__).resolve().parents[2] / "dags"
+
+
+@pytest.fixture(scope="module")
+def parsed(parse: Any) -> dict[str, Any]:
+    return parse(DAGS)
+
+
+@pytest.fixture(scope="module")
+def telemetry(parsed: dict[str, Any]) -> dict[str, Any]:
+    return next(dag for dag in parsed["dags"] if dag["dag_id"] == "telemetry")
+
+
+def tasks(dag: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {task["__var"]["task_id"]: task["__var"] for task in dag["tasks"]}
+
+
+def test_there_is_one_dag_for_each_pipeline_file_and_no_import_error(parsed: dict[str, Any]) -> None:
+    assert parsed["errors"] == {}
+    assert len(parsed["dags"]) == len(list((DAGS / "pipelines").glob("*.yaml")))
+
+
+def test_reading_the_dags_imports_neither_spark_nor_great_expectations(parsed: dict[str, Any]) -> None:
+    assert parsed["heavy"] == []
+
+
+def test_every_dag_has_an_owner_a_tag_and_says_when_to_use_it_and_when_not(parsed: dict[str, Any]) -> None:
+    for dag in parsed["dags"]:
+        assert dag["default_args"]["__var"]["owner"] == "recapture"
+        assert "recapture" in dag["tags"]
+        assert "When to use it" in dag["doc_md"]
+        assert "When not to" in dag["doc_md"]
+
+
+def test_the_stages_follow_one_another(telemetry: dict[str, Any]) -> None:
+    follows = {name: set(task.get("downstream_task_ids", ())) for name, task in tasks(telemetry).items()}
+    assert follows["wait_for_capture"] == {"plan"}
+    assert "order_and_aggregate" in follows["plan"]
+    assert follows["order_and_aggregate"] == {"audit"}
+    assert follows["audit"] == {"publish"}
+    assert follows["publish"] == {"report"}
+
+
+def test_spark_runs_in_its_own_pool(telemetry: dict[str, Any]) -> None:
+    assert tasks(telemetry)["order_and_aggregate"]["pool"] == "spark"
+
+
+def test_the_schedule_has_data_intervals_of_one_hour(telemetry: dict[str, Any]) -> None:
+    assert telemetry["timetable"]["__type"].endswith("interval.CronDataIntervalTimetable")
+    assert telemetry["timetable"]["__var"] == {"expression": "0 * * * *", "timezone": "UTC"}
+    assert telemetry["catchup"] is False
+
+
+@pytest.mark.parametrize("value", [None, "2026-03-01T06:00:00Z", "2026-03-01T06:00:00.000Z", "2026-03-01T06:00+00:00"])
+@pytest.mark.parametrize("name", ["from", "to"])
+def test_the_form_takes_nothing_or_a_whole_hour(telemetry: dict[str, Any], name: str, value: str | None) -> None:
+    jsonschema.validate(value, schema(telemetry, name))
+
+
+@pytest.mark.parametrize("value", ["tomorrow", "2026-03-01", "2026-03-01T06:30:00Z", "2026-03-01T06:00:00", 6])
+@pytest.mark.parametrize("name", ["from", "to"])
+def test_the_form_refuses_what_is_no_whole_hour(telemetry: dict[str, Any], name: str, value: object) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(value, schema(telemetry, name))
+
+
+def schema(dag: dict[str, Any], name: str) -> dict[str, Any]:
+    described: dict[str, Any] = dict(dag["params"])[name]["schema"]["__var"]
+    return described
+
+
+def test_the_form_explains_its_fields(telemetry: dict[str, Any]) -> None:
+    for name in ("from", "to"):
+        assert schema(telemetry, name)["title"]
+        assert "whole hour" in dict(telemetry["params"])[name]["description"]
+
+
+def test_a_broken_pipeline_file_is_named_with_its_line_and_the_others_go_on(parse: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "dags"
+    shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "pipelines" / "broken.yaml").write_text("name: broken\ninput: [\n")
+    parsed = parse(folder)
+    assert [dag["dag_id"] for dag in parsed["dags"]] == ["telemetry"]
+    assert list(parsed["errors"]) == ["pipeline_errors.py"]
+    assert "broken.yaml" in parsed["errors"]["pipeline_errors.py"]
+    assert "3" in parsed["errors"]["pipeline_errors.py"].splitlines()[-1]
+
+
+def test_two_files_with_one_name_are_refused(parse: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "dags"
+    shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(folder / "pipelines" / "telemetry.yaml", folder / "pipelines" / "twin.yaml")
+    parsed = parse(folder)
+    assert [dag["dag_id"] for dag in parsed["dags"]] == ["telemetry"]
+    assert "twin.yaml: the pipeline in telemetry.yaml is named telemetry too" in parsed["errors"]["pipeline_errors.py"]

@@ -1,0 +1,84 @@
+"""The sensor's range, and its trigger."""
+
+import asyncio
+import importlib.util
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from spark_jobs import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+SIX = datetime(2026, 3, 1, 6, tzinfo=UTC)
+TWELVE = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
+        spec = importlib.util.spec_from_file_location("capture_complete", ROOT / "plugins" / "capture_complete.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["capture_complete"] = module
+        spec.loader.exec_module(module)
+    return module
+
+
+def test_a_run_without_params_takes_its_data_interval(plugin: ModuleType) -> None:
+    assert plugin.chosen_range({"from": None, "to": None}, SIX, TWELVE) == (SIX, TWELVE)
+
+
+def test_params_win_over_the_data_interval(plugin: ModuleType) -> None:
+    params = {"from": "2026-03-01T06:00:00Z", "to": "2026-03-01T13:00:00+01:00"}
+    assert plugin.chosen_range(params, TWELVE, TWELVE) == (SIX, TWELVE)
+
+
+@pytest.mark.parametrize(
+    ("params", "reason"),
+    [
+        ({}, "no data interval"),
+        ({"from": "2026-03-01T06:00:00Z"}, "`to` is missing"),
+        ({"to": "2026-03-01T06:00:00Z"}, "`from` is missing"),
+        ({"from": "2026-03-01T06:00:00Z", "to": "2026-03-01T06:00:00Z"}, "empty"),
+        ({"from": "2026-03-01T07:00:00Z", "to": "2026-03-01T06:00:00Z"}, "empty"),
+        ({"from": "six", "to": "2026-03-01T06:00:00Z"}, "ISO 8601"),
+    ],
+)
+def test_a_run_that_names_no_range_is_refused_with_a_reason(
+    plugin: ModuleType, params: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(errors.DefinitionError, match=reason):
+        plugin.chosen_range(params, None, None)
+
+
+def test_an_empty_data_interval_is_refused(plugin: ModuleType) -> None:
+    with pytest.raises(errors.DefinitionError, match="empty"):
+        plugin.chosen_range({}, SIX, SIX)
+
+
+def test_the_trigger_is_made_again_from_what_it_serializes(plugin: ModuleType) -> None:
+    path, arguments = plugin.CaptureCompleteTrigger("p.yaml", SIX.isoformat(), TWELVE.isoformat(), 5.0).serialize()
+    assert path == "capture_complete.CaptureCompleteTrigger"
+    assert plugin.CaptureCompleteTrigger(**arguments).serialize() == (path, arguments)
+
+
+def test_a_trigger_that_cannot_look_says_why(plugin: ModuleType, tmp_path: Path) -> None:
+    missing = tmp_path / "gone.yaml"
+    trigger = plugin.CaptureCompleteTrigger(str(missing), SIX.isoformat(), TWELVE.isoformat(), 0.01)
+
+    async def first() -> dict[str, str]:
+        return (await anext(trigger.run())).payload
+
+    event = asyncio.run(first())
+    assert "gone.yaml" in event["error"]
+
+
+def test_the_sensor_raises_what_the_trigger_could_not_do(plugin: ModuleType) -> None:
+    sensor = plugin.CaptureCompleteSensor(task_id="wait", definition="p.yaml")
+    with pytest.raises(errors.RunError, match="out of reach"):
+        sensor.resume({}, {"error": "out of reach"})

@@ -1,0 +1,107 @@
+"""The house rules that no single module can keep: one lock, one Spark, and imports that point one way."""
+
+import ast
+import configparser
+import re
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[1]
+
+MAY_IMPORT = {
+    "time_model": {"time_model"},
+    "query": {"query", "time_model"},
+    "capture": {"capture", "storage", "query", "time_model"},
+    "storage": {"storage"},
+    "quality": {"quality", "storage", "capture", "query", "time_model"},
+}
+"""The rooms of spark_jobs below its top, and the rooms that each may know. All may use spark_jobs.errors."""
+
+
+def requirements() -> list[Requirement]:
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    texts = (setup["options"]["install_requires"] + setup["options.extras_require"]["dev"]).split("\n")
+    return [Requirement(text) for text in texts if text.strip()]
+
+
+def locked() -> dict[str, Version]:
+    pins = re.findall(r"^([\w.-]+)(?:\[[^\]]*\])?==(\S+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    return {canonicalize_name(name): Version(version) for name, version in pins}
+
+
+def asked_for_by_us() -> set[str]:
+    found: set[str] = set()
+    current = ""
+    for line in (ROOT / "requirements.lock").read_text().splitlines():
+        if pin := re.match(r"([\w.-]+)==", line):
+            current = canonicalize_name(pin[1])
+        elif "recapture (setup.cfg)" in line:
+            found.add(current)
+    return found
+
+
+def imported(file: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
+
+
+def test_the_lock_pins_what_setup_cfg_asks_for() -> None:
+    pins = locked()
+    stale = [
+        str(asked)
+        for asked in requirements()
+        if canonicalize_name(asked.name) not in pins or pins[canonicalize_name(asked.name)] not in asked.specifier
+    ]
+    assert not stale, "run `make lock`"
+
+
+def test_the_lock_was_made_from_these_requirements_and_no_others() -> None:
+    assert asked_for_by_us() == {canonicalize_name(asked.name) for asked in requirements()}, "run `make lock`"
+
+
+@pytest.mark.parametrize("file", ["requirements.lock", "docker/azurite/package-lock.json"])
+def test_a_lock_names_no_registry(file: str) -> None:
+    text = (ROOT / file).read_text()
+    assert not re.findall(r'"resolved"|--(?:extra-)?index-url|--find-links|file://', text)
+
+
+def test_every_pin_has_a_hash() -> None:
+    text = (ROOT / "requirements.lock").read_text()
+    pins = re.findall(r"^[\w.-]+(?:\[[^\]]*\])?==", text, re.MULTILINE)
+    assert len(re.findall(r"^[\w.-]+(?:\[[^\]]*\])?==.*\\\n    --hash=sha256:", text, re.MULTILINE)) == len(pins) > 0
+
+
+def test_pyspark_and_pyspark_client_are_one_version() -> None:
+    pins = locked()
+    assert pins["pyspark"] == pins["pyspark-client"]
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_a_room_knows_nothing_of_its_callers(room: str) -> None:
+    allowed = {f"spark_jobs.{name}" for name in (*MAY_IMPORT[room], "errors")}
+    for file in (ROOT / "spark_jobs" / room).rglob("*.py"):
+        ours = {name for name in imported(file) if name.startswith("spark_jobs.")}
+        upward = {name for name in ours if ".".join(name.split(".")[:2]) not in allowed}
+        assert not upward, file.relative_to(ROOT)
+
+
+def test_the_engine_imports_no_airflow() -> None:
+    outside = {"airflow", "embedded", "capture_complete"}
+    for file in (ROOT / "spark_jobs").rglob("*.py"):
+        assert not {name.split(".")[0] for name in imported(file)} & outside, file.relative_to(ROOT)
+
+
+def test_the_time_model_does_no_io_and_starts_no_spark() -> None:
+    for file in (ROOT / "spark_jobs" / "time_model").rglob("*.py"):
+        assert not {name.split(".")[0] for name in imported(file)} & {"pyspark", "azure", "pathlib", "os", "io"}
