@@ -27,8 +27,8 @@ check: $(INSTALLED) ## Lint and type check
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 
-bench: $(INSTALLED) ## Measure the pipeline beside its baselines
-	@JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java) $(BIN)/python -m benchmarks.run
+bench: $(INSTALLED) ## Events per second of 5 million events, beside a peer and the floor
+	@JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java) $(BIN)/python benchmarks/run.py
 
 lock: $(BIN)/uv ## Resolve setup.cfg into requirements.lock anew
 	@$(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev \
