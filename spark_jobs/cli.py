@@ -164,7 +164,8 @@ def _spark(master: str, run_id: str) -> Iterator["SparkSession"]:
                 spark = backfill.session(master, f"recapture {run_id}")
         except PySparkRuntimeError as error:
             said.seek(0)
-            last = (said.read().strip().splitlines() or [str(error)])[-1]
+            spoken = [line.strip() for line in said if line.strip() and not line.lstrip().startswith("at ")]
+            last = (spoken or [str(error)])[-1]
             raise RunError(f"Spark did not start; it needs Java 17 or newer, in PATH or JAVA_HOME ({last})") from error
         try:
             yield spark

@@ -15,15 +15,17 @@ from numpy.typing import NDArray
 
 from spark_jobs.capture import bodies
 from spark_jobs.capture.decode import decode
-from spark_jobs.capture.manifest import CaptureBlob, PlannedSlice
+from spark_jobs.capture.manifest import CaptureBlob, PlannedSlice, arrived_in
 from spark_jobs.query.model import CompiledQuery
 from spark_jobs.storage import Container
 from spark_jobs.time_model import timestamps
 from spark_jobs.time_model.policies import Judged, Policies, Verdict, Watermark, judge
-from spark_jobs.time_model.slices import Slice
+from spark_jobs.time_model.slices import Arrivals, Slice
 
 CHUNK_EVENTS = 65_536
 """Events that are parsed and judged at once, where blobs are small: each call costs its start."""
+CHUNK_BYTES = 64 * 1024 * 1024
+"""What such events may take in memory, where they are large; a blob that is larger stays whole."""
 SYSTEM_COLUMNS = (
     pa.field("_partition", pa.string()),
     pa.field("_slice_start", pa.int64()),
@@ -92,8 +94,9 @@ def split(slices: Sequence[PlannedSlice], blobs: Iterable[CaptureBlob], task_byt
         yield Task(partition, tuple(together), tuple(_needed(together, pinned)))
 
 
-def _needed(slices: Sequence[PlannedSlice], blobs: Iterable[CaptureBlob]) -> list[CaptureBlob]:
-    return [pinned for pinned in blobs if any(planned.arrivals.hold(pinned.arrival) for planned in slices)]
+def _needed(slices: Sequence[PlannedSlice], blobs: Sequence[CaptureBlob]) -> Sequence[CaptureBlob]:
+    """What neighbouring slices read: the ranges of their arrivals overlap, so it lies side by side."""
+    return arrived_in(blobs, Arrivals(slices[0].arrivals.first, slices[-1].arrivals.last))
 
 
 def _size(blobs: Iterable[CaptureBlob]) -> int:
@@ -172,7 +175,10 @@ def _chunks(blobs: Sequence[CaptureBlob], container: Container) -> Iterator[_Chu
             if following is not None:
                 coming = fetcher.submit(container.read, following.blob)
             parts.append((pinned, decode(pinned.blob.name, content)))
-            full = sum(part.num_rows for _, part in parts) >= CHUNK_EVENTS
+            full = (
+                sum(part.num_rows for _, part in parts) >= CHUNK_EVENTS
+                or sum(part.nbytes for _, part in parts) >= CHUNK_BYTES
+            )
             if following is None or (full and following.arrival != pinned.arrival):
                 yield _in_arrival_order(parts)
                 parts = []

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from yaml.reader import ReaderError
 
 from spark_jobs.capture.names import DEFAULT_PATH, CaptureNames
 from spark_jobs.errors import DefinitionError
@@ -20,6 +21,8 @@ EARLY_SECONDS = 300
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Alias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class _Section(BaseModel):
@@ -140,10 +143,16 @@ def load(path: Path) -> Pipeline:
         raise DefinitionError(f"{path}: the pipeline file is not UTF-8 text") from error
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
+        _require_readable(path, root)
         values = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise DefinitionError(f"{path}:{line}: not YAML: {error.problem}") from error
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise DefinitionError(f"{path}:{line}: not YAML: a character that may not stand in a text") from error
+    except RecursionError:
+        raise DefinitionError(f"{path}: the pipeline file is nested too deep") from None
     if not isinstance(values, dict) or root is None:
         raise DefinitionError(f"{path}:1: a pipeline file is a mapping with name, input, job and output")
     if "definition" in values:
@@ -154,6 +163,30 @@ def load(path: Path) -> Pipeline:
     except ValidationError as error:
         raise DefinitionError("; ".join(_sentence(path, root, dict(problem)) for problem in error.errors())) from error
     return _checked(_with_absolute_places(pipeline), root)
+
+
+def _require_readable(path: Path, node: yaml.Node | None) -> None:
+    """Refuse a key that is no word or stands twice in its mapping, and a date or a number that is none."""
+    if isinstance(node, yaml.ScalarNode):
+        try:
+            yaml.SafeLoader("").construct_object(node)
+        except ValueError as error:
+            where = f"{path}:{node.start_mark.line + 1}"
+            reason = "looks like a number or a date and is none: put quotation marks around a text"
+            raise DefinitionError(f"{where}: {node.value[:40]} {reason}") from error
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _require_readable(path, item)
+    elif isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            where = f"{path}:{key.start_mark.line + 1}"
+            if key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
+                raise DefinitionError(f"{where}: unknown key, not even a word: remove it or correct its name")
+            if key.value in seen:
+                raise DefinitionError(f"{where}: {key.value} stands here twice: remove one")
+            seen.add(key.value)
+            _require_readable(path, value)
 
 
 def _checked(pipeline: Pipeline, root: yaml.Node) -> Pipeline:
@@ -171,13 +204,15 @@ def _checked(pipeline: Pipeline, root: yaml.Node) -> Pipeline:
             else:
                 open_container(url)
         except DefinitionError as error:
-            raise DefinitionError(f"{path}:{_line(root, place)}: {'.'.join(place)}: {error}") from error
+            told = _without_values(str(error), _written(root, place))
+            raise DefinitionError(f"{path}:{_line(root, place)}: {'.'.join(place)}: {told}") from error
     return pipeline
 
 
 def _with_absolute_places(pipeline: Pipeline) -> Pipeline:
     def absolute(place: str) -> str:
-        return place if "://" in place else (pipeline.definition.parent / place).resolve().as_uri()
+        is_url = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", place)
+        return place if is_url else (pipeline.definition.parent / place).resolve().as_uri()
 
     return pipeline.model_copy(
         update={
@@ -204,7 +239,15 @@ def _with_environment(path: Path, root: yaml.Node, value: Any, place: tuple[str 
             )
         return os.environ[match[1]]
 
-    return re.sub(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", variable, value)
+    return _VARIABLE.sub(variable, value)
+
+
+def _without_values(message: str, written: str | None) -> str:
+    """The message, with ${NAME} where the value of that variable would show: it may be a secret."""
+    for name in _VARIABLE.findall(written or ""):
+        if os.environ[name]:
+            message = re.sub(re.escape(os.environ[name]), rf"${{{name}}}", message, flags=re.IGNORECASE)
+    return message
 
 
 def _sentence(path: Path, root: yaml.Node, problem: dict[str, Any]) -> str:
@@ -215,13 +258,28 @@ def _sentence(path: Path, root: yaml.Node, problem: dict[str, Any]) -> str:
             return f"{path}:{_line(root, place[:-1])}: {where} is missing: add it"
         case "extra_forbidden":
             return f"{path}:{_line(root, place)}: {where}: unknown key: remove it or correct its name"
-    given = problem["input"]
-    shown = "" if isinstance(given, dict | list) else f" ({given!r} given)"
-    return f"{path}:{_line(root, place)}: {where}: {problem['msg'].removeprefix('Input ')}{shown}"
+        case "model_type":
+            return f"{path}:{_line(root, place)}: {where}: should be a mapping, its keys on lines of their own"
+    written = _written(root, place)
+    given = repr(written) if isinstance(problem["input"], str) else written or "nothing"
+    shown = "" if written is None else f" ({given} given)"
+    reason = problem["msg"].removeprefix("Input ").removeprefix("Value error, ")
+    return f"{path}:{_line(root, place)}: {where}: {reason}{shown}"
 
 
 def _line(root: yaml.Node, place: tuple[str | int, ...]) -> int:
     """The line of the key at this place, or of the innermost one that exists."""
+    return _found(root, place)[0]
+
+
+def _written(root: yaml.Node, place: tuple[str | int, ...]) -> str | None:
+    """The text at this place as the file has it, variables included; None where it is no scalar."""
+    node = _found(root, place)[1]
+    return str(node.value) if isinstance(node, yaml.ScalarNode) else None
+
+
+def _found(root: yaml.Node, place: tuple[str | int, ...]) -> tuple[int, yaml.Node]:
+    """The innermost key on the way to a place: its line, and its value."""
     node, line = root, root.start_mark.line + 1
     for step in place:
         if isinstance(node, yaml.MappingNode):
@@ -232,4 +290,4 @@ def _line(root: yaml.Node, place: tuple[str | int, ...]) -> int:
         elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
             node = node.value[step]
             line = node.start_mark.line + 1
-    return line
+    return line, node

@@ -249,6 +249,7 @@ def _create(url: str, output: Sequence[OutputColumn]) -> DeltaTable:
             mode="ignore",
             partition_by=[SLICE],
             storage_options=delta_storage_options(url),
+            commit_properties=CommitProperties(max_commit_retries=0),
         )
     except CommitFailedError as error:
         made = _open(url)

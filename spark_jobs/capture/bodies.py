@@ -169,8 +169,10 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn) -> pa.Ar
     reasons = pa.nulls(len(values), pa.string())
     if not len(suspects):
         return reasons
-    pointer = "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in column.path)
-    kind = f"CASE WHEN json_valid(body) THEN json_type(body, {_literal(pointer)}) END"
+    records = [column.path[:depth] for depth in range(1, len(column.path))]
+    steps = (f"json_type(body, {_pointer(each)}) = 'OBJECT'" for each in records)
+    readable = " AND ".join(["json_valid(body)", *steps])
+    kind = f"CASE WHEN {readable} THEN json_type(body, {_pointer(column.path)}) END"
     kinds = _select({"body": text.take(suspects)}, f"SELECT {kind} AS kind FROM bodies")["kind"]
     present = pc.fill_null(pc.not_equal(whole(kinds), "NULL"), False)
     wrong = suspects.filter(present)
@@ -178,6 +180,11 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn) -> pa.Ar
         return reasons
     mask = pc.is_in(pa.array(range(len(values)), pa.uint64()), value_set=wrong.cast(pa.uint64()))
     return pc.if_else(mask, f"{column.name} is not a {column.type}", reasons)
+
+
+def _pointer(path: Sequence[str]) -> str:
+    """A JSON pointer in SQL; it steps into arrays too, by number."""
+    return _literal("".join("/" + step.replace("~", "~0").replace("/", "~1") for step in path))
 
 
 def _first(reasons: pa.Array, later: pa.Array) -> pa.Array:

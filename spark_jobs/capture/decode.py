@@ -1,14 +1,19 @@
 """A Capture blob's bytes to Arrow: whole or not at all (capture format, traps).
 
-DataFusion decodes; it does not notice that a file is cut off, so the container's framing is walked first.
+DataFusion decodes. It does not notice that a file is cut off, and it never ends where a block holds more than the
+records it announces. So the container's framing is walked first, and DataFusion gets the records as one block with
+one more behind them: only where that one is the last to be read did the others fill their blocks exactly.
 """
 
 import json
 import tempfile
+import zlib
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from io import BytesIO
+from typing import Any
 
+import fastavro
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
 
@@ -20,6 +25,18 @@ CODECS = ("null", "deflate")
 FIELDS = ("SequenceNumber", "Body")
 SCHEMA = pa.schema([("SequenceNumber", pa.int64()), ("Body", pa.binary())])
 
+_END = {"SequenceNumber": -1, "Body": b"the end of the block's records"}
+_BLANKS: dict[str, object] = {
+    **dict.fromkeys(("int", "long"), 0),
+    **dict.fromkeys(("float", "double"), 0.0),
+    "boolean": False,
+    "string": "",
+    "bytes": b"",
+    "map": {},
+    "array": [],
+    "null": None,
+}
+
 
 @dataclass(frozen=True)
 class Framing:
@@ -28,62 +45,71 @@ class Framing:
     codec: str
     schema: str
     records: int
+    blocks: tuple[slice, ...]
+    """Where each block's records lie in the file, as the codec left them."""
 
 
 class DamagedBlobError(RunError):
     """A blob that is not a whole Capture file."""
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(
-            f"blob {name} is damaged: {reason}; restore it from a copy or remove it, then plan again"
-        )
+        super().__init__(f"blob {name} is damaged: {reason}; restore it from a copy or remove it, then plan again")
 
 
 def decode(name: str, content: bytes) -> pa.Table:
     """The events of one blob, in the file's order: SequenceNumber int64, Body binary.
 
-    Raises DamagedBlobError unless the file is complete and every record that its blocks announce was decoded.
+    Raises DamagedBlobError unless the file is complete and the records that its blocks announce are all that they hold.
+    A file that was cut off between two blocks is complete in itself: the size that was listed tells.
     """
     framing = walk(name, content)
-    if not framing.records:
+    blocks = [memoryview(content)[block] for block in framing.blocks]
+    if framing.codec == "deflate":
+        blocks = [memoryview(_inflated(name, block)) for block in blocks]
+    size = sum(map(len, blocks))
+    if framing.records > size:
+        raise DamagedBlobError(name, f"its blocks announce {framing.records} records in {size} bytes")
+    if not size:
         return SCHEMA.empty_table()
+    header, end = _header_and_end(name, framing.schema)
+    count = framing.records + 1
     with tempfile.NamedTemporaryFile(suffix=".avro") as file:
-        Path(file.name).write_bytes(content)
+        file.writelines([header, _to_long(count), _to_long(size + len(end)), *blocks, end, bytes(SYNC_SIZE)])
+        file.flush()
         try:
-            table = _decoder().read_avro(file.name).select(*(f'"{field}"' for field in FIELDS)).to_arrow_table()
+            table = _read(file.name, count).cast(SCHEMA)
         except Exception as error:  # DataFusion raises bare exceptions
             raise DamagedBlobError(name, f"its records cannot be decoded ({_first_line(error)})") from error
-    if table.num_rows != framing.records:
-        raise DamagedBlobError(name, f"its blocks announce {framing.records} records, {table.num_rows} were decoded")
-    return table.cast(SCHEMA)
+    if table.num_rows != count or table.slice(framing.records).to_pylist() != [_END]:
+        raise DamagedBlobError(name, f"its blocks announce {framing.records} records, but do not hold exactly these")
+    return table.slice(0, framing.records)
 
 
 def walk(name: str, content: bytes) -> Framing:
     """Walk the container's blocks; they must be intact and end exactly where the file ends."""
     if not content:
         raise DamagedBlobError(name, "it has no bytes")
-    if content[: len(MAGIC)] != MAGIC:
+    if not content.startswith(MAGIC[: len(content)]):
         raise DamagedBlobError(name, "it is not an Avro file (its first bytes are not Obj 01)")
     try:
         codec, schema, sync, position = _header(content)
-        if codec not in CODECS:
-            raise DamagedBlobError(name, f"its codec is {codec!r}, Capture writes null or deflate")
-        _require_event_data(name, schema)
-        records = 0
-        while position < len(content):
-            block = position
-            count, position = _long(content, position)
-            size, position = _long(content, position)
-            if count < 0 or size < 0:
-                raise DamagedBlobError(name, f"its block at byte {block} announces {count} records in {size} bytes")
-            position += size
-            if content[position : position + SYNC_SIZE] != sync:
-                raise DamagedBlobError(name, f"its block at byte {block} does not end in the file's sync marker")
-            position += SYNC_SIZE
-            records += count
-    except (IndexError, UnicodeDecodeError) as error:
-        raise DamagedBlobError(name, "it ends, or turns into something else, in the middle of a header") from error
-    return Framing(codec, schema, records)
+    except IndexError:
+        raise DamagedBlobError(name, f"it is cut off: its header goes on behind its {len(content)} bytes") from None
+    except ValueError as error:
+        raise DamagedBlobError(name, "its header cannot be read") from error
+    if codec not in CODECS:
+        raise DamagedBlobError(name, f"its codec is {codec!r}, Capture writes null or deflate")
+    _require_event_data(name, schema)
+    if position == len(content):
+        raise DamagedBlobError(name, "it is cut off: no block follows its header")
+    records = 0
+    blocks = []
+    while position < len(content):
+        count, block = _block(name, content, position, sync)
+        records += count
+        blocks.append(block)
+        position = block.stop + SYNC_SIZE
+    return Framing(codec, schema, records, tuple(blocks))
 
 
 def _header(content: bytes) -> tuple[str, str, bytes, int]:
@@ -99,11 +125,32 @@ def _header(content: bytes) -> tuple[str, str, bytes, int]:
         for _ in range(entries):
             key, position = _bytes(content, position)
             metadata[key.decode()], position = _bytes(content, position)
-    sync = content[position : position + SYNC_SIZE]
-    if len(sync) < SYNC_SIZE:
+    end = position + SYNC_SIZE
+    if end > len(content):
         raise IndexError
     codec = metadata.get("avro.codec", b"null").decode()
-    return codec, metadata.get("avro.schema", b"").decode(), sync, position + SYNC_SIZE
+    return codec, metadata.get("avro.schema", b"").decode(), content[position:end], end
+
+
+def _block(name: str, content: bytes, position: int, sync: bytes) -> tuple[int, slice]:
+    """How many records a block announces, and where they lie."""
+    try:
+        count, start = _long(content, position)
+        size, start = _long(content, start)
+    except IndexError:
+        raise DamagedBlobError(name, f"it is cut off: its block at byte {position} has only begun") from None
+    except ValueError as error:
+        raise DamagedBlobError(name, f"its block at byte {position} cannot be read") from error
+    if count < 0 or size < 0:
+        raise DamagedBlobError(name, f"its block at byte {position} announces {count} records in {size} bytes")
+    end = start + size
+    if end + SYNC_SIZE > len(content):
+        raise DamagedBlobError(
+            name, f"it is cut off: its block at byte {position} ends at {end + SYNC_SIZE}, the file at {len(content)}"
+        )
+    if content[end : end + SYNC_SIZE] != sync:
+        raise DamagedBlobError(name, f"its block at byte {position} does not end in the file's sync marker")
+    return count, slice(start, end)
 
 
 def _require_event_data(name: str, schema: str) -> None:
@@ -116,8 +163,51 @@ def _require_event_data(name: str, schema: str) -> None:
         raise DamagedBlobError(name, f"its records are {record.get('name')!r}, not the EventData of Capture")
 
 
+def _inflated(name: str, block: memoryview) -> bytes:
+    """A block's records. What some writers leave behind the stream is no part of them."""
+    try:
+        return zlib.decompressobj(wbits=-zlib.MAX_WBITS).decompress(block)
+    except zlib.error as error:
+        raise DamagedBlobError(name, f"a block cannot be inflated ({error})") from error
+
+
+def _header_and_end(name: str, schema: str) -> tuple[bytes, bytes]:
+    try:
+        return _header_of(schema), _end_of(schema)
+    except Exception as error:  # fastavro raises whatever the schema made it stumble over
+        raise DamagedBlobError(name, f"its Avro schema cannot be used ({_first_line(error)})") from error
+
+
+def _header_of(schema: str) -> bytes:
+    metadata = b"".join(_to_long(len(part)) + part for part in (b"avro.schema", schema.encode()))
+    return b"".join([MAGIC, _to_long(1), metadata, _to_long(0), bytes(SYNC_SIZE)])
+
+
+@cache
+def _end_of(schema: str) -> bytes:
+    """The record behind the last, in the file's own schema."""
+    record = json.loads(schema)
+    blank = {field["name"]: _blank(field["type"]) for field in record["fields"]}
+    out = BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(record), blank | _END)
+    return out.getvalue()
+
+
+def _blank(kind: Any) -> object:
+    if isinstance(kind, list):
+        return None if "null" in kind else _blank(kind[0])
+    return _BLANKS[kind["type"] if isinstance(kind, dict) else kind]
+
+
+def _read(path: str, count: int) -> pa.Table:
+    """Decode in one batch of as many records as the block announces, and ask for no more: so it ends in any case."""
+    options = {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": str(count)}
+    frame = SessionContext(SessionConfig(options)).read_avro(path)
+    return frame.select(*(f'"{field}"' for field in FIELDS)).limit(count).to_arrow_table()
+
+
 def _long(content: bytes, position: int) -> tuple[int, int]:
-    """An Avro long (zigzag varint), and the position behind it."""
+    """An Avro long (zigzag varint), and the position behind it. IndexError where the content ends before it does."""
     value = shift = 0
     while True:
         byte = content[position]
@@ -127,20 +217,27 @@ def _long(content: bytes, position: int) -> tuple[int, int]:
             return (value >> 1) ^ -(value & 1), position
         shift += 7
         if shift > 63:
-            raise IndexError
+            raise ValueError("no long has so many bytes")
+
+
+def _to_long(value: int) -> bytes:
+    """A number that is not negative as an Avro long."""
+    out = bytearray()
+    value <<= 1
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
 
 
 def _bytes(content: bytes, position: int) -> tuple[bytes, int]:
     size, position = _long(content, position)
-    if size < 0 or position + size > len(content):
+    if size < 0:
+        raise ValueError("bytes of a negative length")
+    if position + size > len(content):
         raise IndexError
     return content[position : position + size], position + size
-
-
-@cache
-def _decoder() -> SessionContext:
-    options = {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": "65536"}
-    return SessionContext(SessionConfig(options))
 
 
 def _first_line(error: Exception) -> str:

@@ -1,8 +1,10 @@
 """The manifest: the blobs that a run reads, pinned, and how complete they are. What is not in it is not read."""
 
 import hashlib
+import itertools
 import json
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
@@ -108,33 +110,37 @@ def plan(definition: Definition, container: Container, slices: Iterable[Slice], 
     A listing by LastModified: the time in a blob's path says nothing certain of its arrival. Blobs whose names are
     not of this event hub's Capture are not read. Raises RunError where there is no Capture blob at all.
     """
-    listed = list(list_capture(definition.names, container))
+    listed = list_capture(definition.names, container)
     if not listed:
         raise RunError(
             f"no Capture blob under {container.url}/{definition.names.prefix}: check namespace, event_hub and container"
         )
-    partitions = tuple(sorted({pinned.partition for pinned in listed}, key=_by_number))
-    newest = {
-        partition: max(pinned.arrival for pinned in listed if pinned.partition == partition) for partition in partitions
-    }
+    partitions = {name: list(blobs) for name, blobs in itertools.groupby(listed, lambda pinned: pinned.partition)}
     planned = []
-    read: set[CaptureBlob] = set()
+    read: set[str] = set()
     for wanted in slices:
         arrivals = arrivals_of(wanted, definition.policies, definition.look_back)
-        pinned = [blob for blob in listed if arrivals.hold(blob.arrival)]
-        read.update(pinned)
-        evidence = [[p.blob.name, p.blob.etag, p.blob.size, p.blob.last_modified.isoformat()] for p in pinned]
+        pinned = [each.blob for blobs in partitions.values() for each in arrived_in(blobs, arrivals)]
+        read.update(blob.name for blob in pinned)
+        evidence = [[blob.name, blob.etag, blob.size, blob.last_modified.isoformat()] for blob in pinned]
         digest = _digest([definition.digest, wanted.start, wanted.end, evidence])
         incomplete = tuple(
-            partition for partition in partitions if not is_complete(definition, wanted, newest[partition], now)
+            name for name, blobs in partitions.items() if not is_complete(definition, wanted, blobs[-1].arrival, now)
         )
         planned.append(PlannedSlice(wanted, arrivals, digest, incomplete))
-    blobs = tuple(pinned for pinned in listed if pinned in read)
+    pinned_blobs = tuple(each for each in listed if each.blob.name in read)
     start, end = planned[0].slice.start, planned[-1].slice.end
     digest = _digest([each.digest for each in planned])
     run = f"{_compact(start)}-{_compact(end)}-{digest[:12]}"
     return Manifest(
-        run, definition.name, container.url, definition.engine, definition.digest, tuple(planned), partitions, blobs
+        run=run,
+        pipeline=definition.name,
+        container=container.url,
+        engine=definition.engine,
+        definition_digest=definition.digest,
+        slices=tuple(planned),
+        partitions=tuple(partitions),
+        blobs=pinned_blobs,
     )
 
 
@@ -146,6 +152,17 @@ def list_capture(names: CaptureNames, container: Container) -> list[CaptureBlob]
         if partition is not None:
             found.append(CaptureBlob(partition, blob))
     return sorted(found, key=lambda pinned: (_by_number(pinned.partition), pinned.blob.last_modified, pinned.blob.name))
+
+
+def arrived_in(blobs: Sequence[CaptureBlob], arrivals: Arrivals) -> Sequence[CaptureBlob]:
+    """Those of a partition's blobs, given in arrival order, that arrived in a range."""
+    first = bisect_left(blobs, arrivals.first, key=_arrival)
+    last = None if arrivals.last is None else bisect_right(blobs, arrivals.last, key=_arrival)
+    return blobs[first:last]
+
+
+def _arrival(pinned: CaptureBlob) -> int:
+    return pinned.arrival
 
 
 def is_complete(definition: Definition, wanted: Slice, newest_arrival: int, now: datetime) -> bool:

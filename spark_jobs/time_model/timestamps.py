@@ -5,12 +5,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_jobs.time_model.ticks import TICKS_PER_SECOND, UNIX_EPOCH
+from spark_jobs.time_model.ticks import LARGEST, TICKS_PER_SECOND, UNIX_EPOCH
 
 _ISO = (
     r"^(?P<date>\d{4}-\d{2}-\d{2})"
     r"(?:[ T](?P<hour>\d{2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.(?P<fraction>\d{1,9}))?)?)?"
     r"(?:Z|(?P<sign>[+-])(?P<zone_hour>\d{2})(?::?(?P<zone_minute>\d{2}))?)?)?$"
+)
+_REGULAR = (
+    r"^(?:19|20)\d{2}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+    r"T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?Z$"
 )
 _NANOSECONDS_PER_TICK = 100
 
@@ -20,23 +24,30 @@ def parse(text: pa.StringArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
 
     Any date from year 0001 to 9999. What one text gives does not depend on the texts beside it.
     """
-    nanoseconds = _all_at_once(text)
-    if nanoseconds is None:
+    at_once = _all_at_once(text)
+    if at_once is not None:
+        return at_once
+    regular = pc.match_substring_regex(text, _REGULAR).fill_null(False)
+    rows = regular.to_numpy(zero_copy_only=False)
+    if not rows.any():
         return _one_by_one(text)
-    valid = pc.is_valid(text).to_numpy(zero_copy_only=False)
-    ticks = nanoseconds // _NANOSECONDS_PER_TICK + UNIX_EPOCH
-    return np.where(valid, ticks, 0), valid
+    ticks, valid = np.zeros(len(text), np.int64), rows.copy()
+    ticks[rows], _ = _all_at_once(text.filter(regular)) or _one_by_one(text.filter(regular))
+    ticks[~rows], valid[~rows] = _one_by_one(text.filter(pc.invert(regular)))
+    return ticks, valid
 
 
-def _all_at_once(text: pa.StringArray) -> NDArray[np.int64] | None:
-    """Nanoseconds since 1970 where every text ends in Z and lies between 1678 and 2261, else None."""
+def _all_at_once(text: pa.StringArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
+    """40 times as fast, where every text ends in Z, is a time and lies between 1678 and 2261; else None."""
     if pc.all(pc.ends_with(text, "Z")).as_py() is False:
         return None
     try:
         times = text.cast(pa.timestamp("ns", tz="UTC"))
     except pa.ArrowInvalid:
         return None
-    return times.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    valid = pc.is_valid(text).to_numpy(zero_copy_only=False)
+    ticks = times.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) // _NANOSECONDS_PER_TICK + UNIX_EPOCH
+    return np.where(valid, ticks, 0), valid
 
 
 def _one_by_one(text: pa.StringArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -59,5 +70,5 @@ def _one_by_one(text: pa.StringArray) -> tuple[NDArray[np.int64], NDArray[np.boo
     midnight = day.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     seconds = midnight + hour * 3600 + minute * 60 + second - zone
     ticks = seconds * TICKS_PER_SECOND + UNIX_EPOCH + number("fraction", 9) // _NANOSECONDS_PER_TICK
-    valid &= ticks >= 0
+    valid &= (ticks >= 0) & (ticks <= LARGEST)
     return np.where(valid, ticks, 0), valid

@@ -6,9 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+
 from embedded.airflow import Airflow
 from embedded.main import PIPELINE, START, sample_storage
-
 from spark_jobs import publish, stages
 from spark_jobs.pipeline import load
 

@@ -1,0 +1,351 @@
+"""JSON bodies to typed columns: a bad body is told apart and never touches its neighbours (time model, 2 and 6)."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_jobs.capture.bodies import ARROW_TYPES, parse
+from spark_jobs.query.model import AsaType, InputColumn
+
+BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT, AsaType.DATETIME, AsaType.BIT
+
+
+def read(
+    bodies: list[bytes | None], columns: list[InputColumn], timestamp_by: InputColumn | None = None
+) -> list[dict[str, Any]]:
+    """Each body's columns by name; of a malformed one only the reason, of one with a timestamp also its text."""
+    found = parse(pa.array(bodies, pa.binary()), columns, timestamp_by)
+    for column in columns:
+        assert found.columns[column.name].type == ARROW_TYPES[column.type]
+    rows = []
+    for n, reason in enumerate(found.malformed.to_pylist()):
+        row = {name: values[n].as_py() for name, values in found.columns.items()}
+        if found.timestamp is not None:
+            row["timestamp"] = found.timestamp[n].as_py()
+        rows.append({"malformed": reason} if reason else row)
+    return rows
+
+
+def one(body: str | bytes | None, *columns: InputColumn) -> Any:
+    """The value of the one column in one body, or the dictionary with the reason why there is none."""
+    row = read([body.encode() if isinstance(body, str) else body], list(columns))[0]
+    return row if "malformed" in row else row[columns[0].name]
+
+
+def column(kind: AsaType, *path: str) -> InputColumn:
+    return InputColumn(path or ("x",), kind)
+
+
+def malformed(reason: str) -> dict[str, str]:
+    return {"malformed": reason}
+
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "value"),
+    [
+        (BIGINT, "7", 7),
+        (BIGINT, "-0", 0),
+        (BIGINT, '"12"', 12),
+        (BIGINT, '"-007"', -7),
+        (BIGINT, "9223372036854775807", 2**63 - 1),
+        (BIGINT, "-9223372036854775808", -(2**63)),
+        (BIGINT, "1000000000000000000", 10**18),
+        (FLOAT, "0.1", 0.1),
+        (FLOAT, "1", 1.0),
+        (FLOAT, "1e300", 1e300),
+        (FLOAT, '"1.5"', 1.5),
+        (FLOAT, "123456789012345678901234567890", 123456789012345678901234567890.0),
+        (TEXT, '"caf\u00e9 \\u00e9 \\ud83d\\ude00"', "café é 😀"),
+        (TEXT, '""', ""),
+        (TEXT, '"null"', "null"),
+        (TEXT, "12", "12"),
+        (TEXT, "true", "true"),
+        (TEXT, '{"a": [1, "b"]}', '{"a":[1,"b"]}'),
+        (TEXT, "[1, 2]", "[1,2]"),
+        (DATETIME, '"2026-03-01T12:00:00Z"', NOON),
+        (DATETIME, '"2026-03-01T13:00:00+01:00"', NOON),
+        (DATETIME, '"2026-03-01T12:00:00"', NOON),
+        (DATETIME, '"2026-03-01T12:00:00.1234569Z"', NOON.replace(microsecond=123456)),
+        (BIT, "true", True),
+        (BIT, "false", False),
+        (BIT, "1", True),
+        (BIT, "0", False),
+        (BIT, '"true"', True),
+    ],
+)
+def test_a_value_of_the_column_s_type(kind: AsaType, written: str, value: Any) -> None:
+    found = one(f'{{"x":{written}}}', column(kind))
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "written"),
+    [
+        (BIGINT, "1.5"),
+        (BIGINT, "true"),
+        (BIGINT, '"x"'),
+        (BIGINT, '""'),
+        (BIGINT, "[1]"),
+        (BIGINT, "9223372036854775808"),
+        (BIGINT, "123456789012345678901234567890"),
+        (FLOAT, '"x"'),
+        (FLOAT, '""'),
+        (FLOAT, "{}"),
+        (FLOAT, "1e400"),
+        (FLOAT, "NaN"),
+        (FLOAT, "-Infinity"),
+        (FLOAT, '"Infinity"'),
+        (DATETIME, "20260301"),
+        (DATETIME, '"yesterday"'),
+        (DATETIME, "{}"),
+        (BIT, '"x"'),
+        (BIT, "[]"),
+    ],
+)
+def test_a_value_of_another_type_makes_the_body_malformed(kind: AsaType, written: str) -> None:
+    assert one(f'{{"x":{written}}}', column(kind)) == malformed(f"x is not a {kind}")
+
+
+@pytest.mark.parametrize("kind", list(AsaType))
+@pytest.mark.parametrize("body", ['{"x":null}', "{}", '{"X":1}', '{"y":{"x":1}}', ' { "y" : [ "x" ] }\n'])
+def test_null_and_missing_are_null_in_every_type(kind: AsaType, body: str) -> None:
+    assert one(body, column(kind)) is None
+
+
+@pytest.mark.parametrize("kind", list(AsaType))
+@pytest.mark.parametrize("site", ["null", "{}", '{"x":null}', '"x"', "5", "true", "[]", '[{"x":1}]', '{"X":1}'])
+def test_a_field_of_what_has_no_fields_is_null(kind: AsaType, site: str) -> None:
+    assert one(f'{{"site":{site}}}', column(kind, "site", "x")) is None
+
+
+def test_an_array_has_no_field_of_a_number() -> None:
+    assert one('{"site":["a"]}', column(BIGINT, "site", "0")) is None
+    assert one('{"site":{"0":4}}', column(BIGINT, "site", "0")) == 4
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (None, "no body"),
+        (b"", "not JSON"),
+        (b" ", "not JSON"),
+        (b"device-1;12:00;20.5", "not JSON"),
+        (b'{"x":1', "not JSON"),
+        (b'{"x":1}x', "not JSON"),
+        (b'{"x":1}{"x":2}', "not JSON"),
+        (b"{'x':1}", "not JSON"),
+        (b'{"x":01}', "not JSON"),
+        (b'{"x":"a\nb"}', "not JSON"),
+        (b'{"x":1}\0', "not JSON"),
+        (b"\0", "not JSON"),
+        (b'{"x":"\\ud83d"}', "not JSON"),
+        (b"\xff", "not UTF-8"),
+        (b'{"x":"caf\xe9"}', "not UTF-8"),
+        (b'{"x":"\xed\xa0\x80"}', "not UTF-8"),
+        (b"null", "not a JSON object"),
+        (b"1", "not a JSON object"),
+        (b'"x"', "not a JSON object"),
+        (b'[{"x":1}]', "not a JSON object"),
+    ],
+)
+def test_a_body_that_is_no_json_object_is_malformed_for_its_reason(body: bytes | None, reason: str) -> None:
+    assert one(body, column(TEXT)) == malformed(reason)
+    assert read([body], []) == [malformed(reason)]
+
+
+def test_a_body_nested_without_end_hurts_nobody() -> None:
+    deep = b"[" * 100_000 + b"]" * 100_000
+    assert read([b'{"y":' + deep + b',"x":1}', b'{"x":2}'], [column(BIGINT)]) == [{"x": 1}, {"x": 2}]
+
+
+def test_of_a_key_that_stands_twice_the_first_counts() -> None:
+    assert one('{"x":1,"x":2}', column(BIGINT)) == 1
+    assert one('{"x":null,"x":2}', column(BIGINT)) is None
+    assert one('{"x":"no","x":2}', column(BIGINT)) == malformed("x is not a bigint")
+
+
+@pytest.mark.parametrize(
+    "key", ["it's", 'a"b', "a.b", "a/b", "~", "~1", "a b", "é", "😀", "$", "$.x", "*", "#", "\\", "[0]", "select", "-"]
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_any_key_can_be_read(key: str, nested: bool) -> None:
+    path = ("site", key) if nested else (key,)
+    for value, expected in ((7, 7), ("no", malformed(f"{'.'.join(path)} is not a bigint")), (None, None)):
+        body = {key: value, "other": 1}
+        assert one(json.dumps({"site": body} if nested else body), column(BIGINT, *path)) == expected
+
+
+def test_keys_that_differ_in_letter_case_are_different_keys() -> None:
+    columns = [column(TEXT, "id"), column(BIGINT, "ID"), column(TEXT, "Site", "a"), column(TEXT, "site", "a")]
+    body = b'{"ID":1,"id":"a","Site":{"a":"A"},"site":{"a":"b"}}'
+    assert read([body], columns) == [{"id": "a", "ID": 1, "Site.a": "A", "site.a": "b"}]
+    assert read([b'{"Id":"a"}'], columns) == [dict.fromkeys(("id", "ID", "Site.a", "site.a"))]
+
+
+def test_a_record_and_a_field_of_it_can_both_be_read() -> None:
+    columns = [column(TEXT, "site"), column(TEXT, "site", "id"), column(TEXT, "site", "id", "x")]
+    assert read([b'{"site":{"id":{"x":1}}}', b'{"site":5}'], columns) == [
+        {"site": '{"id":{"x":1}}', "site.id": '{"x":1}', "site.id.x": "1"},
+        {"site": "5", "site.id": None, "site.id.x": None},
+    ]
+
+
+def test_a_timestamp_that_is_no_time_is_left_to_the_policies() -> None:
+    by = column(DATETIME, "t")
+    bodies: list[bytes | None] = [b'{"t":"noon"}', b'{"t":null}', b"{}", b'{"t":5}', b'{"t":"2026-03-01"}']
+    texts = ["noon", None, None, "5", "2026-03-01"]
+    assert [row["timestamp"] for row in read(bodies, [], by)] == texts
+    assert [row["timestamp"] for row in read(bodies, [by], by)] == texts
+    assert read(bodies, [by], by)[4]["t"] == datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def test_the_first_reason_is_told() -> None:
+    columns = [column(BIGINT, "a"), column(FLOAT, "b")]
+    assert read([b'{"b":"x","a":"x"}'], columns) == [malformed("a is not a bigint")]
+
+
+def test_no_bodies_give_empty_columns() -> None:
+    assert read([], [column(kind, kind.name) for kind in AsaType], column(DATETIME, "t")) == []
+
+
+@pytest.mark.parametrize("bad", [b"\xff\xfe", b"{", b"[]", b'{"n":"x"}', b"", None])
+def test_one_bad_body_among_a_thousand(bad: bytes | None) -> None:
+    columns = [column(BIGINT, "n"), column(TEXT, "site", "id")]
+    bodies: list[bytes | None] = [json.dumps({"n": n, "site": {"id": f"s{n}"}}).encode() for n in range(1000)]
+    rows = read([*bodies[:500], bad, *bodies[500:]], columns)
+    assert "malformed" in rows.pop(500)
+    assert rows == [{"n": n, "site.id": f"s{n}"} for n in range(1000)]
+
+
+def test_a_part_of_a_longer_array_is_read_as_itself() -> None:
+    bodies = pa.array([b"{", b'{"x":1}', b'{"x":"a"}', None], pa.binary())
+    found = parse(bodies.slice(1, 2), [column(BIGINT)], None)
+    assert found.columns["x"].to_pylist() == [1, None]
+    assert found.malformed.to_pylist() == [None, "x is not a bigint"]
+
+
+COLUMNS = [
+    column(BIGINT, "n"),
+    column(FLOAT, "f"),
+    column(TEXT, "t"),
+    column(BIT, "b"),
+    column(DATETIME, "d"),
+    column(TEXT, "N"),
+    column(BIGINT, "site", "n"),
+    column(TEXT, "site"),
+    column(FLOAT, "a.b/c", "~'\""),
+]
+KEYS = st.sampled_from(["n", "f", "t", "b", "d", "N", "site", "a.b/c", "~'\"", "other", ""])
+TEXTS = st.one_of(
+    st.sampled_from(
+        ["", "12", "-9223372036854775809", "x", "1.5", "true", "2026-03-01T12:00:00.5Z", "2026-03-01", "é😀"]
+    ),
+    st.text('xq é😀"\\/\n\0{', max_size=4),
+)
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**64), 2**64),
+    st.integers(-3, 3),
+    st.floats(allow_nan=False, allow_infinity=False),
+    TEXTS,
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=4,
+)
+OBJECTS = st.dictionaries(KEYS, VALUES, max_size=6)
+BAD = st.sampled_from([None, b"", b"{", b"[]", b"\xff", b'{"n":1}x', b'{"n":"\xff"}', b"7", b'"n"'])
+
+
+class UnreadableError(Exception):
+    """The value is not of the column's type."""
+
+
+def naive(body: dict[str, Any]) -> dict[str, Any]:
+    """What one body gives, a value at a time."""
+    row = {}
+    for wanted in COLUMNS:
+        value: Any = body
+        for step in wanted.path:
+            value = value.get(step) if isinstance(value, dict) else None
+        try:
+            row[wanted.name] = None if value is None else naive_value(value, wanted.type)
+        except UnreadableError:
+            return malformed(f"{wanted.name} is not a {wanted.type}")
+    return row
+
+
+def naive_value(value: Any, kind: AsaType) -> Any:
+    match kind, value:
+        case AsaType.TEXT, str():
+            return value
+        case AsaType.TEXT, _:
+            return json.loads(json.dumps(value))
+        case AsaType.BIGINT, int() if not isinstance(value, bool):
+            number = value
+        case AsaType.BIGINT, str() if value.removeprefix("-").isascii() and value.removeprefix("-").isdigit():
+            number = int(value)
+        case AsaType.FLOAT, int() | float():
+            return float(value)
+        case AsaType.FLOAT, str():
+            return naive_float(value)
+        case AsaType.BIT, bool() | int() | float():
+            return bool(value)
+        case AsaType.BIT, "true" | "12" | "1.5":
+            return True
+        case AsaType.DATETIME, "2026-03-01T12:00:00.5Z":
+            return NOON.replace(microsecond=500_000)
+        case AsaType.DATETIME, "2026-03-01":
+            return NOON.replace(hour=0)
+        case _:
+            raise UnreadableError
+    if not -(2**63) <= number < 2**63:
+        raise UnreadableError
+    return number
+
+
+def naive_float(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise UnreadableError from None
+    return number
+
+
+def as_json(rows: list[dict[str, Any]], bodies: list[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """The rows, with the text of what is no text in the body read as the JSON that it is."""
+    for row, body in zip(rows, bodies, strict=True):
+        for name in ("t", "N", "site"):
+            if body is not None and row.get(name) is not None and not isinstance(body[name], str):
+                row[name] = json.loads(row[name])
+    return rows
+
+
+@settings(max_examples=60)
+@given(bodies=st.lists(OBJECTS, max_size=5))
+def test_the_columns_are_what_a_naive_reader_gives(bodies: list[dict[str, Any]]) -> None:
+    written: list[bytes | None] = [json.dumps(body).encode() for body in bodies]
+    assert as_json(read(written, COLUMNS), [*bodies]) == [naive(body) for body in bodies]
+
+
+@settings(max_examples=40)
+@given(bodies=st.lists(st.one_of(OBJECTS, BAD), max_size=4), ascii_only=st.booleans())
+def test_a_bad_neighbour_never_changes_a_good_row(bodies: list[Any], ascii_only: bool) -> None:
+    written = [
+        json.dumps(body, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass") if isinstance(body, dict) else body
+        for body in bodies
+    ]
+    together = read(written, COLUMNS, column(DATETIME, "d"))
+    assert together == [read([body], COLUMNS, column(DATETIME, "d"))[0] for body in written]
+    assert all("malformed" in row for row, body in zip(together, bodies, strict=True) if not isinstance(body, dict))

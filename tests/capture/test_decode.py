@@ -1,0 +1,289 @@
+"""A Capture blob is taken whole or not at all (capture format, traps)."""
+
+import contextlib
+import json
+import re
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Literal
+
+import fastavro
+import pytest
+
+from spark_jobs.capture.decode import SCHEMA, DamagedBlobError, decode, walk
+from spark_jobs.capture.sample.capture_file import SampleEvent, capture_file, capture_schema
+from spark_jobs.errors import RunError
+
+REAL = Path(__file__).resolve().parents[3] / "shared" / "capture-files"
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+CODECS: list[Literal["null", "deflate"]] = ["null", "deflate"]
+
+
+def events(*numbers: int) -> list[SampleEvent]:
+    return [
+        SampleEvent(n, str(n * 96), NOON, b'{"n":%d}' % n, f"key-{n}", {"a": n, "b": None} if n % 2 else {})
+        for n in numbers
+    ]
+
+
+def in_blocks(*blocks: list[SampleEvent], codec: str = "null") -> bytes:
+    """A file of several blocks, by fastavro."""
+    schema = fastavro.parse_schema(json.loads(capture_schema()))
+    out = BytesIO()
+    writer: Any = fastavro.write.Writer(out, schema, codec=codec)
+    for block in blocks:
+        for event in block:
+            writer.write(record(event))
+        writer.dump()
+    return out.getvalue()
+
+
+def record(event: SampleEvent) -> dict[str, Any]:
+    return {
+        "SequenceNumber": event.sequence_number,
+        "Offset": event.offset,
+        "EnqueuedTimeUtc": "3/1/2026 12:00:00 PM",
+        "SystemProperties": {"x-opt-partition-key": event.partition_key},
+        "Properties": dict(event.properties),
+        "Body": event.body,
+    }
+
+
+def sequence(content: bytes) -> list[int]:
+    numbers: list[int] = decode("b", content)["SequenceNumber"].to_pylist()
+    return numbers
+
+
+def complaint(content: bytes) -> str:
+    """What is wrong with the content, in one line that names the blob and says what to do."""
+    with pytest.raises(DamagedBlobError) as caught:
+        decode("contoso/telemetry/0/b.avro", content)
+    message = str(caught.value)
+    found = re.fullmatch(
+        r"blob contoso/telemetry/0/b\.avro is damaged: (.+); restore it from a copy or remove it, then plan again",
+        message,
+    )
+    assert found, message
+    return found[1]
+
+
+def flipped(content: bytes, position: int, mask: int = 0xFF) -> bytes:
+    changed = bytearray(content)
+    changed[position] ^= mask
+    return bytes(changed)
+
+
+def real(name: str) -> bytes:
+    path = REAL / name
+    if not path.exists():
+        pytest.skip(f"shared/capture-files/{name} is not beside this repository")
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["2016-no-extension-05", "p9--2022-12-09--16-50-12.avro"])
+def test_a_real_file_gives_its_events_byte_for_byte(name: str) -> None:
+    content = real(name)
+    table = decode(name, content)
+    expected: list[Any] = list(fastavro.reader(BytesIO(content)))
+    assert table.schema == SCHEMA
+    assert expected
+    assert table.to_pylist() == [{key: row[key] for key in ("SequenceNumber", "Body")} for row in expected]
+
+
+def test_a_real_empty_file_gives_no_events() -> None:
+    assert decode("empty.avro", real("empty.avro")).equals(SCHEMA.empty_table())
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("properties_with_null", [True, False])
+def test_events_come_in_the_order_of_the_file(codec: Literal["null", "deflate"], properties_with_null: bool) -> None:
+    content = capture_file(events(5, 3, 4), codec=codec, properties_with_null=properties_with_null)
+    table = decode("b", content)
+    assert table.to_pylist() == [{"SequenceNumber": n, "Body": b'{"n":%d}' % n} for n in (5, 3, 4)]
+    assert walk("b", content).codec == codec
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_an_empty_file_is_a_heartbeat(codec: Literal["null", "deflate"]) -> None:
+    assert decode("b", capture_file([], codec=codec)).equals(SCHEMA.empty_table())
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_every_block_is_read(codec: str) -> None:
+    content = in_blocks(events(0, 1), events(2), events(3, 4, 5), codec=codec)
+    assert len(walk("b", content).blocks) == 3
+    assert sequence(content) == [0, 1, 2, 3, 4, 5]
+
+
+def test_an_empty_block_between_others_changes_nothing() -> None:
+    whole = in_blocks(events(0), events(1))
+    blocks = walk("b", whole).blocks
+    second = blocks[0].stop + 16
+    assert sequence(whole[:second] + b"\0\0" + whole[second - 16 : second] + whole[second:]) == [0, 1]
+
+
+def test_a_body_may_be_null_empty_or_any_bytes() -> None:
+    bodies = [None, b"", bytes(range(256)), b"x" * 100_000]
+    schema = fastavro.parse_schema(json.loads(capture_schema()))
+    out = BytesIO()
+    fastavro.writer(
+        out, schema, [record(event) | {"Body": body} for event, body in zip(events(0, 1, 2, 3), bodies, strict=True)]
+    )
+    assert decode("b", out.getvalue())["Body"].to_pylist() == bodies
+
+
+def test_more_events_than_any_buffer_holds() -> None:
+    assert sequence(capture_file(events(*range(70_000)))) == list(range(70_000))
+
+
+def test_an_event_that_looks_like_the_end_is_an_event() -> None:
+    content = capture_file([SampleEvent(-1, "", NOON, b"the end of the block's records")])
+    assert sequence(content) == [-1]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_file_that_is_cut_off_anywhere_says_so(codec: Literal["null", "deflate"]) -> None:
+    content = capture_file(events(0, 1, 2), codec=codec)
+    for size in range(1, len(content)):
+        assert complaint(content[:size]).startswith("it is cut off: "), size
+    assert complaint(content[: len(content) // 2 - 100]).endswith(f"behind its {len(content) // 2 - 100} bytes")
+
+
+def test_a_file_that_is_cut_off_within_a_block_names_it() -> None:
+    content = in_blocks(events(0, 1), events(2))
+    second = walk("b", content).blocks[0].stop + 16
+    for size in range(second + 1, len(content)):
+        assert complaint(content[:size]).startswith(f"it is cut off: its block at byte {second} "), size
+
+
+def test_a_file_that_ends_behind_its_header_is_cut_off() -> None:
+    content = capture_file([])
+    assert complaint(content[:-18]) == "it is cut off: no block follows its header"
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_flipped_byte_never_loses_an_event(codec: Literal["null", "deflate"]) -> None:
+    """Neither codec has a checksum: a value may change, but the events are all there or the file is refused."""
+    content = capture_file(events(0, 1, 2), codec=codec)
+    header = walk("b", content).blocks[0].start - 2
+    survived = 0
+    for position in range(len(content)):
+        for mask in (0x02, 0xFF) if position >= header else (0x01,):
+            with contextlib.suppress(DamagedBlobError):
+                assert decode("b", flipped(content, position, mask)).num_rows == 3, (position, mask)
+                survived += 1
+    assert 0 < survived < len(content)
+
+
+@pytest.mark.parametrize("announced", [0, 1, 2, 4, 5, 1 << 40])
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_block_that_announces_another_number_of_records_is_refused(
+    announced: int, codec: Literal["null", "deflate"]
+) -> None:
+    """With fewer, DataFusion by itself would never end."""
+    content = capture_file(events(0, 1, 2), codec=codec)
+    count = content.index(b"\x06", walk("b", content).blocks[0].start - 4)
+    number = BytesIO()
+    fastavro.schemaless_writer(number, "long", announced)
+    reason = complaint(content[:count] + number.getvalue() + content[count + 1 :])
+    assert f"announce {announced} records" in reason or (announced in (4, 5) and "cannot be decoded" in reason)
+
+
+def test_bytes_that_are_no_record_in_a_block_are_refused() -> None:
+    content = capture_file([])
+    sync = content[-16:]
+    assert "records" in complaint(content[:-18] + b"\0\x06abc" + sync)
+
+
+def test_a_file_of_no_bytes() -> None:
+    assert complaint(b"") == "it has no bytes"
+
+
+@pytest.mark.parametrize("content", [b"{}", b"PAR1", b"Obj\x02" + b"\0" * 600, b"\0" * 600])
+def test_a_file_that_is_no_avro(content: bytes) -> None:
+    assert complaint(content) == "it is not an Avro file (its first bytes are not Obj 01)"
+
+
+def test_zeros_in_the_place_of_a_part_are_refused() -> None:
+    content = capture_file(events(0, 1, 2))
+    for start in range(4, len(content) - 64, 16):
+        complaint(content[:start] + bytes(len(content) - start))
+
+
+def test_bytes_behind_the_end_are_refused() -> None:
+    content = capture_file(events(0))
+    assert complaint(content + b"\0" * 40) == f"its block at byte {len(content)} does not end in the file's sync marker"
+
+
+def test_another_sync_marker_is_refused() -> None:
+    content = capture_file(events(0))
+    assert complaint(flipped(content, len(content) - 1)).endswith("does not end in the file's sync marker")
+
+
+@pytest.mark.parametrize("codec", ["snappy", "bzip2", "zstandard"])
+def test_a_codec_that_capture_does_not_write_is_named(codec: str) -> None:
+    content = capture_file(events(0)).replace(b"\x14avro.codec\x08null", b"\x14avro.codec" + coded(codec))
+    assert complaint(content) == f"its codec is {codec!r}, Capture writes null or deflate"
+
+
+def coded(text: str) -> bytes:
+    return bytes([2 * len(text)]) + text.encode()
+
+
+def test_a_file_without_a_codec_is_not_compressed() -> None:
+    content = capture_file(events(0, 1))
+    assert content.startswith(b"Obj\x01\x04\x14avro.codec\x08null")
+    assert sequence(b"Obj\x01\x02" + content[5 + 16 :]) == [0, 1]
+
+
+def test_a_block_that_cannot_be_inflated_is_refused() -> None:
+    content = capture_file([], codec="deflate")
+    bad = b"not deflate at all"
+    assert "cannot be inflated" in complaint(content[:-17] + bytes([2 * len(bad)]) + bad + content[-16:])
+
+
+def avro(schema: dict[str, Any], *records: dict[str, Any]) -> bytes:
+    out = BytesIO()
+    fastavro.writer(out, fastavro.parse_schema(schema), records)
+    return out.getvalue()
+
+
+def test_another_record_is_named() -> None:
+    message = {"type": "record", "name": "Message", "namespace": "Microsoft.Azure.Devices", "fields": []}
+    other = message | {"fields": [{"name": "EnqueuedTimeUtc", "type": "string"}]}
+    assert complaint(avro(other, {"EnqueuedTimeUtc": "x"})).endswith("not the EventData of Capture")
+    assert "Message'" in complaint(avro(other, {"EnqueuedTimeUtc": "x"}))
+
+
+def test_event_data_without_a_body_is_another_record() -> None:
+    schema = {"type": "record", "name": "EventData", "fields": [{"name": "SequenceNumber", "type": "long"}]}
+    assert complaint(avro(schema, {"SequenceNumber": 1})) == "its records are 'EventData', not the EventData of Capture"
+
+
+@pytest.mark.parametrize("kind", ["string", ["null", "long"], {"type": "enum", "name": "E", "symbols": ["A"]}])
+def test_sequence_numbers_of_another_type_are_refused(kind: Any) -> None:
+    schema = {
+        "type": "record",
+        "name": "EventData",
+        "fields": [{"name": "SequenceNumber", "type": kind}, {"name": "Body", "type": "bytes"}],
+    }
+    if isinstance(kind, list):
+        assert sequence(avro(schema, {"SequenceNumber": 7, "Body": b""})) == [7]
+    else:
+        assert "schema cannot be used" in complaint(avro(schema, {"SequenceNumber": "A", "Body": b""}))
+
+
+@pytest.mark.parametrize("schema", [b"", b"{}", b"[]", b"null", b"{", b'{"fields":[1]}'])
+def test_a_schema_that_cannot_be_read(schema: bytes) -> None:
+    content = capture_file(events(0))
+    written = capture_schema().encode()
+    start = content.index(written)
+    size = 2 * len(schema)
+    assert complaint(content[: start - 2] + bytes([size]) + schema + content[start + len(written) :]) == (
+        "its Avro schema cannot be read"
+    )
+
+
+def test_a_damaged_blob_fails_the_run() -> None:
+    assert issubclass(DamagedBlobError, RunError)

@@ -1,0 +1,328 @@
+"""The manifest pins what a run reads, slice by slice, by LastModified (capture format; time model, section 3)."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.capture import manifest
+from spark_jobs.capture.manifest import CaptureBlob, Definition, Manifest, arrived_in, from_json, is_complete, plan
+from spark_jobs.capture.names import CaptureNames
+from spark_jobs.errors import RunError
+from spark_jobs.storage import Blob, Container, open_container
+from spark_jobs.time_model.policies import Policies
+from spark_jobs.time_model.slices import Arrivals, Slice, slices_between
+from spark_jobs.time_model.ticks import from_datetime, from_seconds
+
+TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+HOUR = 60 * MINUTE
+LATER = TEN + 1000 * HOUR
+POLICIES = Policies(out_of_order=0, late=from_seconds(600), early=from_seconds(300), adjust=True)
+DEFINITION = Definition(
+    name="telemetry",
+    names=CaptureNames("contoso", "telemetry"),
+    engine="1",
+    canonical_query="SELECT 1",
+    policies=POLICIES,
+    look_back=from_seconds(300),
+    capture_interval_seconds=300,
+)
+
+
+def put(folder: Path, partition: str, path_time: datetime, last_modified: datetime, content: bytes = b"x") -> str:
+    name = f"contoso/telemetry/{partition}/{path_time:%Y/%m/%d/%H/%M/%S}.avro"
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    os.utime(path, (last_modified.timestamp(),) * 2)
+    return name
+
+
+def ten_to(hours: int) -> list[Slice]:
+    return list(slices_between(from_datetime(TEN), from_datetime(TEN + hours * HOUR), from_seconds(3600)))
+
+
+def planned(folder: Path, hours: int = 1, definition: Definition = DEFINITION, now: datetime = LATER) -> Manifest:
+    return plan(definition, open_container(folder.as_uri()), ten_to(hours), now)
+
+
+def names(found: Manifest) -> list[str]:
+    return [pinned.blob.name for pinned in found.blobs]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    """Two partitions with a blob every 20 minutes, from 8:00 to 14:00."""
+    for partition in ("0", "1"):
+        for number in range(19):
+            arrival = TEN - 2 * HOUR + 20 * number * MINUTE
+            put(tmp_path, partition, arrival - 5 * MINUTE, arrival)
+    return tmp_path
+
+
+def test_last_modified_decides_and_not_the_time_in_the_path(tmp_path: Path) -> None:
+    restored = put(tmp_path, "0", TEN - 48 * HOUR, TEN + MINUTE)
+    put(tmp_path, "0", TEN + MINUTE, TEN + 5 * HOUR)
+    assert names(planned(tmp_path)) == [restored]
+
+
+def test_both_ends_of_the_arrivals_are_read(tmp_path: Path) -> None:
+    """From 15 minutes before the slice, the early window and the late tolerance, to 10 minutes after it."""
+    second = timedelta(seconds=1)
+    first, last = TEN - 15 * MINUTE, TEN + HOUR + 10 * MINUTE
+    put(tmp_path, "0", TEN - HOUR, first - second)
+    inside = [put(tmp_path, "0", TEN, first), put(tmp_path, "0", TEN + HOUR, last)]
+    put(tmp_path, "0", TEN + 2 * HOUR, last + second)
+    found = planned(tmp_path)
+    assert names(found) == inside
+    assert found.slices[0].arrivals == Arrivals(from_datetime(first), from_datetime(last))
+
+
+def test_every_blob_is_pinned_as_it_was_listed(world: Path) -> None:
+    listed = {blob.name: blob for blob in open_container(world.as_uri()).list()}
+    found = planned(world)
+    assert all(pinned.blob == listed[pinned.blob.name] for pinned in found.blobs)
+    assert all(pinned.partition == pinned.blob.name.split("/")[2] for pinned in found.blobs)
+    assert found.size == len(found.blobs)
+
+
+def test_partitions_are_in_order_of_their_numbers_and_blobs_in_order_of_arrival(tmp_path: Path) -> None:
+    expected = []
+    for partition in ("0", "2", "10"):
+        late = put(tmp_path, partition, TEN + MINUTE, TEN + 30 * MINUTE)
+        tie = put(tmp_path, partition, TEN + 2 * MINUTE, TEN + 30 * MINUTE)
+        early = put(tmp_path, partition, TEN + 3 * MINUTE, TEN + 20 * MINUTE)
+        expected += [early, late, tie]
+    found = planned(tmp_path)
+    assert found.partitions == ("0", "2", "10")
+    assert names(found) == expected
+
+
+def test_what_is_not_this_hub_s_capture_is_not_read(world: Path) -> None:
+    before = planned(world)
+    for name in ("contoso/telemetry/0/notes.txt", "contoso/other/0/2026/03/01/10/00/00.avro", "readme.md"):
+        path = world / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+        os.utime(path, ((TEN + MINUTE).timestamp(),) * 2)
+    assert planned(world) == before
+
+
+def test_a_partition_whose_blobs_are_elsewhere_is_known(world: Path) -> None:
+    put(world, "7", TEN - 100 * HOUR, TEN - 100 * HOUR)
+    found = planned(world)
+    assert found.partitions == ("0", "1", "7")
+    assert {pinned.partition for pinned in found.blobs} == {"0", "1"}
+
+
+@pytest.mark.parametrize("names", [CaptureNames("contoso", "other"), CaptureNames("fabrikam", "telemetry")])
+def test_no_blobs_at_all_is_an_error_of_one_line(world: Path, names: CaptureNames) -> None:
+    with pytest.raises(RunError) as caught:
+        planned(world, definition=replace(DEFINITION, names=names))
+    assert str(caught.value) == (
+        f"no Capture blob under {world.as_uri()}/{names.prefix}: check namespace, event_hub and container"
+    )
+
+
+def test_a_range_without_arrivals_is_a_run_that_reads_nothing(tmp_path: Path) -> None:
+    put(tmp_path, "0", TEN - 100 * HOUR, TEN - 100 * HOUR)
+    found = planned(tmp_path)
+    assert found.blobs == ()
+    assert len(found.slices) == 1
+
+
+# Digests
+
+
+def test_a_slice_s_digest_is_the_same_alone_and_in_a_range(world: Path) -> None:
+    together = planned(world, hours=3)
+    container = open_container(world.as_uri())
+    alone = [plan(DEFINITION, container, [wanted], LATER) for wanted in ten_to(3)]
+    assert [each.slices[0] for each in alone] == list(together.slices)
+    assert {pinned for each in alone for pinned in each.blobs} == set(together.blobs)
+    assert len({each.digest for each in alone} | {together.digest}) == 4
+
+
+def test_planning_the_same_again_is_the_same_run(world: Path) -> None:
+    assert planned(world) == planned(world, now=LATER + HOUR)
+
+
+def test_the_run_s_name_tells_its_range(world: Path) -> None:
+    found = planned(world, hours=2)
+    assert found.run == f"20260301T100000Z-20260301T120000Z-{found.digest[:12]}"
+
+
+class Changed:
+    """A container in which one blob is listed otherwise."""
+
+    def __init__(self, container: Container, name: str, **changes: Any) -> None:
+        self._container, self._name, self._changes = container, name, changes
+        self.url = container.url
+
+    def list(self, prefix: str = "") -> Iterator[Blob]:
+        for blob in self._container.list(prefix):
+            yield replace(blob, **self._changes) if blob.name == self._name else blob
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"etag": "other"}, {"size": 2}, {"last_modified": TEN + 21 * MINUTE}],
+    ids=lambda change: next(iter(change)),
+)
+def test_the_digest_changes_with_a_blob_that_the_slice_reads(world: Path, change: dict[str, Any]) -> None:
+    before = planned(world, hours=3)
+    container: Any = Changed(open_container(world.as_uri()), blob_at(before, TEN + 20 * MINUTE).name, **change)
+    after = plan(DEFINITION, container, ten_to(3), LATER)
+    assert digests_that_differ(before, after) == [0]
+    assert after.run != before.run
+
+
+def blob_at(found: Manifest, arrival: datetime) -> Blob:
+    return next(pinned.blob for pinned in found.blobs if pinned.blob.last_modified == arrival)
+
+
+def digests_that_differ(before: Manifest, after: Manifest) -> list[int]:
+    pairs = zip(before.slices, after.slices, strict=True)
+    return [n for n, (one, other) in enumerate(pairs) if one.digest != other.digest]
+
+
+def test_the_digest_does_not_change_with_blobs_that_the_slice_does_not_read(world: Path) -> None:
+    before = planned(world, hours=3)
+    put(world, "0", TEN + MINUTE, TEN + 2 * HOUR + 30 * MINUTE)
+    put(world, "0", TEN + 2 * MINUTE, TEN + 100 * HOUR)
+    put(world, "5", TEN + MINUTE, TEN - 100 * HOUR)
+    assert digests_that_differ(before, planned(world, hours=3)) == [2]
+
+
+def test_a_new_blob_changes_the_digests_of_the_slices_that_read_it(world: Path) -> None:
+    before = planned(world, hours=3)
+    put(world, "0", TEN + MINUTE, TEN + HOUR + 5 * MINUTE)
+    assert digests_that_differ(before, planned(world, hours=3)) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"engine": "2"},
+        {"canonical_query": "SELECT 2"},
+        {"policies": None},
+        {"policies": replace(POLICIES, adjust=False)},
+        {"policies": replace(POLICIES, out_of_order=1)},
+        {"policies": replace(POLICIES, late=None)},
+        {"policies": replace(POLICIES, late=0)},
+        {"policies": replace(POLICIES, early=0)},
+    ],
+    ids=str,
+)
+def test_the_digest_changes_with_what_becomes_of_the_events(world: Path, change: dict[str, Any]) -> None:
+    other = replace(DEFINITION, **change)
+    assert other.digest != DEFINITION.digest
+    assert planned(world, definition=other).slices[0].digest != planned(world).slices[0].digest
+
+
+@pytest.mark.parametrize("change", [{"name": "other"}, {"capture_interval_seconds": 60}], ids=str)
+def test_the_digest_does_not_change_with_what_decides_nothing(world: Path, change: dict[str, Any]) -> None:
+    assert planned(world, definition=replace(DEFINITION, **change)).digest == planned(world).digest
+
+
+def test_without_a_late_limit_any_later_blob_changes_the_digest(world: Path) -> None:
+    unlimited = replace(DEFINITION, policies=replace(POLICIES, late=None))
+    before = planned(world, definition=unlimited)
+    put(world, "0", TEN + 90 * HOUR, TEN + 100 * HOUR)
+    assert digests_that_differ(before, planned(world, definition=unlimited)) == [0]
+
+
+# Completeness
+
+
+def test_a_later_blob_proves_a_partition_complete(tmp_path: Path) -> None:
+    """Strictly later than the end plus the late tolerance; a blob at that very second may have a twin."""
+    edge = TEN + HOUR + 10 * MINUTE
+    put(tmp_path, "0", TEN, edge + timedelta(seconds=1))
+    put(tmp_path, "1", TEN, edge)
+    assert planned(tmp_path, now=edge).slices[0].incomplete == ("1",)
+
+
+def test_the_clock_proves_every_partition_complete(tmp_path: Path) -> None:
+    put(tmp_path, "0", TEN, TEN)
+    due = TEN + HOUR + 10 * MINUTE + 5 * MINUTE
+    assert planned(tmp_path, now=due).slices[0].incomplete == ("0",)
+    assert planned(tmp_path, now=due + timedelta(seconds=1)).slices[0].incomplete == ()
+
+
+def test_each_slice_of_a_range_is_complete_by_itself(tmp_path: Path) -> None:
+    put(tmp_path, "0", TEN, TEN + 2 * HOUR)
+    found = planned(tmp_path, hours=3, now=TEN)
+    assert [each.incomplete for each in found.slices] == [(), ("0",), ("0",)]
+
+
+@pytest.mark.parametrize("policies", [None, replace(POLICIES, late=0), replace(POLICIES, late=None)])
+def test_without_a_late_tolerance_the_end_of_the_slice_is_enough(policies: Policies | None) -> None:
+    definition = replace(DEFINITION, policies=policies)
+    wanted = ten_to(1)[0]
+    assert is_complete(definition, wanted, wanted.end + 1, TEN)
+    assert not is_complete(definition, wanted, wanted.end, TEN)
+
+
+def test_completeness_is_not_part_of_the_run(world: Path) -> None:
+    now = planned(world, hours=4, now=TEN)
+    later = planned(world, hours=4, now=LATER)
+    assert now.slices[3].incomplete == ("0", "1")
+    assert now.run == later.run
+
+
+# Kept
+
+
+def test_a_manifest_survives_its_own_json(world: Path) -> None:
+    for definition in (DEFINITION, replace(DEFINITION, policies=replace(POLICIES, late=None))):
+        found = planned(world, hours=3, definition=definition)
+        assert from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"run":"x"}', b"\xff"])
+def test_what_is_no_manifest_is_an_error_of_one_line(world: Path, content: bytes) -> None:
+    for damaged in (content, planned(world).to_json()[:-20]):
+        with pytest.raises(RunError, match=r"^the run's manifest cannot be read: .+; plan again$"):
+            from_json(damaged)
+
+
+@given(
+    seconds=st.lists(st.integers(0, 20), max_size=12).map(sorted),
+    first=st.integers(-1, 21),
+    last=st.one_of(st.none(), st.integers(-1, 21)),
+)
+def test_the_blobs_that_arrived_in_a_range_lie_side_by_side(seconds: list[int], first: int, last: int | None) -> None:
+    blobs: Sequence[CaptureBlob] = [
+        CaptureBlob("0", Blob(str(n), "", 1, TEN + timedelta(seconds=second))) for n, second in enumerate(seconds)
+    ]
+    start = from_datetime(TEN)
+    wanted = Arrivals(start + from_seconds(first), None if last is None else start + from_seconds(last))
+    assert arrived_in(blobs, wanted) == [pinned for pinned in blobs if wanted.hold(pinned.arrival)]
+
+
+def test_a_month_of_many_partitions_is_planned_in_seconds() -> None:
+    """The listing is looked through once for each partition, not once for each slice."""
+    times = [TEN + 5 * n * MINUTE for n in range(8064)]
+    blobs = [
+        Blob(f"contoso/telemetry/{partition}/{time:%Y/%m/%d/%H/%M/%S}.avro", "", 1, time)
+        for partition in range(4)
+        for time in times
+    ]
+
+    class Listed:
+        url = "memory:"
+
+        def list(self, prefix: str = "") -> Iterator[Blob]:
+            return iter(blobs)
+
+    container: Any = Listed()
+    found = manifest.plan(DEFINITION, container, ten_to(28 * 24), LATER)
+    assert len(found.blobs) == len(blobs)

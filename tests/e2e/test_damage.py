@@ -1,0 +1,155 @@
+"""Damage: every kind has its verdict or its one-line error, nothing is lost, and no slice is half published."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_jobs import backfill as job
+from spark_jobs import stages
+from spark_jobs.errors import RunError
+from tests.oracle import VERDICTS
+from tests.worlds import TEN, World, at, backfill, body, files, published, quarantine, version
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Two hours, two partitions, an event every five minutes in each."""
+    world = World(tmp_path)
+    for partition in "01":
+        for number in range(30):
+            arrival = at(-10 + 5 * number)
+            world.put(partition, arrival, [body(f"device-{partition}", at(-12 + 5 * number), number)], number)
+    return world
+
+
+def blob_of(world: World, minutes: float) -> Path:
+    """The blob of partition 1 that arrived then."""
+    (found,) = (
+        path
+        for path in world.capture.glob("contoso/telemetry/1/**/*.avro")
+        if path.stat().st_mtime == at(minutes).timestamp()
+    )
+    return found
+
+
+def rewrite(path: Path, content: bytes) -> None:
+    """Other bytes, as old as before."""
+    modified = path.stat().st_mtime
+    path.write_bytes(content)
+    os.utime(path, (modified,) * 2)
+
+
+def half(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def flipped_in_a_marker(content: bytes) -> bytes:
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
+def nothing(content: bytes) -> bytes:
+    return b""
+
+
+@pytest.mark.parametrize("damage", [half, flipped_in_a_marker, nothing])
+def test_a_damaged_blob_stops_the_run_in_one_line_and_the_table_stays_as_it_was(
+    spark: "SparkSession", world: World, damage: Callable[[bytes], bytes]
+) -> None:
+    pipeline = world.define()
+    path = blob_of(world, 90)
+    rewrite(path, damage(path.read_bytes()))
+    with pytest.raises(RunError, match="is damaged") as told:
+        backfill(spark, pipeline, TEN, at(120))
+    assert "\n" not in str(told.value)
+    assert str(path.relative_to(world.capture)) in str(told.value)
+    assert version(world.table) is None
+
+
+def test_damage_in_a_rerun_leaves_the_published_slices_alone_and_the_repair_publishes(
+    spark: "SparkSession", world: World
+) -> None:
+    pipeline = world.define()
+    backfill(spark, pipeline, TEN, at(60))
+    held = version(world.table), published(world.table), files(world.table)
+    path = blob_of(world, 90)
+    sound = path.read_bytes()
+    rewrite(path, half(sound))
+    with pytest.raises(RunError):
+        backfill(spark, pipeline, TEN, at(120))
+    assert (version(world.table), published(world.table), files(world.table)) == held
+    rewrite(path, sound)
+    report = backfill(spark, pipeline, TEN, at(120))
+    assert report["metrics"]["InputEvents"] == report["metrics"]["on_time"] == 2 * 24
+
+
+@pytest.mark.parametrize("what", ["changed", "touched", "deleted"])
+def test_a_blob_that_is_not_as_planned_stops_the_run_and_the_next_plan_reads_it_as_it_is(
+    spark: "SparkSession", world: World, what: str
+) -> None:
+    pipeline = world.define()
+    run = stages.plan(pipeline, TEN, at(120))
+    path = blob_of(world, 90)
+    match what:
+        case "changed":
+            rewrite(path, path.read_bytes() * 2)
+        case "touched":
+            os.utime(path, (at(91).timestamp(),) * 2)
+        case "deleted":
+            path.unlink()
+    with pytest.raises(RunError, match=f"{path.name} .*since it was planned .*: plan again") as told:
+        job.run(spark, pipeline, run)
+    assert "\n" not in str(told.value)
+    assert version(world.table) is None
+    if what != "changed":
+        report = backfill(spark, pipeline, TEN, at(120))
+        assert report["run"] != run
+        assert report["metrics"]["InputEvents"] == 2 * 24 - (what == "deleted")
+
+
+def test_a_flipped_byte_in_a_body_is_seen_at_least_as_a_body_that_is_not_json(
+    spark: "SparkSession", world: World
+) -> None:
+    path = blob_of(world, 90)
+    content = path.read_bytes()
+    place = content.rindex(b'{"deviceId"')
+    rewrite(path, content[:place] + bytes([content[place] ^ 0x80]) + content[place + 1 :])
+    report = backfill(spark, world.define(), TEN, at(120))
+    assert report["metrics"]["malformed"] == 1
+    (aside,) = quarantine(world.table, report["run"])
+    assert (aside["partition"], aside["sequence_number"], aside["verdict"]) == ("1", 20, "malformed")
+    assert aside["blob"] == str(path.relative_to(world.capture))
+
+
+def test_bad_bodies_are_counted_and_set_aside_and_their_neighbours_are_untouched(
+    spark: "SparkSession", world: World
+) -> None:
+    clean = backfill(spark, world.define(table="clean"), TEN, at(120))
+    good = body("device-0", at(32), 6.0)
+    bad = {
+        100: b"device-0;32",
+        101: b"",
+        102: b"null",
+        103: b'{"deviceId": "device-0", "place": "caf\xe9"}',
+        104: good + good,
+        105: b'{"deviceId": "device-0", "temperature": "warm", "eventTime": "2024-03-01T10:32:00Z"}',
+        106: body("device-0", None),
+        107: b'{"deviceId": "device-0", "eventTime": null}',
+        108: b'{"deviceId": "device-0", "eventTime": "soon"}',
+        109: body(None, at(32)),
+    }
+    world.put_numbered("0", at(36), bad.items())
+    report = backfill(spark, world.define(), TEN, at(120))
+    assert report["metrics"]["InputEvents"] == clean["metrics"]["InputEvents"] + len(bad)
+    assert (report["metrics"]["malformed"], report["metrics"]["invalid_timestamp"]) == (6, 4)
+    assert report["metrics"]["InputEvents"] == sum(report["metrics"][verdict] for verdict in VERDICTS)
+    kept = {aside["sequence_number"]: aside for aside in quarantine(world.table, report["run"])}
+    assert {number: aside["body"] for number, aside in kept.items()} == bad
+    assert all(aside["reason"] for aside in kept.values())
+    assert [number for number, aside in kept.items() if aside["verdict"] == "invalid_timestamp"] == [106, 107, 108, 109]
+    assert published(world.table) == published(world.home / "clean")

@@ -1,0 +1,117 @@
+"""Between staging and publishing: what blocks, what only marks, and that nothing slips through."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_jobs import stages
+from spark_jobs.errors import AuditError, DefinitionError, RunError
+from tests.worlds import TEN, World, at, backfill, body, papers, published, staged, version
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark_jobs.pipeline import Pipeline
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """An hour with one event; its temperature is 20."""
+    world = World(tmp_path)
+    world.put("0", at(12), [body("a", at(10))])
+    world.put("0", at(90))
+    return world
+
+
+def judged(world: World, severity: str, largest: float) -> "Pipeline":
+    """A pipeline whose suite wants mean temperatures of at most `largest`."""
+    expectation: dict[str, Any] = {
+        "type": "expect_column_values_to_be_between",
+        "severity": severity,
+        "description": "no room is too warm",
+        "kwargs": {"column": "avgTemperature", "max_value": largest},
+    }
+    suite = {"name": "rooms", "expectations": [expectation]}
+    world.home.joinpath("rooms.json").write_text(json.dumps(suite))
+    return world.define(quality="rooms.json")
+
+
+def test_critical_blocks_with_its_reason_and_publishes_once_it_is_fixed(spark: "SparkSession", world: World) -> None:
+    with pytest.raises(AuditError, match="nothing was published: rooms: no room is too warm") as told:
+        backfill(spark, judged(world, "critical", 19), TEN, at(60))
+    assert "\n" not in str(told.value)
+    assert told.value.exit_code == 1
+    assert version(world.table) is None
+    assert backfill(spark, judged(world, "critical", 21), TEN, at(60))["changed"]
+    assert [row["avgTemperature"] for row in published(world.table)] == [20]
+
+
+def test_what_is_published_stays_when_a_later_run_is_blocked(spark: "SparkSession", world: World) -> None:
+    backfill(spark, judged(world, "critical", 21), TEN, at(60))
+    before = version(world.table), published(world.table)
+    world.put("0", at(13), [body("a", at(11), 40)], 1)
+    with pytest.raises(AuditError):
+        backfill(spark, judged(world, "critical", 21), TEN, at(60))
+    assert (version(world.table), published(world.table)) == before
+
+
+def test_a_blocked_run_cannot_be_published_by_the_publish_stage_alone(spark: "SparkSession", world: World) -> None:
+    pipeline = judged(world, "critical", 19)
+    run = staged(spark, pipeline, TEN, at(60))
+    with pytest.raises(AuditError):
+        stages.audit(pipeline, run)
+    with pytest.raises(AuditError, match="nothing is published"):
+        stages.publish(pipeline, run)
+    assert version(world.table) is None
+
+
+def test_a_run_that_was_not_audited_cannot_be_published(spark: "SparkSession", world: World) -> None:
+    pipeline = world.define()
+    run = staged(spark, pipeline, TEN, at(60))
+    with pytest.raises(RunError, match=r"audit\.json"):
+        stages.publish(pipeline, run)
+    assert version(world.table) is None
+
+
+def test_a_warning_publishes_and_marks(spark: "SparkSession", world: World) -> None:
+    pipeline = judged(world, "warning", 19)
+    report = backfill(spark, pipeline, TEN, at(60))
+    assert report["quality"]["verdict"] == "passed with warnings"
+    assert "no room is too warm" in report["quality"]["report"]
+    assert len(published(world.table)) == 1
+    assert [each["quality"] for each in stages.status(pipeline)["slices"]] == ["passed with warnings"]
+
+
+def test_an_info_only_notes(spark: "SparkSession", world: World) -> None:
+    report = backfill(spark, judged(world, "info", 19), TEN, at(60))
+    assert report["quality"]["verdict"] == "passed"
+    assert "notes" in report["quality"]["report"]
+
+
+def test_a_suite_for_a_column_that_the_query_lacks_is_refused_before_anything_is_read(world: World) -> None:
+    suite = {"name": "rooms", "expectations": [{"type": "expect_column_to_exist", "kwargs": {"colum": "x"}}]}
+    world.home.joinpath("rooms.json").write_text(json.dumps(suite))
+    with pytest.raises(DefinitionError, match="colum"):
+        stages.plan(world.define(quality="rooms.json"), TEN, at(60))
+    assert not world.table.exists()
+
+
+def test_slices_for_which_capture_is_not_done_are_not_published(spark: "SparkSession", tmp_path: Path) -> None:
+    ended = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    start = ended - timedelta(hours=1)
+    world = World(tmp_path)
+    world.put("0", start + timedelta(minutes=2), [body("a", start + timedelta(minutes=1))])
+    pipeline = world.define(eventsLateArrivalMaxDelayInSeconds=86_400)
+    with pytest.raises(AuditError, match="every partition of every slice is complete"):
+        backfill(spark, pipeline, start, ended)
+    assert version(world.table) is None
+
+
+def test_the_audits_result_is_kept_with_the_run(spark: "SparkSession", world: World) -> None:
+    report = backfill(spark, judged(world, "warning", 19), TEN, at(60))
+    kept = papers(world.table, report["run"], "audit.json")
+    assert kept["verdict"] == "passed with warnings"
+    assert {result["suite"] for result in kept["json"]["results"]} == {"run_metrics", "rooms"}

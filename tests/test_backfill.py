@@ -1,0 +1,444 @@
+"""Whole runs, from Capture blobs to published rows: against the oracle, hour by hour, and on real files."""
+
+import dataclasses
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from spark_jobs import stages
+from spark_jobs.time_model.ticks import from_datetime, from_seconds, to_datetime
+from tests import oracle
+from tests.worlds import (
+    HOUR,
+    QUICK_START,
+    TEN,
+    World,
+    at,
+    backfill,
+    files,
+    papers,
+    published,
+    quarantine,
+    steady,
+    version,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CAPTURE_FILES = Path(__file__).resolve().parents[2] / "shared" / "capture-files"
+ZERO = from_datetime(TEN)
+EARLY = from_seconds(300)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """An event of a made-up world: what the oracle is told of it, and the body that says the same."""
+
+    event: oracle.Event
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Made:
+    """A made-up world: a job, a query, and blobs as (partition, arrival, opened, events in the file's order)."""
+
+    policy: oracle.Policy
+    timestamp_by: bool
+    over: bool
+    size: int
+    hop: int
+    hours: int
+    blobs: tuple[tuple[str, int, datetime, tuple[Sent, ...]], ...]
+
+    @property
+    def query(self) -> str:
+        by = " TIMESTAMP BY eventTime" + (" OVER deviceId" if self.over else "") if self.timestamp_by else ""
+        window = (
+            f"TumblingWindow(second, {self.size})"
+            if self.size == self.hop
+            else f"HoppingWindow(second, {self.size}, {self.hop})"
+        )
+        return (
+            "CREATE TABLE telemetry (eventTime datetime, deviceId nvarchar(max), temperature float, number bigint);\n"
+            "SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, COUNT(temperature) AS measured, "
+            "AVG(temperature) AS mean, SUM(number) AS total, MIN(number) AS least, MAX(temperature) AS warmest\n"
+            f"INTO aggregates FROM telemetry{by} GROUP BY deviceId, {window}"
+        )
+
+    @property
+    def job(self) -> dict[str, Any]:
+        late = self.policy.late
+        return {
+            "eventsOutOfOrderPolicy": self.policy.action,
+            "eventsOutOfOrderMaxDelayInSeconds": self.policy.out_of_order // from_seconds(1),
+            "eventsLateArrivalMaxDelayInSeconds": -1 if late is None else late // from_seconds(1),
+        }
+
+    @property
+    def events(self) -> list[oracle.Event]:
+        return [sent.event for *_, events in self.blobs for sent in events]
+
+
+# Where an application time lies: seconds after the arrival, or exactly on one of the limits and 100 ns off it.
+_OFFSETS = st.one_of(
+    st.integers(-240, 0), st.integers(-240, 0), st.integers(-900, 400), st.sampled_from((-7200, -3600, -600, 300, 0))
+).map(from_seconds)
+_NUDGES = st.sampled_from((0, 0, 0, -1, 1, 12_345_678))
+_DEVICES = st.sampled_from(("a", "b", "a", "c", "", None))
+_WHAT = st.sampled_from(
+    (
+        *12 * ("sound",),
+        "not JSON",
+        "not UTF-8",
+        "not an object",
+        "no time",
+        "null time",
+        "not a time",
+        "text for a number",
+    )
+)
+_GAPS = st.sampled_from((0, 0, 1, 60, 300, 300, 300, 900, 2400))
+
+
+@st.composite
+def made(draw: DrawFn) -> Made:
+    timestamp_by = draw(st.sampled_from((True,) * 7 + (False,)))
+    policy = oracle.Policy(
+        out_of_order=from_seconds(draw(st.sampled_from((0, 0, 7, 599)))),
+        late=draw(st.sampled_from((0, 600, 600, None)).map(lambda late: None if late is None else from_seconds(late))),
+        early=EARLY,
+        action=draw(st.sampled_from(("Adjust", "Drop"))),
+    )
+    size, hop = draw(st.sampled_from(((300, 300), (300, 300), (600, 120), (90, 60), (7200, 1800))))
+    blobs: list[tuple[str, int, datetime, tuple[Sent, ...]]] = []
+    for partition in map(str, range(draw(st.integers(1, 3)))):
+        blobs += draw(_partition(partition, policy, timestamp_by and draw(st.booleans())))
+    over = any(sent.event.over is not None for *_, events in blobs for sent in events)
+    blobs = [(p, arrival, opened, tuple(_keyed(sent, over) for sent in events)) for p, arrival, opened, events in blobs]
+    return Made(policy, timestamp_by, over, size, hop, 2, tuple(blobs))
+
+
+def _keyed(sent: Sent, over: bool) -> Sent:
+    """The key holds for the whole query, whatever a partition drew."""
+    key = (sent.event.payload.get("deviceId"),) if over else None
+    return Sent(dataclasses.replace(sent.event, over=key), sent.body)
+
+
+@st.composite
+def _partition(
+    draw: DrawFn, partition: str, policy: oracle.Policy, over: bool
+) -> list[tuple[str, int, datetime, tuple[Sent, ...]]]:
+    """The blobs of a partition; those with one LastModified share their sequence numbers out among them."""
+    arrivals = list(itertools.accumulate(draw(st.lists(_GAPS, min_size=8, max_size=24)), initial=-2400))
+    blobs: list[tuple[str, int, datetime, tuple[Sent, ...]]] = []
+    latest = ZERO
+    number = 0
+    for arrival, tied in itertools.groupby(arrivals):
+        count = len(list(tied))
+        tick = ZERO + from_seconds(arrival)
+        shares: list[list[Sent]] = [[] for _ in range(count)]
+        for _ in range(draw(st.integers(0, 5))):
+            sent = draw(_sent(partition, tick, number, latest - policy.out_of_order, over))
+            if sent.event.time is not None and sent.event.time <= tick + EARLY:
+                latest = max(latest, sent.event.time)
+            shares[draw(st.integers(0, count - 1))].append(sent)
+            number += 1
+        for share in shares:
+            opened = at(-60) + timedelta(seconds=len(blobs))
+            blobs.append((partition, tick, opened, tuple(draw(st.permutations(share)))))
+    return blobs
+
+
+@st.composite
+def _sent(draw: DrawFn, partition: str, arrival: int, number: int, watermark: int, over: bool) -> Sent:
+    what, device = draw(_WHAT), draw(_DEVICES)
+    time = draw(st.one_of(_OFFSETS.map(lambda offset: arrival + offset), st.just(watermark))) + draw(_NUDGES)
+    payload: dict[str, Any] = {
+        "deviceId": device,
+        "temperature": draw(st.one_of(st.none(), st.integers(-80, 160).map(lambda quarters: quarters / 4))),
+        "number": draw(st.one_of(st.none(), st.integers(-9, 9))),
+    }
+    fields: dict[str, Any] = {"eventTime": _text(time), **payload, "ignored": {"deeper": [number]}}
+    malformed = what in ("not JSON", "not UTF-8", "not an object", "text for a number")
+    match what:
+        case "no time":
+            del fields["eventTime"]
+        case "null time":
+            fields["eventTime"] = None
+        case "not a time":
+            fields["eventTime"] = "yesterday"
+        case "text for a number":
+            fields["number"] = "nine"
+    content = json.dumps(fields).encode()
+    match what:
+        case "not JSON":
+            content = content[:-1]
+        case "not UTF-8":
+            content = content[:-1] + b', "place": "caf\xe9"}'
+        case "not an object":
+            content = b"[" + content + b"]"
+    valid = not malformed and what not in ("no time", "null time", "not a time")
+    event = oracle.Event(
+        partition, arrival, number, time if valid else None, (device,) if over else None, malformed, payload
+    )
+    return Sent(event, content)
+
+
+def _text(time: int) -> str:
+    """All seven decimals of an instant."""
+    return f"{to_datetime(time):%Y-%m-%dT%H:%M:%S}.{time % 10_000_000:07}Z"
+
+
+def put(home: Path, made: Made) -> World:
+    world = World(home)
+    for partition, arrival, opened, events in made.blobs:
+        numbered = ((sent.event.sequence, sent.body) for sent in events)
+        world.put_numbered(partition, to_datetime(arrival), numbered, opened)
+    return world
+
+
+def expected_rows(made: Made) -> list[dict[str, Any]]:
+    outcomes = oracle.process(made.events, made.policy, made.timestamp_by)
+    end = ZERO + made.hours * from_seconds(3600)
+    rows = oracle.windows(
+        outcomes,
+        from_seconds(made.size),
+        from_seconds(made.hop),
+        keys=("deviceId",),
+        values=("temperature", "number"),
+        start=ZERO,
+        end=end,
+    )
+    return [
+        {
+            "windowEnd": to_datetime(window_end),
+            "deviceId": device,
+            "events": row["count"],
+            "measured": row["count_of"]["temperature"],
+            "mean": row["avg"]["temperature"],
+            "total": row["sum"]["number"],
+            "least": row["min"]["number"],
+            "warmest": row["max"]["temperature"],
+            "slice_start": TEN + (to_datetime(window_end - 1) - TEN) // HOUR * HOUR,
+        }
+        for (window_end, device), row in rows.items()
+    ]
+
+
+def expected_counts(made: Made) -> dict[tuple[str, str], dict[str, int]]:
+    """By slice and partition; without a late limit, verdicts are those of reading from the slice's first arrival."""
+    partitions = {partition for partition, *_ in made.blobs}
+    counts = {}
+    for hour in range(made.hours):
+        start, end = (ZERO + from_seconds(3600 * (hour + n)) for n in (0, 1))
+        first = start - from_seconds(made.size) - EARLY if made.policy.late is None and made.timestamp_by else 0
+        read = [event for event in made.events if event.arrival >= first]
+        found = oracle.slice_metrics(oracle.process(read, made.policy, made.timestamp_by), start, end)
+        for partition in partitions:
+            arrived = [events for p, arrival, _, events in made.blobs if p == partition and start < arrival <= end]
+            counts[f"{to_datetime(start):%Y-%m-%dT%H:%M:%SZ}", partition] = {
+                **dict.fromkeys(
+                    ("InputEvents", "DeserializationError", "InvalidInputTimeStamp", "EarlyInputEvents"), 0
+                ),
+                **dict.fromkeys(("LateInputEvents", "DroppedOrAdjustedEvents", *oracle.VERDICTS), 0),
+                **found.get(partition, {}),
+                "InputEventsSourcesTotal": len(arrived),
+                "InputEventBytes": sum(len(sent.body) for events in arrived for sent in events),
+            }
+    return counts
+
+
+def by_identity(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row["windowEnd"], row["deviceId"] is not None, row["deviceId"] or ""))
+
+
+@settings(max_examples=8, phases=(Phase.explicit, Phase.reuse, Phase.generate), suppress_health_check=list(HealthCheck))
+@given(made=made())
+def test_the_published_rows_and_the_counts_of_any_world_are_those_of_the_oracle(
+    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory, made: Made
+) -> None:
+    home = tmp_path_factory.mktemp("made")
+    world = put(home, made)
+    pipeline = world.define(made.query, **made.job)
+    report = backfill(spark, pipeline, TEN, at(60 * made.hours))
+    assert by_identity(published(world.table)) == by_identity(expected_rows(made))
+    metrics = papers(world.table, report["run"], "metrics.json")
+    assert all(row["complete"] for row in metrics)
+    counted = {(row["slice_start"], row["partition"]): row for row in metrics}
+    expected = expected_counts(made)
+    assert {key: {name: row[name] for name in expected[key]} for key, row in counted.items()} == expected
+    assert report["metrics"]["InputEvents"] == sum(report["metrics"][verdict] for verdict in oracle.VERDICTS)
+    aside = report["metrics"]["malformed"] + report["metrics"]["invalid_timestamp"]
+    assert len(quarantine(world.table, report["run"])) == aside
+    shutil.rmtree(home)
+
+
+@pytest.fixture(scope="module")
+def hours(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Three hours that are read in one go, or one by one."""
+    return steady(tmp_path_factory.mktemp("hours"), hours=3)
+
+
+HOPPING = (
+    "SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, AVG(temperature) AS mean, SUM(temperature) "
+    "AS total INTO aggregates FROM telemetry TIMESTAMP BY eventTime GROUP BY deviceId, HoppingWindow(minute, 90, 20)"
+)
+
+
+@pytest.fixture(scope="module")
+def whole(spark: "SparkSession", hours: World) -> Path:
+    """The table of the three hours as one range."""
+    backfill(spark, hours.define(HOPPING, table="whole"), TEN, at(180))
+    return hours.home / "whole"
+
+
+@pytest.mark.parametrize(
+    "ranges",
+    [((2, 3), (0, 1), (1, 2)), ((0, 1), (0, 1), (1, 3), (0, 3), (2, 3))],
+    ids=["one by one, out of order", "twice, and overlapping"],
+)
+def test_hours_run_in_any_way_publish_the_rows_and_the_bytes_of_one_range(
+    spark: "SparkSession", hours: World, whole: Path, ranges: tuple[tuple[int, int], ...]
+) -> None:
+    name = f"parts{len(ranges)}"
+    parts = hours.define(HOPPING, table=name)
+    for first, last in ranges:
+        backfill(spark, parts, at(60 * first), at(60 * last))
+    rows = published(whole)
+    assert {row["slice_start"] for row in rows} == {at(0), at(60), at(120)}
+    assert published(hours.home / name) == rows
+    assert files(hours.home / name) == files(whole)
+
+
+def test_an_unchanged_rerun_is_the_same_run_and_adds_no_version(spark: "SparkSession", hours: World) -> None:
+    pipeline = hours.define(table="rerun")
+    first = backfill(spark, pipeline, TEN, at(60))
+    again = backfill(spark, pipeline, TEN, at(60))
+    assert (again["run"], again["version"]) == (first["run"], first["version"])
+    assert (first["changed"], again["changed"]) == (True, False)
+
+
+def test_another_query_for_the_same_slices_replaces_their_rows(spark: "SparkSession", hours: World) -> None:
+    query = "SELECT System.Timestamp() AS windowEnd, COUNT(*) AS events INTO aggregates FROM telemetry GROUP BY "
+    backfill(spark, hours.define(query + "TumblingWindow(minute, 30)", table="two queries"), TEN, at(60))
+    assert len(published(hours.home / "two queries")) == 2
+    backfill(spark, hours.define(query + "TumblingWindow(minute, 10)", table="two queries"), TEN, at(60))
+    assert len(published(hours.home / "two queries")) == 6
+
+
+def test_a_condition_that_no_event_meets_publishes_slices_without_rows(spark: "SparkSession", hours: World) -> None:
+    query = (
+        "SELECT System.Timestamp() AS windowEnd, COUNT(*) AS events INTO aggregates FROM telemetry TIMESTAMP BY "
+        "eventTime WHERE 1 = 0 GROUP BY TumblingWindow(minute, 30)"
+    )
+    report = backfill(spark, hours.define(query, table="nothing"), TEN, at(60))
+    assert published(hours.home / "nothing") == []
+    assert report["metrics"]["InputEvents"] == 2 * 12 * 6
+    assert report["metrics"]["OutputEvents"] == 0
+
+
+def test_an_hour_in_which_nothing_arrived_is_published_without_rows(spark: "SparkSession", tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.put("0", at(-300))
+    report = backfill(spark, world.define(), TEN, at(60))
+    assert (report["changed"], report["metrics"]["InputEvents"]) == (True, 0)
+    assert published(world.table) == []
+    assert [each["slice_start"] for each in stages.status(world.define())["slices"]] == ["2024-03-01T10:00:00Z"]
+
+
+def test_real_files_under_their_real_names_give_the_rows_that_one_expects(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    if not CAPTURE_FILES.is_dir():
+        pytest.skip("shared/capture-files is not beside this repository")
+    world = World(tmp_path)
+    for name, source, arrival in (
+        ("contoso/telemetry/0/2016/11/16/16/42/05", "2016-no-extension-05", "2016-11-16T16:47:05Z"),
+        ("contoso/telemetry/9/2022/12/09/16/50/12.avro", "p9--2022-12-09--16-50-12.avro", "2022-12-09T16:55:14Z"),
+        ("contoso/telemetry/9/2022/12/09/16/55/12.avro", "empty.avro", "2022-12-09T17:00:14Z"),
+    ):
+        path = world.capture / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes((CAPTURE_FILES / source).read_bytes())
+        os.utime(path, (datetime.fromisoformat(arrival).timestamp(),) * 2)
+    instant = datetime.fromisoformat
+
+    of_2016 = world.define(
+        "SELECT System.Timestamp() AS windowEnd, field1, COUNT(*) AS events INTO aggregates FROM telemetry "
+        "GROUP BY field1, TumblingWindow(minute, 5)",
+        table="2016",
+    )
+    backfill(spark, of_2016, instant("2016-11-16T16:00:00Z"), instant("2016-11-16T17:00:00Z"))
+    assert published(world.home / "2016") == [
+        {
+            "windowEnd": instant("2016-11-16T16:50:00Z"),
+            "field1": "value1",
+            "events": 1,
+            "slice_start": instant("2016-11-16T16:00:00Z"),
+        }
+    ]
+    of_2022 = world.define(
+        "SELECT System.Timestamp() AS windowEnd, value.meterName AS meter, SUM(value.quantity) AS quantity "
+        "INTO aggregates FROM telemetry TIMESTAMP BY value.timestamp "
+        "GROUP BY value.meterName, TumblingWindow(minute, 1)",
+        table="2022",
+    )
+    report = backfill(spark, of_2022, instant("2022-12-09T16:00:00Z"), instant("2022-12-09T17:00:00Z"))
+    assert published(world.home / "2022") == [
+        {
+            "windowEnd": instant("2022-12-09T16:52:00Z"),
+            "meter": "automation",
+            "quantity": 1.0,
+            "slice_start": instant("2022-12-09T16:00:00Z"),
+        }
+    ]
+    assert report["metrics"]["InputEvents"] == report["metrics"]["on_time"] == 1
+
+
+def test_the_command_publishes_what_the_oracle_says_and_prints_one_object(tmp_path: Path) -> None:
+    device_times = [(f"d{n % 2}", at(3 + 2 * n - (7 if n % 5 == 4 else 0))) for n in range(28)]
+    events = tuple(
+        Sent(
+            oracle.Event("0", from_datetime(at(65)), n, from_datetime(time), (device,), payload=payload),
+            json.dumps({"eventTime": _text(from_datetime(time)), **payload}).encode(),
+        )
+        for n, (device, time) in enumerate(device_times)
+        for payload in [{"deviceId": device, "temperature": n / 4, "number": n}]
+    )
+    policy = oracle.Policy(from_seconds(120), from_seconds(4200), EARLY)
+    known = Made(policy, True, True, 300, 300, 1, (("0", from_datetime(at(65)), at(60), events),))
+    world = put(tmp_path, known)
+    world.define(known.query, **known.job)
+    arguments = [str(world.file), "--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "spark_jobs.cli", "backfill", *arguments],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(stages.__file__).parents[1]), "JAVA_TOOL_OPTIONS": QUICK_START},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert done.stdout.count("\n") == 1
+    assert by_identity(published(world.table)) == by_identity(expected_rows(known))
+    assert told["version"] == version(world.table)
+    assert told["metrics"]["OutputEvents"] == len(expected_rows(known))
+    assert told["quality"]["verdict"] == "passed"
+    assert [each["slice_start"] for each in told["slices"]] == ["2024-03-01T10:00:00Z"]
+    assert told["run"] == stages.status(world.define(known.query, **known.job))["slices"][0]["run"]

@@ -1,0 +1,280 @@
+"""The command: its exit codes, what it prints where, and its one-line errors."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_jobs import cli, stages
+from tests.worlds import COUNTS, QUICK_START, TEN, World, at, backfill, body, published, version
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(cli.__file__).parents[1]
+HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Two hours with an event each; that of the second hour is late."""
+    world = World(tmp_path)
+    world.put("0", at(12), [body("a", at(10))])
+    world.put("0", at(72), [body("a", at(50))], 1)
+    world.put("0", at(150))
+    world.define()
+    return world
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The one line that the command says on standard error when it ends with 2."""
+    return failed(capsys, 2, *arguments)
+
+
+def failed(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> str:
+    assert cli.main([str(argument) for argument in arguments]) == code
+    told = capsys.readouterr()
+    assert told.out == ""
+    (line,) = (line for line in told.err.splitlines() if not line.startswith("warning:"))
+    assert line.startswith("recapture: ")
+    return line
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ((), "COMMAND"),
+        (("publish",), "invalid choice"),
+        (("plan",), "PIPELINE"),
+        (("plan", "{file}"), "--from"),
+        (
+            ("plan", "{file}", "--from", "yesterday", "--to", "2024-03-01T11:00:00Z"),
+            "'yesterday' is not an ISO 8601 time",
+        ),
+        (
+            ("backfill", "{file}", "--from", "2024-03-01T10:30:00Z", "--to", "2024-03-01T11:00:00Z"),
+            "not on a slice border",
+        ),
+        (
+            ("backfill", "{file}", "--from", "2024-03-01T11:00:00Z", "--to", "2024-03-01T11:00:00Z"),
+            "the range is empty",
+        ),
+        (
+            ("rollback", "{file}", "--from", "2024-03-01T11:00:00Z", "--to", "2024-03-01T10:00:00Z"),
+            "the range is empty",
+        ),
+        (
+            ("backfill", "{file}", "--from", "2024-03-01T11:00:00Z", "--to", "9998-03-01T11:00:00Z"),
+            "lies in the future",
+        ),
+        (("backfill", "{file}.absent", *HOUR), "cannot be read"),
+        (("plan", "{file}", *HOUR, "--fast"), "--fast"),
+    ],
+)
+def test_a_mistake_in_the_arguments_is_one_line_and_exit_2(
+    capsys: pytest.CaptureFixture[str], world: World, arguments: tuple[str, ...], reason: str
+) -> None:
+    filled = [argument.replace("{file}", str(world.file)) for argument in arguments]
+    assert reason in refused(capsys, *filled)
+    assert not world.table.exists()
+
+
+def test_a_mistake_in_the_pipeline_file_is_one_line_with_its_place_and_exit_2(
+    capsys: pytest.CaptureFixture[str], world: World
+) -> None:
+    world.file.write_text(world.file.read_text().replace('"job"', '"jobs"'))
+    assert "telemetry.yaml:1: " in refused(capsys, "backfill", world.file, *HOUR)
+
+
+def test_times_without_a_zone_are_utc(capsys: pytest.CaptureFixture[str], world: World) -> None:
+    def planned(*arguments: str) -> str:
+        assert cli.main(["plan", str(world.file), *arguments, "--json"]) == 0
+        return str(json.loads(capsys.readouterr().out)["run"])
+
+    assert planned("--from", "2024-03-01T10:00", "--to", "2024-03-01T12:00+01:00") == planned(*HOUR)
+
+
+def test_plan_tells_what_would_be_read_and_writes_nothing(capsys: pytest.CaptureFixture[str], world: World) -> None:
+    before = contents(world.home)
+    assert cli.main(["plan", str(world.file), *HOUR, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert cli.main(["plan", str(world.file), *HOUR]) == 0
+    assert "2024-03-01T10:00:00Z" in capsys.readouterr().out
+    assert contents(world.home) == before
+    assert (told["partitions"], told["blobs"], told["complete"]) == (["0"], 1, True)
+    blob = next(path for path in world.capture.rglob("*.avro") if path.stat().st_mtime == at(12).timestamp())
+    assert told["slices"] == [
+        {"slice_start": "2024-03-01T10:00:00Z", "blobs": 1, "bytes": blob.stat().st_size, "incomplete": []}
+    ]
+
+
+def test_a_container_that_is_missing_or_holds_another_hub_is_one_line_and_exit_1(
+    capsys: pytest.CaptureFixture[str], world: World
+) -> None:
+    os.rename(world.capture, world.home / "elsewhere")
+    assert "does not exist" in failed(capsys, 1, "backfill", world.file, *HOUR)
+    world.capture.mkdir()
+    assert "no Capture blob under" in failed(capsys, 1, "plan", world.file, *HOUR)
+
+
+def test_a_table_that_cannot_be_written_is_one_line_and_exit_1(
+    capsys: pytest.CaptureFixture[str], world: World
+) -> None:
+    world.table.write_text("in the way")
+    assert str(world.table) in failed(capsys, 1, "backfill", world.file, *HOUR)
+    assert str(world.table) in failed(capsys, 1, "status", world.file)
+
+
+def test_status_without_a_table_is_empty_and_makes_none(capsys: pytest.CaptureFixture[str], world: World) -> None:
+    assert cli.main(["status", str(world.file), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["slices"], told["gaps"]) == ([], [])
+    assert not world.table.exists()
+
+
+def test_rollback_of_what_was_never_published_is_one_line_and_exit_1(
+    capsys: pytest.CaptureFixture[str], world: World
+) -> None:
+    assert "nothing is published for slice 2024-03-01T10:00:00Z" in failed(capsys, 1, "rollback", world.file, *HOUR)
+    assert not world.table.exists()
+
+
+def test_status_shows_slices_their_lateness_and_the_gaps_between_them(
+    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
+) -> None:
+    pipeline = world.define()
+    backfill(spark, pipeline, at(-60), TEN)
+    backfill(spark, pipeline, at(60), at(120))
+    assert cli.main(["status", str(world.file), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    shown = [(each["slice_start"], each["rows"], each["late_share"], each["quality"]) for each in told["slices"]]
+    assert shown == [
+        ("2024-03-01T09:00:00Z", 0, None, "passed"),
+        ("2024-03-01T11:00:00Z", 1, 1.0, "passed with warnings"),
+    ]
+    assert told["gaps"] == [{"from": "2024-03-01T10:00:00Z", "to": "2024-03-01T11:00:00Z"}]
+    assert cli.main(["status", str(world.file)]) == 0
+    text = capsys.readouterr().out
+    assert "100.0%" in text
+    assert "nothing is published from 2024-03-01T10:00:00Z to 2024-03-01T11:00:00Z" in text
+
+
+def test_rollback_gives_a_slice_back_what_it_held(
+    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
+) -> None:
+    backfill(spark, world.define(), TEN, at(60))
+    before = published(world.table)
+    world.put("0", at(20), [body("a", at(18))], 5)
+    backfill(spark, world.define(), TEN, at(60))
+    assert published(world.table) != before
+    assert cli.main(["rollback", str(world.file), *HOUR, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"pipeline": "telemetry", "version": version(world.table), "slices": ["2024-03-01T10:00:00Z"]}
+    assert published(world.table) == before
+    assert stages.status(world.define())["slices"][0]["quality"] == "rolled back"
+
+
+def test_a_late_tolerance_below_the_capture_interval_warns_on_standard_error(
+    capsys: pytest.CaptureFixture[str], world: World
+) -> None:
+    world.define(eventsLateArrivalMaxDelayInSeconds=5)
+    assert cli.main(["plan", str(world.file), *HOUR, "--json"]) == 0
+    told = capsys.readouterr()
+    json.loads(told.out)
+    assert "warning: " in told.err
+    assert "eventsLateArrivalMaxDelayInSeconds is 5" in told.err
+
+
+def run(world: World, *commands: list[str]) -> list[dict[str, str | int]]:
+    """What `recapture` does with these arguments, one after another in one process that starts Spark for each."""
+    script = """
+import json, os, sys, tempfile
+from spark_jobs import cli
+outcomes = []
+kept = os.dup(1)
+for arguments in json.loads(sys.argv[1]):
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        os.dup2(out.fileno(), 1), os.dup2(err.fileno(), 2)
+        code = cli.main(arguments)
+        sys.stdout.flush(), sys.stderr.flush()
+        out.seek(0), err.seek(0)
+        outcomes.append({"code": code, "out": out.read(), "err": err.read()})
+os.write(kept, json.dumps(outcomes).encode())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(commands)],
+        cwd=world.home,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": QUICK_START},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    outcomes: list[dict[str, str | int]] = json.loads(done.stdout)
+    return outcomes
+
+
+def test_backfill_exits_0_when_it_published_and_1_when_its_audit_stopped_it(world: World) -> None:
+    expectation = {"type": "expect_table_row_count_to_be_between", "severity": "critical", "description": "ten rows"}
+    suite = {"name": "rows", "expectations": [expectation | {"kwargs": {"min_value": 10}}]}
+    world.home.joinpath("rows.json").write_text(json.dumps(suite))
+    strict = world.home / "strict.yaml"
+    world.define(quality="rows.json", table="strict")
+    world.file.rename(strict)
+    world.define()
+    stopped, done, again = run(
+        world,
+        ["backfill", str(strict), *HOUR, "--json"],
+        ["backfill", str(world.file), *HOUR, "--json"],
+        ["backfill", str(world.file), *HOUR],
+    )
+    assert (stopped["code"], stopped["out"]) == (1, "")
+    (line,) = str(stopped["err"]).splitlines()
+    assert line.startswith("recapture: run ")
+    assert "nothing was published: rows: ten rows" in line
+    assert version(world.home / "strict") is None
+
+    assert done["code"] == 0, done["err"]
+    told = json.loads(str(done["out"]))
+    assert str(done["out"]).count("\n") == 1
+    assert told["run"].startswith("20240301T100000Z-20240301T110000Z-")
+    assert [(each["slice_start"], each["rows"]) for each in told["slices"]] == [("2024-03-01T10:00:00Z", 1)]
+    assert told["metrics"]["InputEvents"] == told["metrics"]["on_time"] == told["metrics"]["OutputEvents"] == 1
+    assert told["quality"]["verdict"] == "passed"
+    assert told["version"] == version(world.table) == 1
+    assert "Traceback" not in str(done["err"])
+
+    assert again["code"] == 0
+    assert "unchanged, already published as version 1" in str(again["out"])
+    assert "audit passed" in str(again["out"])
+
+
+def test_a_spark_master_that_is_none_is_one_line_and_exit_1(world: World) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "spark_jobs.cli", "backfill", str(world.file), *HOUR, "--master", "nonsense"],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("recapture: Spark did not start")
+    assert "Master must" in line
+    assert version(world.table) is None
+
+
+def test_the_query_of_these_tests_names_the_columns_of_the_table(spark: "SparkSession", world: World) -> None:
+    backfill(spark, world.define(COUNTS), TEN, at(60))
+    assert published(world.table) == [
+        {"windowEnd": at(10), "deviceId": "a", "events": 1, "avgTemperature": 20.0, "slice_start": TEN}
+    ]

@@ -1,0 +1,410 @@
+"""A pipeline file is checked when it is loaded: every mistake is told in one line, with the file and the line."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.errors import DefinitionError
+from spark_jobs.pipeline import EARLY_SECONDS, load
+from spark_jobs.time_model.policies import Policies
+from spark_jobs.time_model.ticks import from_seconds
+
+DESIGN = """\
+name: telemetry                         # [a-z][a-z0-9_]*; names the DAG, the suite, the table
+input:
+  alias: telemetry                      # the name after FROM
+  container: https://ACCOUNT.blob.core.windows.net/capture      # or file:///absolute/folder
+  path: "{Namespace}/{EventHub}/{PartitionId}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}"
+  namespace: contoso
+  event_hub: telemetry
+  capture_interval_seconds: 300
+  arrival_time: BlobLastModified        # or EventEnqueuedUtcTime
+job:                                    # names and meaning as in ASA's own job definition
+  eventsOutOfOrderPolicy: Adjust
+  eventsOutOfOrderMaxDelayInSeconds: 0
+  eventsLateArrivalMaxDelayInSeconds: 600
+  outputErrorPolicy: Drop
+  query: |
+    SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, AVG(temperature) AS avgTemperature
+    INTO aggregates
+    FROM telemetry TIMESTAMP BY eventTime OVER deviceId
+    GROUP BY deviceId, TumblingWindow(minute, 5)
+output:
+  alias: aggregates                     # the name after INTO
+  table: https://ACCOUNT.blob.core.windows.net/curated/telemetry # or file:///absolute/folder; a Delta table
+quality:
+  suite: telemetry                      # expectations/telemetry.json, or a path beside this file
+"""
+
+
+@pytest.fixture(autouse=True)
+def _without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_CONNECTION_STRING", raising=False)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "pipelines" / "telemetry.yaml"
+    path.parent.mkdir()
+    path.write_text(DESIGN)
+    return path
+
+
+def change(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+
+
+def complaint(file: Path) -> tuple[int | None, str]:
+    """The line and the message of the one error, which begins with the file."""
+    with pytest.raises(DefinitionError) as caught:
+        load(file)
+    message = str(caught.value)
+    assert "\n" not in message
+    found = re.fullmatch(rf"{re.escape(str(file))}(?::(\d+))?: (.+)", message)
+    assert found, message
+    return (int(found[1]) if found[1] else None), found[2]
+
+
+def test_the_design_s_example_loads(file: Path) -> None:
+    pipeline = load(file)
+    assert pipeline.name == "telemetry"
+    assert pipeline.input.container == "https://ACCOUNT.blob.core.windows.net/capture"
+    assert pipeline.output.table == "https://ACCOUNT.blob.core.windows.net/curated/telemetry"
+    assert pipeline.input.names.prefix == "contoso/telemetry/"
+    assert pipeline.slice_hours == 1
+    assert pipeline.definition == file
+    assert [column.name for column in pipeline.query.output] == ["windowEnd", "deviceId", "events", "avgTemperature"]
+    assert pipeline.policies == Policies(0, from_seconds(600), from_seconds(EARLY_SECONDS), adjust=True)
+    assert pipeline.warnings == []
+
+
+def test_asa_s_defaults_hold_for_what_is_left_out(file: Path) -> None:
+    settings = [
+        line for line in DESIGN.splitlines() if re.match(r"  (events|outputError|path|capture_int|arrival)", line)
+    ]
+    for line in settings:
+        change(file, line + "\n", "")
+    pipeline = load(file)
+    assert len(settings) == 7
+    assert pipeline.policies == Policies(0, from_seconds(5), from_seconds(300), adjust=True)
+    assert pipeline.input.capture_interval_seconds == 300
+    assert pipeline.job.output_error_policy == "Drop"
+
+
+def test_drop_and_the_limits_of_the_ranges(file: Path) -> None:
+    change(file, "Policy: Adjust", "Policy: Drop")
+    change(file, "OrderMaxDelayInSeconds: 0", "OrderMaxDelayInSeconds: 599")
+    change(file, "ArrivalMaxDelayInSeconds: 600", "ArrivalMaxDelayInSeconds: 1814399")
+    assert load(file).policies == Policies(from_seconds(599), from_seconds(1_814_399), from_seconds(300), adjust=False)
+
+
+def test_a_late_tolerance_of_minus_one_is_no_limit(file: Path) -> None:
+    change(file, "ArrivalMaxDelayInSeconds: 600", "ArrivalMaxDelayInSeconds: -1")
+    pipeline = load(file)
+    assert pipeline.policies is not None
+    assert pipeline.policies.late is None
+    assert pipeline.warnings == []
+
+
+def test_without_timestamp_by_no_policy_applies(file: Path) -> None:
+    change(file, " TIMESTAMP BY eventTime OVER deviceId", "")
+    change(file, "ArrivalMaxDelayInSeconds: 600", "ArrivalMaxDelayInSeconds: 5")
+    pipeline = load(file)
+    assert pipeline.policies is None
+    assert pipeline.warnings == []
+
+
+@pytest.mark.parametrize(("late", "warned"), [(0, True), (299, True), (300, False), (301, False)])
+def test_a_late_tolerance_below_the_capture_interval_is_warned_of(file: Path, late: int, warned: bool) -> None:
+    change(file, "ArrivalMaxDelayInSeconds: 600", f"ArrivalMaxDelayInSeconds: {late}")
+    warnings = load(file).warnings
+    assert len(warnings) == warned
+    for warning in warnings:
+        assert str(late) in warning
+        assert "set at least 300" in warning
+        assert "\n" not in warning
+
+
+def line_of(text: str) -> int:
+    return next(n for n, line in enumerate(DESIGN.splitlines(), 1) if text in line)
+
+
+@pytest.mark.parametrize(
+    ("key", "where"),
+    [
+        ("name:", "name"),
+        ("  alias: telemetry", "input.alias"),
+        ("  container:", "input.container"),
+        ("  namespace:", "input.namespace"),
+        ("  event_hub:", "input.event_hub"),
+        ("  alias: aggregates", "output.alias"),
+        ("  table:", "output.table"),
+    ],
+)
+def test_a_missing_key_is_named_with_the_line_of_its_section(file: Path, key: str, where: str) -> None:
+    left = [line for line in DESIGN.splitlines() if not line.startswith(key)]
+    file.write_text("\n".join(left))
+    section = where.split(".")[0]
+    lines = [n for n, line in enumerate(left, 1) if line.startswith(f"{section}:")]
+    assert complaint(file) == (lines[0] if lines else 1, f"{where} is missing: add it")
+
+
+@pytest.mark.parametrize("section", ["input", "job", "output"])
+def test_a_missing_section_is_named(file: Path, section: str) -> None:
+    file.write_text(re.sub(rf"(?m)^{section}:.*\n(?:  .*\n)+", "", DESIGN))
+    assert complaint(file) == (1, f"{section} is missing: add it")
+
+
+@pytest.mark.parametrize(
+    ("after", "added", "where"),
+    [
+        ("event_hub: telemetry\n", "  partitions: 4\n", "input.partitions"),
+        ("outputErrorPolicy: Drop\n", "  lateArrival: 4\n", "job.lateArrival"),
+        ("outputErrorPolicy: Drop\n", "  late_seconds: 4\n", "job.late_seconds"),
+        ("aggregates                     # the name after INTO\n", "  mode: append\n", "output.mode"),
+        ("beside this file\n", "owner: me\n", "owner"),
+        ("beside this file\n", "definition: x\n", "definition"),
+    ],
+)
+def test_an_unknown_key_is_named(file: Path, after: str, added: str, where: str) -> None:
+    change(file, after, after + added)
+    line, message = complaint(file)
+    assert line == file.read_text().splitlines().index(added.rstrip()) + 1
+    assert message.startswith(f"{where}: unknown key")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("name: telemetry ", "name: Telemetry ", "name"),
+        ("name: telemetry ", "name: 7 ", "name"),
+        ("name: telemetry ", "name: 2026-03-01 ", "name"),
+        ("alias: telemetry ", "alias: tele metry ", "input.alias"),
+        ("namespace: contoso", 'namespace: ""', "input.namespace"),
+        ("namespace: contoso", "namespace: [a]", "input.namespace"),
+        ("seconds: 300", "seconds: 59", "input.capture_interval_seconds"),
+        ("seconds: 300", "seconds: 901", "input.capture_interval_seconds"),
+        ("seconds: 300", "seconds: often", "input.capture_interval_seconds"),
+        ("seconds: 300", "seconds: 300.5", "input.capture_interval_seconds"),
+        ("seconds: 300", "seconds: .inf", "input.capture_interval_seconds"),
+        ("seconds: 300", "seconds:", "input.capture_interval_seconds"),
+        ("arrival_time: BlobLastModified", "arrival_time: Never", "input.arrival_time"),
+        ("{Year}/{Month}", "{Month}/{Year}", "input.path"),
+        ("Policy: Adjust", "Policy: adjust", "job.eventsOutOfOrderPolicy"),
+        ("DelayInSeconds: 0", "DelayInSeconds: 600", "job.eventsOutOfOrderMaxDelayInSeconds"),
+        ("DelayInSeconds: 0", "DelayInSeconds: -1", "job.eventsOutOfOrderMaxDelayInSeconds"),
+        ("DelayInSeconds: 600", "DelayInSeconds: -2", "job.eventsLateArrivalMaxDelayInSeconds"),
+        ("DelayInSeconds: 600", "DelayInSeconds: 1814400", "job.eventsLateArrivalMaxDelayInSeconds"),
+        ("ErrorPolicy: Drop", "ErrorPolicy: Retry", "job.outputErrorPolicy"),
+    ],
+)
+def test_an_impossible_value_is_named_and_shown(file: Path, old: str, new: str, where: str) -> None:
+    change(file, old, new)
+    line, message = complaint(file)
+    assert line == line_of(old)
+    assert message.startswith(f"{where}: ")
+    assert "Value error" not in message
+    if "[" not in new:
+        assert message.endswith(" given)")
+
+
+@pytest.mark.parametrize("hours", ["0", "5", "48", "1.5", "day"])
+def test_a_slice_is_hours_that_divide_a_day(file: Path, hours: str) -> None:
+    file.write_text(f"slice_hours: {hours}\n{DESIGN}")
+    assert complaint(file)[0] == 1
+    file.write_text(f"slice_hours: 6\n{DESIGN}")
+    assert load(file).slice_hours == 6
+
+
+@pytest.mark.parametrize("section", ["input", "output", "quality"])
+@pytest.mark.parametrize("value", ["5", "[a]", "text"])
+def test_a_section_that_is_no_mapping(file: Path, section: str, value: str) -> None:
+    file.write_text(re.sub(rf"(?m)^{section}:.*\n(?:  .*\n)+", f"{section}: {value}\n", DESIGN))
+    assert complaint(file)[1].startswith(f"{section}: should be a mapping")
+
+
+def test_several_mistakes_are_told_together(file: Path) -> None:
+    change(file, "seconds: 300", "seconds: 1")
+    change(file, "Policy: Adjust", "Policy: Keep")
+    message = complaint(file)[1]
+    assert f"; {file}:{line_of('Policy: Adjust')}: job.eventsOutOfOrderPolicy: " in message
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("name: [", 1),
+        ("name: a\n  b: c\n", 2),
+        ("name: a\nname: b\n", 2),
+        ("input:\n  alias: a\n  alias: a\n", 3),
+        ("name: a\ninput: {a: *b}\n", 2),
+        ("name: a\n---\nname: b\n", 2),
+        ("name: !!python/object:os.system x\n", 1),
+        ("name: a\nx: !!int seven\n", 2),
+        ("name: a\nx: 2026-13-01\n", 2),
+        ("name: a\n1: b\n", 2),
+        ("name: a\n[a]: b\n", 2),
+        ("name: a\nx: \0\n", 2),
+        ("", 1),
+        ("# nothing\n", 1),
+        ("- name\n", 1),
+        ("name", 1),
+    ],
+)
+def test_what_is_no_pipeline_file_is_told_with_its_line(file: Path, content: str, line: int) -> None:
+    file.write_text(content)
+    assert complaint(file)[0] == line
+
+
+@pytest.mark.parametrize("content", ["[" * 5000, "a: &a [*a]\n"])
+def test_a_file_that_is_nested_without_end(file: Path, content: str) -> None:
+    file.write_text(content)
+    assert complaint(file) == (None, "the pipeline file is nested too deep")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_a_file_that_is_not_utf_8(file: Path, encoding: str) -> None:
+    file.write_bytes(f"name: café\n{DESIGN}".encode(encoding))
+    assert complaint(file) == (None, "the pipeline file is not UTF-8 text")
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_no_mistake(file: Path) -> None:
+    file.write_bytes(b"\xef\xbb\xbf" + DESIGN.replace("\n", "\r\n").encode())
+    assert load(file).name == "telemetry"
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    assert complaint(tmp_path / "none.yaml") == (None, "the pipeline file cannot be read (No such file or directory)")
+    assert complaint(tmp_path) == (None, "the pipeline file cannot be read (Is a directory)")
+
+
+# The query
+
+
+def test_a_query_that_does_not_compile_is_told_with_its_own_line_and_column(file: Path) -> None:
+    change(file, "    INTO aggregates", "    INTO elsewhere")
+    line, message = complaint(file)
+    assert line == line_of("query: |")
+    assert message.startswith("job.query: query, line 2, column 6: ")
+
+
+@pytest.mark.parametrize("query", ['""', "SELECT", '"SELECT * FROM telemetry; DROP TABLE x"', "7", ""])
+def test_a_query_that_is_none(file: Path, query: str) -> None:
+    file.write_text(re.sub(r"  query: \|\n(?:    .*\n)+", f"  query: {query}\n", DESIGN))
+    line, message = complaint(file)
+    assert line == line_of("query: |")
+    assert message.startswith("job.query: ")
+
+
+def test_a_dollar_sign_in_the_query_is_left_alone(file: Path) -> None:
+    change(file, "OVER deviceId", "OVER deviceId WHERE deviceId <> '${HOME_OF_NOTHING}'")
+    assert "${HOME_OF_NOTHING}" in load(file).job.query
+
+
+# The environment
+
+
+def test_a_name_in_braces_is_an_environment_variable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECAPTURE_TEST_ACCOUNT", "lake")
+    monkeypatch.setenv("RECAPTURE_TEST_INTERVAL", "600")
+    change(file, "ACCOUNT.blob", "${RECAPTURE_TEST_ACCOUNT}.blob")
+    change(file, "seconds: 300", "seconds: ${RECAPTURE_TEST_INTERVAL}")
+    pipeline = load(file)
+    assert pipeline.input.container == "https://lake.blob.core.windows.net/capture"
+    assert pipeline.input.capture_interval_seconds == 600
+
+
+def test_a_variable_that_is_not_set_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RECAPTURE_TEST_ACCOUNT", raising=False)
+    change(file, "namespace: contoso", "namespace: a-${RECAPTURE_TEST_ACCOUNT}")
+    assert complaint(file) == (
+        line_of("namespace: contoso"),
+        "input.namespace: the environment variable RECAPTURE_TEST_ACCOUNT is not set: set it",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("name: telemetry", "name: ${RECAPTURE_TEST_SECRET}"),
+        ("seconds: 300", "seconds: ${RECAPTURE_TEST_SECRET}"),
+        ("Policy: Adjust", "Policy: ${RECAPTURE_TEST_SECRET}"),
+        ("{Namespace}/{EventHub}", "${RECAPTURE_TEST_SECRET}"),
+        ("windows.net/capture", "windows.net/capture?sig=${RECAPTURE_TEST_SECRET}"),
+        ("https://ACCOUNT", "https://me:${RECAPTURE_TEST_SECRET}@ACCOUNT"),
+        ("https://ACCOUNT", "ftp://${RECAPTURE_TEST_SECRET}"),
+        ("windows.net/capture", "windows.net/${RECAPTURE_TEST_SECRET}"),
+    ],
+)
+def test_the_value_of_a_variable_is_in_no_message(
+    file: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECAPTURE_TEST_SECRET", "HUNTER2+/x==")
+    change(file, old, new)
+    line, message = complaint(file)
+    assert line == line_of(old)
+    assert "HUNTER2" not in message.upper()
+
+
+# Places
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://ACCOUNT.blob.core.windows.net",
+        "https:/ACCOUNT.blob.core.windows.net/capture",
+        "http://ACCOUNT.blob.core.windows.net/capture",
+        "https://ACCOUNT.blob.core.windows.net/UPPER",
+        "s3://bucket/capture",
+        "file://capture",
+    ],
+)
+@pytest.mark.parametrize(("place", "old"), [("input.container", "capture "), ("output.table", "curated/telemetry ")])
+def test_a_place_that_is_none_is_told(file: Path, url: str, place: str, old: str) -> None:
+    change(file, f"https://ACCOUNT.blob.core.windows.net/{old}", f"{url} ")
+    line, message = complaint(file)
+    assert line == line_of(f"windows.net/{old}")
+    assert message.startswith(f"{place}: ")
+
+
+def test_relative_folders_are_relative_to_the_file_from_wherever_it_is_loaded(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(file, "https://ACCOUNT.blob.core.windows.net/capture", "../the capture")
+    change(file, "https://ACCOUNT.blob.core.windows.net/curated/telemetry", "table")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for folder, given in (
+        (elsewhere, file),
+        (elsewhere, Path("../pipelines/telemetry.yaml")),
+        (file.parent, Path("telemetry.yaml")),
+    ):
+        monkeypatch.chdir(folder)
+        pipeline = load(given)
+        assert pipeline.input.container == f"{tmp_path.as_uri()}/the%20capture"
+        assert pipeline.output.table == f"{tmp_path.as_uri()}/pipelines/table"
+        assert pipeline.definition.is_absolute()
+
+
+def test_the_suite_is_looked_for_among_the_expectations_above_the_file_or_beside_it(file: Path, tmp_path: Path) -> None:
+    assert load(file).suite_path == file.parent / "expectations" / "telemetry.json"
+    (tmp_path / "expectations").mkdir()
+    assert load(file).suite_path == tmp_path / "expectations" / "telemetry.json"
+    change(file, "suite: telemetry", "suite: own/suite.json")
+    assert load(file).suite_path == file.parent / "own" / "suite.json"
+
+
+def test_a_pipeline_without_a_suite_of_its_own(file: Path) -> None:
+    file.write_text(DESIGN[: DESIGN.index("quality:")])
+    assert load(file).suite_path is None
+
+
+def test_a_name_of_the_directory_does_not_matter(tmp_path: Path) -> None:
+    strange = tmp_path / "a b:c" / "é.yml"
+    strange.parent.mkdir()
+    strange.write_text(DESIGN)
+    assert load(strange).name == "telemetry"

@@ -1,0 +1,61 @@
+"""Which events a slice's windows hold (time model, section 4)."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.time_model.windows import HoppingWindow
+
+
+def reached(window: HoppingWindow, time: int, start: int, end: int) -> bool:
+    """Whether the window's rule holds for any end in (start, end]: t <= E < t + size."""
+    return any(
+        time <= window_end < time + window.size and (window_end - window.offset) % window.hop == 0
+        for window_end in range(start + 1, end + 1)
+    )
+
+
+def reaches(window: HoppingWindow, times: list[int], start: int, end: int) -> list[bool]:
+    found: list[bool] = window.reaches(np.array(times, np.int64), start, end).tolist()
+    return found
+
+
+@given(
+    size=st.integers(1, 30),
+    hop=st.integers(1, 30),
+    offset=st.integers(-70, 70),
+    start=st.integers(40, 80),
+    length=st.integers(1, 40),
+    times=st.lists(st.integers(0, 160), max_size=12),
+)
+def test_an_event_reaches_a_slice_if_a_window_that_ends_there_holds_it(
+    size: int, hop: int, offset: int, start: int, length: int, times: list[int]
+) -> None:
+    window = HoppingWindow(size, hop, offset)
+    end = start + length
+    assert reaches(window, times, start, end) == [reached(window, time, start, end) for time in times]
+
+
+def test_the_end_of_a_window_belongs_to_it_and_its_start_does_not() -> None:
+    assert reaches(HoppingWindow(10, 10), [100, 101, 110, 111], 100, 110) == [False, True, True, False]
+
+
+def test_an_event_may_lie_as_far_back_as_the_window_is_long() -> None:
+    window = HoppingWindow(30, 10)
+    assert window.look_back == 30
+    assert reaches(window, [80, 81, 100], 100, 110) == [False, True, True]
+
+
+def test_between_windows_that_hop_further_than_they_reach_nothing_is_held() -> None:
+    assert reaches(HoppingWindow(2, 10), [98, 99, 100, 101, 108, 109, 110], 90, 110) == [
+        False, True, True, False, False, True, True,
+    ]  # fmt: skip
+
+
+def test_an_offset_moves_the_ends_whatever_its_sign() -> None:
+    assert reaches(HoppingWindow(10, 10, 3), [103, 104, 113], 110, 113) == [False, True, True]
+    assert reaches(HoppingWindow(10, 10, -7), [103, 104, 113], 110, 113) == [False, True, True]
+
+
+def test_no_events_reach_nothing() -> None:
+    assert reaches(HoppingWindow(10, 10), [], 0, 100) == []

@@ -1,0 +1,180 @@
+"""Small worlds on local folders: Capture blobs, a pipeline file, and what its table shows to a reader."""
+
+import io
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, QueryBuilder
+
+from spark_jobs import stages
+from spark_jobs.capture.sample import SampleEvent, capture_file
+from spark_jobs.pipeline import Pipeline, load
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TEN = datetime(2024, 3, 1, 10, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+QUICK_START = "-XX:TieredStopAtLevel=1"
+"""For JAVA_TOOL_OPTIONS: a JVM that is soon there and never gets fast."""
+COUNTS = """\
+SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, AVG(temperature) AS avgTemperature
+INTO aggregates FROM telemetry TIMESTAMP BY eventTime OVER deviceId
+GROUP BY deviceId, TumblingWindow(minute, 5)"""
+
+
+def at(minutes: float) -> datetime:
+    """So many minutes after ten."""
+    return TEN + timedelta(minutes=minutes)
+
+
+def body(device: str | None, time: datetime | None, temperature: float | None = 20.0) -> bytes:
+    """A body as the devices of these tests send it; a time of None is left out."""
+    fields: dict[str, Any] = {"deviceId": device, "temperature": temperature}
+    if time is not None:
+        fields["eventTime"] = time.isoformat().replace("+00:00", "Z")
+    return json.dumps(fields).encode()
+
+
+def blob_name(partition: str, opened: datetime, hub: str = "telemetry") -> str:
+    """The name that Capture gives to the blob of a capture window which opened then."""
+    return f"contoso/{hub}/{partition}/{opened:%Y/%m/%d/%H/%M/%S}.avro"
+
+
+@dataclass(frozen=True)
+class World:
+    """A folder of Capture blobs, a pipeline file, and a table's folder beside them."""
+
+    home: Path
+
+    @property
+    def capture(self) -> Path:
+        return self.home / "capture"
+
+    @property
+    def table(self) -> Path:
+        return self.home / "table"
+
+    @property
+    def file(self) -> Path:
+        return self.home / "telemetry.yaml"
+
+    def put(
+        self,
+        partition: str,
+        arrival: datetime,
+        bodies: Iterable[bytes] = (),
+        first: int = 0,
+        opened: datetime | None = None,
+    ) -> Path:
+        """One blob whose bodies have the sequence numbers from `first` on; without bodies, a heartbeat."""
+        return self.put_numbered(partition, arrival, enumerate(bodies, first), opened)
+
+    def put_numbered(
+        self,
+        partition: str,
+        arrival: datetime,
+        numbered: Iterable[tuple[int, bytes]],
+        opened: datetime | None = None,
+    ) -> Path:
+        """One blob of (sequence number, body), in this order, that was last modified at `arrival`."""
+        opened = opened or arrival - timedelta(minutes=5)
+        events = [SampleEvent(number, str(number * 100), opened, content) for number, content in numbered]
+        path = self.capture / blob_name(partition, opened)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(capture_file(events))
+        os.utime(path, (arrival.timestamp(),) * 2)
+        return path
+
+    def define(self, query: str = COUNTS, table: str = "table", quality: str | None = None, **job: Any) -> Pipeline:
+        """Write the pipeline file, with these settings of the job, and load it."""
+        settings = {"eventsLateArrivalMaxDelayInSeconds": 600, **job}
+        sections = {
+            "name": "telemetry",
+            "input": {"alias": "telemetry", "container": "capture", "namespace": "contoso", "event_hub": "telemetry"},
+            "job": {**settings, "query": query},
+            "output": {"alias": "aggregates", "table": table},
+        }
+        if quality is not None:
+            sections["quality"] = {"suite": quality}
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(json.dumps(sections))
+        return load(self.file)
+
+
+def steady(home: Path, hours: int = 2, partitions: int = 2) -> World:
+    """A world in which a blob arrives in every partition every five minutes, its devices a little late.
+
+    From an hour before ten to half an hour after the last of `hours`. Temperatures are such that the sum of them
+    depends on the order in which they are added.
+    """
+    world = World(home)
+    for partition in range(partitions):
+        for number in range(12 * (hours + 1) + 6):
+            arrival = at(-60 + 5 * number + partition / 60)
+            bodies = [
+                body(f"device-{partition}-{n % 3}", arrival - timedelta(seconds=30 * n), 20 + 0.1 * n + 1e-9 * number)
+                for n in reversed(range(6))
+            ]
+            world.put(str(partition), arrival, bodies, 6 * number)
+    return world
+
+
+def backfill(spark: "SparkSession", pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
+    """Every stage of a run, in this process; its report."""
+    run_id = staged(spark, pipeline, start, end)
+    stages.audit(pipeline, run_id)
+    stages.publish(pipeline, run_id)
+    return stages.report(pipeline, run_id)
+
+
+def staged(spark: "SparkSession", pipeline: Pipeline, start: datetime, end: datetime) -> str:
+    """The stages before the audit; the run's id."""
+    from spark_jobs import backfill as job
+
+    run_id = stages.plan(pipeline, start, end)
+    job.run(spark, pipeline, run_id)
+    return run_id
+
+
+def published(table: Path, order: str = "slice_start, 1, 2") -> list[dict[str, Any]]:
+    """The rows that a reader of the table sees; none where there is no table yet."""
+    if version(table) is None:
+        return []
+    reader = QueryBuilder().register("published", DeltaTable(str(table)))
+    batches = reader.execute(f"SELECT * FROM published ORDER BY {order}").read_all()
+    rows: list[dict[str, Any]] = pa.table(batches).to_pylist()
+    return rows
+
+
+def files(table: Path) -> dict[str, bytes]:
+    """The content of the table's files, by their slice's folder; exactly one for each slice."""
+    found = [Path(unquote(uri)) for uri in DeltaTable(str(table)).file_uris()]
+    contents = {path.parent.name: path.read_bytes() for path in found}
+    assert len(contents) == len(found), "a slice has one file"
+    return contents
+
+
+def version(table: Path) -> int | None:
+    """The table's version, from its log; None where there is no table."""
+    log = sorted((table / "_delta_log").glob("*.json"))
+    return int(log[-1].stem) if log else None
+
+
+def papers(table: Path, run_id: str, name: str) -> Any:
+    """What a run kept."""
+    return json.loads((table / "_recapture" / run_id / name).read_bytes())
+
+
+def quarantine(table: Path, run_id: str) -> list[dict[str, Any]]:
+    """The quarantined events of a run, over all slices and partitions."""
+    kept = sorted((table / "_recapture" / run_id / "quarantine").glob("*/*.parquet"))
+    return [row for path in kept for row in pq.read_table(io.BytesIO(path.read_bytes())).to_pylist()]
