@@ -166,7 +166,8 @@ def _spark(master: str, run_id: str) -> Iterator["SparkSession"]:
             said.seek(0)
             spoken = [line.strip() for line in said if line.strip() and not line.lstrip().startswith("at ")]
             last = (spoken or [str(error)])[-1]
-            raise RunError(f"Spark did not start; it needs Java 17 or newer, in PATH or JAVA_HOME ({last})") from error
+            needed = "it needs a master that it can reach, and Java 17 or newer in PATH or JAVA_HOME"
+            raise RunError(f"Spark did not start ({last}): {needed}") from error
         try:
             yield spark
         finally:

@@ -7,7 +7,7 @@ before, and why; `status` and `rollback` read nothing else.
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,11 +18,13 @@ from deltalake.transaction import AddAction
 
 from spark_jobs.errors import DefinitionError, RunError
 from spark_jobs.query.model import AsaType, OutputColumn
-from spark_jobs.storage import delta_storage_options, delta_table_uri
+from spark_jobs.storage import delta_storage_options, delta_table_uri, open_container
 
 METADATA = "recapture"
 SLICE = "slice_start"
 TRIES = 10
+REMEMBERED = 10
+"""How many publications of a slice rollback can go back."""
 _DELTA_TYPES = {
     AsaType.BIGINT: "long",
     AsaType.FLOAT: "double",
@@ -45,7 +47,7 @@ class Holding:
     digest: str
     """Of the slice's input."""
     previous: "Holding | None" = None
-    """What it held before, without that one's own past beyond what rollback can return to."""
+    """What it held before, as far back as REMEMBERED."""
 
 
 @dataclass(frozen=True)
@@ -114,13 +116,21 @@ def publish(url: str, output: Sequence[OutputColumn], holdings: Sequence[Holding
 def rollback(url: str, output: Sequence[OutputColumn], slice_starts: Sequence[str], run: str) -> tuple[int, list[str]]:
     """Give the slices back what they held before; the table's version then, and the slices that changed.
 
-    Raises RunError where a slice was never published.
+    Raises RunError where a slice was never published, or where a file that it held was removed since.
     """
     table = _open(url)
     held = {} if table is None else _held(table)
     unknown = [start for start in slice_starts if start not in held or held[start].path is None]
     if unknown:
         raise RunError(f"nothing is published for slice {unknown[0]} in {url}: see recapture status")
+    folder = open_container(url)
+    for start in slice_starts:
+        before = held[start].previous
+        if before is not None and before.path is not None and not any(folder.list(before.path)):
+            raise RunError(
+                f"{before.path}, which slice {start} held before, is gone from {url}, by a vacuum perhaps: "
+                "backfill the slice again instead"
+            )
 
     def change(table: DeltaTable) -> list[Holding]:
         current = _held(table)
@@ -197,7 +207,14 @@ def _commit(
 
 
 def _after(holding: Holding, before: Holding | None) -> Holding:
-    return Holding(holding.slice_start, holding.path, holding.size, holding.rows, holding.digest, before)
+    return replace(holding, previous=_recent(before, REMEMBERED))
+
+
+def _recent(holding: Holding | None, steps: int) -> Holding | None:
+    """A holding with so many steps of its past, itself included."""
+    if holding is None or not steps:
+        return None
+    return replace(holding, previous=_recent(holding.previous, steps - 1))
 
 
 def _held(table: DeltaTable) -> dict[str, Holding]:

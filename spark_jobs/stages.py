@@ -16,7 +16,7 @@ from spark_jobs import __version__
 from spark_jobs import publish as delta
 from spark_jobs.capture import manifest
 from spark_jobs.capture.manifest import Definition, Manifest
-from spark_jobs.errors import AuditError, DefinitionError
+from spark_jobs.errors import AuditError, DefinitionError, RunError
 from spark_jobs.pipeline import Pipeline
 from spark_jobs.quality import suites
 from spark_jobs.runs import Run
@@ -209,7 +209,8 @@ def _staged_rows(pipeline: Pipeline, papers: Run) -> pa.Table:
     tables = []
     for staged in papers.staged():
         content = papers.table.read_current(staged.path)
-        assert content is not None, staged.path
+        if content is None:
+            raise RunError(f"{staged.path}, which run {papers.id} staged, is gone: start the run again from its plan")
         rows = pq.read_table(io.BytesIO(content))
         start = pa.scalar(datetime.fromisoformat(staged.slice_start), pa.timestamp("us", tz="UTC"))
         tables.append(rows.append_column(delta.SLICE, pa.repeat(start, rows.num_rows)))

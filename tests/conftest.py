@@ -1,5 +1,6 @@
 """What every test shares."""
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ def spark() -> "Iterator[SparkSession]":
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     session = (
         SparkSession.builder.master("local[2]")
         .appName("recapture-tests")

@@ -145,6 +145,27 @@ def test_what_was_rolled_back_can_be_published_again(table: Table) -> None:
     assert table.rows() == {NINE: {"a": 2}}
 
 
+def test_rollback_to_a_file_that_was_removed_is_refused_and_changes_nothing(table: Table) -> None:
+    before = table.stage(NINE, a=1)
+    table.publish(before)
+    version, _ = table.publish(table.stage(NINE, a=2))
+    assert before.path is not None
+    open_container(table.url).delete(before.path)
+    with pytest.raises(RunError, match=r"held before, is gone .* backfill the slice again"):
+        table.rollback(NINE)
+    assert table.open().version() == version
+
+
+def test_a_slice_remembers_its_last_ten_publications(table: Table) -> None:
+    for number in range(13):
+        table.publish(table.stage(NINE, a=number))
+    for number in range(11, 1, -1):
+        table.rollback(NINE)
+        assert table.rows() == {NINE: {"a": number}}
+    table.rollback(NINE)
+    assert publish.current(table.url) == {}, "what lies further back is not known any more"
+
+
 def test_rolling_back_a_slice_that_was_never_published_is_refused_and_changes_nothing(table: Table) -> None:
     table.publish(table.stage(NINE, a=1))
     version = table.open().version()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -127,6 +128,7 @@ def _context() -> EphemeralDataContext:
         ProgressBarsConfig,
     )
 
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)
     config = DataContextConfig(
         store_backend_defaults=InMemoryStoreBackendDefaults(),
         progress_bars=ProgressBarsConfig(globally=False),
