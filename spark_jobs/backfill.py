@@ -38,6 +38,8 @@ from spark_jobs.time_model.slices import Slice
 SMALLEST_TASK = 32 * 1024 * 1024
 """Bytes that a task reads at least where there are so many: each task costs its start and its neighbour's edge."""
 TASKS_PER_CORE = 2
+LOCAL_SHUFFLE_PARTITIONS = 8
+"""Partial aggregates are few; Spark's default of 200 is for clusters."""
 CATALYST = "org.apache.spark.sql.catalyst.optimizer"
 """Whose PruneFilters would read no event at all for WHERE 1 = 0: then nothing would be counted."""
 
@@ -68,6 +70,8 @@ def session(master: str, name: str) -> SparkSession:
         .config("spark.log.level", "OFF")
         .config("spark.driver.extraJavaOptions", "-XX:+UseParallelGC -Dlog4j2.level=OFF")
     )
+    if master.startswith("local"):
+        builder = builder.config("spark.sql.shuffle.partitions", LOCAL_SHUFFLE_PARTITIONS)
     return builder.getOrCreate()
 
 

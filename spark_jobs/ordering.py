@@ -4,6 +4,7 @@ Everything happens in one pass, carrying one watermark; nothing is shuffled (tim
 """
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -78,20 +79,17 @@ class Counters:
 
 
 def split(slices: Sequence[PlannedSlice], blobs: Iterable[CaptureBlob], task_bytes: int) -> Iterator[Task]:
-    """The tasks of a run: neighbouring slices of a partition share a task until it reads `task_bytes`.
+    """The tasks of a run: neighbouring slices of a partition share a task that reads about `task_bytes`.
 
     A slice whose arrivals have no end stands alone: its verdicts depend on where reading starts.
     """
+    alone = any(planned.arrivals.last is None for planned in slices)
     for partition, group in itertools.groupby(blobs, key=lambda pinned: pinned.partition):
         pinned = list(group)
-        together: list[PlannedSlice] = []
-        for planned in slices:
-            joined = [*together, planned]
-            if together and (planned.arrivals.last is None or _size(_needed(joined, pinned)) > task_bytes):
-                yield Task(partition, tuple(together), tuple(_needed(together, pinned)))
-                joined = [planned]
-            together = joined
-        yield Task(partition, tuple(together), tuple(_needed(together, pinned)))
+        tasks = len(slices) if alone else min(len(slices), math.ceil(_size(pinned) / task_bytes))
+        for together in np.array_split(np.arange(len(slices)), tasks):
+            neighbours = tuple(slices[place] for place in together)
+            yield Task(partition, neighbours, tuple(_needed(neighbours, pinned)))
 
 
 def _needed(slices: Sequence[PlannedSlice], blobs: Sequence[CaptureBlob]) -> Sequence[CaptureBlob]:
