@@ -39,7 +39,7 @@ SMALLEST_TASK = 32 * 1024 * 1024
 """Bytes that a task reads at least where there are so many: each task costs its start and its neighbour's edge."""
 TASKS_PER_CORE = 2
 LOCAL_SHUFFLE_PARTITIONS = 8
-"""Partial aggregates are few; Spark's default of 200 is for clusters."""
+"""Partial aggregates are few; Spark's default of 200, and planning anew after each stage, are for clusters."""
 CATALYST = "org.apache.spark.sql.catalyst.optimizer"
 """Whose PruneFilters would read no event at all for WHERE 1 = 0: then nothing would be counted."""
 
@@ -72,6 +72,7 @@ def session(master: str, name: str) -> SparkSession:
     )
     if master.startswith("local"):
         builder = builder.config("spark.sql.shuffle.partitions", LOCAL_SHUFFLE_PARTITIONS)
+        builder = builder.config("spark.sql.adaptive.enabled", "false")
     return builder.getOrCreate()
 
 
