@@ -61,7 +61,6 @@ class Work:
 def session(master: str, name: str) -> SparkSession:
     """A Spark session of our own, quiet, in UTC; `master` as Spark spells it."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if master.startswith("local") else None
     builder = (
         SparkSession.builder.master(master)
         .appName(name)
@@ -71,6 +70,7 @@ def session(master: str, name: str) -> SparkSession:
         .config("spark.driver.extraJavaOptions", "-XX:+UseParallelGC -Dlog4j2.level=OFF")
     )
     if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = builder.config("spark.sql.shuffle.partitions", LOCAL_SHUFFLE_PARTITIONS)
         builder = builder.config("spark.sql.adaptive.enabled", "false")
     return builder.getOrCreate()

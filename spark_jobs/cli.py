@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import sys
@@ -18,6 +19,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from spark_jobs import __version__, stages
+from spark_jobs.capture.manifest import arrived_in
 from spark_jobs.errors import DefinitionError, RecaptureError, RunError
 from spark_jobs.pipeline import Pipeline, load
 from spark_jobs.time_model import ticks
@@ -93,9 +95,10 @@ def _instant(text: str) -> datetime:
 
 def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
     planned = stages.look(pipeline, chosen.start, chosen.end)
+    partitions = [list(blobs) for _, blobs in itertools.groupby(planned.blobs, lambda pinned: pinned.partition)]
     slices: list[dict[str, Any]] = []
     for each in planned.slices:
-        pinned = [blob for blob in planned.blobs if each.arrivals.hold(blob.arrival)]
+        pinned = [blob for blobs in partitions for blob in arrived_in(blobs, each.arrivals)]
         slices.append(
             {
                 "slice_start": ticks.to_text(each.slice.start),

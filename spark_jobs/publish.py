@@ -136,8 +136,7 @@ def rollback(url: str, output: Sequence[OutputColumn], slice_starts: Sequence[st
         current = _held(table)
         return [current[start].previous or Holding(start, None, 0, 0, "") for start in slice_starts]
 
-    metrics: dict[str, dict[str, Any]] = {}
-    version, _ = _commit(url, output, "rollback", change, Note(run, "rolled back", "", "", metrics))
+    version, _ = _commit(url, output, "rollback", change, Note(run, "rolled back", "", "", {}))
     return version, list(slice_starts)
 
 
@@ -151,17 +150,8 @@ def history(url: str) -> list[Commit]:
 
 def current(url: str) -> dict[str, tuple[Holding, Commit]]:
     """What each slice holds now and the commit that put it there, by slice_start."""
-    holds: dict[str, tuple[Holding, Commit]] = {}
-    for commit in history(url):
-        for holding in commit.slices:
-            holds[holding.slice_start] = (holding, commit)
+    holds = {holding.slice_start: (holding, commit) for commit in history(url) for holding in commit.slices}
     return {start: (holding, commit) for start, (holding, commit) in sorted(holds.items()) if holding.path}
-
-
-def version(url: str) -> int | None:
-    """The table's version; None where there is no table."""
-    table = _open(url)
-    return None if table is None else table.version()
 
 
 def _commit(
@@ -218,10 +208,7 @@ def _recent(holding: Holding | None, steps: int) -> Holding | None:
 
 
 def _held(table: DeltaTable) -> dict[str, Holding]:
-    held: dict[str, Holding] = {}
-    for commit in _commits(table):
-        held.update((holding.slice_start, holding) for holding in commit.slices)
-    return held
+    return {holding.slice_start: holding for commit in _commits(table) for holding in commit.slices}
 
 
 def _commits(table: DeltaTable) -> list[Commit]:
