@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import NoReturn, TypeVar
+from typing import ClassVar, NoReturn, TypeVar
 
 from sqlglot import exp
 from sqlglot.dialects.tsql import TSQL
@@ -17,6 +17,7 @@ from spark_jobs.query.source import Source
 E = TypeVar("E", bound=exp.Expr)
 
 _BLANK = re.compile(r"(?:\s+|--[^\n]*|/\*(?:(?!/\*|\*/).)*\*/)*", re.DOTALL)
+_JOINING = ("UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT")
 _NEVER_AFTER_COMMA = {
     TokenType.COMMA,
     TokenType.FROM,
@@ -28,21 +29,33 @@ _NEVER_AFTER_COMMA = {
     TokenType.WHERE,
 }
 _NEAR = {
-    "PARTITION": "PARTITION BY is not needed: every partition is ordered on its own; leave it out",
     "OVER": "OVER belongs to TIMESTAMP BY, right after the input: FROM input TIMESTAMP BY time OVER key",
-    "TIMESTAMP": "TIMESTAMP BY follows the input, once, and names a field: FROM input TIMESTAMP BY time",
-    "LIMIT": "LIMIT is not supported; leave it out",
+    "TIMESTAMP": "TIMESTAMP BY follows the input, once: FROM input TIMESTAMP BY time",
+    "DURATION": "LIMIT DURATION belongs to analytic functions, which are not supported: use the window of GROUP BY",
+    "LIMIT": "LIMIT DURATION belongs to analytic functions, which are not supported: use the window of GROUP BY",
 }
 
 
 class Asaql(TSQL):
-    """The dialect. A table's `timestamp_by` is the expression after TIMESTAMP BY, its `over` the list after OVER."""
+    """The dialect. A table's `timestamp_by` is the expression after TIMESTAMP BY, its `over` the list after OVER, its
+    `partition_by` the list after PARTITION BY. A function's call is always an Anonymous, whatever T-SQL makes of it.
+    """
 
     class Parser(TSQLParser):
-        """T-SQL's parser, with the clause that ASA adds to a table."""
+        """T-SQL's parser, with the clauses that ASA adds to a table."""
+
+        FUNCTIONS: ClassVar = {}
+        FUNCTION_PARSERS: ClassVar = {name: TSQLParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")}
+        FUNC_TOKENS: ClassVar = {*TSQLParser.FUNC_TOKENS, TokenType.SESSION}
+        _reads_time = False
+        NO_PAREN_FUNCTIONS: ClassVar = {}
+        NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": TSQLParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
 
         def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
-            if self._match_text_seq("TIMESTAMP", "BY", advance=False) or self._match_text_seq("OVER", advance=False):
+            begins_clause = self._match(TokenType.PARTITION_BY, advance=False) or self._match_text_seq(
+                "OVER", advance=False
+            )
+            if begins_clause or self._match_text_seq("TIMESTAMP", "BY", advance=False):
                 return None
             return super()._parse_table_alias(alias_tokens)
 
@@ -59,11 +72,27 @@ class Asaql(TSQL):
             table = super()._parse_table(
                 schema, joins, alias_tokens, parse_bracket, is_db_reference, parse_partition, consume_pipe
             )
-            if table and self._match_text_seq("TIMESTAMP", "BY"):
-                table.set("timestamp_by", self._parse_disjunction())
-                if self._match_text_seq("OVER"):
-                    table.set("over", self._parse_csv(self._parse_disjunction))
+            while table:
+                if not table.args.get("timestamp_by") and self._match_text_seq("TIMESTAMP", "BY"):
+                    table.set("timestamp_by", self._parse_time())
+                    if self._match_text_seq("OVER"):
+                        table.set("over", self._parse_csv(self._parse_disjunction))
+                elif not table.args.get("partition_by") and self._match(TokenType.PARTITION_BY):
+                    table.set("partition_by", self._parse_csv(self._parse_disjunction))
+                else:
+                    break
             return table
+
+        def _parse_time(self) -> exp.Expr | None:
+            """The expression after TIMESTAMP BY; the OVER behind it belongs to TIMESTAMP BY, not to a function."""
+            self._reads_time = True
+            try:
+                return self._parse_disjunction()
+            finally:
+                self._reads_time = False
+
+        def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
+            return this if self._reads_time else super()._parse_window(this, alias)
 
         def expression(self, instance: E, token: Token | None = None, comments: list[str] | None = None) -> E:
             """A node that knows where it was read, for those without a position of their own."""
@@ -79,39 +108,101 @@ class Asaql(TSQL):
 
 
 @dataclass(frozen=True)
-class Parsed:
-    """A text in its parts. `declarations` are the tokens of each CREATE TABLE, `select` is the query's tree."""
+class Step:
+    """One step of WITH."""
+
+    name: Token
+    query: exp.Query
+
+
+@dataclass(frozen=True)
+class Script:
+    """A text in its parts. `declarations` are the tokens of each CREATE TABLE; a query is a SELECT or a UNION."""
 
     source: Source
     tokens: list[Token]
     declarations: list[list[Token]]
-    select: exp.Select
+    steps: list[Step]
+    statements: list[exp.Query]
 
 
-def parse(text: str) -> Parsed:
-    """Take a text apart: any number of CREATE TABLE (…), then one SELECT; semicolons may stand between and after.
+def parse(text: str) -> Script:
+    """Take a text apart: CREATE TABLE (…), WITH step AS (…), …, then SELECTs; semicolons may stand between them.
 
     Raises DefinitionError with line and column for a syntax error.
     """
     source = Source(text)
     tokens = _tokens(source)
-    rest, declarations = tokens, []
-    while rest and rest[0].text.upper() == "CREATE":
-        end = _end_of_declaration(source, rest)
-        declarations.append(rest[:end])
-        rest = rest[end:]
-        while rest and rest[0].token_type == TokenType.SEMICOLON:
+    declarations: list[list[Token]] = []
+    steps: list[Step] = []
+    statements: list[exp.Query] = []
+    rest = tokens
+    while rest:
+        first = rest[0].text.upper()
+        if rest[0].token_type == TokenType.SEMICOLON:
             rest = rest[1:]
-    while rest and rest[-1].token_type == TokenType.SEMICOLON:
-        rest = rest[:-1]
-    if not rest:
+        elif first == "CREATE":
+            end = _end_of_declaration(source, rest)
+            declarations.append(rest[:end])
+            rest = rest[end:]
+        elif first == "WITH":
+            if steps:
+                raise source.refuse(rest[0], "WITH stands once: write its steps with commas between them")
+            steps, rest = _steps(source, rest)
+        elif first == "SELECT":
+            end = _end_of_statement(rest)
+            statements.append(_query(source, rest[:end]))
+            rest = rest[end:]
+        else:
+            raise source.refuse(rest[0], f"`{source.word(rest[0])}` is not supported: a query begins with SELECT")
+    if not statements:
         raise source.refuse(len(text.rstrip()), "there is no query: write SELECT … INTO … FROM … GROUP BY …")
-    if rest[0].text.upper() not in ("SELECT", "WITH"):
-        raise source.refuse(rest[0], f"`{source.word(rest[0])}` is not supported: a query begins with SELECT")
-    for token in rest:
+    return Script(source, tokens, declarations, steps, statements)
+
+
+def _steps(source: Source, tokens: list[Token]) -> tuple[list[Step], list[Token]]:
+    """The steps of a WITH, and what follows it."""
+    form = "write WITH step AS (SELECT …), another AS (SELECT …) SELECT …"
+    steps: list[Step] = []
+    rest = tokens[1:]
+    while True:
+        if len(rest) < 4 or rest[1].token_type != TokenType.ALIAS or rest[2].token_type != TokenType.L_PAREN:
+            raise source.refuse(rest[0] if rest else len(source.text.rstrip()), f"a step is missing here: {form}")
+        end = _closing(rest[2:])
+        if end is None:
+            raise source.refuse(rest[2], f"this parenthesis is never closed: {form}")
+        name, inside = rest[0], rest[3 : 2 + end]
+        if not inside or inside[0].text.upper() != "SELECT":
+            raise source.refuse(inside[0] if inside else rest[2], f"a step is a SELECT in parentheses: {form}")
+        steps.append(Step(name, _query(source, inside)))
+        rest = rest[3 + end :]
+        if not rest or rest[0].token_type != TokenType.COMMA:
+            return steps, rest
+        rest = rest[1:]
+
+
+def _closing(tokens: list[Token]) -> int | None:
+    """Where the parenthesis that the tokens begin with is closed."""
+    depth = 0
+    for index, token in enumerate(tokens):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0:
+            return index
+    return None
+
+
+def _end_of_statement(tokens: list[Token]) -> int:
+    """A statement ends at a semicolon, or where the next one begins: at a SELECT that no UNION goes before."""
+    depth = 0
+    for index, token in enumerate(tokens):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         if token.token_type == TokenType.SEMICOLON:
-            raise source.refuse(token, "a pipeline has one query, and this `;` ends it: leave out what follows")
-    return Parsed(source, tokens, declarations, _select(source, rest))
+            return index
+        if depth == 0 and index and token.text.upper() in ("SELECT", "WITH", "CREATE"):
+            before = tokens[index - 1]
+            if not (token.text.upper() == "SELECT" and before.text.upper() in _JOINING):
+                return index
+    return len(tokens)
 
 
 def _tokens(source: Source) -> list[Token]:
@@ -127,6 +218,10 @@ def _tokens(source: Source) -> list[Token]:
         end = token.end + 1
         if source.text[token.start] == '"':
             raise source.refuse(token, "write text in single quotes, '…', and names in brackets, […]; not in \"…\"")
+        if token.text.upper() == "MATCH_RECOGNIZE":
+            raise source.refuse(
+                token, "MATCH_RECOGNIZE is not supported: backfill the events, and match the table's rows"
+            )
         if token.text in ("{", "}"):
             raise source.refuse(token, f"`{token.text}` is not supported")
         if before == TokenType.COMMA and token.token_type in _NEVER_AFTER_COMMA:
@@ -170,15 +265,13 @@ def _end_of_declaration(source: Source, tokens: list[Token]) -> int:
     raise source.refuse(tokens[0], "write CREATE TABLE input (field type, …), with its closing parenthesis")
 
 
-def _select(source: Source, tokens: list[Token]) -> exp.Select:
+def _query(source: Source, tokens: list[Token]) -> exp.Query:
     try:
         statements = Asaql.Parser(dialect=Asaql(), error_level=ErrorLevel.IMMEDIATE).parse(tokens, source.text)
     except ParseError as error:
         raise _syntax_error(source, tokens, error.errors[0]["start"]) from None
     root = statements[0]
-    if isinstance(root, exp.SetOperation):
-        raise source.refuse(tokens[0], f"{root.key.upper()} is not supported: a pipeline has one SELECT")
-    if not isinstance(root, exp.Select):
+    if not isinstance(root, exp.Select | exp.SetOperation):
         raise source.refuse(tokens[0], f"`{tokens[0].text}` is not supported: a query begins with SELECT")
     return root
 

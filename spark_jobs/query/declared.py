@@ -2,9 +2,9 @@
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from spark_jobs.query.fields import Path
 from spark_jobs.query.model import AsaType
 from spark_jobs.query.source import Source
+from spark_jobs.query.values import Path
 
 _TYPES = {kind.value: kind for kind in AsaType}
 _NAMES = ", ".join(_TYPES)

@@ -3,17 +3,22 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spark_jobs.time_model.windows import HoppingWindow
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.time_model.windows import Reach
 
 
 class AsaType(StrEnum):
-    """The scalar types of ASA (time model, section 6)."""
+    """The types of ASA (time model, section 6)."""
 
     BIGINT = "bigint"
     FLOAT = "float"
     TEXT = "nvarchar(max)"
     DATETIME = "datetime"
     BIT = "bit"
+    RECORD = "record"
+    ARRAY = "array"
 
 
 @dataclass(frozen=True)
@@ -21,39 +26,153 @@ class InputColumn:
     """One field of the event's body that the query reads."""
 
     path: tuple[str, ...]
-    """From the body's root: ("site", "id") for `site.id`."""
+    """From the body's root: ("site", "id") for `site.id`; () for the whole body."""
     type: AsaType
 
     @property
     def name(self) -> str:
         """The column's name in the view of ordered events: the path joined by dots."""
-        return ".".join(self.path)
+        return ".".join(self.path) or "@body"
+
+
+class Metadata(StrEnum):
+    """What an input adds to each event."""
+
+    PARTITION_ID = "PartitionId"
+    EVENT_ENQUEUED = "EventEnqueuedUtcTime"
+    EVENT_PROCESSED = "EventProcessedUtcTime"
+    BLOB_NAME = "BlobName"
+    BLOB_LAST_MODIFIED = "BlobLastModifiedUtcTime"
+    SEQUENCE_NUMBER = "SequenceNumber"
+    OFFSET = "Offset"
+    PARTITION_KEY = "PartitionKey"
+    PUBLISHER = "Publisher"
+    USER = "User"
+    """One of the event's own properties."""
+
+
+@dataclass(frozen=True)
+class MetadataColumn:
+    """Metadata that the query reads."""
+
+    metadata: Metadata
+    key: str = ""
+    """The name of the event's own property; for USER only."""
+
+    @property
+    def name(self) -> str:
+        """The column's name in the view of ordered events."""
+        return f"@{self.metadata}" + (f".{self.key}" if self.metadata is Metadata.USER else "")
+
+    @property
+    def type(self) -> AsaType:
+        match self.metadata:
+            case Metadata.PARTITION_ID | Metadata.SEQUENCE_NUMBER:
+                return AsaType.BIGINT
+            case Metadata.EVENT_ENQUEUED | Metadata.EVENT_PROCESSED | Metadata.BLOB_LAST_MODIFIED:
+                return AsaType.DATETIME
+        return AsaType.TEXT
+
+
+@dataclass(frozen=True)
+class Instant:
+    """A fixed time; ticks."""
+
+    ticks: int
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """`base` plus `amount` times `unit`: DATEADD(unit, amount, base). `unit` is in ticks, `amount` a whole number."""
+
+    unit: int
+    amount: InputColumn
+    base: "Time"
+
+
+@dataclass(frozen=True)
+class FirstOf:
+    """The first of several times that is there: COALESCE."""
+
+    candidates: tuple["Time", ...]
+
+
+Time = InputColumn | MetadataColumn | Instant | Shifted | FirstOf
+"""What TIMESTAMP BY says; an InputColumn is the ISO time in a field."""
 
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """One column of the published table."""
+    """One column of a published table."""
 
     name: str
     type: AsaType
 
 
 @dataclass(frozen=True)
-class CompiledQuery:
-    """An ASAQL query, ready to run.
+class CompiledOutput:
+    """What one SELECT … INTO publishes.
 
-    `sql` reads the view `events`, whose columns are those of `columns` under their names, and
-    `_partition` (string), `_slice_start`, `_slice_end`, `_system_timestamp` (bigint, ticks).
-    It yields the columns of `output`, then `slice_start` (timestamp, UTC).
+    `sql` reads the view `events`, whose columns are those of the query's `columns` and `metadata` under their names,
+    and `_partition` (string), `_slice_start`, `_slice_end`, `_system_timestamp` (bigint, ticks). A datetime there is a
+    bigint of ticks; a record or an array is its JSON text.
+    It yields the columns of `columns`, in which a datetime is a timestamp, then `slice_start` (timestamp, UTC).
     """
 
-    columns: tuple[InputColumn, ...]
-    timestamp_by: InputColumn | None
-    over: tuple[InputColumn, ...]
-    window: HoppingWindow
-    output: tuple[OutputColumn, ...]
+    alias: str
+    columns: tuple[OutputColumn, ...]
     identity: tuple[str, ...]
-    """The output columns that make a row's identity, as far as the query selects them: window end, then group keys."""
+    """The columns that make a row's identity, as far as the query selects them: window end, then group keys."""
     sql: str
+
+
+@dataclass(frozen=True)
+class CompiledQuery:
+    """An ASAQL query, ready to run."""
+
+    columns: tuple[InputColumn, ...]
+    metadata: tuple[MetadataColumn, ...]
+    timestamp_by: Time | None
+    over: tuple[InputColumn | MetadataColumn, ...]
+    reaches: tuple[Reach, ...]
+    """Which events the windows need."""
+    outputs: tuple[CompiledOutput, ...]
     canonical: str
     """The query in one spelling, whatever its white space and its keywords' letter case."""
+
+    @property
+    def look_back(self) -> int:
+        """How far before a slice an event may lie and still matter to a row of it; ticks."""
+        return max(reach.look_back for reach in self.reaches)
+
+    def needs(self, time: NDArray[np.int64], start: int, end: int) -> NDArray[np.bool_]:
+        """Which events, by their System.Timestamp, matter to a row of (start, end]; all in ticks."""
+        return np.logical_or.reduce([reach.holds(time, start, end) for reach in self.reaches])
+
+    @property
+    def body_columns(self) -> tuple[InputColumn, ...]:
+        """All that is read of a body: for the rows, for OVER and for TIMESTAMP BY."""
+        over = [column for column in self.over if isinstance(column, InputColumn)]
+        return tuple(dict.fromkeys([*self.columns, *over, *amounts(self.timestamp_by)]))
+
+
+def fields(time: Time | None) -> tuple[InputColumn, ...]:
+    """The fields whose text is an ISO time, for a TIMESTAMP BY."""
+    match time:
+        case InputColumn():
+            return (time,)
+        case Shifted():
+            return fields(time.base)
+        case FirstOf():
+            return tuple(field for candidate in time.candidates for field in fields(candidate))
+    return ()
+
+
+def amounts(time: Time | None) -> tuple[InputColumn, ...]:
+    """The fields that a TIMESTAMP BY counts with."""
+    match time:
+        case Shifted():
+            return (time.amount, *amounts(time.base))
+        case FirstOf():
+            return tuple(amount for candidate in time.candidates for amount in amounts(candidate))
+    return ()

@@ -16,11 +16,14 @@ class Source:
     text: str
 
     def refuse(self, where: "int | Token | exp.Expr", message: str) -> DefinitionError:
-        """The error that says what is wrong at a place, to be raised by the caller."""
+        """The error that says what is wrong at a place, and shows it, to be raised by the caller."""
         offset = self.offset(where)
         line = self.text.count("\n", 0, offset) + 1
         column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
-        return DefinitionError(f"query, line {line}, column {column}: {message}")
+        written = self.text.split("\n")[line - 1]
+        before = re.sub(r"[^\t]", " ", written[: column - 1])
+        shown = f"    {written}\n    {before}^"
+        return DefinitionError(f"query, line {line}, column {column}: {message}\n{shown}")
 
     def offset(self, where: "int | Token | exp.Expr") -> int:
         """Where a token or an expression begins; an expression begins with its first leaf."""

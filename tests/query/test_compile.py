@@ -18,7 +18,7 @@ DESIGN = """
 
 
 def compiled(text: str) -> CompiledQuery:
-    return compile_query(text, input_alias="telemetry", output_alias="aggregates")
+    return compile_query(text, input_alias="telemetry", output_aliases=["aggregates"])
 
 
 def counting(rest: str, select: str = "COUNT(*) AS n") -> CompiledQuery:
@@ -26,7 +26,7 @@ def counting(rest: str, select: str = "COUNT(*) AS n") -> CompiledQuery:
 
 
 def windowed(window: str) -> HoppingWindow:
-    return counting(f"GROUP BY {window}").window
+    return counting(f"GROUP BY {window}").reaches[0].window
 
 
 def types(query: CompiledQuery) -> dict[str, AsaType]:
@@ -41,14 +41,14 @@ def test_the_query_of_the_design_compiles() -> None:
     )
     assert query.timestamp_by == InputColumn(("eventTime",), AsaType.DATETIME)
     assert query.over == (InputColumn(("deviceId",), AsaType.TEXT),)
-    assert query.window == HoppingWindow(size=5 * MINUTE, hop=5 * MINUTE)
-    assert query.output == (
+    assert query.reaches[0].window == HoppingWindow(size=5 * MINUTE, hop=5 * MINUTE)
+    assert query.outputs[0].columns == (
         OutputColumn("windowEnd", AsaType.DATETIME),
         OutputColumn("deviceId", AsaType.TEXT),
         OutputColumn("events", AsaType.BIGINT),
         OutputColumn("avgTemperature", AsaType.FLOAT),
     )
-    assert query.identity == ("windowEnd", "deviceId")
+    assert query.outputs[0].identity == ("windowEnd", "deviceId")
 
 
 def test_without_timestamp_by_the_arrival_time_counts() -> None:
@@ -62,7 +62,7 @@ def test_the_identity_is_the_window_end_then_the_keys_as_far_as_they_are_selecte
         "GROUP BY deviceId, site.id, room, Tumbling(s, 1)",
         "site.id, COUNT(*) AS n, deviceId AS device, System.Timestamp AS e",
     )
-    assert query.identity == ("e", "device", "id")
+    assert query.outputs[0].identity == ("e", "device", "id")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_words_of_sql_may_be_fields(name: str) -> None:
         f" GROUP BY [{name}], Tumbling(s, 1)"
     )
     assert query.over == (InputColumn((name,), AsaType.TEXT),)
-    assert query.output[0].name == name
+    assert query.outputs[0].columns[0].name == name
 
 
 def test_types_come_from_use() -> None:
@@ -146,7 +146,7 @@ def test_types_come_from_use() -> None:
         "g": AsaType.TEXT,
         "h": AsaType.FLOAT,
     }
-    assert query.output[4] == OutputColumn("f", AsaType.DATETIME)
+    assert query.outputs[0].columns[4] == OutputColumn("f", AsaType.DATETIME)
 
 
 def test_a_field_takes_the_type_of_the_field_that_it_is_compared_with() -> None:
@@ -162,7 +162,7 @@ def test_types_come_from_create_table() -> None:
         INTO aggregates FROM telemetry WHERE up = 1 AND [odd name] IN ('x') GROUP BY id, Tumbling(s, 1)
     """)
     assert types(query)["site.floor"] is AsaType.BIGINT
-    assert [column.type for column in query.output] == [
+    assert [column.type for column in query.outputs[0].columns] == [
         AsaType.BIGINT,
         AsaType.BIGINT,
         AsaType.FLOAT,
@@ -183,7 +183,7 @@ def test_comments_white_space_and_letter_case_of_keywords_do_not_change_the_cano
     """
     assert compiled(other).canonical == compiled(DESIGN).canonical
     assert compiled(compiled(DESIGN).canonical).canonical == compiled(DESIGN).canonical
-    assert compiled(compiled(DESIGN).canonical).sql == compiled(DESIGN).sql
+    assert compiled(compiled(DESIGN).canonical).outputs[0].sql == compiled(DESIGN).outputs[0].sql
 
 
 @pytest.mark.parametrize(
@@ -205,13 +205,13 @@ def test_literals_keep_their_letter_case_and_white_space_in_the_canonical_form()
 
 
 def test_a_text_cannot_reach_out_of_its_literal() -> None:
-    sql = counting(r"WHERE x = 'a''b\' AND y = '${env:HOME}' GROUP BY Tumbling(s, 1)").sql
+    sql = counting(r"WHERE x = 'a''b\' AND y = '${env:HOME}' GROUP BY Tumbling(s, 1)").outputs[0].sql
     assert r"'a\'b\\'" in sql
     assert "${" not in sql
 
 
 def test_without_into_a_query_writes_to_output() -> None:
     text = "SELECT COUNT(*) AS n FROM telemetry GROUP BY Tumbling(s, 1)"
-    assert compile_query(text, input_alias="telemetry", output_alias="output").output[0].name == "n"
-    with pytest.raises(DefinitionError, match="write INTO aggregates before FROM"):
+    assert compile_query(text, input_alias="telemetry", output_aliases=["output"]).outputs[0].columns[0].name == "n"
+    with pytest.raises(DefinitionError, match="the pipeline's output is `aggregates`"):
         compiled(text)

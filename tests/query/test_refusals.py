@@ -13,10 +13,12 @@ GROUP = "GROUP BY TumblingWindow(minute, 5)"
 
 def refused(text: str) -> str:
     with pytest.raises(DefinitionError) as refusal:
-        compile_query(text, input_alias="telemetry", output_alias="aggregates")
-    message = str(refusal.value)
-    assert "\n" not in message
-    assert re.match(r"query, line \d+, column \d+: .", message)
+        compile_query(text, input_alias="telemetry", output_aliases=["aggregates"])
+    message, line, caret = str(refusal.value).split("\n")
+    place = re.match(r"query, line (\d+), column (\d+): .", message)
+    assert place
+    assert line == f"    {text.split(chr(10))[int(place[1]) - 1]}"
+    assert caret.index("^") == int(place[2]) + 3
     return message
 
 
@@ -31,18 +33,16 @@ def query(
 
 
 def test_the_template_itself_compiles() -> None:
-    assert compile_query(query(), input_alias="telemetry", output_alias="aggregates").output[0].name == "n"
+    [output] = compile_query(query(), input_alias="telemetry", output_aliases=["aggregates"]).outputs
+    assert output.columns[0].name == "n"
 
 
 @pytest.mark.parametrize(
     ("select", "column", "reason"),
     [
-        ("*", 8, "* is not supported: name the columns"),
         ("COUNT(*)", 8, "write AS and a name"),
         ("System.Timestamp()", 8, "write AS and a name"),
-        ("COUNT(*) n", 17, "write AS before the name"),
-        ("n = COUNT(*)", 8, "write AS before the name"),
-        ("COUNT(*) AS 'n'", 20, "write AS before the name"),
+        ("COUNT(*) AS 'n'", 20, "write AS n, without quotes"),
         ("COUNT(*) AS n, SUM(x) AS N", 33, "`N` names two columns"),
         ("COUNT(*) AS Slice_Start", 20, "the pipeline itself adds"),
         ("COUNT(*) AS [a b]", 20, "cannot name a column"),
@@ -50,22 +50,31 @@ def test_the_template_itself_compiles() -> None:
         ("COUNT(*) + x AS n", 19, "`x` is neither in GROUP BY nor in an aggregate"),
         ("DISTINCT x", 8, "DISTINCT is not supported"),
         ("TOP 3 COUNT(*) AS n", 12, "TOP is not supported"),
-        ("COUNT(DISTINCT x) AS n", 23, r"COUNT(DISTINCT …) is not supported"),
+        ("COUNT(DISTINCT x, y) AS n", 23, "DISTINCT stands in COUNT(DISTINCT x) only"),
+        ("SUM(DISTINCT x) AS n", 21, "DISTINCT stands in COUNT(DISTINCT x) only"),
         ("SUM(*) AS n", 12, r"SUM(*) is not supported"),
         ("COUNT() AS n", 8, "COUNT takes one argument"),
-        ("MIN(x, y) AS n", 15, "another argument is not supported"),
+        ("MIN(x, y) AS n", 8, "MIN takes one argument"),
         ("SUM('a') AS n", 12, "SUM takes bigint or float"),
         ("SUM(eventTime) AS n", 12, "SUM takes bigint or float"),
-        ("SUM(COUNT(*)) AS n", 12, "COUNT cannot stand in WHERE or in an aggregate"),
+        ("SUM(COUNT(*)) AS n", 12, "COUNT is an aggregate"),
         ("SUM(x) OVER (PARTITION BY y) AS n", 8, "OVER (…) is not supported"),
         ("COUNT(*) FILTER (WHERE x > 1) AS n", 8, "not supported in an expression: Filter"),
-        ("MAX(System.Timestamp()) AS n", 12, "it stands in SELECT and HAVING only"),
-        ("STDEV(x) AS n", 8, "the function STDEV is not supported"),
-        ("TopOne(x) AS n", 8, "the function TopOne is not supported"),
-        ("UDF.f(x) AS n", 8, "the function UDF is not supported"),
-        ("System.Window().Id AS n", 8, "the function System is not supported"),
-        ("GetMetadataPropertyValue(a, 'b') AS n", 8, "the function GetMetadataPropertyValue is not supported"),
-        ("CAST(x AS bigint) AS n", 13, "a cast is not supported"),
+        ("MAX(System.Timestamp()) AS n", 12, "it stands outside of aggregates"),
+        ("STDEV(x) OVER (ORDER BY x) AS n", 8, "use the window of GROUP BY"),
+        ("TopOne(x) OVER (ORDER BY x) AS n", 8, "TOPONE takes fewer arguments"),
+        ("TopOne() AS n", 8, "write TOPONE(…) OVER (ORDER BY x DESC)"),
+        ("CollectTop() OVER (ORDER BY x) AS n", 8, "CollectTop takes how many first"),
+        ("CollectTop(0) OVER (ORDER BY x) AS n", 19, "1 event at least"),
+        ("Collect() OVER (ORDER BY x) AS n", 8, "Collect() takes no OVER"),
+        ("PERCENTILE_CONT(2) OVER (ORDER BY x) AS n", 24, "a number from 0 to 1"),
+        ("PERCENTILE_CONT(0.5) AS n", 8, "write PERCENTILE_CONT(0.95) OVER (ORDER BY x)"),
+        ("LAG(x) OVER (LIMIT DURATION(hour, 1)) AS n", 27, "analytic functions, which are not supported"),
+        ("UDF.f(x) AS n", 8, "UDF.f is a function of your own"),
+        ("GetMetadataPropertyValue(a, 'b') AS n", 33, "the first argument is the input as FROM names it: telemetry"),
+        ("COUNT(GetMetadataPropertyValue(telemetry, 'b')) AS n", 50, "'b' is not supported: there are [EventHub]"),
+        ("CAST(x AS bigint) AS n", 13, "`x` is neither in GROUP BY nor in an aggregate"),
+        ("COUNT(CAST(x AS int)) AS n", 19, "`int` is not a type: there are bigint"),
         ("x > 1 AS n", 8, "a condition is not a value"),
         ("NULL AS n", 8, "NULL alone has no type"),
         ("N'a' AS n", 8, "not supported in an expression: National"),
@@ -90,9 +99,8 @@ def test_refused_in_select(select: str, column: int, reason: str) -> None:
 @pytest.mark.parametrize(
     ("where", "column", "reason"),
     [
-        ("WHERE COUNT(*) > 1", 7, "use HAVING"),
-        ("WHERE System.Timestamp() > '2026-01-01'", 7, "it stands in SELECT and HAVING only"),
-        ("WHERE x LIKE 'a%'", 7, "LIKE is not supported"),
+        ("WHERE COUNT(*) > 1", 7, "stands in SELECT and HAVING only"),
+        ("WHERE x LIKE y", 14, "LIKE takes a pattern in quotes"),
         ("WHERE x", 7, "a condition is expected"),
         ("WHERE TRUE", 7, "a condition is expected"),
         ("WHERE x = NULL", 7, "write IS NULL or IS NOT NULL"),
@@ -103,20 +111,16 @@ def test_refused_in_select(select: str, column: int, reason: str) -> None:
         ("WHERE x BETWEEN 'a' AND 'b'", 7, "compared with = and <> only"),
         ("WHERE x = y", 7, "CREATE TABLE telemetry (x bigint, …)"),
         ("WHERE x = 1 AND x = 'a'", 17, "used as nvarchar(max) here and as float elsewhere"),
-        ("WHERE x.y = 1 AND x = 2", 19, "`x` is a record, as `x.y` shows"),
         ("WHERE x = 1 AND X = 2", 17, "too alike"),
         ("WHERE eventTime > 'yesterday'", 7, "is not an ISO time"),
-        ("WHERE eventTime > '2026-03-01T10:00:00.1234567Z'", 7, "at most 6 decimals"),
-        ("WHERE PartitionId = 1", 7, "metadata that ASA adds"),
         ("WHERE _partition = 'a'", 7, "taken by the pipeline"),
         ("WHERE EXISTS (SELECT 1)", 22, "a query inside a query"),
         ("WHERE x <=> 1", 7, "NullSafeEQ"),
         ("WHERE @x = 1", 8, "Parameter"),
         ("JOIN other ON x = y", 6, "JOIN is not supported"),
-        ("CROSS APPLY GetArrayElements(x) AS y", 13, "JOIN is not supported"),
+        ("CROSS APPLY Explode(x) AS y", 13, "APPLY takes GetArrayElements(array)"),
         (", other", 3, "JOIN is not supported"),
-        ("WITH (NOLOCK)", 1, "syntax error near `WITH`"),
-        ("PARTITION BY PartitionId", 1, "PARTITION BY is not needed"),
+        ("WITH (NOLOCK)", 6, "write WITH step AS (SELECT …)"),
     ],
 )
 def test_refused_after_from(where: str, column: int, reason: str) -> None:
@@ -130,17 +134,24 @@ def test_refused_after_from(where: str, column: int, reason: str) -> None:
     [
         ("GROUP BY x", 10, "GROUP BY has no window"),
         ("GROUP BY Tumbling(s, 1), Hopping(s, 2, 1)", 26, "this is the second"),
-        ("GROUP BY SessionWindow(minute, 1, 2)", 10, "SessionWindow is not supported yet"),
-        ("GROUP BY SlidingWindow(minute, 1)", 10, "SlidingWindow is not supported yet"),
-        ("GROUP BY Windows(Window('a', Tumbling(s, 1)))", 10, "Windows is not supported yet"),
-        ("GROUP BY System.Timestamp()", 10, "the snapshot window, which is not supported yet"),
-        ("GROUP BY x + 1, Tumbling(s, 1)", 10, "GROUP BY takes fields and one window"),
-        ("GROUP BY 1, Tumbling(s, 1)", 10, "GROUP BY takes fields and one window"),
-        ("GROUP BY ROLLUP(x), Tumbling(s, 1)", 17, "GROUP BY takes fields and one window"),
+        ("GROUP BY SessionWindow(minute, 1)", 10, "lacks its maxduration: write SessionWindow"),
+        ("GROUP BY SessionWindow(minute, 2, 1)", 32, "at most its maxDuration"),
+        ("GROUP BY SessionWindow(minute, 1, 2) OVER (PARTITION BY x)", 57, "`x` has sessions of its own: add"),
+        ("GROUP BY Tumbling(s, 1) OVER (PARTITION BY x)", 10, "OVER (PARTITION BY …) belongs to SessionWindow"),
+        ("GROUP BY SlidingWindow(minute, 1, 1)", 10, "SlidingWindow is written SlidingWindow(minute, 5)"),
+        ("GROUP BY Tumbling(Duration(s, 1), Hop(s, 1))", 35, "Tumbling is written TumblingWindow(minute, 5)"),
+        ("GROUP BY Windows()", 10, "Windows() names no window"),
+        ("GROUP BY Windows(Window('a', Tumbling(s, 1)), Tumbling(s, 2))", 10, "either all windows of Windows(…)"),
+        ("GROUP BY Windows(Window('a', Tumbling(s, 1)), Window('a', Tumbling(s, 2)))", 10, "must differ"),
+        ("GROUP BY Windows(Window(1, Tumbling(s, 1)))", 18, "with the id in quotes"),
+        ("GROUP BY Windows(x)", 18, "a window is expected here"),
+        ("GROUP BY System.Timestamp(), Tumbling(s, 1)", 30, "this is the second"),
+        ("GROUP BY 1, Tumbling(s, 1)", 10, "GROUP BY takes fields and expressions of them"),
+        ("GROUP BY ROLLUP(x), Tumbling(s, 1)", 17, "not supported in an expression: Rollup"),
         ("GROUP BY Tumbling(month, 1)", 19, "a window's unit is"),
         ("GROUP BY Tumbling(1, minute)", 19, "a window's unit is"),
-        ("GROUP BY Tumbling(s)", 10, "takes unit, size"),
-        ("GROUP BY Hopping(s, 1)", 10, "takes unit, size, hop"),
+        ("GROUP BY Tumbling(s)", 10, "Tumbling is written TumblingWindow(minute, 5)"),
+        ("GROUP BY Hopping(s, 1)", 10, "lacks its hop: write HoppingWindow(minute, 10, 5)"),
         ("GROUP BY Tumbling(day, 8)", 24, "at most 7 days"),
         ("GROUP BY Tumbling(s, 0)", 22, "more than 0"),
         ("GROUP BY Tumbling(s, 1.5)", 22, "whole numbers"),
@@ -151,8 +162,19 @@ def test_refused_after_from(where: str, column: int, reason: str) -> None:
         ("GROUP BY Tumbling(s, 1) WHERE x = 1", 31, "the order of a query is"),
         ("GROUP BY Tumbling(s, 1) HAVING x > 1", 32, "`x` is neither in GROUP BY"),
         ("GROUP BY Tumbling(s, 1),", 24, "something is missing after the last comma"),
-        ("GROUP BY Tumbling(s, 1); SELECT 1", 24, "a pipeline has one query"),
-        ("GROUP BY Tumbling(s, 1) UNION SELECT 1", None, "UNION is not supported"),
+        ("GROUP BY Tumbling(s, 1); SELECT 1 AS a INTO aggregates", 33, "the query has no FROM"),
+        (
+            "GROUP BY Tumbling(s, 1); SELECT a INTO aggregates FROM telemetry TIMESTAMP BY eventTime",
+            None,
+            "several SELECTs",
+        ),
+        ("GROUP BY Tumbling(s, 1); SELECT a INTO aggregates FROM telemetry TIMESTAMP BY x", 79, "another TIMESTAMP BY"),
+        (
+            "GROUP BY Tumbling(s, 1) UNION SELECT a FROM telemetry TIMESTAMP BY eventTime",
+            None,
+            "UNION needs the same columns in the same order: n",
+        ),
+        ("GROUP BY Tumbling(s, 1) EXCEPT SELECT a FROM telemetry", None, "EXCEPT is not supported"),
         ("GROUP BY Tumbling(s, 1) OPTION (MAXDOP 1)", 40, "OPTION is not supported"),
         ("GROUP BY Tumbling(s, 1) /* open", 25, "`/*` is never closed"),
         ("GROUP BY Tumbling(s, 1) {# jinja #}", 25, "of no known kind"),
@@ -171,14 +193,13 @@ def test_refused_in_group_by(group: str, column: int | None, reason: str) -> Non
 @pytest.mark.parametrize(
     ("source", "column", "reason"),
     [
-        ("TIMESTAMP BY DATEADD(minute, 1, t)", 29, "TIMESTAMP BY takes a field, not an expression"),
-        ("TIMESTAMP BY EventEnqueuedUtcTime", 29, "set the input's arrival_time"),
+        ("TIMESTAMP BY DATEADD(month, 1, t)", 29, "DATEADD takes a unit from day to microsecond"),
+        ("TIMESTAMP BY a + b", 29, "TIMESTAMP BY takes a field, DATEADD("),
+        ("TIMESTAMP BY PartitionId", 29, "TIMESTAMP BY takes a field, DATEADD("),
         ("TIMESTAMP BY t OVER x + 1", 36, "OVER takes fields"),
         ("OVER x", 16, "OVER belongs to TIMESTAMP BY"),
         ("TIMESTAMP BY t AS other", 31, "syntax error near `AS`"),
         ("AS other TIMESTAMP BY telemetry.t", 38, "FROM calls the input `other`"),
-        ("TIMESTAMP BY t PARTITION BY x", 31, "PARTITION BY is not needed"),
-        ("PARTITION BY PartitionId TIMESTAMP BY t", 16, "PARTITION BY is not needed"),
         ("TABLESAMPLE (1)", 29, "TABLESAMPLE is not supported"),
     ],
 )
@@ -199,7 +220,9 @@ def test_refused_beside_the_input(source: str, column: int, reason: str) -> None
         ("SELECT [a", "line 1, column 8", "`[` is never closed"),
         ("UPDATE x SET y = 1", "line 1, column 1", "a query begins with SELECT"),
         ("EXPLAIN SELECT 1", "line 1, column 1", "a query begins with SELECT"),
-        ("WITH a AS (SELECT 1 AS b) " + query(), "line 1, column 6", "WITH is not supported"),
+        ("WITH a AS (SELECT 1 AS b) " + query(), "line 1, column 19", "the query has no FROM"),
+        ("WITH a (SELECT 1 AS b) " + query(), "line 1, column 6", "write WITH step AS (SELECT …)"),
+        ("WITH a AS (SELECT x FROM telemetry " + query(), "line 1, column 11", "this parenthesis is never closed"),
         ("CREATE VIEW x AS SELECT 1", "line 1, column 1", "of CREATE only CREATE TABLE"),
         (
             query().replace("FROM telemetry", "FROM telemetri"),
@@ -210,7 +233,10 @@ def test_refused_beside_the_input(source: str, column: int, reason: str) -> None
         (query().replace("INTO aggregates", "INTO #aggregates"), "line 2, column 7", "a temporary table"),
         (query().replace("FROM telemetry", "FROM dbo.telemetry"), "line 3, column 6", "a name of several parts"),
         (query().replace("FROM telemetry", "FROM (SELECT 1 AS a) x"), "line 3, column", "no query and no function"),
-        (query(group=""), "line 3, column", "the query has no window"),
+        (query(group=""), "line 1, column 8", "it needs GROUP BY with a window"),
+        (query("x", group="", having="HAVING x > 1"), "line 6, column", "HAVING needs GROUP BY"),
+        (query("*", group=""), "line 1, column 8", "* has no known columns here"),
+        (query("*"), "line 1, column 8", "* cannot stand with GROUP BY"),
     ],
 )
 def test_refused_as_a_whole(text: str, place: str, reason: str) -> None:
@@ -260,13 +286,13 @@ def test_a_key_that_is_also_a_number_needs_create_table() -> None:
     text = query("floor, AVG(floor) AS a", group="GROUP BY floor, Tumbling(s, 1)")
     assert "`floor` is a key and used as float here" in refused(text)
     declared = f"CREATE TABLE telemetry (eventTime datetime, floor bigint)\n{text}"
-    output = compile_query(declared, input_alias="telemetry", output_alias="aggregates").output
+    output = compile_query(declared, input_alias="telemetry", output_aliases=["aggregates"]).outputs[0].columns
     assert [column.type for column in output] == ["bigint", "float"]
 
 
 def test_an_error_deep_in_the_text_is_placed() -> None:
     message = refused(query("SUM(a) AS a,\n  /* x\n */ COUNT(*) AS n,\n  SUMM(c) AS d"))
-    assert message.startswith("query, line 4, column 3: the function SUMM is not supported")
+    assert message.startswith("query, line 4, column 3: there is no function SUMM: did you mean SUM?")
 
 
 def test_a_query_nested_beyond_reason_is_refused_and_not_a_crash() -> None:

@@ -19,7 +19,6 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
-    TimestampType,
 )
 
 from spark_jobs.query import AsaType, CompiledQuery, compile_query
@@ -34,7 +33,7 @@ SPARK_TYPES: dict[AsaType, type[DataType]] = {
     AsaType.BIGINT: LongType,
     AsaType.FLOAT: DoubleType,
     AsaType.TEXT: StringType,
-    AsaType.DATETIME: TimestampType,
+    AsaType.DATETIME: LongType,
     AsaType.BIT: BooleanType,
 }
 
@@ -51,7 +50,7 @@ def event(time: float, partition: str = "0", **fields: object) -> Event:
 
 
 def compiled(text: str) -> CompiledQuery:
-    return compile_query(text, input_alias="telemetry", output_alias="aggregates")
+    return compile_query(text, input_alias="telemetry", output_aliases=["aggregates"])
 
 
 def published(
@@ -68,7 +67,7 @@ def published(
     tasks = list(partitions.values()) or [[]]
     placed = spark.sparkContext.parallelize(tasks, len(tasks)).flatMap(lambda task: task)
     spark.createDataFrame(placed, schema, verifySchema=False).createOrReplaceTempView("events")
-    return spark.sql(query.sql).collect()
+    return spark.sql(query.outputs[0].sql).collect()
 
 
 @pytest.fixture
@@ -292,7 +291,11 @@ def test_bits_and_datetimes(spark: SparkSession) -> None:
     rows = declared(
         spark,
         "MAX(up) AS up, MIN(at) AS first",
-        [event(1, up=True, at=times[0]), event(2, up=True, at=times[1]), event(3, up=False, at=times[1])],
+        [
+            event(1, up=True, at=from_datetime(times[0])),
+            event(2, up=True, at=from_datetime(times[1])),
+            event(3, up=False, at=from_datetime(times[1])),
+        ],
         "WHERE up = 1 AND at >= '2026-03-01T10:59:59.5+01:00'",
     )
     assert [(row.up, utc(row.first)) for row in rows] == [(True, times[0])]

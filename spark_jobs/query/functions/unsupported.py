@@ -1,0 +1,37 @@
+"""The functions that a query may name and that are not here: why, and what to write instead."""
+
+_ANALYTIC = "looks at earlier events, which is not supported: aggregate in a window"
+_GEOSPATIAL = "is geospatial, which is not supported: backfill the coordinates, and compute it from the table"
+_NO_ASA = "is not a function of Azure Stream Analytics"
+
+UNSUPPORTED = {
+    "GETTYPE": "GetType is not supported, as a column has one type here, which CREATE TABLE declares: "
+    "test a value with TRY_CAST(x AS type) IS NOT NULL",
+    "GETARRAYELEMENTS": "GetArrayElements gives rows: "
+    "write FROM input CROSS APPLY GetArrayElements(input.list) AS item",
+    "GETRECORDPROPERTIES": "GetRecordProperties gives rows: "
+    "write FROM input CROSS APPLY GetRecordProperties(input.record) AS item",
+    "LAG": f"LAG {_ANALYTIC}, such as MAX(x) over a HoppingWindow",
+    "LAST": f"LAST {_ANALYTIC}, such as TopOne() OVER (ORDER BY time DESC)",
+    "ISFIRST": f"ISFIRST {_ANALYTIC}, such as TopOne() OVER (ORDER BY time ASC) in a TumblingWindow",
+    "ANOMALYDETECTION_SPIKEANDDIP": "AnomalyDetection_SpikeAndDip needs ASA's own model, which is not published: "
+    "backfill its input, and score the table",
+    "ANOMALYDETECTION_CHANGEPOINT": "AnomalyDetection_ChangePoint needs ASA's own model, which is not published: "
+    "backfill its input, and score the table",
+    "CREATEPOINT": f"CreatePoint {_GEOSPATIAL}",
+    "CREATELINESTRING": f"CreateLineString {_GEOSPATIAL}",
+    "CREATEPOLYGON": f"CreatePolygon {_GEOSPATIAL}",
+    "ST_DISTANCE": f"ST_DISTANCE {_GEOSPATIAL}",
+    "ST_INTERSECTS": f"ST_INTERSECTS {_GEOSPATIAL}",
+    "ST_OVERLAPS": f"ST_OVERLAPS {_GEOSPATIAL}",
+    "ST_WITHIN": f"ST_WITHIN {_GEOSPATIAL}",
+    "MATCH_RECOGNIZE": "MATCH_RECOGNIZE is not supported: select the events, and search the table for the pattern",
+    "CONVERT": f"CONVERT {_NO_ASA}: write CAST(x AS type)",
+    "TRY_CONVERT": f"TRY_CONVERT {_NO_ASA}: write TRY_CAST(x AS type)",
+    "ISNULL": f"ISNULL {_NO_ASA}: write COALESCE(x, y), or x IS NULL",
+    "GETDATE": f"GETDATE {_NO_ASA}: an event's time is System.Timestamp()",
+    "GETUTCDATE": f"GETUTCDATE {_NO_ASA}: an event's time is System.Timestamp()",
+    "FORMAT": f"FORMAT {_NO_ASA}: put the parts together with CONCAT and DATEPART or DATENAME",
+    "REGEXREPLACE": f"REGEXREPLACE {_NO_ASA}: use REPLACE, TRANSLATE or STUFF",
+}
+"""Messages by name in capitals."""

@@ -1,0 +1,273 @@
+"""What FROM can name: the input, a step of WITH, and the elements that APPLY adds; and the columns that each has."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from sqlglot import exp
+
+from spark_jobs.query.field_types import FieldTypes
+from spark_jobs.query.json_text import json_record, property_of
+from spark_jobs.query.model import AsaType, InputColumn, Metadata, MetadataColumn
+from spark_jobs.query.names import identifiers, is_system_timestamp
+from spark_jobs.query.source import Source
+from spark_jobs.query.values import Path, Value, quoted_name
+
+_ADDED = {
+    each.lower(): each
+    for each in (
+        Metadata.PARTITION_ID,
+        Metadata.EVENT_ENQUEUED,
+        Metadata.EVENT_PROCESSED,
+        Metadata.BLOB_NAME,
+        Metadata.BLOB_LAST_MODIFIED,
+    )
+}
+_STARRED = (Metadata.EVENT_PROCESSED, Metadata.PARTITION_ID, Metadata.EVENT_ENQUEUED)
+_ADAPTERS = {
+    "eventhub": (
+        Metadata.SEQUENCE_NUMBER,
+        Metadata.OFFSET,
+        Metadata.PARTITION_KEY,
+        Metadata.PUBLISHER,
+        Metadata.EVENT_ENQUEUED,
+        Metadata.EVENT_PROCESSED,
+        Metadata.PARTITION_ID,
+    ),
+    "blob": (Metadata.BLOB_NAME, Metadata.BLOB_LAST_MODIFIED, Metadata.EVENT_PROCESSED),
+}
+_PROPERTY = re.compile(r"(?:\[([^\]]+)\]|(\w+))(?:\.(?:\[([^\]]+)\]|([^\[\].]+)))?")
+WHOLE: Path = ()
+"""What is asked of a star by who wants the whole row, as a record."""
+WHOLE_NAME = "@body"
+_RESERVED = {"_partition", "_slice_start", "_slice_end", "_system_timestamp"}
+
+
+class Relation(Protocol):
+    """A stream of rows."""
+
+    @property
+    def table(self) -> str:
+        """Its name in Spark SQL."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the rows of a partition come in arrival order, all in one task."""
+
+    @property
+    def unanchored(self) -> bool:
+        """Whether the rows tell which of them come from sessions that may have begun earlier."""
+
+    def field(self, names: Sequence[exp.Identifier]) -> Value | None:
+        """The column that a dotted path names; None where there is none."""
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        """All columns with their names; None where they follow from what is asked of them."""
+
+    def record(self, where: exp.Expr) -> Value:
+        """The whole row as a record."""
+
+    def metadata(self, property_name: str, where: exp.Expr) -> Value:
+        """What GetMetadataPropertyValue gives."""
+
+
+@dataclass
+class InputRelation:
+    """The pipeline's input: the fields of the body, and the metadata that the input adds."""
+
+    source: Source
+    alias: str
+    types: FieldTypes
+    exact: set[int]
+    """Offsets of the names whose letter case means something."""
+    columns: dict[str, InputColumn | MetadataColumn] = field(default_factory=dict)
+    """What was read so far, by lower-case name."""
+    table: str = "`events`"
+    ordered: bool = True
+    unanchored: bool = False
+
+    def field(self, names: Sequence[exp.Identifier]) -> Value | None:
+        path = tuple(name.name for name in names)
+        declared = self.types.declared or {}
+        if len(path) == 1 and path[0].lower() in _ADDED and path not in declared:
+            return self._read(MetadataColumn(_ADDED[path[0].lower()]), names[0])
+        self._check(path, names[0])
+        self.exact.update(name.meta["start"] for name in names)
+        return replace(self._read(InputColumn(path, self.types.of(path, names[0])), names[0]), fields=(path,))
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        if self.types.declared is None:
+            return None
+        columns = [InputColumn(path, kind) for path, kind in self.types.declared.items() if len(path) == 1]
+        added = [MetadataColumn(each) for each in _STARRED if (str(each),) not in self.types.declared]
+        return [(column.path[-1], self._read(column, where)) for column in columns] + [
+            (str(column.metadata), self._read(column, where)) for column in added
+        ]
+
+    def record(self, where: exp.Expr) -> Value:
+        return self._read(InputColumn((), AsaType.RECORD), where)
+
+    def metadata(self, property_name: str, where: exp.Expr) -> Value:
+        found = _PROPERTY.fullmatch(property_name)
+        group, name = (found[1] or found[2], found[3] or found[4]) if found else ("", None)
+        if group.lower() == "user" and name:
+            return self._read(MetadataColumn(Metadata.USER, name), where)
+        for each in _ADAPTERS.get(group.lower(), ()):
+            if name and each.lower() == name.lower():
+                return self._read(MetadataColumn(each), where)
+        known = ", ".join(f"[EventHub].[{each}]" for each in _ADAPTERS["eventhub"][:4])
+        raise self.source.refuse(where, f"'{property_name}' is not supported: there are {known} and [User].[name]")
+
+    def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
+        known = self.columns.setdefault(column.name.lower(), column)
+        if (
+            type(known) is not type(column)
+            or known.name != column.name
+            or getattr(known, "path", ()) != getattr(column, "path", ())
+        ):
+            raise self.source.refuse(
+                where, f"`{column.name}` and `{known.name}` cannot be read by one query: too alike"
+            )
+        self.columns[column.name.lower()] = column
+        return Value(quoted_name(column.name), column.type)
+
+    def _check(self, path: Path, where: exp.Identifier) -> None:
+        name = ".".join(path)
+        if path[0].lower() == "system" and len(path) > 1:
+            raise self.source.refuse(where, "of System there are System.Timestamp() and System.Window().Id")
+        if not all(path) or "${" in name or "\n" in name or name.startswith("@"):
+            raise self.source.refuse(where, f"`{name}` cannot be a field's name here")
+        if name.lower() in _RESERVED:
+            raise self.source.refuse(where, f"the name `{name}` is taken by the pipeline")
+
+
+@dataclass
+class StepRelation:
+    """A step of WITH. Where it selects *, it has whatever later steps ask for and its own FROM has."""
+
+    source: Source
+    name: str
+    table: str
+    columns: list[tuple[str, Value]]
+    starred: "From | None"
+    requests: dict[Path, None]
+    """What was asked for by the star, in this pass and those before."""
+    types: FieldTypes
+    ordered: bool
+    unanchored: bool
+
+    def field(self, names: Sequence[exp.Identifier]) -> Value | None:
+        wanted = names[0].name
+        same = [value for name, value in self.columns if name == wanted]
+        alike = [value for name, value in self.columns if name.lower() == wanted.lower()]
+        if same or alike:
+            return property_of(self.source, self.types, (same or alike)[0], list(names[1:]))
+        if self.starred is None:
+            return None
+        value = self.starred.named(names)
+        if value is None:
+            return None
+        path = tuple(name.name for name in names)
+        self.requests.setdefault(path)
+        return replace(value, sql=quoted_name(".".join(path)))
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        if self.starred is None:
+            return self.columns
+        below = self.starred.star(where)
+        if below is None:
+            return None
+        own = {name.lower() for name, _ in self.columns}
+        for name, _ in below:
+            if name.lower() not in own:
+                self.requests.setdefault((name,))
+        added = [(name, replace(value, sql=quoted_name(name))) for name, value in below if name.lower() not in own]
+        return [*self.columns, *added]
+
+    def record(self, where: exp.Expr) -> Value:
+        if self.starred is not None and not self.columns and not self.starred.elements:
+            self.requests.setdefault(WHOLE)
+            return replace(self.starred.relation.record(where), sql=quoted_name(WHOLE_NAME))
+        columns = self.star(where)
+        if columns is None:
+            raise self.source.refuse(
+                where, f"the columns of `{self.name}` are not known: name them there instead of *, or CREATE TABLE"
+            )
+        return Value(json_record(columns), AsaType.RECORD)
+
+    def metadata(self, property_name: str, where: exp.Expr) -> Value:
+        raise self.source.refuse(where, "GetMetadataPropertyValue needs the input: select it in the step that reads it")
+
+
+@dataclass(frozen=True)
+class Element:
+    """What APPLY adds to a row under a name: an element of an array, or a property of a record."""
+
+    alias: str
+    column: str
+    """SQL of the struct."""
+    fields: tuple[tuple[str, AsaType, bool], ...]
+    """Name, type, and whether it is an element of JSON."""
+
+    def field(self, source: Source, types: FieldTypes, names: Sequence[exp.Identifier]) -> Value:
+        for name, kind, is_element in self.fields:
+            if name.lower() == names[0].name.lower():
+                value = Value(f"{self.column}.`{name}`", kind, element=is_element)
+                return property_of(source, types, value, list(names[1:]))
+        known = " and ".join(name for name, _, _ in self.fields)
+        raise source.refuse(names[0], f"`{self.alias}` has {known}, and no {names[0].name}")
+
+
+@dataclass
+class From:
+    """A FROM clause: a relation under a name, and the elements that APPLY adds to its rows."""
+
+    source: Source
+    types: FieldTypes
+    qualifier: str
+    relation: Relation
+    elements: list[Element] = field(default_factory=list)
+
+    def field(self, node: exp.Expr) -> Value | None:
+        """A column's value; None for a node that is no dotted path."""
+        if is_system_timestamp(node) or not isinstance(node, exp.Column | exp.Dot):
+            return None
+        names = identifiers(node)
+        if not names:
+            return None
+        value = self.named(names)
+        if value is None:
+            raise self.source.refuse(names[0], f"`{self.qualifier}` has no column `{names[0].name}`")
+        return value
+
+    def named(self, names: Sequence[exp.Identifier]) -> Value | None:
+        """The value of a dotted path, with or without the relation's name before it."""
+        if len(names) > 1:
+            for element in self.elements:
+                if names[0].name.lower() == element.alias.lower():
+                    return element.field(self.source, self.types, names[1:])
+            if names[0].name.lower() == self.qualifier.lower():
+                return self.relation.field(names[1:])
+            if isinstance(self.relation, InputRelation) and names[0].name.lower() == self.relation.alias.lower():
+                raise self.source.refuse(names[0], f"FROM calls the input `{self.qualifier}`: write that")
+        return self.relation.field(names)
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        """All columns; an element of APPLY stands as one record."""
+        columns = self.relation.star(where)
+        if columns is None:
+            return None
+        added = [
+            (
+                element.alias,
+                Value(
+                    json_record(
+                        [(name, Value(f"{element.column}.`{name}`", kind)) for name, kind, _ in element.fields]
+                    ),
+                    AsaType.RECORD,
+                ),
+            )
+            for element in self.elements
+        ]
+        return [*columns, *added]

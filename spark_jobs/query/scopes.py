@@ -1,0 +1,232 @@
+"""What names mean where an expression stands: in a row, in an aggregate's argument, in a group of a window."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from spark_jobs.query.aggregates import COLLECTIONS, PERCENTILES, SPREADS, Aggregate, Function, Ordering
+from spark_jobs.query.expressions import AGGREGATES, Expressions
+from spark_jobs.query.model import AsaType
+from spark_jobs.query.names import call_name, identifiers, is_system_timestamp, is_window_id
+from spark_jobs.query.relations import From
+from spark_jobs.query.source import only
+from spark_jobs.query.values import Value
+
+
+@dataclass
+class RowScope:
+    """Names in a row of a FROM."""
+
+    read: From
+
+    def known(self, node: exp.Expr) -> Value | None:
+        return self.read.field(node)
+
+    def system_timestamp(self, node: exp.Expr) -> Value:
+        return Value("`_system_timestamp`", AsaType.DATETIME)
+
+    def window_id(self, node: exp.Expr) -> Value:
+        raise self.read.source.refuse(node, "System.Window().Id stands in SELECT and HAVING of a query with a window")
+
+    def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
+        word = self.read.source.word(node)
+        raise self.read.source.refuse(
+            node, f"{word} is an aggregate: it needs GROUP BY with a window, and stands in SELECT and HAVING only"
+        )
+
+    def metadata(self, node: exp.Anonymous) -> Value:
+        source, arguments = self.read.source, node.expressions
+        if len(arguments) != 2 or not (isinstance(arguments[1], exp.Literal) and arguments[1].is_string):
+            raise source.refuse(node, "write GetMetadataPropertyValue(input, '[EventHub].[SequenceNumber]')")
+        names = identifiers(arguments[0]) or []
+        if [name.name.lower() for name in names] != [self.read.qualifier.lower()]:
+            raise source.refuse(
+                arguments[0], f"the first argument is the input as FROM names it: {self.read.qualifier}"
+            )
+        return self.read.relation.metadata(arguments[1].name, arguments[1])
+
+
+@dataclass
+class ArgumentScope(RowScope):
+    """Names in the argument of an aggregate."""
+
+    def system_timestamp(self, node: exp.Expr) -> Value:
+        raise self.read.source.refuse(
+            node, "System.Timestamp() is the window's end here, one for all rows: it stands outside of aggregates"
+        )
+
+
+@dataclass
+class GroupScope:
+    """Names in a group of a window: keys, aggregates and the window itself."""
+
+    read: From
+    row: Expressions
+    aliases: set[str]
+    """The names that SELECT gives, in lower case."""
+    keys: list[tuple[Value, exp.Expr]] = field(default_factory=list)
+    aggregates: list[Aggregate] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.source, self.types = self.read.source, self.read.types
+
+    def add_key(self, node: exp.Expr) -> None:
+        value = self.row.value(node)
+        if value.type is None or node.find(exp.Literal) is node:
+            raise self.source.refuse(node, "GROUP BY takes fields and expressions of them")
+        if value.type in (AsaType.RECORD, AsaType.ARRAY):
+            raise self.source.refuse(node, f"GROUP BY cannot take a {value.type}: take its properties")
+        for path in value.fields:
+            self.types.key(path, node)
+        if value.sql not in (key.sql for key, _ in self.keys):
+            self.keys.append((value, node))
+
+    def key_of(self, node: exp.Expr) -> int:
+        value = self.row.value(node)
+        for place, (key, _) in enumerate(self.keys):
+            if key.sql == value.sql:
+                return place
+        raise self.source.refuse(node, f"`{self.source.word(node)}` has sessions of its own: add it to GROUP BY")
+
+    def known(self, node: exp.Expr) -> Value | None:
+        if isinstance(node, exp.Literal | exp.Null) or _has_group_parts(node):
+            return None
+        plain = node.unnest()
+        value = self.row.value(plain)
+        for place, (key, _) in enumerate(self.keys):
+            if key.sql == value.sql:
+                return replace(value, sql=f"`_k{place}`")
+        if self.read.field(plain) is not None:
+            name = ".".join(each.name for each in identifiers(plain) or [])
+            alias = ": the names that SELECT gives are not known here, so repeat the expression"
+            hint = alias if name.lower() in self.aliases else ""
+            raise self.source.refuse(plain, f"`{name}` is neither in GROUP BY nor in an aggregate{hint}")
+        return None
+
+    def system_timestamp(self, node: exp.Expr) -> Value:
+        return Value("`_window_end`", AsaType.DATETIME)
+
+    def window_id(self, node: exp.Expr) -> Value:
+        return Value("`_window_id`", AsaType.TEXT)
+
+    def metadata(self, node: exp.Anonymous) -> Value:
+        raise self.source.refuse(node, "this is neither in GROUP BY nor in an aggregate")
+
+    def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
+        aggregate = self._read(node, call, orderings)
+        if aggregate not in self.aggregates:
+            self.aggregates.append(aggregate)
+        place = self.aggregates.index(aggregate)
+        return Value(f"`_r{place}`", aggregate.type, element=False)
+
+    def _read(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Aggregate:
+        function, arguments = Function(call_name(call)), call.expressions
+        inside = Expressions(self.row.coercion, ArgumentScope(self.read))
+        ordered = self.read.relation.ordered
+        if function in PERCENTILES:
+            return self._percentile(inside, node, function, arguments, orderings, ordered)
+        if function in COLLECTIONS:
+            return self._collection(inside, node, function, arguments, orderings, ordered)
+        if orderings or isinstance(node, exp.Window):
+            raise self.source.refuse(node, f"{function} takes no OVER here: use the window of GROUP BY")
+        if len(arguments) != 1:
+            raise self.source.refuse(node, f"{function} takes one argument; COUNT(*) counts events")
+        argument = arguments[0]
+        if isinstance(argument, exp.Star):
+            only(self.source, argument)
+            if function is not Function.COUNT:
+                raise self.source.refuse(argument, f"{function}(*) is not supported: {function} takes one argument")
+            return Aggregate(function)
+        if isinstance(argument, exp.Distinct):
+            if function is not Function.COUNT or len(argument.expressions) != 1:
+                raise self.source.refuse(argument, "DISTINCT stands in COUNT(DISTINCT x) only, with one expression")
+            return Aggregate(Function.COUNT_DISTINCT, self._plain(inside, argument.expressions[0]))
+        if function is Function.COUNT:
+            return Aggregate(function, self._plain(inside, argument))
+        if function in (Function.MIN, Function.MAX):
+            return Aggregate(function, self._ordinal(inside, argument, function))
+        if function in (Function.SUM, Function.AVG, *SPREADS):
+            return Aggregate(function, self._number(inside, argument, function), ordered=ordered)
+        raise AssertionError(function)
+
+    def _plain(self, inside: Expressions, node: exp.Expr) -> Value:
+        value = inside.value(node)
+        if value.type is None:
+            raise self.source.refuse(node, "NULL alone has no type here")
+        return replace(value, fields=())
+
+    def _number(self, inside: Expressions, node: exp.Expr, function: Function) -> Value:
+        value = inside.value(node)
+        if value.type in (AsaType.BIGINT, AsaType.FLOAT):
+            return replace(value, fields=(), text=None)
+        found = inside.coercion.typed(value, AsaType.FLOAT, node)
+        if found is None or value.type is None:
+            raise self.types.disagree(value.fields, AsaType.FLOAT, node) or self.source.refuse(
+                node, f"{function} takes bigint or float, and this is {value.type or 'NULL'}"
+            )
+        return replace(found, fields=())
+
+    def _ordinal(self, inside: Expressions, node: exp.Expr, function: Function) -> Value:
+        value = inside.value(node)
+        if value.type in (AsaType.DATETIME, AsaType.BIT):
+            return replace(value, fields=())
+        if value.type is AsaType.TEXT and not self.types.open(value.fields) and not value.element:
+            raise self.types.disagree(value.fields, AsaType.FLOAT, node) or self.source.refuse(
+                node, f"{function} of nvarchar(max) is not supported: CAST it to a number or a datetime"
+            )
+        return self._number(inside, node, function)
+
+    def _percentile(
+        self,
+        inside: Expressions,
+        node: exp.Expr,
+        function: Function,
+        arguments: list[exp.Expr],
+        orderings: Sequence[exp.Ordered],
+        ordered: bool,
+    ) -> Aggregate:
+        form = f"write {function}(0.95) OVER (ORDER BY x)"
+        number = arguments[0] if len(arguments) == 1 else None
+        if not (isinstance(number, exp.Literal) and not number.is_string) or len(orderings) != 1:
+            raise self.source.refuse(node, form)
+        share = Fraction(number.name)
+        if not 0 <= share <= 1:
+            raise self.source.refuse(number, f"a percentile is a number from 0 to 1: {form}")
+        value = self._number(inside, orderings[0].this, function)
+        order = Ordering(value, bool(orderings[0].args.get("desc")))
+        return Aggregate(function, value, (order,), share=share)
+
+    def _collection(
+        self,
+        inside: Expressions,
+        node: exp.Expr,
+        function: Function,
+        arguments: list[exp.Expr],
+        orderings: Sequence[exp.Ordered],
+        ordered: bool,
+    ) -> Aggregate:
+        limit = 0
+        if (function is Function.COLLECT) == bool(orderings):
+            form = "Collect() takes no OVER" if orderings else f"write {function}(…) OVER (ORDER BY x DESC)"
+            raise self.source.refuse(node, form)
+        if function is Function.COLLECTTOP:
+            first = arguments[0] if arguments else None
+            if not (isinstance(first, exp.Literal) and not first.is_string and first.name.isdecimal()):
+                raise self.source.refuse(node, "CollectTop takes how many first: CollectTop(3) OVER (ORDER BY x DESC)")
+            limit, arguments = int(first.name), arguments[1:]
+            if limit == 0:
+                raise self.source.refuse(first or node, "CollectTop takes 1 event at least")
+        if len(arguments) > (0 if function is Function.TOPONE else 1):
+            raise self.source.refuse(node, f"{function} takes fewer arguments")
+        value = self._plain(inside, arguments[0]) if arguments else self.read.relation.record(node)
+        orders = tuple(
+            Ordering(self._ordinal(inside, each.this, function), bool(each.args.get("desc"))) for each in orderings
+        )
+        return Aggregate(function, value, orders, limit=limit, ordered=ordered)
+
+
+def _has_group_parts(node: exp.Expr) -> bool:
+    """Whether a node has a part that only a group has: an aggregate or the window."""
+    return any(is_system_timestamp(part) or is_window_id(part) or call_name(part) in AGGREGATES for part in node.walk())

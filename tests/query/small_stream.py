@@ -1,0 +1,79 @@
+"""Queries on a handful of events: what each output publishes for one hour, as dictionaries."""
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from spark_jobs.query import AsaType, CompiledQuery, compile_query
+from spark_jobs.time_model.ticks import TICKS_PER_SECOND, from_datetime
+
+START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
+HOUR = 3600 * TICKS_PER_SECOND
+
+_TYPES = {
+    AsaType.BIGINT: pa.int64(),
+    AsaType.FLOAT: pa.float64(),
+    AsaType.TEXT: pa.string(),
+    AsaType.DATETIME: pa.int64(),
+    AsaType.BIT: pa.bool_(),
+    AsaType.RECORD: pa.string(),
+    AsaType.ARRAY: pa.string(),
+}
+_SYSTEM = ("_slice_start", "_slice_end", "_system_timestamp")
+
+Row = dict[str, Any]
+
+
+def at(seconds: float, partition: str = "0", **fields: Any) -> Row:
+    """An event so many seconds after ten o'clock."""
+    return {"at": seconds, "_partition": partition, **fields}
+
+
+def compiled(text: str, *outputs: str) -> CompiledQuery:
+    return compile_query(text, input_alias="telemetry", output_aliases=outputs or ["out"])
+
+
+def rows(spark: SparkSession, text: str, events: Iterable[Row], *outputs: str) -> list[list[Row]]:
+    """The rows of every output, for the hour from ten; datetimes are seconds after ten, JSON is read."""
+    query = compiled(text, *outputs)
+    columns = [(column.name, _TYPES[column.type]) for column in (*query.columns, *query.metadata)]
+    schema = pa.schema([*columns, ("_partition", pa.string()), *((name, pa.int64()) for name in _SYSTEM)])
+    placed = [
+        {name: _inside(event, name) for name, _ in columns}
+        | {"_partition": event["_partition"], "_slice_start": START, "_slice_end": START + HOUR}
+        | {"_system_timestamp": START + round(event["at"] * TICKS_PER_SECOND)}
+        for event in events
+    ]
+    frame = spark.createDataFrame(pa.Table.from_pylist(placed, schema)).coalesce(1)
+    frame.createOrReplaceTempView("events")
+    found = []
+    for output in query.outputs:
+        table = spark.sql(output.sql).toArrow().drop_columns(["slice_start"])
+        types = {column.name: column.type for column in output.columns}
+        records = [
+            {name: _read(value, types[name]) for name, value in row.items() if name in types}
+            for row in table.to_pylist()
+        ]
+        found.append(sorted(records, key=str))
+    return found
+
+
+def _inside(event: Row, name: str) -> Any:
+    if name == "@body":
+        return json.dumps({field: value for field, value in event.items() if field not in ("at", "_partition")})
+    value: Any = event
+    for step in name.split(".") if name not in event else [name]:
+        value = value.get(step) if isinstance(value, dict) else None
+    return json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def _read(value: Any, kind: AsaType) -> Any:
+    if value is None:
+        return None
+    if kind is AsaType.DATETIME:
+        return (from_datetime(value.astimezone(UTC)) - START) / TICKS_PER_SECOND
+    return json.loads(value) if kind in (AsaType.RECORD, AsaType.ARRAY) else value

@@ -1,0 +1,274 @@
+"""Steps, several outputs, UNION, pass-through, APPLY and stars: what a script of several statements publishes."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_jobs.errors import DefinitionError
+from spark_jobs.query import AsaType
+from spark_jobs.query.model import FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
+from spark_jobs.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH
+from tests.query.small_stream import at, compiled, rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FOUR = [at(1, k="a", v=1.5), at(2, k="a", v=2.5), at(3, k=None, v=None), at(11, k="b", v=4.0)]
+
+
+def test_a_select_without_a_window_publishes_each_event_at_its_own_time(spark: "SparkSession") -> None:
+    text = "SELECT System.Timestamp() AS t, k, v * 2 AS twice INTO out FROM telemetry TIMESTAMP BY x WHERE v < 4"
+    outside = [at(0, k="before", v=1.0), at(3600, k="last", v=1.0), at(3601, k="after", v=1.0)]
+    assert rows(spark, text, [*FOUR, *outside]) == [
+        [
+            {"t": 1, "k": "a", "twice": 3.0},
+            {"t": 2, "k": "a", "twice": 5.0},
+            {"t": 3600, "k": "last", "twice": 2.0},
+        ]
+    ]
+
+
+def test_each_into_has_rows_of_its_own(spark: "SparkSession") -> None:
+    text = """
+        WITH known AS (SELECT * FROM telemetry TIMESTAMP BY x WHERE k IS NOT NULL)
+        SELECT k, SUM(v) AS total INTO totals FROM known GROUP BY k, TumblingWindow(second, 10);
+        SELECT k, v INTO high FROM known WHERE v > 2
+        SELECT COUNT(*) AS n INTO counts FROM known GROUP BY TumblingWindow(minute, 1)
+    """
+    assert rows(spark, text, FOUR, "counts", "high", "totals") == [
+        [{"k": "a", "total": 4.0}, {"k": "b", "total": 4.0}],
+        [{"k": "a", "v": 2.5}, {"k": "b", "v": 4.0}],
+        [{"n": 3}],
+    ]
+
+
+def test_a_step_of_windows_can_be_windowed_again(spark: "SparkSession") -> None:
+    text = """
+        WITH tens AS (SELECT k, AVG(v) AS mean FROM telemetry TIMESTAMP BY x GROUP BY k, Tumbling(second, 10)),
+             named AS (SELECT k AS device, mean FROM tens WHERE k IS NOT NULL)
+        SELECT System.Timestamp() AS e, COUNT(*) AS n, MAX(mean) AS largest INTO out
+        FROM named GROUP BY HoppingWindow(second, 20, 10)
+    """
+    assert rows(spark, text, FOUR) == [
+        [{"e": 10, "n": 1, "largest": 2.0}, {"e": 20, "n": 2, "largest": 4.0}, {"e": 30, "n": 1, "largest": 4.0}]
+    ]
+
+
+def test_a_slice_looks_back_as_far_as_all_windows_on_the_way_together() -> None:
+    text = """
+        WITH tens AS (SELECT k, AVG(v) AS v FROM telemetry TIMESTAMP BY x GROUP BY k, Tumbling(second, 10)),
+             both AS (SELECT AVG(v) AS v FROM tens GROUP BY Sliding(minute, 1))
+        SELECT MAX(v) AS v INTO out FROM both GROUP BY Tumbling(hour, 1)
+        SELECT k INTO raw FROM telemetry TIMESTAMP BY x
+    """
+    query = compiled(text, "out", "raw")
+    assert query.look_back == (3600 + 60 + 10) * TICKS_PER_SECOND
+    assert sorted(reach.look_back for reach in query.reaches) == [0, query.look_back]
+
+
+def test_union_keeps_duplicates_and_widens_types(spark: "SparkSession") -> None:
+    text = """
+        CREATE TABLE telemetry (k nvarchar(max), n bigint, v float)
+        SELECT k, n AS x INTO out FROM telemetry UNION SELECT k, v AS x FROM telemetry
+        UNION ALL SELECT k, v AS X FROM telemetry
+    """
+    both = [at(1, k="a", n=1, v=1.0), at(2, k="b", n=2, v=None)]
+    expected = [{"k": "a", "x": 1.0}] * 3 + [{"k": "b", "x": 2.0}] + [{"k": "b", "x": None}] * 2
+    [found] = rows(spark, text, both)
+    assert found == expected
+    assert compiled(text).outputs[0].columns[1].type is AsaType.FLOAT
+
+
+def test_union_of_windows(spark: "SparkSession") -> None:
+    text = """
+        SELECT System.Timestamp() AS e, 'ten' AS size, COUNT(*) AS n INTO out
+        FROM telemetry TIMESTAMP BY x GROUP BY Tumbling(second, 10)
+        UNION
+        SELECT System.Timestamp() AS e, 'minute' AS size, COUNT(*) AS n
+        FROM telemetry TIMESTAMP BY x GROUP BY Tumbling(minute, 1)
+    """
+    assert rows(spark, text, FOUR) == [
+        [{"e": 10, "size": "ten", "n": 3}, {"e": 20, "size": "ten", "n": 1}, {"e": 60, "size": "minute", "n": 4}]
+    ]
+
+
+def test_a_star_passes_on_what_later_steps_ask_for(spark: "SparkSession") -> None:
+    text = """
+        WITH all_of_it AS (SELECT * FROM telemetry TIMESTAMP BY x),
+             again AS (SELECT *, v * 10 AS tenfold FROM all_of_it)
+        SELECT k, site.name AS site, tenfold, PartitionId AS p INTO out FROM again WHERE site.height > 2
+    """
+    events = [
+        at(1, k="a", v=1.0, site={"name": "roof", "height": 3.5}, **{"@PartitionId": 7}),
+        at(2, k="b", v=2.0, site={"name": "cellar", "height": -3.0}),
+    ]
+    assert rows(spark, text, events) == [[{"k": "a", "site": "roof", "tenfold": 10.0, "p": 7}]]
+    query = compiled(text)
+    assert {column.name for column in query.columns} == {"v", "k", "site.name", "site.height"}
+    assert query.metadata == (MetadataColumn(Metadata.PARTITION_ID),)
+
+
+def test_a_published_star_is_what_create_table_declares_and_what_the_input_adds(spark: "SparkSession") -> None:
+    text = """
+        CREATE TABLE telemetry (k nvarchar(max), site record, x datetime)
+        SELECT * INTO out FROM telemetry TIMESTAMP BY x
+    """
+    [output] = compiled(text).outputs
+    assert [column.name for column in output.columns] == [
+        "k",
+        "site",
+        "x",
+        "EventProcessedUtcTime",
+        "PartitionId",
+        "EventEnqueuedUtcTime",
+    ]
+    [[row]] = rows(spark, text, [at(1, k="a", site={"name": "roof"}, **{"@PartitionId": 3})])
+    assert (row["k"], row["site"], row["PartitionId"]) == ("a", {"name": "roof"}, 3)
+
+
+def test_cross_apply_gives_a_row_for_each_element(spark: "SparkSession") -> None:
+    text = """
+        SELECT e.k, item.ArrayIndex AS i, item.ArrayValue.name AS name, item.ArrayValue.price * 2 AS twice INTO out
+        FROM telemetry AS e CROSS APPLY GetArrayElements(e.items) AS item WHERE item.ArrayValue.price > 1
+    """
+    items = [{"name": "x", "price": 3}, {"name": "y", "price": 1}, {"name": "z", "price": 1.5}]
+    assert rows(spark, text, [at(1, k="a", items=items), at(2, k="b", items=[]), at(3, k="c", items=None)]) == [
+        [{"k": "a", "i": 0, "name": "x", "twice": 6.0}, {"k": "a", "i": 2, "name": "z", "twice": 3.0}]
+    ]
+
+
+def test_outer_apply_keeps_the_events_without_elements(spark: "SparkSession") -> None:
+    text = """
+        SELECT k, item.ArrayValue AS v INTO out FROM telemetry OUTER APPLY GetArrayElements(items) AS item
+    """
+    events = [at(1, k="a", items=["p", 2, None]), at(2, k="b", items=[]), at(3, k="c", items=None)]
+    assert rows(spark, text, events) == [
+        [
+            {"k": "a", "v": "2"},
+            {"k": "a", "v": "p"},
+            {"k": "a", "v": None},
+            {"k": "b", "v": None},
+            {"k": "c", "v": None},
+        ]
+    ]
+
+
+def test_arrays_of_arrays_by_two_steps_and_records_by_their_properties(spark: "SparkSession") -> None:
+    text = """
+        WITH lists AS (
+            SELECT a.ArrayIndex AS i, a.ArrayValue AS list FROM telemetry CROSS APPLY GetArrayElements(deep) AS a
+        )
+        SELECT i, b.ArrayIndex AS j, b.ArrayValue AS v INTO out FROM lists CROSS APPLY GetArrayElements(lists.list) AS b
+        SELECT p.PropertyName AS name, AVG(p.PropertyValue) AS mean INTO means
+        FROM telemetry CROSS APPLY GetRecordProperties(readings) AS p GROUP BY p.PropertyName, Tumbling(minute, 1)
+    """
+    events = [at(1, deep=[[1, 2], [3]], readings={"a": 1, "b": 2}), at(2, deep=[], readings={"a": 2})]
+    assert rows(spark, text, events, "out", "means") == [
+        [{"i": 0, "j": 0, "v": "1"}, {"i": 0, "j": 1, "v": "2"}, {"i": 1, "j": 0, "v": "3"}],
+        [{"name": "a", "mean": 1.5}, {"name": "b", "mean": 2.0}],
+    ]
+
+
+def test_group_by_takes_expressions_that_select_may_repeat(spark: "SparkSession") -> None:
+    text = """
+        SELECT CASE WHEN v > 2 THEN 'high' ELSE 'low' END AS level, COUNT(*) + 1 AS n INTO out
+        FROM telemetry TIMESTAMP BY x GROUP BY CASE WHEN v > 2 THEN 'high' ELSE 'low' END, Tumbling(minute, 1)
+    """
+    assert rows(spark, text, FOUR) == [[{"level": "high", "n": 3}, {"level": "low", "n": 3}]]
+
+
+def test_partitions_stay_apart_where_partition_id_is_a_key(spark: "SparkSession") -> None:
+    text = """
+        SELECT PartitionId AS p, COUNT(*) AS n INTO out FROM telemetry TIMESTAMP BY x PARTITION BY PartitionId
+        GROUP BY PartitionId, Tumbling(minute, 1)
+    """
+    events = [at(1, "0", **{"@PartitionId": 0}), at(2, "0", **{"@PartitionId": 0}), at(3, "1", **{"@PartitionId": 1})]
+    assert rows(spark, text, events) == [[{"p": 0, "n": 2}, {"p": 1, "n": 1}]]
+
+
+def test_metadata_of_the_event_hub_and_the_senders_own_properties() -> None:
+    text = """
+        SELECT GetMetadataPropertyValue(telemetry, '[EventHub].[SequenceNumber]') AS sequence,
+               GetMetadataPropertyValue(telemetry, 'EventHub.Offset') AS offset_,
+               GetMetadataPropertyValue(telemetry, '[EventHub].[PartitionKey]') AS pk,
+               GetMetadataPropertyValue(telemetry, '[EventHub].[Publisher]') AS publisher,
+               GetMetadataPropertyValue(telemetry, '[User].[Firmware Version]') AS firmware,
+               BlobName, BlobLastModifiedUtcTime, EventProcessedUtcTime, EventEnqueuedUtcTime
+        INTO out FROM telemetry
+    """
+    query = compiled(text)
+    assert [column.name for column in query.metadata] == [
+        "@SequenceNumber",
+        "@Offset",
+        "@PartitionKey",
+        "@Publisher",
+        "@User.Firmware Version",
+        "@BlobName",
+        "@BlobLastModifiedUtcTime",
+        "@EventProcessedUtcTime",
+        "@EventEnqueuedUtcTime",
+    ]
+    assert [column.type for column in query.outputs[0].columns] == ["bigint", *["nvarchar(max)"] * 5, *["datetime"] * 3]
+
+
+@pytest.mark.parametrize(
+    ("written", "time"),
+    [
+        ("t", InputColumn(("t",), AsaType.DATETIME)),
+        ("telemetry.site.t", InputColumn(("site", "t"), AsaType.DATETIME)),
+        ("CAST(t AS datetime)", InputColumn(("t",), AsaType.DATETIME)),
+        ("EventEnqueuedUtcTime", MetadataColumn(Metadata.EVENT_ENQUEUED)),
+        (
+            "DATEADD(millisecond, ms, '1970-01-01T00:00:00Z')",
+            Shifted(TICKS_PER_MILLISECOND, InputColumn(("ms",), AsaType.BIGINT), Instant(UNIX_EPOCH)),
+        ),
+        (
+            "COALESCE(t, BlobLastModifiedUtcTime)",
+            FirstOf((InputColumn(("t",), AsaType.DATETIME), MetadataColumn(Metadata.BLOB_LAST_MODIFIED))),
+        ),
+    ],
+)
+def test_what_timestamp_by_may_say(written: str, time: object) -> None:
+    query = compiled(
+        f"SELECT COUNT(*) AS n INTO out FROM telemetry TIMESTAMP BY {written} GROUP BY Tumbling(minute, 1)"
+    )
+    assert query.timestamp_by == time
+    assert query.columns == ()
+
+
+def test_every_read_of_the_input_says_the_same_time() -> None:
+    text = "SELECT k INTO a FROM telemetry TIMESTAMP BY t; SELECT k INTO b FROM telemetry TIMESTAMP BY t OVER k"
+    with pytest.raises(DefinitionError, match="another TIMESTAMP BY than above"):
+        compiled(text, "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("WITH a AS (SELECT k INTO out FROM telemetry) SELECT k INTO out FROM a", "INTO belongs to the SELECTs"),
+        ("WITH a AS (SELECT k FROM telemetry), A AS (SELECT k FROM a) SELECT k INTO out FROM a", "`A` is taken"),
+        ("WITH telemetry AS (SELECT k FROM telemetry) SELECT k INTO out FROM telemetry", "`telemetry` is taken"),
+        (
+            "WITH a AS (SELECT k FROM b), b AS (SELECT k FROM telemetry) SELECT k INTO out FROM a",
+            "FROM b: the pipeline",
+        ),
+        ("WITH a AS (SELECT k FROM telemetry) SELECT v INTO out FROM a", "`a` has no column `v`"),
+        ("WITH a AS (SELECT k FROM telemetry) SELECT k INTO out FROM a TIMESTAMP BY k", "`a` is a step"),
+        ("WITH a AS (SELECT k FROM telemetry) SELECT a.k.x.y INTO out FROM a WHERE k > 1", "has no properties"),
+        ("SELECT k INTO out FROM telemetry; WITH a AS (SELECT 1 AS b) SELECT b INTO out FROM a", "no FROM"),
+        ("SELECT k, v INTO out FROM telemetry UNION SELECT v, k FROM telemetry", "UNION needs the same columns"),
+        ("SELECT k INTO out FROM telemetry UNION SELECT k INTO out FROM telemetry", "the first SELECT of a UNION"),
+        ("SELECT k INTO out FROM telemetry; SELECT k INTO out FROM telemetry", "several SELECTs write INTO out"),
+        ("SELECT i.Nothing INTO out FROM telemetry CROSS APPLY GetArrayElements(a) AS i", "`i` has ArrayIndex and"),
+        ("SELECT k INTO out FROM telemetry CROSS APPLY GetArrayElements(a)", "name what APPLY gives"),
+    ],
+)
+def test_scripts_that_cannot_be(text: str, reason: str) -> None:
+    with pytest.raises(DefinitionError) as refusal:
+        compiled(text)
+    assert reason in str(refusal.value)
+
+
+def test_every_output_must_be_written() -> None:
+    with pytest.raises(DefinitionError, match="no SELECT writes INTO other"):
+        compiled("SELECT k INTO out FROM telemetry", "out", "other")
