@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MAY_IMPORT = {
     "time_model": {"time_model"},
     "query": {"query", "time_model"},
+    "asa_job": {"asa_job", "query"},
     "capture": {"capture", "storage", "query", "time_model"},
     "storage": {"storage"},
     "quality": {"quality", "storage", "capture", "query", "time_model"},

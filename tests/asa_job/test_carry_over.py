@@ -1,0 +1,323 @@
+"""What a pipeline takes over of an ASA job, and the list of what it cannot: exact words."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs.asa_job import Draft, carry_over, read_job
+from spark_jobs.errors import DefinitionError
+from spark_jobs.query import compile_query
+from tests.asa_job.jobs import (
+    PLAIN,
+    PLAIN_QUERY,
+    WIDE,
+    WIDE_QUERY,
+    blob_output,
+    capture_input,
+    event_hub_input,
+    project,
+    settings,
+    template,
+    template_input,
+    template_job,
+    template_output,
+)
+
+NO_CAPTURE = (
+    "Inputs/telemetry.json: input telemetry does not tell where Capture writes its events: set container, and "
+    "capture_interval_seconds if it is not 300"
+)
+
+
+def drafted(folder: Path, changes: dict[str, Any] | None = None, query: str = PLAIN_QUERY) -> Draft:
+    return carry_over(read_job(project(folder, PLAIN | (changes or {}), query)))
+
+
+def missing(draft: Draft) -> list[str]:
+    return [str(finding) for finding in draft.missing]
+
+
+def different(draft: Draft) -> list[str]:
+    return [str(finding) for finding in draft.different]
+
+
+def test_two_inputs_a_function_and_a_reference_input_are_named_exactly(tmp_path: Path) -> None:
+    draft = carry_over(read_job(project(tmp_path, WIDE, WIDE_QUERY)))
+    with pytest.raises(DefinitionError) as refusal:
+        compile_query(WIDE_QUERY, input_alias="telemetry", output_aliases=["aggregates", "dashboard"])
+    assert missing(draft) == [
+        NO_CAPTURE,
+        "Inputs/alerts.json: input alerts is one more stream (query line 15), and a pipeline reads one: take it out "
+        "of the query, and write a pipeline of its own for it",
+        "Inputs/regions.json: input regions is reference data (query line 5), and a pipeline reads none: take its "
+        "JOIN out of the query, and join the published table with it",
+        "Functions/classify.js.json: function classify is written in JavaScript (query lines 3 and 13), and no such "
+        "function runs here: write what it computes in the query language",
+        "Outputs/dashboard.json: output dashboard goes to Power BI, and rows are published in a Delta table: set its "
+        "url",
+        f"Transformation.asaql: {refusal.value}",
+    ]
+    assert different(draft) == [
+        "JobConfig.json: outputErrorPolicy Stop is written down and never applies: a table takes every row of its "
+        "query, and an arithmetic error in the query stops the run",
+        "Outputs/aggregates.json: output aggregates goes to Json blobs; here its rows go to a Delta table in the same "
+        "container, recapture/aggregates",
+    ]
+
+
+def test_the_example_of_the_docs_is_what_is_said(tmp_path: Path) -> None:
+    shown = (Path(__file__).parents[2] / "docs" / "import.md").read_text()
+    draft = carry_over(read_job(project(tmp_path, WIDE, WIDE_QUERY)))
+    for finding in (*draft.missing[:-1], *draft.different):
+        assert f"\n  {finding}\n" in shown
+
+
+def test_an_event_hub_job_lacks_its_container_and_nothing_else(tmp_path: Path) -> None:
+    draft = drafted(tmp_path)
+    assert missing(draft) == [NO_CAPTURE]
+    assert draft.values == {
+        "name": "contoso_telemetry",
+        "input": {
+            "alias": "telemetry",
+            "container": "https://ACCOUNT.blob.core.windows.net/CONTAINER",
+            "namespace": "contoso",
+            "event_hub": "telemetry",
+            "capture_interval_seconds": 300,
+            "arrival_time": "EventEnqueuedUtcTime",
+        },
+        "job": {
+            "eventsOutOfOrderPolicy": "Drop",
+            "eventsOutOfOrderMaxDelayInSeconds": 10,
+            "eventsLateArrivalMaxDelayInSeconds": 600,
+            "outputErrorPolicy": "Stop",
+            "query": PLAIN_QUERY,
+        },
+        "output": {
+            "alias": "aggregates",
+            "table": "https://contosodata.blob.core.windows.net/curated/recapture/aggregates",
+        },
+    }
+
+
+def test_a_job_on_capture_blobs_lacks_nothing_and_saw_their_last_modified(tmp_path: Path) -> None:
+    capture = capture_input("telemetry", "raw/contoso/telemetry/{partition}/{date}/{time}")
+    draft = drafted(tmp_path, {"Inputs/telemetry.json": capture})
+    assert draft.missing == []
+    assert draft.values["input"] == {
+        "alias": "telemetry",
+        "container": "https://contosocapture.blob.core.windows.net/capture/raw",
+        "namespace": "contoso",
+        "event_hub": "telemetry",
+        "capture_interval_seconds": 300,
+        "arrival_time": "BlobLastModified",
+    }
+    assert different(draft)[0] == (
+        "Inputs/telemetry.json: input telemetry does not tell Capture's interval: set capture_interval_seconds if it "
+        "is not 300"
+    )
+
+
+def test_a_job_on_capture_blobs_that_reads_their_records_is_to_read_the_body(tmp_path: Path) -> None:
+    query = PLAIN_QUERY.replace("eventTime", "EnqueuedTimeUtc").replace("deviceId", "Body.deviceId", 1)
+    draft = drafted(tmp_path, {"Inputs/telemetry.json": capture_input("telemetry")}, query)
+    assert missing(draft)[0] == (
+        "Inputs/telemetry.json: input telemetry reads Capture's records (query lines 1 and 3 one of SequenceNumber, "
+        "Offset, EnqueuedTimeUtc, SystemProperties, Properties, Body), and a pipeline reads the fields of the body: "
+        "name these fields themselves in the query"
+    )
+
+
+def test_a_pattern_without_namespace_and_event_hub_leaves_them_to_the_user(tmp_path: Path) -> None:
+    draft = drafted(tmp_path, {"Inputs/telemetry.json": capture_input("telemetry", "{date}/{time}")})
+    assert missing(draft) == [
+        "Inputs/telemetry.json: input telemetry has no namespace: set namespace",
+        "Inputs/telemetry.json: input telemetry has no event hub: set event_hub",
+    ]
+    assert (draft.values["input"]["namespace"], draft.values["input"]["event_hub"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"Serialization": {"Type": "Csv"}},
+            "input telemetry holds Csv bodies, and only JSON is read: every event would be malformed; have the "
+            "senders write JSON",
+        ),
+        (
+            {"CompressionType": "GZip"},
+            "input telemetry holds bodies compressed with GZip, and only plain JSON is read: every event would be "
+            "malformed; have the senders write plain JSON",
+        ),
+        (
+            {"EventHubProperties": None, "DataSourceType": "IoT Hub", "IoTHubProperties": {}},
+            "input telemetry is of kind IoT Hub, and only what Event Hubs Capture wrote is read: route its events to "
+            "an event hub with Capture, and set container, namespace and event_hub",
+        ),
+        (
+            capture_input("telemetry") | {"Serialization": {"Type": "Json"}},
+            "input telemetry reads Json blobs, and only the Avro blobs of Event Hubs Capture are read: set the "
+            "container of a Capture",
+        ),
+        (
+            capture_input("telemetry") | {"BlobStorageProperties": {"PathPattern": "contoso/telemetry/{date}"}},
+            "input telemetry names no storage account or no container: set container",
+        ),
+    ],
+)
+def test_an_input_that_cannot_be_read_as_it_is_is_told(tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
+    draft = drafted(tmp_path, {"Inputs/telemetry.json": event_hub_input("telemetry", **changes)})
+    assert f"Inputs/telemetry.json: {expected}" in missing(draft)
+
+
+def test_a_job_without_a_stream_takes_its_alias_from_the_query(tmp_path: Path) -> None:
+    files = {name: text for name, text in PLAIN.items() if not name.startswith("Inputs")}
+    draft = carry_over(read_job(project(tmp_path, files)))
+    assert draft.values["input"]["alias"] == "telemetry"
+    assert missing(draft) == [
+        "asaproj.json: the job defines no stream input: set the container, namespace and event hub that Capture wrote"
+    ]
+
+
+def test_the_stream_is_the_one_that_the_query_reads(tmp_path: Path) -> None:
+    files = {"Inputs/a.json": event_hub_input("first"), **PLAIN}
+    draft = carry_over(read_job(project(tmp_path, files)))
+    assert draft.values["input"]["alias"] == "telemetry"
+    assert "Inputs/a.json: input first is not read by the query: left out" in different(draft)
+
+
+def test_functions_and_outputs_that_the_query_does_not_use_are_left_out(tmp_path: Path) -> None:
+    function = {"Name": "classify", "ScriptType": "CSharpFunction"}
+    files = {"Functions/classify.json": function, "Outputs/old.json": blob_output("old")}
+    told = different(drafted(tmp_path, files))
+    assert "Functions/classify.json: function classify is not called by the query: left out" in told
+    assert "Outputs/old.json: output old is not written by the query: left out" in told
+
+
+@pytest.mark.parametrize(
+    ("sub_type", "language"),
+    [
+        ("JSFunction", "JavaScript"),
+        ("CSharpFunction", "C#"),
+        ("AMLFunction", "machine learning"),
+        ("XFunction", "XFunction"),
+    ],
+)
+def test_a_function_is_told_by_its_language(tmp_path: Path, sub_type: str, language: str) -> None:
+    query = PLAIN_QUERY.replace("COUNT(*)", "udf.rate(deviceId)")
+    draft = drafted(tmp_path, {"Functions/rate.json": {"Name": "rate", "ScriptType": sub_type}}, query)
+    assert any(f"function rate is written in {language} (query line 1)" in each for each in missing(draft))
+
+
+def test_an_output_that_the_job_does_not_define_is_told(tmp_path: Path) -> None:
+    draft = drafted(tmp_path, query=PLAIN_QUERY.replace("aggregates", "elsewhere"))
+    assert draft.values["output"] == {
+        "alias": "elsewhere",
+        "table": "https://ACCOUNT.blob.core.windows.net/CONTAINER/elsewhere",
+    }
+    assert missing(draft)[1] == (
+        "Transformation.asaql: the query writes to elsewhere (query line 2), which the job does not define: set the "
+        "url of its table"
+    )
+    silent = drafted(tmp_path / "silent", query=PLAIN_QUERY.replace("INTO aggregates\n", ""))
+    assert missing(silent)[1] == (
+        "Transformation.asaql: the query has no INTO, so it writes to `output`, which the job does not define: set "
+        "the url of its table"
+    )
+
+
+B1_2 = "a JSON true or false is a bit here and was a bigint, 1 or 0: CAST it where the query counts on that"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"CompatibilityLevel": "1.1"}, f"compatibility level 1.1, and the query runs as in 1.2: {B1_2}"),
+        (
+            {"CompatibilityLevel": "1.0"},
+            f"compatibility level 1.0, and the query runs as in 1.2: {B1_2}; field names keep their letter case and "
+            "became lower case, a text that looks like a time stays text and became a datetime in UTC, and CREATE "
+            "TABLE refuses NaN as a float",
+        ),
+        (
+            {"CompatibilityLevel": "2.0"},
+            "compatibility level 2.0, and the query runs as in 1.2: what differs is not known",
+        ),
+        (
+            {"CompatibilityLevel": None},
+            f"the job names no compatibility level, and its query runs as in 1.2: below it, {B1_2}",
+        ),
+        ({"DataLocale": "de-DE"}, "dataLocale is de-DE: numbers and times in texts are read as in en-US"),
+        (
+            {"EventsLateArrivalMaxDelayInSeconds": None},
+            "eventsLateArrivalMaxDelayInSeconds is not set, which is -1, no limit, in ASA: written down so",
+        ),
+    ],
+)
+def test_settings_that_mean_something_else_here_are_told(
+    tmp_path: Path, changes: dict[str, Any], expected: str
+) -> None:
+    draft = drafted(tmp_path, {"JobConfig.json": settings(**changes)})
+    assert missing(draft) == [NO_CAPTURE]
+    assert f"JobConfig.json: {expected}" in different(draft)
+
+
+def test_a_setting_that_the_job_leaves_out_has_asas_value(tmp_path: Path) -> None:
+    job = drafted(tmp_path, {"JobConfig.json": {"ScriptType": "JobConfig"}}).values["job"]
+    assert job == {
+        "eventsOutOfOrderPolicy": "Adjust",
+        "eventsOutOfOrderMaxDelayInSeconds": 0,
+        "eventsLateArrivalMaxDelayInSeconds": -1,
+        "query": PLAIN_QUERY,
+    }
+
+
+def test_what_a_template_leaves_open_is_an_environment_variable_and_told(tmp_path: Path) -> None:
+    source = {
+        "type": "Microsoft.EventHub/EventHub",
+        "properties": {"serviceBusNamespace": "[parameters('space')]", "eventHubName": "telemetry"},
+    }
+    resource = template_job(
+        inputs=[{"name": "telemetry", "properties": template_input(datasource=source)}],
+        eventsLateArrivalMaxDelayInSeconds="[parameters('late')]",
+        transformation={"properties": {"query": f"[concat('{PLAIN_QUERY}', parameters('having'))]"}},
+    )
+    draft = carry_over(read_job(template(tmp_path / "t.json", resource)))
+    assert draft.values["input"]["namespace"] == "${space}"
+    assert draft.values["job"]["eventsLateArrivalMaxDelayInSeconds"] == "${late}"
+    told = missing(draft)
+    assert (
+        "t.json: input.namespace is made with space, which the template leaves open: set the environment variable "
+        "space, or write the value"
+    ) in told
+    assert any(each.startswith("t.json: job.eventsLateArrivalMaxDelayInSeconds is made with late") for each in told)
+    assert (
+        "t.json, contoso-telemetry: the query is made with having, which the template leaves open: write its value in "
+        "the query"
+    ) in told
+
+
+def test_a_job_whose_name_is_open_is_named_after_its_file(tmp_path: Path) -> None:
+    resource = template_job() | {"name": "[parameters('nowhere')]"}
+    draft = carry_over(read_job(template(tmp_path / "7-Streams.JobTemplate.json", resource)))
+    assert draft.name == "job_7_streams"
+
+
+def test_the_kind_of_an_output_is_said_in_words(tmp_path: Path) -> None:
+    outputs = [{"name": "aggregates", "properties": template_output("Microsoft.Sql/Server/Database")}]
+    draft = carry_over(read_job(template(tmp_path / "t.json", template_job(outputs=outputs))))
+    assert (
+        "t.json, outputs/aggregates: output aggregates goes to SQL Database, and rows are published in a Delta table: "
+        "set its url"
+    ) in missing(draft)
+
+
+def test_watermark_settings_of_an_output_are_left_out(tmp_path: Path) -> None:
+    watermarks = {"watermarkSettings": {"watermarkMode": "SendCurrentPartitionWatermark"}}
+    outputs = [{"name": "aggregates", "properties": template_output() | watermarks}]
+    draft = carry_over(read_job(template(tmp_path / "t.json", template_job(outputs=outputs))))
+    assert (
+        "t.json, outputs/aggregates: the watermark settings of output aggregates decide only when the live job sends a "
+        "row: left out"
+    ) in different(draft)

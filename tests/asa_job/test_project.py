@@ -1,0 +1,215 @@
+"""Reading an ASA project: the files of the tools for Visual Studio Code and Visual Studio, and their damage."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs.asa_job import read_job
+from spark_jobs.asa_job.job import BlobFolder, EventHub, JobFunction, JobSettings
+from spark_jobs.errors import DefinitionError
+from tests.asa_job.jobs import PLAIN, PLAIN_QUERY, WIDE, capture_input, event_hub_input, project, settings
+
+
+def refused(path: Path, name: str | None = None) -> str:
+    with pytest.raises(DefinitionError) as raised:
+        read_job(path, name)
+    message = str(raised.value)
+    assert "\n" not in message
+    return message
+
+
+def test_a_project_is_its_query_its_settings_and_its_parts(tmp_path: Path) -> None:
+    job = read_job(project(tmp_path, WIDE))
+    assert (job.name, job.query, job.query_where) == ("contoso-telemetry", PLAIN_QUERY, "Transformation.asaql")
+    assert job.settings == JobSettings("JobConfig.json", "Drop", 10, 600, "Stop", "1.2", "en-US")
+    assert [(each.alias, each.kind, each.reference) for each in job.inputs] == [
+        ("telemetry", "Event Hub", False),
+        ("alerts", "Event Hub", False),
+        ("regions", "Blob Storage", True),
+    ]
+    assert job.inputs[0].source == EventHub("contoso", "telemetry")
+    assert [(each.alias, each.kind) for each in job.outputs] == [
+        ("aggregates", "Blob storage"),
+        ("dashboard", "Power BI"),
+    ]
+    assert job.outputs[0].target == BlobFolder("contosodata", "curated", ("rows",))
+    assert job.functions == (JobFunction("classify", "Functions/classify.js.json", "JavaScript"),)
+
+
+def test_the_project_file_stands_for_its_folder(tmp_path: Path) -> None:
+    folder = project(tmp_path, PLAIN)
+    assert read_job(folder / "asaproj.json") == read_job(folder)
+
+
+def test_paths_with_backslashes_and_files_with_a_byte_order_mark_are_read(tmp_path: Path) -> None:
+    files = {name.replace("/", "\\"): text for name, text in PLAIN.items()}
+    folder = project(tmp_path, files)
+    for name in ("Inputs/telemetry.json", "Transformation.asaql"):
+        file = folder / name
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
+    job = read_job(folder)
+    assert (job.inputs[0].where, job.query) == ("Inputs/telemetry.json", PLAIN_QUERY)
+
+
+def test_local_samples_are_no_inputs(tmp_path: Path) -> None:
+    mock = {"InputAlias": "telemetry", "FilePath": "sample.json", "ScriptType": "InputMock"}
+    job = read_job(project(tmp_path, {**PLAIN, "Inputs/Local_telemetry.json": mock}))
+    assert len(job.inputs) == 1
+    assert job.unread == ()
+
+
+def test_a_file_of_no_known_kind_is_told(tmp_path: Path) -> None:
+    assert read_job(project(tmp_path, {**PLAIN, "new.json": {"ScriptType": "Dashboard"}})).unread == ("new.json",)
+
+
+def test_keys_are_read_in_any_letter_case(tmp_path: Path) -> None:
+    config = {key.upper(): value for key, value in settings().items() if key != "ScriptType"}
+    folder = project(tmp_path, {**PLAIN, "JobConfig.json": {**config, "ScriptType": "JobConfig"}})
+    assert read_job(folder).settings.late_seconds == 600
+
+
+def test_null_is_as_good_as_absent_and_the_older_settings_are_understood(tmp_path: Path) -> None:
+    config = settings(EventsOutOfOrderPolicy=None, EventsLateArrivalMaxDelayInSeconds="5", CompatibilityLevel=1.1)
+    found = read_job(project(tmp_path, {**PLAIN, "JobConfig.json": config})).settings
+    assert (found.out_of_order_policy, found.late_seconds, found.compatibility_level) == (None, 5, "1.1")
+
+
+VISUAL_STUDIO = """<Project ToolsVersion="4.0" xmlns="http://schemas.microsoft.com/developer/msbuild/2003">
+  <PropertyGroup><Name>contoso-telemetry</Name></PropertyGroup>
+  <ItemGroup>
+    <Configure Include="JobConfig.json"><SubType>JobConfig</SubType></Configure>
+    <Configure Include="Inputs\\telemetry.json"><SubType>Input</SubType></Configure>
+    <Configure Include="Outputs\\aggregates.json"><SubType>Output</SubType></Configure>
+  </ItemGroup>
+  <ItemGroup><Script Include="Transformation.asaql" />{more}</ItemGroup>
+</Project>
+"""
+
+
+def visual_studio(folder: Path, text: str = VISUAL_STUDIO.replace("{more}", "")) -> Path:
+    project(folder, PLAIN).joinpath("asaproj.json").unlink()
+    folder.joinpath("telemetry.asaproj").write_text(text)
+    return folder
+
+
+def test_a_project_of_visual_studio_says_the_same_as_one_of_visual_studio_code(tmp_path: Path) -> None:
+    older, newer = tmp_path / "older", tmp_path / "newer"
+    found = read_job(visual_studio(older))
+    assert found == read_job(older / "telemetry.asaproj")
+    expected = read_job(project(newer, PLAIN))
+    assert (found.name, found.query, found.settings, found.inputs, found.outputs) == (
+        expected.name,
+        expected.query,
+        expected.settings,
+        expected.inputs,
+        expected.outputs,
+    )
+
+
+def test_the_mistakes_in_a_project_of_visual_studio_are_told(tmp_path: Path) -> None:
+    two = VISUAL_STUDIO.replace("{more}", '<Script Include="Other.asaql" />')
+    message = refused(visual_studio(tmp_path / "two", two))
+    assert message == "telemetry.asaproj: holds several queries, Transformation.asaql, Other.asaql: keep one <Script>"
+    assert refused(visual_studio(tmp_path / "cut", VISUAL_STUDIO[:-20])).startswith("telemetry.asaproj:8:")
+    entities = "<!DOCTYPE x [<!ENTITY a 'b'>]>" + VISUAL_STUDIO
+    assert "declares a document type" in refused(visual_studio(tmp_path / "entities", entities))
+
+
+def test_a_path_that_is_no_job_is_told(tmp_path: Path) -> None:
+    assert refused(tmp_path / "absent").endswith("absent: there is no such file or folder")
+    assert "no ASA project: it holds neither asaproj.json nor an .asaproj" in refused(tmp_path)
+    script, bicep = tmp_path / "query.asaql", tmp_path / "main.bicep"
+    script.write_text(PLAIN_QUERY)
+    bicep.write_text("param x string")
+    assert "neither asaproj.json, a project's folder nor an ARM template" in refused(script)
+    assert "az bicep build --file main.bicep" in refused(bicep)
+    for name in ("a.asaproj", "b.asaproj"):
+        tmp_path.joinpath(name).write_text("")
+    assert "holds several projects, a.asaproj, b.asaproj: name one of these files" in refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("asaproj.json", '{"name": "x",\n  "startFile" }', "asaproj.json:2:15: not JSON: Expecting ':' delimiter"),
+        ("asaproj.json", "[]", "asaproj.json: this should be an object"),
+        ("asaproj.json", '{"configurations": 7}', "asaproj.json: configurations: should be a list"),
+        ("Inputs/telemetry.json", "", "Inputs/telemetry.json:1:1: not JSON: Expecting value"),
+        ("Inputs/telemetry.json", "{}", "Inputs/telemetry.json: name: is missing"),
+        ("Inputs/telemetry.json", '{"Name": 7}', "Inputs/telemetry.json: Name: should be text"),
+        (
+            "Inputs/telemetry.json",
+            '{"Name": "t", "EventHubProperties": {"EventHubName": 7}}',
+            "Inputs/telemetry.json: EventHubProperties.EventHubName: should be text",
+        ),
+        ("Outputs/aggregates.json", '{"Name": "t", "Serialization": "Json"}', "Serialization: should be an object"),
+        ("JobConfig.json", '{"EventsOutOfOrderPolicy": "adapt"}', "EventsOutOfOrderPolicy: should be Adjust or Drop"),
+        ("JobConfig.json", '{"OutputErrorPolicy": 1}', "JobConfig.json: OutputErrorPolicy: should be Stop or Drop"),
+        (
+            "JobConfig.json",
+            '{"EventsLateArrivalMaxDelayInSeconds": "soon"}',
+            "EventsLateArrivalMaxDelayInSeconds: should be a whole number",
+        ),
+        (
+            "JobConfig.json",
+            '{"DataLocale": "\\ud800"}',
+            "not JSON that can be read: an escape in it is half a character",
+        ),
+        ("JobConfig.json", "[" * 200_000, "JobConfig.json: not JSON that can be read: nested too deep"),
+    ],
+)
+def test_damage_to_a_file_is_one_line_with_its_place(tmp_path: Path, file: str, text: str, message: str) -> None:
+    folder = project(tmp_path, PLAIN)
+    folder.joinpath(file).write_text(text)
+    assert message in refused(folder)
+
+
+def test_a_file_that_the_project_names_and_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    folder = project(tmp_path, PLAIN)
+    folder.joinpath("JobConfig.json").unlink()
+    assert refused(folder) == "JobConfig.json: cannot be read (No such file or directory)"
+    folder.joinpath("JobConfig.json").write_bytes(b'{"DataLocale": "\xff"}')
+    assert refused(folder) == "JobConfig.json: not UTF-8 text: save it as UTF-8"
+
+
+def test_the_query_file_must_be_named_and_there(tmp_path: Path) -> None:
+    folder = project(tmp_path, PLAIN)
+    folder.joinpath("Other.asaql").write_text(PLAIN_QUERY)
+    start = '"startFile": "Transformation.asaql",'
+    text = folder.joinpath("asaproj.json").read_text()
+    folder.joinpath("asaproj.json").write_text(text.replace(start, ""))
+    assert refused(folder) == (
+        "asaproj.json: names no query file: name one of Other.asaql, Transformation.asaql as startFile"
+    )
+    folder.joinpath("asaproj.json").write_text(text.replace(start, '"startFile": "Old.asaql",'))
+    assert refused(folder) == (
+        "asaproj.json: the query file Old.asaql does not exist: correct it; beside it lies Other.asaql, "
+        "Transformation.asaql"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "folders"),
+    [
+        ("contoso/telemetry/{partition}/{date}", ("contoso", "telemetry")),
+        ("/raw/contoso/telemetry/", ("raw", "contoso", "telemetry")),
+        ("{date}/{time}", ()),
+        ("contoso/x-{date}", ("contoso",)),
+        ("", ()),
+    ],
+)
+def test_the_folders_of_a_blob_input_are_those_before_the_first_token(
+    tmp_path: Path, pattern: str, folders: tuple[str, ...]
+) -> None:
+    job = read_job(project(tmp_path, {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry", pattern)}))
+    assert job.inputs[0].source == BlobFolder("contosocapture", "capture", folders)
+
+
+@pytest.mark.parametrize("name", ["contoso;SharedAccessKey=x", "con toso", "Endpoint=sb://contoso/", "a" * 60])
+def test_what_is_no_name_is_not_taken_for_one(tmp_path: Path, name: str) -> None:
+    hub: dict[str, Any] = {"ServiceBusNamespace": name, "EventHubName": f"{name}/"}
+    changed = event_hub_input("telemetry", EventHubProperties=hub)
+    assert read_job(project(tmp_path, {**PLAIN, "Inputs/telemetry.json": changed})).inputs[0].source == EventHub(
+        None, None
+    )

@@ -1,0 +1,39 @@
+"""What a query's text names, comments and texts aside."""
+
+from spark_jobs.asa_job.query_text import lines_calling, lines_from, lines_into, lines_naming, sources, written
+from tests.asa_job.jobs import PLAIN_QUERY, WIDE_QUERY
+
+
+def test_the_outputs_are_those_after_into_each_once() -> None:
+    assert written(WIDE_QUERY) == ["aggregates", "dashboard"]
+    twice = "SELECT 1 INTO [my-out] FROM a; SELECT 2 into Other FROM a; SELECT 3 INTO [My-Out] FROM a"
+    assert written(twice) == ["my-out", "Other"]
+    assert lines_into(WIDE_QUERY, "DASHBOARD") == [14]
+
+
+def test_a_query_without_into_writes_to_output() -> None:
+    assert written("SELECT * FROM telemetry") == ["output"]
+
+
+def test_inputs_are_read_by_from_and_join() -> None:
+    assert sources(WIDE_QUERY) == ["telemetry", "regions", "joined", "alerts"]
+    assert lines_from(WIDE_QUERY, "Regions") == [5]
+    assert lines_from(WIDE_QUERY, "alerts") == [15]
+    assert lines_from(PLAIN_QUERY, "alerts") == []
+
+
+def test_functions_are_called_and_not_only_named() -> None:
+    assert lines_calling(WIDE_QUERY, "classify") == [3, 13]
+    query = "SELECT classify, udf.[classify] (x),\nuda.total(x), my_classify(x), t.classify(x),\nCLASSIFY(x)"
+    assert lines_calling(query, "classify") == [1, 3]
+    assert lines_calling(query, "total") == [2]
+
+
+def test_fields_are_named_alone_or_behind_a_dot() -> None:
+    query = "SELECT t.Body, Body.x, Bodyguard,\n'Body' FROM t -- Body\nWHERE Body() > 1"
+    assert lines_naming(query, "body") == [1]
+
+
+def test_what_is_never_closed_is_silent_to_the_end() -> None:
+    assert written("SELECT 1 INTO a FROM b /* INTO c") == ["a"]
+    assert written("SELECT 'INTO c") == ["output"]

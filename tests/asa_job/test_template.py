@@ -1,0 +1,196 @@
+"""Reading an ARM template: where a job's parts may lie, and its expressions."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs.asa_job import read_job
+from spark_jobs.asa_job.expressions import Scope
+from spark_jobs.asa_job.job import EventHub, JobSettings
+from spark_jobs.errors import DefinitionError
+from tests.asa_job.jobs import PLAIN_QUERY, SECRET, template, template_input, template_job, template_output
+
+JOB = "Microsoft.StreamAnalytics/streamingjobs"
+FUNCTION = {"type": "Scalar", "properties": {"binding": {"type": "Microsoft.StreamAnalytics/JavascriptUdf"}}}
+
+
+def sibling(kind: str, name: str, properties: dict[str, Any]) -> dict[str, Any]:
+    full = f"[concat(parameters('streamingjobs_contoso_name'), '/{name}')]"
+    return {"type": f"{JOB}/{kind}", "name": full, "properties": properties}
+
+
+def bare_job(**more: Any) -> dict[str, Any]:
+    return template_job(inputs=[], outputs=[], transformation=None) | more
+
+
+def refused(path: Path, name: str | None = None) -> str:
+    with pytest.raises(DefinitionError) as raised:
+        read_job(path, name)
+    return str(raised.value)
+
+
+def test_a_job_with_its_parts_in_its_properties(tmp_path: Path) -> None:
+    job = read_job(template(tmp_path / "t.json", template_job()))
+    assert (job.name, job.query, job.origin) == ("contoso-telemetry", PLAIN_QUERY, "t.json")
+    assert job.settings == JobSettings("t.json, contoso-telemetry", "Drop", 10, None, "Stop", "1.2", None)
+    assert [(each.alias, each.where, each.source) for each in job.inputs] == [
+        ("telemetry", "t.json, inputs/telemetry", EventHub("contoso", "telemetry"))
+    ]
+    assert [each.alias for each in job.outputs] == ["aggregates"]
+    assert job.unread == ()
+
+
+def test_parts_beside_the_job_or_in_its_resources_are_the_same(tmp_path: Path) -> None:
+    query = {"streamingUnits": 1, "query": PLAIN_QUERY.replace("\n", "\r\n")}
+    parts = [
+        ("inputs", "telemetry", template_input()),
+        ("outputs", "aggregates", template_output()),
+        ("functions", "classify", FUNCTION),
+        ("transformations", "t", query),
+    ]
+    beside = read_job(template(tmp_path / "t.json", bare_job(), *(sibling(*each) for each in parts)))
+    own = [{"type": kind, "name": name, "properties": properties} for kind, name, properties in parts]
+    within = read_job(template(tmp_path / "t.json", bare_job(resources=own)))
+    assert beside == within
+    assert (beside.query, beside.query_where) == (PLAIN_QUERY, "t.json, transformations/t")
+    whole = read_job(template(tmp_path / "t.json", template_job()))
+    assert (beside.inputs, beside.outputs) == (whole.inputs, whole.outputs)
+    assert [each.language for each in beside.functions] == ["JavaScript"]
+
+
+def test_what_is_of_no_known_kind_is_told(tmp_path: Path) -> None:
+    job = read_job(template(tmp_path / "t.json", template_job(), sibling("privateEndpoints", "p", {})))
+    assert job.unread == ("t.json, contoso-telemetry/p",)
+
+
+def test_letter_case_is_nothing_to_a_template(tmp_path: Path) -> None:
+    resource = template_job()
+    resource["type"] = "microsoft.streamanalytics/StreamingJobs"
+    properties = resource["properties"]
+    properties["EventsOutOfOrderMaxDelayInSeconds"] = properties.pop("eventsOutOfOrderMaxDelayInSeconds")
+    properties["eventsOutOfOrderPolicy"] = "drop"
+    settings = read_job(template(tmp_path / "t.json", resource)).settings
+    assert (settings.out_of_order_policy, settings.out_of_order_seconds) == ("Drop", 10)
+
+
+def test_a_template_of_symbolic_names_and_nested_deployments_is_read(tmp_path: Path) -> None:
+    inner = {
+        "parameters": {"name": {"type": "string"}, "hub": {"type": "string", "defaultValue": "telemetry"}},
+        "resources": {"job": template_job() | {"name": "[parameters('name')]"}},
+    }
+    deployment = {
+        "type": "Microsoft.Resources/deployments",
+        "name": "streams",
+        "properties": {"template": inner, "parameters": {"name": {"value": "[concat('from-', 'outside')]"}}},
+    }
+    assert read_job(template(tmp_path / "t.json", deployment)).name == "from-outside"
+
+
+def test_of_several_jobs_one_is_chosen(tmp_path: Path) -> None:
+    second = template_job() | {"name": "second"}
+    parts = sibling("inputs", "more", template_input())
+    file = template(tmp_path / "t.json", template_job(), second, parts)
+    assert refused(file) == "t.json: holds several jobs, contoso-telemetry, second: choose one with --job NAME"
+    assert refused(file, "third") == "t.json: holds no job third: it holds contoso-telemetry, second"
+    assert [each.alias for each in read_job(file, "Second").inputs] == ["telemetry"]
+    assert [each.alias for each in read_job(file, "contoso-telemetry").inputs] == ["telemetry", "more"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "t.json:1:2: not JSON: Expecting property name enclosed in double quotes"),
+        ("[]", "t.json: neither asaproj.json nor an ARM template: it has no resources"),
+        ('{"resources": []}', "t.json: no resource in it is a Microsoft.StreamAnalytics/streamingjobs"),
+        ('{"resources": 7}', "t.json: resources: should be a list"),
+        ('{"resources": [7]}', "t.json, resources: this should be an object"),
+        ('{"resources": [{"type": 7}]}', "t.json, resources: type: should be text"),
+        ('{"resources": [], "parameters": []}', "t.json: parameters: should be an object"),
+    ],
+)
+def test_damage_is_one_line_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "t.json"
+    file.write_text(text)
+    assert refused(file) == message
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"transformation": None}, "t.json: the job contoso-telemetry has no query: export it with its transformation"),
+        ({"inputs": 7}, "t.json, contoso-telemetry: inputs: should be a list"),
+        ({"inputs": [{"name": 7}]}, "t.json, contoso-telemetry: inputs.0.name: should be text"),
+        (
+            {"inputs": [{"name": "a", "properties": {"datasource": {"properties": {"eventHubName": [1]}}}}]},
+            "t.json, inputs/a: datasource.properties.eventHubName: should be text",
+        ),
+        (
+            {"eventsOutOfOrderMaxDelayInSeconds": {}},
+            "t.json, contoso-telemetry: eventsOutOfOrderMaxDelayInSeconds: should be a whole number",
+        ),
+    ],
+)
+def test_a_malformed_job_is_one_line_with_its_place(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    assert refused(template(tmp_path / "t.json", template_job(**changes))) == message
+
+
+SCOPE = Scope(
+    "t.json",
+    parameters={
+        "hub": {"type": "string", "defaultValue": "telemetry"},
+        "open": {"type": "string"},
+        "empty": {"type": "string", "defaultValue": ""},
+        "late": {"type": "int", "defaultValue": 600},
+        "key": {"type": "SecureString", "defaultValue": SECRET},
+        "names": {"type": "object", "defaultValue": {"Hub": ["first", "second"]}},
+        "indirect": {"type": "string", "defaultValue": "[variables('space')]"},
+        "self": {"type": "string", "defaultValue": "[concat(parameters('self'))]"},
+    },
+    variables={"space": "[concat('ns-', parameters('hub'))]"},
+)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("plain", "plain"),
+        ("[[not an expression]", "[not an expression]"),
+        ("[parameters('hub')]", "telemetry"),
+        ("[ PARAMETERS( 'HUB' ) ]", "telemetry"),
+        ("[parameters('late')]", 600),
+        ("[variables('space')]", "ns-telemetry"),
+        ("[parameters('indirect')]", "ns-telemetry"),
+        ("[concat('it''s ', parameters('late'), '/', variables('space'))]", "it's 600/ns-telemetry"),
+        ("[format('{0}/{1}-{0}', 'a', parameters('hub'))]", "a/telemetry-a"),
+        ("[toUpper(concat('a', toLower('B')))]", "AB"),
+        ("[int('7')]", 7),
+        ("[string(trim(' x '))]", "x"),
+        ("[parameters('names').hub[1]]", "second"),
+        ("[parameters('names')['hub'][0]]", "first"),
+        ("[parameters('open')]", "${open}"),
+        ("[parameters('empty')]", "${empty}"),
+        ("[parameters('nowhere')]", "${nowhere}"),
+        ("[parameters('key')]", "${key}"),
+        ("[concat('ns-', parameters('open'))]", "ns-${open}"),
+        ("[toLower(parameters('open'))]", "${open}"),
+        ("[variables('gone')]", "${gone}"),
+        ("[resourceGroup().location]", "${resourceGroup}"),
+        ("[listKeys(resourceId('a/b', 'c'), '2017').key1]", "${listKeys}"),
+        ("[concat('x', uniqueString(resourceGroup().id))]", "x${uniqueString}"),
+        ("[parameters('names').absent]", "${absent}"),
+        ("[concat('unclosed]", "${expression}"),
+        ("[concat('a'", "[concat('a'"),
+        ("[concat('a',)]", "${expression}"),
+        ("[concat('a') 'b']", "${expression}"),
+        ("[format('{3}', 'a')]", "${expression}"),
+        ("[]", "${expression}"),
+    ],
+)
+def test_an_expression_is_its_value_or_a_named_hole(expression: str, value: object) -> None:
+    assert SCOPE.resolve({"deep": [expression]}) == {"deep": [value]}
+
+
+def test_a_parameter_that_is_defined_by_itself_is_refused() -> None:
+    with pytest.raises(DefinitionError, match=r"^t\.json: a parameter or variable is defined by itself"):
+        SCOPE.resolve("[parameters('self')]")
