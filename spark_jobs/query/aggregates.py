@@ -122,6 +122,26 @@ class Aggregate:
         rows = f"array_sort(transform(collect_list({argument}), (x, i) -> named_struct({parts})))"
         return [f"{self._first(rows)} AS `{name}`"]
 
+    @property
+    def runs(self) -> bool:
+        """Whether the partials of a stretch of panes follow from those of one pane less and one more pane."""
+        return self.function in (Function.COUNT, Function.SUM, Function.AVG, Function.MIN, Function.MAX)
+
+    def together(self, name: str) -> list[str]:
+        """The select items that put the partials of one pane together, over all partitions; see `runs`."""
+        if self.function in (Function.MIN, Function.MAX):
+            return [f"{self.function}(`{name}`) AS `{name}`"]
+        total = _total(_in_order(name)) if self._sums_floats else f"sum(`{name}`)"
+        return [f"{total} AS `{name}`", *(f"sum(`{part}`) AS `{part}`" for part in self._counts(name))]
+
+    def running(self, name: str, over: str) -> list[tuple[str, str]]:
+        """Name and SQL of the partials of all panes up to each one; see `runs`."""
+        function = self.function if self.function in (Function.MIN, Function.MAX) else "sum"
+        return [(part, f"{function}(`{part}`) {over}") for part in (name, *self._counts(name))]
+
+    def _counts(self, name: str) -> list[str]:
+        return [f"{name}_n"] if self.function in (Function.SUM, Function.AVG) else []
+
     def merged(self, name: str) -> str:
         """The result of the second step, over the partials."""
         flat = f"flatten(collect_list(`{name}`))"
@@ -150,7 +170,7 @@ class Aggregate:
 
     @property
     def _sums_floats(self) -> bool:
-        return self.function is Function.AVG or self.type is AsaType.FLOAT
+        return self.function is Function.AVG or (self.function is Function.SUM and self.type is AsaType.FLOAT)
 
     def _first(self, rows: str) -> str:
         limit = 1 if self.function is Function.TOPONE else self.limit

@@ -26,6 +26,8 @@ _COMPLETIONS = (
     (r"^(.{19}[0-9.]*)\z", "$1Z"),
 )
 """What stands short of seconds and zone, and with them."""
+_COMPLETE = r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z\z"
+"""The usual form, which needs no completion."""
 _LARGEST_FLOAT = "1.7976931348623157E308D"
 _SECONDS_A_DAY = 86_400
 _DAYS_TO_1970 = UNIX_EPOCH // TICKS_PER_SECOND // _SECONDS_A_DAY
@@ -98,10 +100,12 @@ def _instant(sql: str, lenient: bool) -> str:
     """Ticks of an ISO text: its microseconds as Spark reads them, and the seventh decimal that Spark does not keep."""
 
     def ticks(text: str) -> str:
-        full = _checked(text, _ISO, "no ISO time: ")
+        completed = _checked(text, _ISO, "no ISO time: ")
         for short, long in _COMPLETIONS:
-            full = f"regexp_replace({full}, {quoted_text(short)}, {quoted_text(long)})"
-        seventh = f"CAST(concat('0', regexp_extract({text}, {quoted_text('[.][0-9]{6}([0-9])')}, 1)) AS BIGINT)"
+            completed = f"regexp_replace({completed}, {quoted_text(short)}, {quoted_text(long)})"
+        full = f"CASE WHEN {text} RLIKE {quoted_text(_COMPLETE)} THEN {text} ELSE {completed} END"
+        digit = f"CAST(concat('0', regexp_extract({text}, {quoted_text('[.][0-9]{6}([0-9])')}, 1)) AS BIGINT)"
+        seventh = f"CASE WHEN length({text}) > 26 THEN {digit} ELSE 0L END"
         return f"unix_micros({_cast(lenient)}({full} AS TIMESTAMP)) * 10L + {UNIX_EPOCH}L + {seventh}"
 
     outside = "NULL" if lenient else failure("CAST: the time lies outside the years 1 to 9999")

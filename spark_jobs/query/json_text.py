@@ -11,6 +11,8 @@ from spark_jobs.query.model import AsaType
 from spark_jobs.query.source import Source
 from spark_jobs.query.values import Value, quoted_text
 
+_NOT_IN_A_PATH = frozenset("'?*]")
+
 
 def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence[exp.Identifier]) -> Value:
     """The property of a record that a dotted path leads to; the value itself for an empty path."""
@@ -21,8 +23,10 @@ def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence
     elif value.type is not AsaType.RECORD and not value.element:
         raise source.refuse(names[0], f"`{names[0].name}` is asked of a {value.type}, which has no properties")
     for name in names:
-        if "'" in name.name or "]" in name.name:
-            raise source.refuse(name, f"`{name.name}` cannot be a property's name here")
+        if not _NOT_IN_A_PATH.isdisjoint(name.name):
+            raise source.refuse(
+                name, f"`{name.name}` cannot stand in a path: write GetRecordPropertyValue(record, '{name.name}')"
+            )
     steps = "".join(f"['{name.name}']" for name in names)
     return Value(f"get_json_object({value.sql}, {quoted_text('$' + steps)})", AsaType.TEXT, element=True)
 

@@ -14,10 +14,11 @@ from spark_jobs.query.names import call_name, identifiers, is_system_timestamp, 
 from spark_jobs.query.relations import WHOLE, WHOLE_NAME, Element, From, InputRelation, StepRelation
 from spark_jobs.query.scopes import GroupScope, RowScope
 from spark_jobs.query.source import Source, only
-from spark_jobs.query.spark_sql import GroupedWindow, Grouping, Selection
+from spark_jobs.query.spark_sql import Selection
 from spark_jobs.query.timestamp_by import time_of
 from spark_jobs.query.values import Path, Value, quoted_name
 from spark_jobs.query.window_calls import is_window, windows_of
+from spark_jobs.query.window_sql import GroupedWindow, Grouping
 from spark_jobs.time_model.windows import SnapshotWindow
 
 _CLAUSES = {

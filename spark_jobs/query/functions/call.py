@@ -13,10 +13,13 @@ class Call(Protocol):
     Asking for a type also tells the type of a field that nothing else declares (design, column types).
     """
 
-    name: str
-    """The function's name in capitals."""
-    count: int
-    """How many arguments it was given."""
+    @property
+    def name(self) -> str:
+        """The function's name in capitals."""
+
+    @property
+    def count(self) -> int:
+        """How many arguments it was given."""
 
     def value(self, place: int) -> Value:
         """An argument of any type."""

@@ -1,0 +1,97 @@
+"""The fast path behind the oracle's interface: a compiled query on events that stand at their System.Timestamp."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.query import AsaType, CompiledQuery, InputColumn, OutputColumn, compile_query
+from spark_jobs.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
+from tests.oracle_windows import Event
+
+Row = dict[str, Any]
+
+_TYPES = {
+    AsaType.BIGINT: pa.int64(),
+    AsaType.FLOAT: pa.float64(),
+    AsaType.TEXT: pa.string(),
+    AsaType.DATETIME: pa.int64(),
+    AsaType.BIT: pa.bool_(),
+    AsaType.RECORD: pa.string(),
+    AsaType.ARRAY: pa.string(),
+}
+_TICKS = ("_slice_start", "_slice_end", "_system_timestamp")
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A slice (start, end] and the stream around it, each partition's events in the order of their arrival."""
+
+    start: int
+    end: int
+    events: Sequence[Event]
+
+
+def compiled(text: str) -> CompiledQuery:
+    """A query from `telemetry` into `out`."""
+    return compile_query(text, input_alias="telemetry", output_aliases=["out"])
+
+
+def published(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) -> list[list[Row]]:
+    """The rows of each slice, all computed at once, each slice from no more of its stream than it may read.
+
+    Datetimes are ticks, arrays and records are read from their JSON. The slices' starts must differ. Where a query has
+    sessions, a row's "_unanchored" tells whether nobody knows where its session began.
+    """
+    _view(spark, query, slices).createOrReplaceTempView("events")
+    output = query.outputs[0]
+    found = spark.sql(output.sql).toArrow()
+    columns = [*output.columns, OutputColumn("slice_start", AsaType.DATETIME)]
+    if "_unanchored" in found.column_names:
+        columns.append(OutputColumn("_unanchored", AsaType.BIT))
+    values = [_read(found.column(column.name), column.type) for column in columns]
+    rows: dict[int, list[Row]] = {slice_.start: [] for slice_ in slices}
+    for row in zip(*values, strict=True):
+        named = dict(zip([column.name for column in columns], row, strict=True))
+        rows[named.pop("slice_start")].append(named)
+    return [rows[slice_.start] for slice_ in slices]
+
+
+def _view(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) -> DataFrame:
+    """One Spark partition for each partition of the input."""
+    schema = pa.schema(
+        [(column.name, _TYPES[column.type]) for column in query.columns]
+        + [("_partition", pa.string()), *((name, pa.int64()) for name in _TICKS)]
+    )
+    rows: dict[str, list[Row]] = {"0": []}
+    for slice_ in slices:
+        times = np.array([event.time for event in slice_.events], dtype=np.int64)
+        for event, needed in zip(slice_.events, query.needs(times, slice_.start, slice_.end), strict=True):
+            if needed:
+                rows.setdefault(event.partition, []).append(
+                    {column.name: _value(event, column) for column in query.columns}
+                    | {"_partition": event.partition}
+                    | dict(zip(_TICKS, (slice_.start, slice_.end, event.time), strict=True))
+                )
+    frames = [spark.createDataFrame(pa.Table.from_pylist(each, schema)).coalesce(1) for each in rows.values()]
+    return reduce(DataFrame.unionAll, frames)
+
+
+def _value(event: Event, column: InputColumn) -> Any:
+    return event.payload.get(column.path[0]) if column.path else json.dumps(event.payload)
+
+
+def _read(column: pa.ChunkedArray, type: AsaType) -> list[Any]:
+    match type:
+        case AsaType.DATETIME:
+            since = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()
+            return [None if each is None else UNIX_EPOCH + each * TICKS_PER_MICROSECOND for each in since]
+        case AsaType.RECORD | AsaType.ARRAY:
+            return [None if each is None else json.loads(each) for each in column.to_pylist()]
+    values: list[Any] = column.to_pylist()
+    return values

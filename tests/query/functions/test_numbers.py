@@ -1,0 +1,80 @@
+"""The mathematical functions, after ASA's reference."""
+
+import pytest
+from pyspark.errors import ArithmeticException, PySparkException
+from pyspark.sql import SparkSession
+
+from tests.query.functions.calls import Given, call, check, computed
+
+
+def test_a_result_has_the_type_of_the_argument(spark: SparkSession) -> None:
+    check(
+        spark,
+        [
+            ("ABS", (-3,), 3),
+            ("ABS", (-3.5,), 3.5),
+            ("SIGN", (-3,), -1),
+            ("SIGN", (0,), 0),
+            ("SIGN", (2.5,), 1.0),
+            ("FLOOR", (7,), 7),
+            ("FLOOR", (2.7,), 2.0),
+            ("FLOOR", (-2.1,), -3.0),
+            ("FLOOR", (1e300,), 1e300),
+            ("CEILING", (2.1,), 3.0),
+            ("CEILING", (-2.9,), -2.0),
+            ("CEILING", (2**62 + 1,), 2**62 + 1),
+            ("POWER", (2, 10), 1024),
+            ("POWER", (2, -1), 0),
+            ("POWER", (2.0, -1), 0.5),
+            ("POWER", (4, 0.5), 2),
+            ("SQUARE", (3,), 9.0),
+            ("SQUARE", (-1.5,), 2.25),
+            ("SQRT", (9,), 3.0),
+            ("EXP", (0,), 1.0),
+            *[(name, (None,), None) for name in ("ABS", "SIGN", "FLOOR", "CEILING", "SQUARE", "SQRT", "EXP")],
+            ("POWER", (None, 2), None),
+            ("POWER", (2, None), None),
+        ],
+    )
+
+
+def test_rounding_is_half_away_from_zero_on_either_side_of_the_point(spark: SparkSession) -> None:
+    cases: list[tuple[int | float | None, int, int | float | None]] = [
+        (1, 0, 1),
+        (0, 0, 0),
+        (-1, 0, -1),
+        (1.0, 0, 1.0),
+        (0.5, 0, 1.0),
+        (-0.5, 0, -1.0),
+        (1.234, 2, 1.23),
+        (1.234, 10, 1.234),
+        (123.4, -1, 120.0),
+        (123.4, -10, 0.0),
+        (501.0101, -3, 1000.0),
+        (123.9995, 3, 124.0),
+        (2.675, 2, 2.68),
+        (15, -1, 20),
+        (-15, -1, -20),
+        (2**53 + 1, 3, 2**53 + 1),
+        (5, -(2**40), 0),
+        (None, 1, None),
+    ]
+    check(spark, [("ROUND", (number, places), expected) for number, places, expected in cases])
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("SQRT", (-1,)), ("EXP", (1000,)), ("SQUARE", (1e200,)), ("POWER", (0.0, -1)), ("POWER", (-8.0, 0.5))],
+)
+def test_a_result_that_is_no_finite_number_stops_the_run(
+    spark: SparkSession, name: str, given: tuple[Given, ...]
+) -> None:
+    with pytest.raises(PySparkException, match=f"{name}: the result is not a finite number"):
+        computed(spark, [call(name, *given).sql])
+
+
+@pytest.mark.parametrize(("name", "given"), [("POWER", (10, 19)), ("ABS", (-(2**63),))])
+def test_a_bigint_that_overflows_stops_the_run(spark: SparkSession, name: str, given: tuple[Given, ...]) -> None:
+    sql = call(name, *given).sql.replace("(- 9223372036854775808L)", "(-9223372036854775807L - 1L)")
+    with pytest.raises(ArithmeticException, match="OVERFLOW"):
+        computed(spark, [sql])

@@ -1,0 +1,76 @@
+"""Records and arrays, and what is taken out of them as text."""
+
+from pyspark.sql import SparkSession
+
+from spark_jobs.query.functions import records
+from spark_jobs.query.model import AsaType
+from spark_jobs.query.values import Value, quoted_text
+from tests.query.functions.calls import call, check, computed, json
+
+MIXED = json('[1.50, "a\\"b", null, {"x": [1, 2]}, 12345678901234567890123, true, "", "7"]', AsaType.ARRAY)
+RECORD = json('{"a": {"b": 1}, "the [key]\'?*": "odd", "n": null, "A": 2, "sensor.id": "dotted"}', AsaType.RECORD)
+NO_RECORD = Value("CAST(NULL AS STRING)", AsaType.RECORD)
+
+
+def test_elements_count_from_0_and_keep_what_they_say(spark: SparkSession) -> None:
+    said = ["1.5", 'a"b', None, '{"x":[1,2]}', "12345678901234567890123", "true", "", "7", None]
+    check(
+        spark,
+        [
+            *[("GETARRAYELEMENT", (MIXED, place), expected) for place, expected in enumerate(said)],
+            ("GETARRAYELEMENT", (MIXED, -1), None),
+            ("GETARRAYELEMENT", (MIXED, 2**40), None),
+            ("GETARRAYELEMENT", (MIXED, None), None),
+            ("GETARRAYELEMENT", (json('{"a": 1}', AsaType.ARRAY), 0), None),
+            ("GETARRAYLENGTH", (MIXED,), 8),
+            ("GETARRAYLENGTH", (json("[]", AsaType.ARRAY),), 0),
+            ("GETARRAYLENGTH", (json("{}", AsaType.ARRAY),), None),
+            ("GETARRAYLENGTH", (None,), None),
+        ],
+    )
+
+
+def test_properties_go_by_their_exact_name(spark: SparkSession) -> None:
+    check(
+        spark,
+        [
+            ("GETRECORDPROPERTYVALUE", (RECORD, "a"), '{"b":1}'),
+            ("GETRECORDPROPERTYVALUE", (RECORD, "A"), "2"),
+            ("GETRECORDPROPERTYVALUE", (RECORD, "the [key]'?*"), "odd"),
+            ("GETRECORDPROPERTYVALUE", (RECORD, "sensor.id"), "dotted"),
+            ("GETRECORDPROPERTYVALUE", (RECORD, "n"), None),
+            ("GETRECORDPROPERTYVALUE", (RECORD, "*"), None),
+            ("GETRECORDPROPERTYVALUE", (RECORD, "missing"), None),
+            ("GETRECORDPROPERTYVALUE", (RECORD, None), None),
+            ("GETRECORDPROPERTYVALUE", (json("[1]", AsaType.RECORD), "a"), None),
+            ("GETRECORDPROPERTYVALUE", (NO_RECORD, "a"), None),
+        ],
+    )
+
+
+def test_what_is_taken_out_is_an_element_whose_type_is_open() -> None:
+    taken = [call("GETARRAYELEMENT", MIXED, 0), call("GETRECORDPROPERTYVALUE", RECORD, "a")]
+    assert [(value.type, value.element) for value in taken] == [(AsaType.TEXT, True)] * 2
+
+
+def test_a_text_is_parsed_into_a_record_or_null(spark: SparkSession) -> None:
+    check(
+        spark,
+        [
+            ("JSON_PARSE", ('{"a": 1}',), '{"a": 1}'),
+            ("JSON_PARSE", ("[1]",), None),
+            ("JSON_PARSE", ('{"a": ',), None),
+            ("JSON_PARSE", ("a",), None),
+            ("JSON_PARSE", (None,), None),
+        ],
+    )
+
+
+def test_elements_and_properties_as_rows(spark: SparkSession) -> None:
+    array, record = quoted_text('["x", null, {"a": 1}]'), quoted_text('{"b": 1, "a": "x", "n": null}')
+    rows = computed(spark, [records.elements(array), records.properties(record), records.elements("'{}'")])
+    assert [tuple(row) for row in rows[0]] == [(0, "x"), (1, None), (2, '{"a":1}')]
+    assert [tuple(row) for row in rows[1]] == [("b", "1"), ("a", "x"), ("n", None)]
+    assert rows[2] is None
+    assert rows[0][0].asDict() == {"ArrayIndex": 0, "ArrayValue": "x"}
+    assert rows[1][0].asDict() == {"PropertyName": "b", "PropertyValue": "1"}

@@ -1,0 +1,16 @@
+"""docs/query-language.md: the table of each section, to be held against the code."""
+
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "query-language.md"
+
+
+def rows(section: str) -> list[list[str]]:
+    """The cells of the first table below a heading, without the table's own heading."""
+    _, found, below = PAGE.read_text().partition(f"# {section}\n")
+    assert found, f"docs/query-language.md has no section {section}"
+    table = re.search(r"(?:^\|.*\n)+", re.split(r"^#", below, maxsplit=1, flags=re.MULTILINE)[0], re.MULTILINE)
+    assert table, f"the section {section} has no table"
+    lines = table.group().splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in (line + " " for line in lines)]

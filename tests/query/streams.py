@@ -1,0 +1,111 @@
+"""Made-up streams, and the windows that they are put through: in the query's words and in the oracle's."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from spark_jobs.time_model.ticks import TICKS_PER_SECOND
+from tests.oracle_windows import Event, Hopping, Session, Sliding, Snapshot, Window
+from tests.query.fast_path import Slice
+
+WEEK = 7 * 24 * 3600
+FIRST_WEEK = 105_000
+"""Weeks since 0001-01-01; in the year 2013."""
+LONGEST_LOOK_BACK = 40
+"""Of the windows below; seconds. Streams begin about there."""
+
+Named = tuple[tuple[str | None, Window], ...]
+"""The windows of a query, with their ids in Windows(…)."""
+
+
+def seconds(number: int) -> int:
+    return number * TICKS_PER_SECOND
+
+
+def one(window: Window) -> Named:
+    return ((None, window),)
+
+
+def hopping(size: int, hop: int, offset: int = 0) -> Named:
+    return one(Hopping(seconds(size), seconds(hop), seconds(offset)))
+
+
+def session(timeout: int, longest: int, *over: str) -> Named:
+    return one(Session(seconds(timeout), seconds(longest), over))
+
+
+WINDOWS: dict[str, Named] = {
+    "TumblingWindow(second, 5)": hopping(5, 5),
+    "TumblingWindow(Duration(second, 7), Offset(second, 3))": hopping(7, 7, 3),
+    "TumblingWindow(Duration(second, 5), Offset(millisecond, -1))": one(
+        Hopping(seconds(5), seconds(5), -TICKS_PER_SECOND // 1000)
+    ),
+    "HoppingWindow(second, 10, 5)": hopping(10, 5),
+    "HoppingWindow(second, 10, 4)": hopping(10, 4),
+    "HoppingWindow(Duration(second, 6), Hop(second, 2), Offset(second, -1))": hopping(6, 2, -1),
+    "SlidingWindow(second, 5)": one(Sliding(seconds(5))),
+    "Sliding(Duration(second, 1))": one(Sliding(seconds(1))),
+    "SlidingWindow(second, 12)": one(Sliding(seconds(12))),
+    "SessionWindow(second, 3, 8)": session(3, 8),
+    "Session(Timeout(second, 5), MaxDuration(second, 10)) OVER (PARTITION BY k)": session(5, 10, "k"),
+    "SessionWindow(second, 5, 5)": session(5, 5),
+    "SessionWindow(second, 1, 12) OVER (PARTITION BY k)": session(1, 12, "k"),
+    "System.Timestamp()": one(Snapshot()),
+    "Windows(Window('five', TumblingWindow(second, 5)), Window('ten', HoppingWindow(second, 10, 5)))": (
+        ("five", Hopping(seconds(5), seconds(5))),
+        ("ten", Hopping(seconds(10), seconds(5))),
+    ),
+    "Windows(Window('a', SlidingWindow(second, 4)), Window('b', SlidingWindow(second, 9)))": (
+        ("a", Sliding(seconds(4))),
+        ("b", Sliding(seconds(9))),
+    ),
+    "Windows(Window('short', SessionWindow(second, 3, 8)), Window('long', TumblingWindow(second, 35)))": (
+        ("short", Session(seconds(3), seconds(8))),
+        ("long", Hopping(seconds(35), seconds(35))),
+    ),
+    "Windows(TumblingWindow(second, 5), TumblingWindow(second, 10))": (
+        (None, Hopping(seconds(5), seconds(5))),
+        (None, Hopping(seconds(10), seconds(10))),
+    ),
+}
+
+
+_STEPS = st.sampled_from((0, 0, 0, 1, 1, 1, 2, 2, 3, 4, 5, 5, 6, 9))
+_NUDGES = st.sampled_from((0,) * 9 + (-1, 1, TICKS_PER_SECOND // 2))
+_DELAYS = st.sampled_from((0, 0, 0, 0, 1, 4))
+PAYLOADS = st.fixed_dictionaries(
+    {
+        "k": st.sampled_from(("a", "a", "b", None)),
+        "n": st.one_of(st.none(), st.integers(-2, 3)),
+        "x": st.one_of(st.none(), st.integers(-20, 20).map(lambda eighths: eighths / 8)),
+    }
+)
+
+
+@st.composite
+def streams(draw: st.DrawFn, n: int, payloads: st.SearchStrategy[dict[str, Any]], partitions: str) -> Slice:
+    """A slice of up to 40 seconds in a week of its own, and a stream around it, as it arrived."""
+    start = seconds((FIRST_WEEK + n) * WEEK + draw(st.integers(0, 59)))
+    end = start + seconds(draw(st.integers(5, 40)))
+    time = start - seconds(draw(st.integers(0, LONGEST_LOOK_BACK)))
+    arrived: list[tuple[int, Event]] = []
+    for id in range(draw(st.integers(4, 20))):
+        time += seconds(draw(_STEPS))
+        payload = {"id": id, **draw(payloads)}
+        event = Event(time + draw(_NUDGES), payload, draw(st.sampled_from(partitions)))
+        arrived.append((time + seconds(draw(_DELAYS)), event))
+    return Slice(start, end, [event for _, event in sorted(arrived, key=lambda arrival: arrival[0])])
+
+
+@st.composite
+def batches(
+    draw: st.DrawFn, payloads: st.SearchStrategy[dict[str, Any]] = PAYLOADS, partitions: str = "001", size: int = 30
+) -> list[Slice]:
+    return [draw(streams(n, payloads, partitions)) for n in range(size)]
+
+
+def told(slice_: Slice) -> str:
+    """A stream, in seconds since its slice's start."""
+    after = [(event, (event.time - slice_.start) / TICKS_PER_SECOND) for event in slice_.events]
+    lines = [f"{time:12} {event.partition} {event.payload}" for event, time in after]
+    return "\n".join([f"slice of {slice_.end - slice_.start} ticks from {slice_.start}", *lines])

@@ -1,0 +1,60 @@
+"""docs/query-language.md: every row of its tables, and every mistake with its message, is as it says."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.errors import DefinitionError
+from spark_jobs.query import compile_query
+
+PAGE = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text(encoding="utf-8")
+
+TEMPLATES = {
+    "Statements and clauses": "{}",
+    "Windows": "SELECT COUNT(*) AS n INTO out FROM telemetry TIMESTAMP BY t GROUP BY {}",
+    "Aggregates": "SELECT {} AS x INTO out FROM telemetry TIMESTAMP BY t GROUP BY Tumbling(s, 1)",
+    "Types": "SELECT {} AS x INTO out FROM telemetry TIMESTAMP BY t",
+}
+
+
+def said(text: str) -> str | None:
+    """What is said to a query; None where it compiles."""
+    try:
+        compile_query(text, input_alias="telemetry", output_aliases=["out"])
+    except DefinitionError as error:
+        return str(error)
+    return None
+
+
+def examples() -> Iterator[tuple[str, str | None]]:
+    """Each row's query, and the message that refuses it."""
+    section = ""
+    for line in PAGE.splitlines():
+        if line.startswith("## "):
+            section = line.removeprefix("## ")
+        row = re.fullmatch(r"\| `(.*?)` \| (?:supported.*|refused: (.*)) \|", line)
+        if row and section in TEMPLATES:
+            yield TEMPLATES[section].format(row[1].replace(r"\|", "|")), row[2]
+
+
+EXAMPLES = list(examples())
+MISTAKES = re.findall(r"```sql\n(.*?)\n```\n```\n(.*?)\n```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize(("text", "refusal"), EXAMPLES)
+def test_a_row_of_the_tables_holds(text: str, refusal: str | None) -> None:
+    message = said(text)
+    assert (message and message.split("\n")[0].partition(": ")[2]) == refusal
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES)
+def test_a_mistake_is_told_as_the_page_shows(text: str, message: str) -> None:
+    assert said(text) == message
+
+
+def test_the_page_shows_ten_mistakes_and_all_kinds_of_examples() -> None:
+    assert len(MISTAKES) == 10
+    assert len(EXAMPLES) > 70
+    assert all(f"## {section}\n" in PAGE for section in TEMPLATES)
