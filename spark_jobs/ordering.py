@@ -8,18 +8,21 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_jobs.capture import bodies
+from spark_jobs.application_time import metadata_of, times_of
+from spark_jobs.capture import bodies, metadata
 from spark_jobs.capture.decode import decode
-from spark_jobs.capture.manifest import CaptureBlob, PlannedSlice, arrived_in
-from spark_jobs.query.model import CompiledQuery
+from spark_jobs.capture.manifest import CLOCKS_APART, CaptureBlob, PlannedSlice, arrived_in
+from spark_jobs.errors import RunError
+from spark_jobs.query.model import CompiledQuery, InputColumn, MetadataColumn, amounts, fields
 from spark_jobs.storage import Container
-from spark_jobs.time_model import timestamps
+from spark_jobs.time_model import ticks
 from spark_jobs.time_model.policies import Judged, Policies, Verdict, Watermark, judge
 from spark_jobs.time_model.slices import Arrivals, Slice
 
@@ -71,19 +74,24 @@ class Counters:
     events: int = 0
     event_bytes: int = 0
     blobs: int = 0
+    early: int = 0
     late: int = 0
     out_of_order: int = 0
     verdicts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(Verdict), np.int64))
     furthest_ahead: Ahead | None = None
     quarantine: list[pa.RecordBatch] = field(default_factory=list)
+    newest_arrival: int | None = None
+    """Of an event; ticks, as is the next."""
+    newest_time: int | None = None
+    """The largest System.Timestamp of the events that arrived."""
 
 
 def split(slices: Sequence[PlannedSlice], blobs: Iterable[CaptureBlob], task_bytes: int) -> Iterator[Task]:
     """The tasks of a run: neighbouring slices of a partition share a task that reads about `task_bytes`.
 
-    A slice whose arrivals have no end stands alone: its verdicts depend on where reading starts.
+    A slice whose events depend on where reading begins stands alone, so that it gives the same in any company.
     """
-    alone = any(planned.arrivals.last is None for planned in slices)
+    alone = not all(planned.arrivals.settled for planned in slices)
     for partition, group in itertools.groupby(blobs, key=lambda pinned: pinned.partition):
         pinned = list(group)
         tasks = len(slices) if alone else min(len(slices), math.ceil(_size(pinned) / task_bytes))
@@ -103,7 +111,8 @@ def _size(blobs: Iterable[CaptureBlob]) -> int:
 
 def schema(query: CompiledQuery) -> pa.Schema:
     """The columns of the view `events`."""
-    return pa.schema([*SYSTEM_COLUMNS, *((column.name, bodies.ARROW_TYPES[column.type]) for column in query.columns)])
+    columns: tuple[InputColumn | MetadataColumn, ...] = (*query.columns, *query.metadata)
+    return pa.schema([*SYSTEM_COLUMNS, *((column.name, bodies.VIEW_TYPES[column.type]) for column in columns)])
 
 
 def order(
@@ -127,139 +136,222 @@ def _ordered(
 ) -> Iterator[pa.RecordBatch]:
     watermark = Watermark()
     out = schema(query)
-    columns = tuple(dict.fromkeys([*query.columns, *query.over]))
-    for chunk in _chunks(task.blobs, container):
-        read = bodies.parse(chunk.body, columns, query.timestamp_by)
-        judged, reasons = _judge(read, chunk.arrival, query, policies, watermark)
+    columns = query.body_columns
+    judged_fields = tuple(dict.fromkeys([*fields(query.timestamp_by), *amounts(query.timestamp_by)]))
+    for chunk in _chunks(task.blobs, container, query):
+        read = bodies.parse(chunk.body, columns, judged_fields)
+        judged, reasons = _judge(read, chunk, query, policies, watermark)
         for wanted, counted in counters.items():
-            begin, end = np.searchsorted(chunk.arrival, [wanted.start, wanted.end], side="right").tolist()
-            if begin < end:
-                _count(counted, task.partition, chunk, judged, reasons, slice(begin, end))
+            _count(counted, task.partition, chunk, judged, reasons, chunk.arrived(wanted))
             counted.blobs += sum(wanted.start < arrival <= wanted.end for arrival in chunk.blob_arrivals)
         processed = np.flatnonzero(judged.processed)
         times = judged.system_timestamp[processed]
         if not len(times):
             continue
         earliest, latest = times.min(), times.max()
+        payload = [read.columns[column] for column in query.columns]
+        payload += [chunk.metadata[column] for column in query.metadata]
         for wanted in counters:
-            if latest <= wanted.start - query.window.look_back or earliest > wanted.end:
+            if latest <= wanted.start - query.look_back or earliest > wanted.end:
                 continue
-            here = processed[query.window.reaches(times, wanted.start, wanted.end)]
+            here = processed[query.needs(times, wanted.start, wanted.end)]
             if len(here):
-                yield _batch(out, task.partition, wanted, judged.system_timestamp[here], read, here)
+                yield _batch(out, task.partition, wanted, judged.system_timestamp[here], payload, here)
 
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Events of one partition in arrival order: by arrival, then by sequence number."""
+    """Events of one partition in arrival order: by their blobs' arrival, then by sequence number."""
 
     arrival: NDArray[np.int64]
+    """Of each event. It rises where it is the blob's; what is enqueued may carry a time before its neighbour's."""
     sequence: NDArray[np.int64]
     body: pa.Array
     blob: pa.Array
+    metadata: dict[MetadataColumn, pa.Array]
+    """What the query reads of it."""
     blob_arrivals: tuple[int, ...]
     """One for each blob read, empty ones included."""
+    rising: bool
+
+    @cached_property
+    def body_sizes(self) -> NDArray[np.int64]:
+        """In bytes."""
+        sizes: NDArray[np.int64] = pc.binary_length(self.body).fill_null(0).cast(pa.int64()).to_numpy()
+        return sizes
+
+    def arrived(self, wanted: Slice) -> slice | NDArray[np.intp]:
+        """Where the events are that arrived in a slice."""
+        if self.rising:
+            return slice(*np.searchsorted(self.arrival, [wanted.start, wanted.end], side="right").tolist())
+        return np.flatnonzero((self.arrival > wanted.start) & (self.arrival <= wanted.end))
 
 
-def _chunks(blobs: Sequence[CaptureBlob], container: Container) -> Iterator[_Chunk]:
+def _chunks(blobs: Sequence[CaptureBlob], container: Container, query: CompiledQuery) -> Iterator[_Chunk]:
     """The events in chunks of whole arrivals; the next blob is fetched while the last one is worked on."""
+    over = [column for column in query.over if isinstance(column, MetadataColumn)]
+    wanted = tuple(dict.fromkeys([*query.metadata, *over, *metadata_of(query.timestamp_by)]))
     with ThreadPoolExecutor(1) as fetcher:
         coming = fetcher.submit(container.read, blobs[0].blob) if blobs else None
-        parts: list[tuple[CaptureBlob, pa.Table]] = []
+        parts: list[_Part] = []
         for place, pinned in enumerate(blobs):
             assert coming is not None
             content = coming.result()
             following = blobs[place + 1] if place + 1 < len(blobs) else None
             if following is not None:
                 coming = fetcher.submit(container.read, following.blob)
-            parts.append((pinned, decode(pinned.blob.name, content)))
+            parts.append(_part(pinned, content, wanted))
             full = (
-                sum(part.num_rows for _, part in parts) >= CHUNK_EVENTS
-                or sum(part.nbytes for _, part in parts) >= CHUNK_BYTES
+                sum(len(part.arrival) for part in parts) >= CHUNK_EVENTS
+                or sum(part.size for part in parts) >= CHUNK_BYTES
             )
             if following is None or (full and following.arrival != pinned.arrival):
-                yield _in_arrival_order(parts)
+                yield _in_arrival_order(parts, wanted)
                 parts = []
 
 
-def _in_arrival_order(parts: list[tuple[CaptureBlob, pa.Table]]) -> _Chunk:
-    table = pa.concat_tables([part for _, part in parts])
-    sizes = [part.num_rows for _, part in parts]
-    arrivals = tuple(pinned.arrival for pinned, _ in parts)
-    arrival = np.repeat(np.array(arrivals, np.int64), sizes)
+@dataclass(frozen=True)
+class _Part:
+    """The events of one blob, in its order."""
+
+    pinned: CaptureBlob
+    arrival: NDArray[np.int64]
+    events: pa.Table
+    """SequenceNumber and Body."""
+    metadata: dict[MetadataColumn, pa.Array]
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return self.events.nbytes + sum(column.nbytes for column in self.metadata.values())
+
+
+def _part(pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> _Part:
+    """Decode a blob. Raises RunError where it is damaged, or its events were enqueued at another time than it says."""
+    needed = wanted if pinned.window is None else tuple(dict.fromkeys([*wanted, metadata.ENQUEUED]))
+    events = decode(pinned.blob.name, content, metadata.fields_of(needed))
+    found = metadata.read(needed, pinned, events)
+    if pinned.window is None:
+        arrival = np.full(events.num_rows, pinned.arrival)
+    else:
+        arrival = found[metadata.ENQUEUED].to_numpy()
+        _require_in_window(pinned, arrival)
+    return _Part(pinned, arrival, events.select(["SequenceNumber", "Body"]), {each: found[each] for each in wanted})
+
+
+def _require_in_window(pinned: CaptureBlob, enqueued: NDArray[np.int64]) -> None:
+    """Which blobs a slice needs is told by their names; so a blob that holds what its name denies is an error."""
+    window = pinned.window
+    if window is None or not len(enqueued):
+        return
+    first, last = int(enqueued.min()), int(enqueued.max())
+    if first < window.first - CLOCKS_APART or last > window.last + CLOCKS_APART:
+        raise RunError(
+            f"blob {pinned.blob.name} holds events enqueued from {ticks.to_text(first)} to {ticks.to_text(last)}, but "
+            f"its name and LastModified tell of {ticks.to_text(window.first)} to {ticks.to_text(window.last)}: so no "
+            "slice can find its events by enqueued time; set input.arrival_time to BlobLastModified"
+        )
+
+
+def _in_arrival_order(parts: list[_Part], wanted: Sequence[MetadataColumn]) -> _Chunk:
+    table = pa.concat_tables([part.events for part in parts])
+    sizes = [part.events.num_rows for part in parts]
+    blob_arrivals = tuple(part.pinned.arrival for part in parts)
+    group = np.repeat(np.array(blob_arrivals, np.int64), sizes)
+    arrival = np.concatenate([part.arrival for part in parts])
     sequence = table["SequenceNumber"].to_numpy()
     body = bodies.whole(table["Body"])
-    names = pa.array([pinned.blob.name for pinned, _ in parts], pa.string())
+    names = pa.array([part.pinned.blob.name for part in parts], pa.string())
     blob = pa.DictionaryArray.from_arrays(np.repeat(np.arange(len(parts), dtype=np.int32), sizes), names)
-    if np.any((sequence[1:] < sequence[:-1]) & (arrival[1:] == arrival[:-1])):
-        order = np.lexsort((sequence, arrival))
+    columns = {column: pa.concat_arrays([part.metadata[column] for part in parts]) for column in wanted}
+    if np.any((sequence[1:] < sequence[:-1]) & (group[1:] == group[:-1])):
+        order = np.lexsort((sequence, group))
         rows = pa.array(order)
-        sequence, body, blob = sequence[order], body.take(rows), blob.take(rows)
-    return _Chunk(arrival, sequence, body, blob, arrivals)
+        arrival, sequence, body, blob = arrival[order], sequence[order], body.take(rows), blob.take(rows)
+        columns = {column: values.take(rows) for column, values in columns.items()}
+    rising = all(part.pinned.window is None for part in parts)
+    return _Chunk(arrival, sequence, body, blob, columns, blob_arrivals, rising)
 
 
 def _judge(
     read: bodies.Bodies,
-    arrival: NDArray[np.int64],
+    chunk: _Chunk,
     query: CompiledQuery,
     policies: Policies | None,
     watermark: Watermark,
 ) -> tuple[Judged, pa.Array]:
     """Verdicts for every event of a chunk, and why one is malformed or has no time."""
-    count = len(read.malformed)
     decoded = pc.is_null(read.malformed).to_numpy(zero_copy_only=False)
-    none = np.zeros(count, bool)
-    if policies is None or read.timestamp is None or query.timestamp_by is None:
+    if policies is None or query.timestamp_by is None:
+        none = np.zeros(len(decoded), bool)
         verdict = np.where(decoded, Verdict.ON_TIME, Verdict.MALFORMED).astype(np.int8)
-        return Judged(verdict, arrival, none, none), read.malformed
-    text = read.timestamp
-    time, valid = timestamps.parse(text)
-    scope = _scope(read, query)
-    judged = judge(policies, watermark, time, valid & decoded, arrival, scope)
+        return Judged(verdict, chunk.arrival, none, none, none), read.malformed
+    times = times_of(query.timestamp_by, read, chunk.metadata)
+    keys = _keys(read, chunk, query)
+    judged = judge(policies, watermark, times.ticks, times.valid & decoded, chunk.arrival, _scope(keys))
     judged.verdict[~decoded] = Verdict.MALFORMED
-    untimed = pa.array(judged.verdict == Verdict.INVALID_TIMESTAMP)
-    why = pc.if_else(pc.is_null(text), f"{query.timestamp_by.name} is missing or null", pa.scalar(None, pa.string()))
-    why = pc.coalesce(why, pc.if_else(pa.array(valid), "the OVER key is missing or null", "not a time"))
-    return judged, pc.coalesce(read.malformed, pc.if_else(untimed, why, None))
+    reasons = pc.coalesce(read.malformed, times.reason)
+    for name, values in keys.items():
+        reasons = pc.coalesce(reasons, pc.if_else(pc.is_null(values), f"the OVER key {name} is missing or null", None))
+    return judged, reasons
 
 
-def _scope(read: bodies.Bodies, query: CompiledQuery) -> pa.Array | None:
-    if not query.over:
-        return None
-    keys = [read.columns[column.name] for column in query.over]
-    return keys[0] if len(keys) == 1 else pa.StructArray.from_arrays(keys, [column.name for column in query.over])
+def _keys(read: bodies.Bodies, chunk: _Chunk, query: CompiledQuery) -> dict[str, pa.Array]:
+    return {
+        column.name: read.columns[column] if isinstance(column, InputColumn) else chunk.metadata[column]
+        for column in query.over
+    }
+
+
+def _scope(keys: dict[str, pa.Array]) -> pa.Array | None:
+    """What tells the scopes of a partition apart: the OVER key, a struct where it has several columns."""
+    if len(keys) < 2:
+        return next(iter(keys.values()), None)
+    return pa.StructArray.from_arrays(list(keys.values()), list(keys))
 
 
 def _count(
-    counted: Counters, partition: str, chunk: _Chunk, judged: Judged, reasons: pa.Array, arrived: slice
+    counted: Counters,
+    partition: str,
+    chunk: _Chunk,
+    judged: Judged,
+    reasons: pa.Array,
+    arrived: slice | NDArray[np.intp],
 ) -> None:
     """Count the events of a chunk that arrived in a slice, and set aside those that were not decoded or timed."""
-    begin, count = arrived.start, arrived.stop - arrived.start
-    verdicts = judged.verdict[arrived]
-    counted.events += count
-    counted.event_bytes += pc.sum(pc.binary_length(chunk.body.slice(begin, count))).as_py() or 0
+    rows = np.arange(len(chunk.arrival))[arrived]
+    if not len(rows):
+        return
+    counted.events += len(rows)
+    counted.event_bytes += int(chunk.body_sizes[arrived].sum())
+    counted.early += int(judged.early[arrived].sum())
     counted.late += int(judged.late[arrived].sum())
     counted.out_of_order += int(judged.out_of_order[arrived].sum())
-    counted.verdicts += np.bincount(verdicts, minlength=len(Verdict))
-    processed = np.flatnonzero(judged.processed[arrived]) + begin
+    counted.verdicts += np.bincount(judged.verdict[arrived], minlength=len(Verdict))
+    processed = rows[judged.processed[arrived]]
     if len(processed):
         lead = judged.system_timestamp[processed] - chunk.arrival[processed]
-        place = int(lead.argmax())
-        row = int(processed[place])
-        ahead = Ahead(int(lead[place]), int(chunk.sequence[row]), chunk.blob[row].as_py())
+        tied = processed[lead == lead.max()]
+        row = int(tied[chunk.sequence[tied].argmax()])
+        ahead = Ahead(int(lead.max()), int(chunk.sequence[row]), chunk.blob[row].as_py())
         counted.furthest_ahead = max(ahead, counted.furthest_ahead or ahead)
-    aside = np.flatnonzero(pc.is_valid(reasons.slice(begin, count)).to_numpy(zero_copy_only=False)) + begin
+    aside = rows[pc.is_valid(reasons).to_numpy(zero_copy_only=False)[arrived]]
     if len(aside):
-        rows = pa.array(aside)
+        places = pa.array(aside)
         columns = [
-            pa.repeat(partition, len(rows)),
+            pa.repeat(partition, len(aside)),
             pa.array(chunk.sequence[aside]),
-            chunk.blob.take(rows).cast(pa.string()),
+            chunk.blob.take(places).cast(pa.string()),
             pa.array([Verdict(verdict).name.lower() for verdict in judged.verdict[aside]]),
-            reasons.take(rows),
-            chunk.body.take(rows),
+            reasons.take(places),
+            chunk.body.take(places),
         ]
         counted.quarantine.append(pa.RecordBatch.from_arrays(columns, schema=QUARANTINE))
+    newest = int(chunk.arrival[rows].max())
+    counted.newest_arrival = max(newest, counted.newest_arrival or newest)
+    if len(processed):
+        newest = int(judged.system_timestamp[processed].max())
+        counted.newest_time = max(newest, counted.newest_time or newest)
 
 
 def _batch(
@@ -267,7 +359,7 @@ def _batch(
     partition: str,
     wanted: Slice,
     times: NDArray[np.int64],
-    read: bodies.Bodies,
+    payload: Sequence[pa.Array],
     here: NDArray[np.intp],
 ) -> pa.RecordBatch:
     rows = pa.array(here)
@@ -277,5 +369,4 @@ def _batch(
         pa.repeat(pa.scalar(wanted.end, pa.int64()), len(here)),
         pa.array(times),
     ]
-    payload = [read.columns[name].take(rows) for name in out.names[len(system) :]]
-    return pa.RecordBatch.from_arrays([*system, *payload], schema=out)
+    return pa.RecordBatch.from_arrays([*system, *(column.take(rows) for column in payload)], schema=out)

@@ -6,7 +6,7 @@ as ASA drops an event whose field cannot be converted on input, such an event is
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,55 +17,63 @@ import pyarrow.compute as pc
 
 from spark_jobs.query.model import AsaType, InputColumn
 from spark_jobs.time_model import timestamps
-from spark_jobs.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 
-ARROW_TYPES = {
+VIEW_TYPES = {
     AsaType.BIGINT: pa.int64(),
     AsaType.FLOAT: pa.float64(),
     AsaType.TEXT: pa.string(),
-    AsaType.DATETIME: pa.timestamp("us", tz="UTC"),
+    AsaType.DATETIME: pa.int64(),
     AsaType.BIT: pa.bool_(),
+    AsaType.RECORD: pa.string(),
+    AsaType.ARRAY: pa.string(),
 }
+"""A datetime as ticks, a record or an array as JSON text."""
 _READ_AS = {
     AsaType.BIGINT: "VARCHAR",
     AsaType.FLOAT: "DOUBLE",
     AsaType.TEXT: "VARCHAR",
     AsaType.DATETIME: "VARCHAR",
     AsaType.BIT: "BOOLEAN",
+    AsaType.RECORD: "JSON",
+    AsaType.ARRAY: "JSON",
 }
 
 
 @dataclass(frozen=True)
 class Bodies:
-    """What was read of some bodies; every column has one entry per body."""
+    """What was read of some bodies; every array has one entry per body."""
 
-    columns: dict[str, pa.Array]
-    """By column name, in the type of ARROW_TYPES."""
-    timestamp: pa.Array | None
-    """The text of TIMESTAMP BY; None for a query without."""
+    columns: dict[InputColumn, pa.Array]
+    """In the type of VIEW_TYPES."""
+    texts: dict[InputColumn, pa.Array]
+    """What stands in the fields that the policies judge, as text; NULL where nothing does."""
     malformed: pa.Array
     """Why a body cannot be used (string), NULL where it can."""
 
 
-def parse(bodies: pa.Array, columns: Sequence[InputColumn], timestamp_by: InputColumn | None) -> Bodies:
-    """Read `columns`, and the text of `timestamp_by`, from JSON bodies (binary).
+def parse(bodies: pa.Array, columns: Collection[InputColumn], judged: Collection[InputColumn] = ()) -> Bodies:
+    """Read `columns`, and the texts of `judged`, from JSON bodies (binary).
 
-    A body whose TIMESTAMP BY is no time is not malformed: the policies judge it.
+    A body is not malformed for a value in `judged`: that is for the policies to say.
     """
     text, malformed = _text(bodies)
-    wanted = tuple(dict.fromkeys([*columns, *([timestamp_by] if timestamp_by else [])]))
-    read = _select({"body": text}, _reading(wanted))
+    wanted = tuple(dict.fromkeys([*columns, *judged]))
+    inner = tuple(column for column in wanted if column.path)
+    read = _select({"body": text}, _reading(inner))
 
     kind = whole(read["kind"])
     malformed = _first(malformed, pc.if_else(pc.is_valid(kind), None, "not JSON"))
     malformed = _first(malformed, pc.if_else(pc.equal(kind, "OBJECT"), None, "not a JSON object"))
-    raw = {column: whole(read[f"c{place}"]) for place, column in enumerate(wanted)}
-    converted: dict[str, pa.Array] = {}
+    raw = {column: whole(read[f"c{place}"]) for place, column in enumerate(inner)}
+    converted: dict[InputColumn, pa.Array] = {}
     for column in columns:
-        values = converted[column.name] = _convert(raw[column], column.type)
-        if column.type is not AsaType.TEXT and column != timestamp_by:
+        if not column.path:
+            converted[column] = pc.if_else(pc.is_null(malformed), text, None)
+            continue
+        values = converted[column] = _convert(raw[column], column.type)
+        if column.type is not AsaType.TEXT and column not in judged:
             malformed = _first(malformed, _unconverted(text, values, column))
-    return Bodies(converted, raw[timestamp_by] if timestamp_by else None, malformed)
+    return Bodies(converted, {column: raw[column] for column in judged}, malformed)
 
 
 @cache
@@ -84,11 +92,16 @@ def _select(columns: dict[str, pa.Array], query: str) -> pa.Table:
 def _text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The bodies as text, and why one is not; NULL is no text."""
     malformed = pc.if_else(pc.is_valid(bodies), pa.scalar(None, pa.string()), "no body")
+    text = utf8(bodies)
+    return text, _first(malformed, pc.if_else(pc.is_valid(text), None, "not UTF-8"))
+
+
+def utf8(values: pa.Array) -> pa.Array:
+    """Bytes (binary) as text; NULL where they are no UTF-8."""
     try:
-        return bodies.cast(pa.string()), malformed
+        return values.cast(pa.string())
     except pa.ArrowInvalid:
-        text = whole(_select({"body": bodies}, "SELECT try(decode(body)) AS body FROM bodies")["body"])
-        return text, _first(malformed, pc.if_else(pc.is_valid(text), None, "not UTF-8"))
+        return whole(_select({"value": values}, "SELECT try(decode(value)) AS value FROM bodies")["value"])
 
 
 @cache
@@ -153,8 +166,10 @@ def _convert(values: pa.Array, to: AsaType) -> pa.Array:
             return pc.if_else(pc.is_finite(values), values, None)
         case AsaType.DATETIME:
             ticks, valid = timestamps.parse(values)
-            microseconds = (ticks - UNIX_EPOCH) // TICKS_PER_MICROSECOND
-            return pa.array(microseconds, mask=~valid).cast(ARROW_TYPES[AsaType.DATETIME])
+            return pa.array(ticks, mask=~valid)
+        case AsaType.RECORD | AsaType.ARRAY:
+            opening = "{" if to is AsaType.RECORD else "["
+            return pc.if_else(pc.starts_with(values, opening), values, None).cast(pa.string())
     return values
 
 
@@ -179,7 +194,8 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn) -> pa.Ar
     if not len(wrong):
         return reasons
     mask = pc.is_in(pa.array(range(len(values)), pa.uint64()), value_set=wrong.cast(pa.uint64()))
-    return pc.if_else(mask, f"{column.name} is not a {column.type}", reasons)
+    article = "an" if column.type is AsaType.ARRAY else "a"
+    return pc.if_else(mask, f"{column.name} is not {article} {column.type}", reasons)
 
 
 def _pointer(path: Sequence[str]) -> str:

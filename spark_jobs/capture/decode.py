@@ -3,11 +3,14 @@
 DataFusion decodes. It does not notice that a file is cut off, and it never ends where a block holds more than the
 records it announces. So the container's framing is walked first, and DataFusion gets the records as one block with
 one more behind them: only where that one is the last to be read did the others fill their blocks exactly.
+It must read that block as one batch, too: it keeps a union's place from one batch to the next and then fails on the
+maps of properties ("Offsets must be non-negative").
 """
 
 import json
 import tempfile
 import zlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
@@ -22,8 +25,10 @@ from spark_jobs.errors import RunError
 MAGIC = b"Obj\x01"
 SYNC_SIZE = 16
 CODECS = ("null", "deflate")
-FIELDS = ("SequenceNumber", "Body")
 SCHEMA = pa.schema([("SequenceNumber", pa.int64()), ("Body", pa.binary())])
+"""What is always read."""
+TEXT_FIELDS = ("Offset", "EnqueuedTimeUtc")
+MAP_FIELDS = ("SystemProperties", "Properties")
 
 _END = {"SequenceNumber": -1, "Body": b"the end of the block's records"}
 _BLANKS: dict[str, object] = {
@@ -56,20 +61,23 @@ class DamagedBlobError(RunError):
         super().__init__(f"blob {name} is damaged: {reason}; restore it from a copy or remove it, then plan again")
 
 
-def decode(name: str, content: bytes) -> pa.Table:
-    """The events of one blob, in the file's order: SequenceNumber int64, Body binary.
+def decode(name: str, content: bytes, more: Collection[str] = ()) -> pa.Table:
+    """The events of one blob, in the file's order: SequenceNumber int64, Body binary, and the fields named in `more`.
+
+    Offset and EnqueuedTimeUtc are strings; SystemProperties and Properties are maps from string to a dense union, whose
+    members are those of the file's own schema.
 
     Raises DamagedBlobError unless the file is complete and the records that its blocks announce are all that they hold.
     A file that was cut off between two blocks is complete in itself: the size that was listed tells.
     """
-    framing = walk(name, content)
+    framing = walk(name, content, more)
     blocks = [memoryview(content)[block] for block in framing.blocks]
     if framing.codec == "deflate":
         blocks = [memoryview(_inflated(name, block)) for block in blocks]
     size = sum(map(len, blocks))
     if framing.records > size:
         raise DamagedBlobError(name, f"its blocks announce {framing.records} records in {size} bytes")
-    if not size:
+    if not size and not more:
         return SCHEMA.empty_table()
     header, end = _header_and_end(name, framing.schema)
     count = framing.records + 1
@@ -77,16 +85,19 @@ def decode(name: str, content: bytes) -> pa.Table:
         file.writelines([header, _to_long(count), _to_long(size + len(end)), *blocks, end, bytes(SYNC_SIZE)])
         file.flush()
         try:
-            table = _read(file.name, count).cast(SCHEMA)
+            table = _read(file.name, count, [*SCHEMA.names, *more])
         except Exception as error:  # DataFusion raises bare exceptions
             raise DamagedBlobError(name, f"its records cannot be decoded ({_first_line(error)})") from error
-    if table.num_rows != count or table.slice(framing.records).to_pylist() != [_END]:
+    if table.num_rows != count or table.slice(framing.records).select(SCHEMA.names).to_pylist() != [_END]:
         raise DamagedBlobError(name, f"its blocks announce {framing.records} records, but do not hold exactly these")
     return table.slice(0, framing.records)
 
 
-def walk(name: str, content: bytes) -> Framing:
-    """Walk the container's blocks; they must be intact and end exactly where the file ends."""
+def walk(name: str, content: bytes, more: Collection[str] = ()) -> Framing:
+    """Walk the container's blocks; they must be intact and end exactly where the file ends.
+
+    Its records must be Capture's and have the fields that are always read, and those named in `more`.
+    """
     if not content:
         raise DamagedBlobError(name, "it has no bytes")
     if not content.startswith(MAGIC[: len(content)]):
@@ -99,7 +110,7 @@ def walk(name: str, content: bytes) -> Framing:
         raise DamagedBlobError(name, "its header cannot be read") from error
     if codec not in CODECS:
         raise DamagedBlobError(name, f"its codec is {codec!r}, Capture writes null or deflate")
-    _require_event_data(name, schema)
+    _require_event_data(name, schema, more)
     if position == len(content):
         raise DamagedBlobError(name, "it is cut off: no block follows its header")
     records = 0
@@ -153,14 +164,16 @@ def _block(name: str, content: bytes, position: int, sync: bytes) -> tuple[int, 
     return count, slice(start, end)
 
 
-def _require_event_data(name: str, schema: str) -> None:
+def _require_event_data(name: str, schema: str, more: Collection[str]) -> None:
     try:
         record = json.loads(schema)
         fields = {field["name"] for field in record["fields"]}
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedBlobError(name, "its Avro schema cannot be read") from error
-    if str(record.get("name")).split(".")[-1] != "EventData" or not fields.issuperset(FIELDS):
+    if str(record.get("name")).split(".")[-1] != "EventData" or not fields.issuperset(SCHEMA.names):
         raise DamagedBlobError(name, f"its records are {record.get('name')!r}, not the EventData of Capture")
+    if not fields.issuperset(more):
+        raise DamagedBlobError(name, f"its records have no {' and no '.join(sorted({*more} - fields))}")
 
 
 def _inflated(name: str, block: memoryview) -> bytes:
@@ -199,11 +212,23 @@ def _blank(kind: Any) -> object:
     return _BLANKS[kind["type"] if isinstance(kind, dict) else kind]
 
 
-def _read(path: str, count: int) -> pa.Table:
+def _read(path: str, count: int, fields: Collection[str]) -> pa.Table:
     """Decode in one batch of as many records as the block announces, and ask for no more: so it ends in any case."""
     options = {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": str(count)}
     frame = SessionContext(SessionConfig(options)).read_avro(path)
-    return frame.select(*(f'"{field}"' for field in FIELDS)).limit(count).to_arrow_table()
+    table = frame.select(*(f'"{field}"' for field in fields)).limit(count).to_arrow_table()
+    return table.cast(pa.schema([pa.field(field.name, _type(field)) for field in table.schema]))
+
+
+def _type(field: pa.Field) -> pa.DataType:
+    """What a field is read as; a map stays as it is. Raises TypeError for what is no map of Capture's."""
+    if field.name in SCHEMA.names:
+        return SCHEMA.field(field.name).type
+    if field.name in TEXT_FIELDS:
+        return pa.string()
+    if not (pa.types.is_map(field.type) and pa.types.is_union(field.type.item_type)):
+        raise TypeError(f"{field.name} is no map of properties")
+    return field.type
 
 
 def _long(content: bytes, position: int) -> tuple[int, int]:

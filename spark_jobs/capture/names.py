@@ -2,8 +2,11 @@
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 DEFAULT_PATH = "{Namespace}/{EventHub}/{PartitionId}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}"
+
+_WINDOW = re.compile(r"/([0-9]{4})/([0-9]{2})/([0-9]{2})/([0-9]{2})/([0-9]{2})/([0-9]{2})(?:\.avro)?\Z")
 
 
 @dataclass(frozen=True)
@@ -23,5 +26,26 @@ class CaptureNames:
 
         Blobs of 2016 have no extension.
         """
-        match = re.fullmatch(r"([^/]+)/\d{4}/\d{2}/\d{2}/\d{2}/\d{2}/\d{2}(?:\.avro)?", name.removeprefix(self.prefix))
-        return match[1] if match and name.startswith(self.prefix) else None
+        rest = name.removeprefix(self.prefix)
+        if rest == name or rest.count("/") != 6 or _opened(rest) is None:
+            return None
+        return rest.split("/")[0] or None
+
+
+def opened(name: str) -> datetime:
+    """When the capture window of the blob with this name began, in UTC. Raises ValueError where it names no time."""
+    found = _opened(name)
+    if found is None:
+        raise ValueError(f"{name} is not the name of a Capture blob")
+    return found
+
+
+def _opened(name: str) -> datetime | None:
+    match = _WINDOW.search(name)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = map(int, match.groups())
+    try:
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return None

@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 BEFORE_EVERYTHING = np.iinfo(np.int64).min // 2
+EARLY_SECONDS = 300
+"""ASA's early arrival window."""
 
 
 class Verdict(IntEnum):
@@ -26,9 +28,11 @@ class Verdict(IntEnum):
     OUT_OF_ORDER_DROPPED = 5
     INVALID_TIMESTAMP = 6
     MALFORMED = 7
+    EARLY_ADJUSTED = 8
+    """Not ASA's: only where a job asks for it."""
 
 
-PROCESSED = (Verdict.ON_TIME, Verdict.LATE_ADJUSTED, Verdict.OUT_OF_ORDER_ADJUSTED)
+PROCESSED = (Verdict.ON_TIME, Verdict.EARLY_ADJUSTED, Verdict.LATE_ADJUSTED, Verdict.OUT_OF_ORDER_ADJUSTED)
 """The verdicts under which an event has a System.Timestamp and reaches the query."""
 
 
@@ -42,7 +46,9 @@ class Policies:
     early: int | None
     """None: switched off."""
     adjust: bool
-    """What is late or out of order is adjusted; otherwise dropped. Early events are always dropped."""
+    """What is late or out of order is adjusted; otherwise dropped."""
+    adjust_early: bool = False
+    """What is early is adjusted to its arrival plus the early window; otherwise dropped, as in ASA."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +58,9 @@ class Judged:
     verdict: NDArray[np.int8]
     system_timestamp: NDArray[np.int64]
     """Ticks; meaningful where the verdict is one of PROCESSED."""
+    early: NDArray[np.bool_]
+    """Counted as early, whatever the last stage's verdict; `late` likewise."""
     late: NDArray[np.bool_]
-    """Counted as late, whatever the last stage's verdict."""
     out_of_order: NDArray[np.bool_]
 
     @property
@@ -137,8 +144,11 @@ def judge(
         valid = valid & _has_key(scope)
     verdict[~valid] = Verdict.INVALID_TIMESTAMP
 
-    early = np.zeros(len(time), bool) if policies.early is None else valid & (time - arrival > policies.early)
-    verdict[early] = Verdict.EARLY_DROPPED
+    early = np.zeros(len(time), bool)
+    if policies.early is not None:
+        early = valid & (time - arrival > policies.early)
+        verdict[early] = Verdict.EARLY_ADJUSTED if policies.adjust_early else Verdict.EARLY_DROPPED
+        system_timestamp[early] = arrival[early] + policies.early
 
     late = np.zeros(len(time), bool)
     if policies.late is not None:
@@ -146,8 +156,8 @@ def judge(
         verdict[late] = Verdict.LATE_ADJUSTED if policies.adjust else Verdict.LATE_DROPPED
         system_timestamp[late] = arrival[late] - policies.late
 
-    ordered = valid & ~early if policies.adjust else valid & ~early & ~late
-    here = np.flatnonzero(ordered)
+    ordered = valid if policies.adjust_early else valid & ~early
+    here = np.flatnonzero(ordered if policies.adjust else ordered & ~late)
     # What is adjusted or dropped here lies below the running maximum, so it may take part in it.
     running = watermark.advance(system_timestamp[here], None if scope is None else scope.take(pa.array(here)))
     behind = system_timestamp[here] < running - policies.out_of_order
@@ -155,7 +165,7 @@ def judge(
     out_of_order[here[behind]] = True
     verdict[out_of_order] = Verdict.OUT_OF_ORDER_ADJUSTED if policies.adjust else Verdict.OUT_OF_ORDER_DROPPED
     system_timestamp[out_of_order] = (running - policies.out_of_order)[behind]
-    return Judged(verdict, system_timestamp, late, out_of_order)
+    return Judged(verdict, system_timestamp, early, late, out_of_order)
 
 
 def _has_key(scope: pa.Array) -> NDArray[np.bool_]:

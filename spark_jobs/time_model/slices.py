@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spark_jobs.time_model.policies import Policies
+from spark_jobs.time_model.policies import EARLY_SECONDS, Policies
+from spark_jobs.time_model.ticks import from_seconds
 
 
 @dataclass(frozen=True, order=True)
@@ -20,6 +21,8 @@ class Arrivals:
 
     first: int
     last: int | None
+    settled: bool = True
+    """False where what becomes of an event depends on where reading began, whatever was read before `first`."""
 
     def hold(self, arrival: int) -> bool:
         return self.first <= arrival and (self.last is None or arrival <= self.last)
@@ -34,15 +37,16 @@ def slices_between(start: int, end: int, length: int) -> Iterator[Slice]:
 def arrivals_of(wanted: Slice, policies: Policies | None, look_back: int) -> Arrivals:
     """What must be read, from empty state, for exact rows and exact verdicts of a slice.
 
-    `look_back` is that of the query's window, in ticks; `policies` is None without TIMESTAMP BY, where
-    System.Timestamp is the arrival itself.
+    `look_back` is that of the query's windows, in ticks; `policies` is None without TIMESTAMP BY, where
+    System.Timestamp is the arrival itself. Without a late limit only the rows are exact. Without an early window
+    neither is: it is read as if the window were ASA's, so that a slice gives the same each time.
     """
     if policies is None:
         return Arrivals(wanted.start - look_back, wanted.end)
-    if policies.early is None:
-        raise ValueError("without an early window no slice can be computed on its own (time model, section 3)")
-    for_times = wanted.start - look_back - policies.early
+    early = from_seconds(EARLY_SECONDS) if policies.early is None else policies.early
+    settled = policies.early is not None and policies.late is not None
+    for_times = wanted.start - look_back - early
     if policies.late is None:
-        return Arrivals(for_times, None)
-    for_verdicts = wanted.start - policies.early - policies.late
-    return Arrivals(min(for_times, for_verdicts), wanted.end + policies.late)
+        return Arrivals(for_times, None, settled)
+    for_verdicts = wanted.start - early - policies.late
+    return Arrivals(min(for_times, for_verdicts), wanted.end + policies.late, settled)

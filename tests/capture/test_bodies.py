@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.capture.bodies import ARROW_TYPES, parse
+from spark_jobs.capture.bodies import VIEW_TYPES, parse
 from spark_jobs.query.model import AsaType, InputColumn
+from spark_jobs.time_model.ticks import LARGEST, from_datetime, from_seconds
 
 BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT, AsaType.DATETIME, AsaType.BIT
 
@@ -19,14 +20,14 @@ def read(
     bodies: list[bytes | None], columns: list[InputColumn], timestamp_by: InputColumn | None = None
 ) -> list[dict[str, Any]]:
     """Each body's columns by name; of a malformed one only the reason, of one with a timestamp also its text."""
-    found = parse(pa.array(bodies, pa.binary()), columns, timestamp_by)
+    found = parse(pa.array(bodies, pa.binary()), columns, [timestamp_by] if timestamp_by else [])
     for column in columns:
-        assert found.columns[column.name].type == ARROW_TYPES[column.type]
+        assert found.columns[column].type == VIEW_TYPES[column.type]
     rows = []
     for n, reason in enumerate(found.malformed.to_pylist()):
-        row = {name: values[n].as_py() for name, values in found.columns.items()}
-        if found.timestamp is not None:
-            row["timestamp"] = found.timestamp[n].as_py()
+        row = {column.name: values[n].as_py() for column, values in found.columns.items()}
+        if timestamp_by is not None:
+            row["timestamp"] = found.texts[timestamp_by][n].as_py()
         rows.append({"malformed": reason} if reason else row)
     return rows
 
@@ -45,7 +46,7 @@ def malformed(reason: str) -> dict[str, str]:
     return {"malformed": reason}
 
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NOON = from_datetime(datetime(2026, 3, 1, 12, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
         (DATETIME, '"2026-03-01T12:00:00Z"', NOON),
         (DATETIME, '"2026-03-01T13:00:00+01:00"', NOON),
         (DATETIME, '"2026-03-01T12:00:00"', NOON),
-        (DATETIME, '"2026-03-01T12:00:00.1234569Z"', NOON.replace(microsecond=123456)),
+        (DATETIME, '"2026-03-01T12:00:00.1234569Z"', NOON + 1_234_569),
         (BIT, "true", True),
         (BIT, "false", False),
         (BIT, "1", True),
@@ -113,6 +114,88 @@ def test_a_value_of_the_column_s_type(kind: AsaType, written: str, value: Any) -
 )
 def test_a_value_of_another_type_makes_the_body_malformed(kind: AsaType, written: str) -> None:
     assert one(f'{{"x":{written}}}', column(kind)) == malformed(f"x is not a {kind}")
+
+
+RECORD, ARRAY = AsaType.RECORD, AsaType.ARRAY
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "value"),
+    [
+        (RECORD, '{ "a" : [1, {"b":null}] }', {"a": [1, {"b": None}]}),
+        (RECORD, "{}", {}),
+        (RECORD, '{"n":123456789012345678901234567890,"t":"é"}', {"n": 123456789012345678901234567890, "t": "é"}),
+        (ARRAY, '[1, "a", null, [] , {"b":2}]', [1, "a", None, [], {"b": 2}]),
+        (ARRAY, " [ ] ", []),
+    ],
+)
+def test_a_record_and_an_array_are_their_json(kind: AsaType, written: str, value: Any) -> None:
+    assert json.loads(one(f'{{"x":{written}}}', column(kind))) == value
+    assert json.loads(one(f'{{"y":{{"x":{written}}}}}', column(kind, "y", "x"))) == value
+
+
+@pytest.mark.parametrize("written", ["1", '"{}"', '"[]"', "true", '""', '" {"'])
+@pytest.mark.parametrize(("kind", "other", "name"), [(RECORD, "[{}]", "a record"), (ARRAY, "{}", "an array")])
+def test_what_is_read_as_a_record_or_an_array_must_be_one(kind: AsaType, other: str, name: str, written: str) -> None:
+    for value in (written, other):
+        assert one(f'{{"x":{value}}}', column(kind)) == malformed(f"x is not {name}")
+
+
+BODY = InputColumn((), RECORD)
+
+
+def test_the_whole_body_is_its_own_text() -> None:
+    """To the letter: neither numbers nor white space nor the order of keys change."""
+    assert BODY.name == "@body"
+    for body in ('{"b":1.10,"a":1e2}', ' {"x" :\n null} ', '{"x":"\\u00e9 é","x":2}', "{}"):
+        assert one(body, BODY) == body
+    assert read([b'{"x":1, "y":2}'], [column(BIGINT), BODY]) == [{"x": 1, "@body": '{"x":1, "y":2}'}]
+    for body, reason in (("[]", "not a JSON object"), ("{", "not JSON"), (None, "no body")):
+        assert one(body, BODY) == malformed(reason)
+
+
+def test_types_may_change_from_event_to_event_in_a_column_of_text() -> None:
+    bodies: list[bytes | None] = [
+        b'{"x":1}',
+        b'{"x":"1"}',
+        b'{"x":1.50}',
+        b'{"x":true}',
+        b'{"x":null}',
+        b"{}",
+        b'{"x":[1]}',
+    ]
+    assert [row["x"] for row in read(bodies, [column(TEXT)])] == ["1", "1", "1.5", "true", None, None, "[1]"]
+
+
+def test_types_may_change_from_event_to_event_in_a_column_of_numbers() -> None:
+    bodies: list[bytes | None] = [b'{"x":1}', b'{"x":1.5}', b'{"x":"2"}', b'{"x":"x"}', b'{"x":null}', b"{}"]
+    not_whole, not_float = malformed("x is not a bigint"), malformed("x is not a float")
+    assert read(bodies, [column(BIGINT)]) == [{"x": 1}, not_whole, {"x": 2}, not_whole, {"x": None}, {"x": None}]
+    assert read(bodies, [column(FLOAT)]) == [{"x": 1.0}, {"x": 1.5}, {"x": 2.0}, not_float, {"x": None}, {"x": None}]
+
+
+@pytest.mark.parametrize("number", [2**53 - 1, 2**53 + 1, 2**63 - 1, -(2**53) - 1, -(2**63)])
+def test_a_bigint_is_exact_beyond_what_a_float_can_hold(number: int) -> None:
+    assert one(f'{{"x":{number}}}', column(BIGINT)) == number
+    assert one(f'{{"x":{number}}}', column(TEXT)) == str(number)
+    assert one(f'{{"x":{number}}}', column(FLOAT)) == float(number)
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30])
+def test_a_whole_number_beyond_a_bigint_is_none_and_a_float_the_nearest(number: int) -> None:
+    assert one(f'{{"x":{number}}}', column(BIGINT)) == malformed("x is not a bigint")
+    assert one(f'{{"x":{number}}}', column(FLOAT)) == float(number)
+
+
+def test_a_datetime_keeps_its_100_nanoseconds_and_is_utc_without_a_zone() -> None:
+    for written in (
+        "2026-03-01T12:00:00.0000001",
+        "2026-03-01T12:00:00.00000019Z",
+        "2026-03-01T14:30:00.0000001+02:30",
+    ):
+        assert one(f'{{"x":"{written}"}}', column(DATETIME)) == NOON + 1
+    assert one('{"x":"0001-01-01"}', column(DATETIME)) == 0
+    assert one('{"x":"9999-12-31T23:59:59.9999999Z"}', column(DATETIME)) == LARGEST
 
 
 @pytest.mark.parametrize("kind", list(AsaType))
@@ -205,7 +288,16 @@ def test_a_timestamp_that_is_no_time_is_left_to_the_policies() -> None:
     texts = ["noon", None, None, "5", "2026-03-01"]
     assert [row["timestamp"] for row in read(bodies, [], by)] == texts
     assert [row["timestamp"] for row in read(bodies, [by], by)] == texts
-    assert read(bodies, [by], by)[4]["t"] == datetime(2026, 3, 1, tzinfo=UTC)
+    assert read(bodies, [by], by)[4]["t"] == NOON - from_seconds(12 * 3600)
+
+
+def test_a_count_of_the_timestamp_is_left_to_the_policies_too() -> None:
+    by = column(BIGINT, "ms")
+    bodies: list[bytes | None] = [b'{"ms":"x"}', b'{"ms":1.5}', b'{"ms":7}', b"{}"]
+    found = parse(pa.array(bodies, pa.binary()), [by], [by])
+    assert found.malformed.null_count == 4
+    assert found.columns[by].to_pylist() == [None, None, 7, None]
+    assert found.texts[by].to_pylist() == ["x", "1.5", "7", None]
 
 
 def test_the_first_reason_is_told() -> None:
@@ -228,8 +320,8 @@ def test_one_bad_body_among_a_thousand(bad: bytes | None) -> None:
 
 def test_a_part_of_a_longer_array_is_read_as_itself() -> None:
     bodies = pa.array([b"{", b'{"x":1}', b'{"x":"a"}', None], pa.binary())
-    found = parse(bodies.slice(1, 2), [column(BIGINT)], None)
-    assert found.columns["x"].to_pylist() == [1, None]
+    found = parse(bodies.slice(1, 2), [column(BIGINT)])
+    assert found.columns[column(BIGINT)].to_pylist() == [1, None]
     assert found.malformed.to_pylist() == [None, "x is not a bigint"]
 
 
@@ -305,9 +397,9 @@ def naive_value(value: Any, kind: AsaType) -> Any:
         case AsaType.BIT, "true" | "12" | "1.5":
             return True
         case AsaType.DATETIME, "2026-03-01T12:00:00.5Z":
-            return NOON.replace(microsecond=500_000)
+            return NOON + from_seconds(1) // 2
         case AsaType.DATETIME, "2026-03-01":
-            return NOON.replace(hour=0)
+            return NOON - from_seconds(12 * 3600)
         case _:
             raise UnreadableError
     if not -(2**63) <= number < 2**63:

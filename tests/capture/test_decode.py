@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import fastavro
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spark_jobs.capture.decode import SCHEMA, DamagedBlobError, decode, walk
 from spark_jobs.capture.sample.capture_file import SampleEvent, capture_file, capture_schema
@@ -283,6 +286,107 @@ def test_a_schema_that_cannot_be_read(schema: bytes) -> None:
     assert complaint(content[: start - 2] + bytes([size]) + schema + content[start + len(written) :]) == (
         "its Avro schema cannot be read"
     )
+
+
+# More fields than the usual two
+
+ALL = ("Offset", "EnqueuedTimeUtc", "SystemProperties", "Properties")
+VALUES = st.one_of(
+    st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.text(max_size=3), st.binary(max_size=3)
+)
+RECORDS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "SequenceNumber": st.integers(0, 2**62),
+            "Offset": st.text(max_size=3),
+            "EnqueuedTimeUtc": st.text(max_size=3),
+            "SystemProperties": st.dictionaries(st.text(max_size=2), VALUES, max_size=3),
+            "Properties": st.dictionaries(st.text(max_size=2), st.one_of(st.none(), VALUES), max_size=3),
+            "Body": st.one_of(st.none(), st.binary(max_size=3)),
+        }
+    ),
+    max_size=8,
+)
+
+
+def as_records(table: pa.Table) -> list[dict[str, Any]]:
+    rows = table.to_pylist()
+    for row in rows:
+        row.update({name: dict(row[name]) for name in ("SystemProperties", "Properties") if name in row})
+    return rows
+
+
+@pytest.mark.parametrize("name", ["2016-no-extension-05", "p9--2022-12-09--16-50-12.avro", "empty.avro"])
+def test_every_field_of_a_real_file_can_be_read(name: str) -> None:
+    content = real(name)
+    assert as_records(decode(name, content, ALL)) == list(fastavro.reader(BytesIO(content)))
+
+
+@settings(max_examples=60)
+@given(blocks=st.lists(RECORDS, max_size=3), codec=st.sampled_from(CODECS), more=st.sets(st.sampled_from(ALL)))
+def test_the_fields_asked_for_are_those_of_a_naive_reader(
+    blocks: list[list[dict[str, Any]]], codec: str, more: set[str]
+) -> None:
+    out = BytesIO()
+    writer: Any = fastavro.write.Writer(out, fastavro.parse_schema(json.loads(capture_schema())), codec=codec)
+    for block in blocks:
+        for each in block:
+            writer.write(each)
+        writer.dump()
+    content = out.getvalue() if any(blocks) else capture_file([])
+    table = decode("b", content, sorted(more))
+    assert table.column_names == ["SequenceNumber", "Body", *sorted(more)]
+    expected = [each for block in blocks for each in block]
+    assert as_records(table) == [{name: each[name] for name in table.column_names} for each in expected]
+
+
+def test_properties_of_more_events_than_any_batch_holds() -> None:
+    """In several batches DataFusion fails: it goes on counting a union's members where the batch before ended."""
+    given = events(*range(20_000))
+    table = decode("b", capture_file(given), ALL)
+    assert [dict(each) for each in table["Properties"].to_pylist()] == [dict(event.properties) for event in given]
+    keys = [dict(each)["x-opt-partition-key"] for each in table["SystemProperties"].to_pylist()]
+    assert keys == [event.partition_key for event in given]
+
+
+@pytest.mark.parametrize("more", [(), ALL], ids=["two fields", "all fields"])
+@pytest.mark.parametrize("codec", CODECS)
+def test_whatever_is_read_a_flipped_byte_never_loses_an_event(
+    more: tuple[str, ...], codec: Literal["null", "deflate"]
+) -> None:
+    content = capture_file(events(0, 1, 2), codec=codec)
+    header = walk("b", content).blocks[0].start - 2
+    survived = 0
+    for position in range(header, len(content)):
+        with contextlib.suppress(DamagedBlobError):
+            assert decode("b", flipped(content, position), more).num_rows == 3, position
+            survived += 1
+    assert codec == "deflate" or survived > 0
+
+
+@pytest.mark.parametrize("announced", [1, 2, 4])
+def test_whatever_is_read_the_announced_number_must_be_there(announced: int) -> None:
+    content = capture_file(events(0, 1, 2))
+    count = content.index(b"\x06", walk("b", content).blocks[0].start - 4)
+    with pytest.raises(DamagedBlobError):
+        decode("b", content[:count] + bytes([2 * announced]) + content[count + 1 :], ALL)
+
+
+def test_a_field_that_the_file_does_not_have_is_named() -> None:
+    schema = json.loads(capture_schema())
+    schema["fields"] = [field for field in schema["fields"] if field["name"] not in ("Offset", "Properties")]
+    content = avro(schema, record(events(0)[0]))
+    assert sequence(content) == [0]
+    with pytest.raises(DamagedBlobError, match="its records have no Offset and no Properties;"):
+        decode("b", content, ALL)
+
+
+def test_properties_that_are_no_map_of_capture_s_are_refused() -> None:
+    schema = json.loads(capture_schema())
+    schema["fields"][4]["type"] = {"type": "map", "values": "string"}
+    content = avro(schema, record(events(0)[0]))
+    with pytest.raises(DamagedBlobError, match="Properties is no map of properties"):
+        decode("b", content, ["Properties"])
 
 
 def test_a_damaged_blob_fails_the_run() -> None:

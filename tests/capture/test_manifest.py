@@ -12,7 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.capture import manifest
-from spark_jobs.capture.manifest import CaptureBlob, Definition, Manifest, arrived_in, from_json, is_complete, plan
+from spark_jobs.capture.manifest import (
+    CLOCKS_APART,
+    ArrivalTime,
+    CaptureBlob,
+    Definition,
+    Manifest,
+    Window,
+    arrived_in,
+    from_json,
+    is_complete,
+    plan,
+)
 from spark_jobs.capture.names import CaptureNames
 from spark_jobs.errors import RunError
 from spark_jobs.storage import Blob, Container, open_container
@@ -218,6 +229,9 @@ def test_a_new_blob_changes_the_digests_of_the_slices_that_read_it(world: Path) 
         {"policies": replace(POLICIES, late=None)},
         {"policies": replace(POLICIES, late=0)},
         {"policies": replace(POLICIES, early=0)},
+        {"policies": replace(POLICIES, early=None)},
+        {"policies": replace(POLICIES, adjust_early=True)},
+        {"arrival_time": ArrivalTime.EVENT_ENQUEUED},
     ],
     ids=str,
 )
@@ -276,6 +290,123 @@ def test_completeness_is_not_part_of_the_run(world: Path) -> None:
     later = planned(world, hours=4, now=LATER)
     assert now.slices[3].incomplete == ("0", "1")
     assert now.run == later.run
+
+
+# By enqueued time
+
+ENQUEUED = replace(DEFINITION, arrival_time=ArrivalTime.EVENT_ENQUEUED)
+APART = timedelta(microseconds=CLOCKS_APART // 10)
+
+
+def by_enqueued(folder: Path, **settings: Any) -> Manifest:
+    return planned(folder, definition=ENQUEUED, **settings)
+
+
+def test_the_names_tell_which_blobs_hold_what_was_enqueued(tmp_path: Path) -> None:
+    """A window ends where the next begins; both of its ends may be wrong by what clocks differ."""
+    first, last = TEN - 15 * MINUTE, TEN + HOUR + 10 * MINUTE
+    second = timedelta(seconds=1)
+    starts = [TEN - 2 * HOUR, first - APART - second, first - APART, last + APART, last + APART + second]
+    found = [put(tmp_path, "0", start, LATER) for start in starts]
+    assert names(by_enqueued(tmp_path)) == found[1:4], "the second window ends where the third begins"
+
+
+def test_a_blob_that_was_written_before_holds_nothing_that_was_enqueued_after(tmp_path: Path) -> None:
+    first = TEN - 15 * MINUTE
+    second = timedelta(seconds=1)
+    put(tmp_path, "0", TEN - 5 * HOUR, first - APART - second)
+    needed = put(tmp_path, "0", TEN - 4 * HOUR, first - APART)
+    assert names(by_enqueued(tmp_path)) == [needed]
+
+
+def test_an_archive_that_was_copied_is_read_by_its_names(tmp_path: Path) -> None:
+    """Every LastModified is that of the copy: as arrival times they would all lie in one slice."""
+    found = [put(tmp_path, "0", TEN + 5 * n * MINUTE, LATER) for n in range(-36, 36)]
+    read = names(by_enqueued(tmp_path, now=LATER + HOUR))
+    assert read == found[found.index(read[0]) : found.index(read[-1]) + 1]
+    assert len(read) == 12 + 3 + 2 + 4, "the hour, 15 minutes before, 10 after it, and what clocks may differ"
+
+
+def test_order_is_that_of_the_windows_whenever_a_blob_was_written(tmp_path: Path) -> None:
+    one = put(tmp_path, "0", TEN, TEN + HOUR)
+    other = put(tmp_path, "0", TEN + 5 * MINUTE, TEN + 10 * MINUTE)
+    found = by_enqueued(tmp_path)
+    assert names(found) == [one, other]
+    ten = from_datetime(TEN)
+    five = from_seconds(300)
+    assert [pinned.window for pinned in found.blobs] == [Window(ten, ten + five), Window(ten + five, ten + 2 * five)]
+    assert [pinned.arrival for pinned in found.blobs] == [ten, ten + five]
+
+
+def test_what_lies_between_two_windows_is_never_left_out(tmp_path: Path) -> None:
+    """A window's end never falls: what follows in the log follows in the order of events, whatever its time."""
+    late = put(tmp_path, "0", TEN - HOUR, LATER)
+    between = put(tmp_path, "0", TEN + 20 * MINUTE, TEN - 50 * MINUTE)
+    assert names(by_enqueued(tmp_path)) == [late, between]
+
+
+def test_two_names_of_one_window_both_hold_it(tmp_path: Path) -> None:
+    twins = [put(tmp_path, "0", TEN, TEN + 5 * MINUTE)]
+    old = (tmp_path / twins[0]).rename((tmp_path / twins[0]).with_suffix(""))
+    twins = [str(old.relative_to(tmp_path)), put(tmp_path, "0", TEN, TEN + 5 * MINUTE)]
+    put(tmp_path, "0", TEN + 5 * MINUTE, TEN + 10 * MINUTE)
+    found = by_enqueued(tmp_path).blobs
+    assert [pinned.blob.name for pinned in found[:2]] == twins
+    assert found[0].window == found[1].window == Window(from_datetime(TEN), from_datetime(TEN + 5 * MINUTE))
+
+
+def test_a_later_window_proves_a_partition_complete(tmp_path: Path) -> None:
+    """When it was written is no matter; and then no later blob can change the slice."""
+    edge = TEN + HOUR + 10 * MINUTE + APART
+    put(tmp_path, "0", edge + timedelta(seconds=1), edge + 5 * MINUTE)
+    put(tmp_path, "1", edge, LATER)
+    found = by_enqueued(tmp_path, now=edge)
+    assert found.slices[0].incomplete == ("1",)
+    put(tmp_path, "0", edge + 2 * MINUTE, edge + 5 * MINUTE)
+    assert by_enqueued(tmp_path, now=edge).slices[0].digest == found.slices[0].digest
+    assert by_enqueued(tmp_path, now=edge + 5 * MINUTE).slices[0].incomplete == ("1",)
+    assert by_enqueued(tmp_path, now=edge + 6 * MINUTE).slices[0].incomplete == ()
+
+
+def test_enqueued_windows_survive_the_manifest_s_json(tmp_path: Path) -> None:
+    put(tmp_path, "0", TEN, TEN + 5 * MINUTE)
+    found = by_enqueued(tmp_path)
+    assert from_json(found.to_json()) == found
+
+
+@given(
+    gaps=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 40)), max_size=8),
+    first=st.integers(-400, 500),
+    length=st.one_of(st.none(), st.integers(0, 400)),
+)
+def test_no_blob_that_may_hold_an_arrival_is_left_out(
+    gaps: list[tuple[int, int]], first: int, length: int | None
+) -> None:
+    """Each event enqueued within the clocks' difference of its window, and before its blob was written."""
+    opened, blobs = 0, []
+    for gap, delay in gaps:
+        opened += 60 * gap
+        written = TEN + timedelta(seconds=opened + 60 + 60 * delay)
+        name = f"contoso/telemetry/0/{TEN + timedelta(seconds=opened):%Y/%m/%d/%H/%M/%S}.avro"
+        blobs.append(Blob(name, "", 1, written))
+
+    class Listed:
+        url = "memory:"
+
+        def list(self, prefix: str = "") -> Iterator[Blob]:
+            return iter({blob.name: blob for blob in blobs}.values())
+
+    container: Any = Listed()
+    listed = manifest.list_capture(DEFINITION.names, container, ArrivalTime.EVENT_ENQUEUED)
+    start = from_datetime(TEN) + from_seconds(first)
+    last = None if length is None else start + from_seconds(length)
+    found = arrived_in(listed, Arrivals(start, last))
+    for place, pinned in enumerate(listed):
+        following = listed[place + 1].arrival if place + 1 < len(listed) else 1 << 62
+        end = min(following, from_datetime(pinned.blob.last_modified)) + CLOCKS_APART
+        may_hold = end >= start and (last is None or pinned.arrival - CLOCKS_APART <= last)
+        assert pinned in found or not may_hold
+    assert found == [pinned for pinned in listed if pinned in found]
 
 
 # Kept

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spark_jobs.time_model.policies import Policies, Verdict, Watermark, judge
+from spark_jobs.time_model.policies import PROCESSED, Policies, Verdict, Watermark, judge
 from spark_jobs.time_model.ticks import LARGEST
 from tests.oracle import Event, Policy
-
-PROCESSED = {Verdict.ON_TIME, Verdict.LATE_ADJUSTED, Verdict.OUT_OF_ORDER_ADJUSTED}
 
 Judgement = tuple[str, int | None, bool, bool]
 """Verdict, System.Timestamp, late, out of order."""
 
 
-def judge_in_chunks(events: Sequence[Event], policy: Policy, random: Random | None = None) -> list[Judgement]:
+def judge_in_chunks(
+    events: Sequence[Event], policy: Policy, random: Random | None = None, adjust_early: bool = False
+) -> list[Judgement]:
     """Judge the events in arrival order, a partition at a time; the n-th judgement belongs to the n-th event."""
     random = random or Random(len(events))
     judgements: list[Judgement] = [("malformed", None, False, False)] * len(events)
@@ -30,7 +30,7 @@ def judge_in_chunks(events: Sequence[Event], policy: Policy, random: Random | No
             (n for n, event in enumerate(events) if event.partition == partition and not event.malformed),
             key=lambda n: (events[n].arrival, events[n].sequence),
         )
-        partition_judgements = _judge_partition([events[n] for n in positions], policy, random)
+        partition_judgements = _judge_partition([events[n] for n in positions], policy, random, adjust_early)
         for n, judgement in zip(positions, partition_judgements, strict=True):
             judgements[n] = judgement
     return judgements
@@ -41,8 +41,8 @@ def fast_path(events: Sequence[Event], policy: Policy) -> list[tuple[str, int | 
     return [(verdict, time) for verdict, time, _, _ in judge_in_chunks(events, policy)]
 
 
-def _judge_partition(events: list[Event], policy: Policy, random: Random) -> Iterator[Judgement]:
-    policies = Policies(policy.out_of_order, policy.late, policy.early, policy.action == "Adjust")
+def _judge_partition(events: list[Event], policy: Policy, random: Random, adjust_early: bool) -> Iterator[Judgement]:
+    policies = Policies(policy.out_of_order, policy.late, policy.early, policy.action == "Adjust", adjust_early)
     watermark = Watermark()
     # What stands in the place of a missing time is nobody's business: it must not be read.
     time = np.array([random.choice((0, LARGEST)) if e.time is None else e.time for e in events], dtype=np.int64)

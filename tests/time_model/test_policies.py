@@ -1,13 +1,16 @@
 """The policies of the time model, section 2: one sentence a rule, and the fast path against the oracle."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, Literal
 
+import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from spark_jobs.time_model.policies import Policies, Watermark, judge
 from spark_jobs.time_model.ticks import LARGEST, from_seconds
 from tests.oracle import VERDICTS, Event, Implementation, Policy, process, slice_metrics
 from tests.time_model.fast_path import judge_in_chunks
@@ -99,6 +102,46 @@ def test_an_early_event_does_not_move_the_watermark(implementation: Implementati
 def test_early_events_are_dropped_under_adjust_and_under_drop(implementation: Implementation) -> None:
     for action in ("Adjust", "Drop"):
         expect(implementation, [at(0, 10**12)], policy(action=action), ("early_dropped", None))
+
+
+def test_an_early_event_may_be_adjusted_to_its_arrival_and_the_window_and_moves_the_watermark() -> None:
+    """ASA's newer pages have it so; a setting of ours (time model, section 2)."""
+    limit = 300 * SECOND
+    events = [at(0, limit + 1), at(1, limit), at(2, limit - 1), at(3, limit + 3)]
+    assert judge_in_chunks(events, policy(), adjust_early=True) == [
+        ("early_adjusted", NOON + limit, False, False),
+        ("on_time", NOON + limit, False, False),
+        ("out_of_order_adjusted", NOON + limit, False, True),
+        ("on_time", NOON + limit + 3, False, False),
+    ]
+
+
+@settings(max_examples=60)
+@given(data=st.data(), seed=st.integers(0, 2**32))
+def test_to_adjust_early_events_is_to_move_them_and_then_to_judge_them(data: st.DataObject, seed: int) -> None:
+    """So all that holds of the other stages holds of them too, the slice rule included."""
+    chosen = data.draw(policies(early=st.sampled_from((300, 0, 7)).map(from_seconds)))
+    assert chosen.early is not None
+    events = data.draw(streams(chosen))
+    early = [event.time is not None and event.time > event.arrival + chosen.early for event in events]
+    moved = [
+        replace(event, time=event.arrival + chosen.early) if is_early else event
+        for event, is_early in zip(events, early, strict=True)
+    ]
+    expected = [
+        ("early_adjusted" if is_early and verdict == "on_time" else verdict, *rest)
+        for is_early, (verdict, *rest) in zip(early, judge_in_chunks(moved, chosen, Random(seed)), strict=True)
+    ]
+    assert judge_in_chunks(events, chosen, Random(seed), adjust_early=True) == expected
+
+
+def test_an_early_event_counts_as_early_whatever_becomes_of_it() -> None:
+    time, arrival = np.array([NOON + 301 * SECOND, NOON]), np.array([NOON, NOON])
+    for adjust_early in (False, True):
+        chosen = Policies(0, None, 300 * SECOND, adjust=True, adjust_early=adjust_early)
+        judged = judge(chosen, Watermark(), time, np.array([True, True]), arrival, None)
+        assert judged.early.tolist() == [True, False]
+        assert judged.processed.tolist() == [adjust_early, True]
 
 
 def test_without_the_early_window_an_early_event_pushes_the_watermark(implementation: Implementation) -> None:

@@ -1,8 +1,8 @@
 """Slices, and the arrivals that decide them (time model, section 3)."""
 
+from dataclasses import replace
 from random import Random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,7 +49,7 @@ def test_a_window_longer_than_the_late_tolerance_widens_the_slice() -> None:
 
 def test_without_a_late_limit_every_later_arrival_counts() -> None:
     arrivals = arrivals_of(Slice(TEN, TEN + HOUR), policies(late=None), look_back=MINUTE)
-    assert arrivals == Arrivals(TEN - MINUTE - 5 * MINUTE, None)
+    assert arrivals == Arrivals(TEN - MINUTE - 5 * MINUTE, None, settled=False)
 
 
 def test_without_timestamp_by_only_the_slice_itself_and_the_look_back_count() -> None:
@@ -59,9 +59,16 @@ def test_without_timestamp_by_only_the_slice_itself_and_the_look_back_count() ->
     assert not arrivals.hold(TEN + HOUR + 1)
 
 
-def test_without_an_early_window_no_slice_stands_alone() -> None:
-    with pytest.raises(ValueError, match="no slice can be computed on its own"):
-        arrivals_of(Slice(TEN, TEN + HOUR), policies(early=None), look_back=MINUTE)
+def test_without_an_early_window_it_is_read_as_with_asa_s_and_depends_on_where_reading_began() -> None:
+    exact = arrivals_of(Slice(TEN, TEN + HOUR), policies(), look_back=MINUTE)
+    assert exact.settled
+    without = arrivals_of(Slice(TEN, TEN + HOUR), policies(early=None), look_back=MINUTE)
+    assert without == replace(exact, settled=False)
+
+
+def test_an_early_window_of_another_length_is_read_so_far_before() -> None:
+    arrivals = arrivals_of(Slice(TEN, TEN + HOUR), policies(early=30 * MINUTE), look_back=2 * HOUR)
+    assert arrivals == Arrivals(TEN - 2 * HOUR - 30 * MINUTE, TEN + HOUR + 10 * MINUTE)
 
 
 @given(case=cases(), look_back=st.sampled_from((1, MINUTE, HOUR)), seed=st.integers(0, 9))

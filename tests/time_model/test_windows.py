@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.time_model.windows import HoppingWindow
+from spark_jobs.time_model.windows import HoppingWindow, Reach, SessionWindow, SlidingWindow, SnapshotWindow, Window
 
 
 def reached(window: HoppingWindow, time: int, start: int, end: int) -> bool:
@@ -16,7 +16,7 @@ def reached(window: HoppingWindow, time: int, start: int, end: int) -> bool:
 
 
 def reaches(window: HoppingWindow, times: list[int], start: int, end: int) -> list[bool]:
-    found: list[bool] = window.reaches(np.array(times, np.int64), start, end).tolist()
+    found: list[bool] = Reach(window).holds(np.array(times, np.int64), start, end).tolist()
     return found
 
 
@@ -55,6 +55,27 @@ def test_between_windows_that_hop_further_than_they_reach_nothing_is_held() -> N
 def test_an_offset_moves_the_ends_whatever_its_sign() -> None:
     assert reaches(HoppingWindow(10, 10, 3), [103, 104, 113], 110, 113) == [False, True, True]
     assert reaches(HoppingWindow(10, 10, -7), [103, 104, 113], 110, 113) == [False, True, True]
+
+
+@given(
+    window=st.sampled_from([HoppingWindow(9, 4, 1), SlidingWindow(9), SessionWindow(3, 5), SnapshotWindow()]),
+    ahead=st.integers(0, 20),
+    times=st.lists(st.integers(0, 160), max_size=12),
+)
+def test_rows_that_later_steps_look_back_at_are_held_as_if_the_slice_began_sooner(
+    window: Window, ahead: int, times: list[int]
+) -> None:
+    given_times = np.array(times, np.int64)
+    held = Reach(window, ahead).holds(given_times, 100, 110)
+    assert held.tolist() == Reach(window).holds(given_times, 100 - ahead, 110).tolist()
+    assert Reach(window, ahead).look_back == window.look_back + ahead
+    assert not held[(given_times > 110) | (given_times <= 100 - Reach(window, ahead).look_back)].any()
+
+
+def test_a_snapshot_needs_its_own_slice_and_a_sliding_window_its_size_more() -> None:
+    times = np.array([90, 91, 100, 101, 110, 111], np.int64)
+    assert Reach(SnapshotWindow()).holds(times, 100, 110).tolist() == [False, False, False, True, True, False]
+    assert Reach(SlidingWindow(10)).holds(times, 100, 110).tolist() == [False, True, True, True, True, False]
 
 
 def test_no_events_reach_nothing() -> None:

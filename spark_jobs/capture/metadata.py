@@ -1,0 +1,145 @@
+"""What an input adds to its events: the columns of a query that stand beside the body (capture format, the file)."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from spark_jobs.capture.bodies import utf8, whole
+from spark_jobs.capture.decode import DamagedBlobError
+from spark_jobs.capture.manifest import CaptureBlob
+from spark_jobs.errors import RunError
+from spark_jobs.query.model import Metadata, MetadataColumn
+from spark_jobs.time_model import ticks
+
+ENQUEUED = MetadataColumn(Metadata.EVENT_ENQUEUED)
+
+_FIELDS = {
+    Metadata.EVENT_ENQUEUED: ("EnqueuedTimeUtc", "SystemProperties"),
+    Metadata.OFFSET: ("Offset",),
+    Metadata.PARTITION_KEY: ("SystemProperties",),
+    Metadata.PUBLISHER: ("SystemProperties",),
+    Metadata.USER: ("Properties",),
+}
+_LATEST_MILLISECOND = (ticks.LARGEST - ticks.UNIX_EPOCH) // ticks.TICKS_PER_MILLISECOND
+
+
+def fields_of(columns: Iterable[MetadataColumn]) -> tuple[str, ...]:
+    """The fields of Capture's records that the columns come from."""
+    return tuple(dict.fromkeys(field for column in columns for field in _FIELDS.get(column.metadata, ())))
+
+
+def read(columns: Iterable[MetadataColumn], pinned: CaptureBlob, events: pa.Table) -> dict[MetadataColumn, pa.Array]:
+    """The columns for the events of one blob, decoded with `fields_of` them; a datetime in ticks.
+
+    EventProcessedUtcTime is the event's arrival, for no archive tells when a live job read it; where that is the
+    enqueued time, ENQUEUED must be decoded too. Raises DamagedBlobError for enqueued times that cannot be read.
+    """
+    count = events.num_rows
+    found: dict[MetadataColumn, pa.Array] = {}
+    for column in columns:
+        metadata = column.metadata
+        if metadata is Metadata.EVENT_PROCESSED:
+            metadata = Metadata.BLOB_LAST_MODIFIED if pinned.window is None else Metadata.EVENT_ENQUEUED
+        match metadata:
+            case Metadata.PARTITION_ID:
+                found[column] = pa.repeat(_partition_id(pinned), count)
+            case Metadata.BLOB_NAME:
+                found[column] = pa.repeat(pinned.blob.name, count)
+            case Metadata.BLOB_LAST_MODIFIED:
+                found[column] = pa.repeat(pa.scalar(ticks.from_datetime(pinned.blob.last_modified), pa.int64()), count)
+            case Metadata.EVENT_ENQUEUED:
+                found[column] = _enqueued(pinned.blob.name, events)
+            case Metadata.SEQUENCE_NUMBER:
+                found[column] = whole(events["SequenceNumber"])
+            case Metadata.OFFSET:
+                found[column] = whole(events["Offset"])
+            case Metadata.PARTITION_KEY:
+                found[column] = text_of(whole(events["SystemProperties"]), "x-opt-partition-key")
+            case Metadata.PUBLISHER:
+                found[column] = text_of(whole(events["SystemProperties"]), "x-opt-publisher")
+            case Metadata.USER:
+                found[column] = text_of(whole(events["Properties"]), column.key)
+    return found
+
+
+def text_of(properties: pa.MapArray, key: str) -> pa.Array:
+    """One property of each event as text: a number in decimals, bytes where they are UTF-8; else NULL."""
+    text = pa.nulls(1, pa.string())
+    place = np.zeros(len(properties), np.int64)
+    for rows, values in _values(properties, key):
+        place[rows] = np.arange(len(rows)) + len(text)
+        text = pa.concat_arrays([text, _as_text(values)])
+    return text.take(pa.array(place))
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    return utf8(values) if pa.types.is_binary(values.type) else values.cast(pa.string())
+
+
+def _values(properties: pa.MapArray, key: str) -> Iterator[tuple[NDArray[np.intp], pa.Array]]:
+    """The events that have a property, and its values: once for each type that it comes in, but for null.
+
+    What DataFusion gives as a union's nulls is as long as the batch, not as there are nulls: it must not be touched.
+    """
+    bounds = properties.offsets.to_numpy()
+    entries = np.flatnonzero(pc.equal(properties.keys, key).to_numpy(zero_copy_only=False))
+    entries = entries[(entries >= bounds[0]) & (entries < bounds[-1])]
+    rows = np.searchsorted(bounds, entries, side="right") - 1
+    union = properties.items
+    kinds = union.type_codes.to_numpy()[entries]
+    places = union.offsets.to_numpy()[entries]
+    for kind in np.unique(kinds).tolist():
+        if pa.types.is_null(union.type.field(kind).type):
+            continue
+        here = kinds == kind
+        yield rows[here], union.field(kind).take(pa.array(places[here]))
+
+
+def _partition_id(pinned: CaptureBlob) -> pa.Scalar:
+    try:
+        return pa.scalar(int(pinned.partition), pa.int64())
+    except ValueError:
+        raise RunError(
+            f"blob {pinned.blob.name} is of partition {pinned.partition!r}, which is no number: the query's "
+            "PartitionId has no value for it; leave it out of the query"
+        ) from None
+
+
+def _enqueued(name: str, events: pa.Table) -> pa.Array:
+    """When the hub took each event: to the millisecond where the file tells, else to the second; ticks."""
+    instants = np.full(events.num_rows, -1, np.int64)
+    for rows, milliseconds in _values(whole(events["SystemProperties"]), "x-opt-enqueued-time"):
+        if not pa.types.is_int64(milliseconds.type):
+            raise _untimed(name, events, int(rows[0]), f"x-opt-enqueued-time {milliseconds[0].as_py()!r}")
+        values = milliseconds.to_numpy()
+        wrong = np.flatnonzero((values < 0) | (values > _LATEST_MILLISECOND))
+        if len(wrong):
+            raise _untimed(name, events, int(rows[wrong[0]]), f"x-opt-enqueued-time {values[wrong[0]]}")
+        instants[rows] = values * ticks.TICKS_PER_MILLISECOND + ticks.UNIX_EPOCH
+    rest = np.flatnonzero(instants < 0)
+    if len(rest):
+        seconds = whole(events["EnqueuedTimeUtc"]).take(pa.array(rest)).fill_null("").dictionary_encode()
+        known = np.array([_second(text) for text in seconds.dictionary.to_pylist()], np.int64)
+        instants[rest] = known[seconds.indices.to_numpy()]
+        wrong = np.flatnonzero(instants < 0)
+        if len(wrong):
+            row = int(wrong[0])
+            raise _untimed(name, events, row, f"EnqueuedTimeUtc {events['EnqueuedTimeUtc'][row].as_py()!r}")
+    return pa.array(instants)
+
+
+def _second(text: str) -> int:
+    """The ticks of `M/d/yyyy h:mm:ss AM|PM`, UTC; -1 for what is no such time."""
+    try:
+        return ticks.from_datetime(datetime.strptime(text, "%m/%d/%Y %I:%M:%S %p").replace(tzinfo=UTC))
+    except ValueError:
+        return -1
+
+
+def _untimed(name: str, events: pa.Table, row: int, written: str) -> DamagedBlobError:
+    number = events["SequenceNumber"][row].as_py()
+    return DamagedBlobError(name, f"event {number} has {written}, so when it was enqueued cannot be told")

@@ -1,0 +1,182 @@
+"""What an input adds to its events (capture format, the file)."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.capture import metadata
+from spark_jobs.capture.decode import DamagedBlobError, decode
+from spark_jobs.capture.manifest import CaptureBlob, Window
+from spark_jobs.capture.metadata import fields_of, text_of
+from spark_jobs.capture.sample.capture_file import capture_file, capture_schema
+from spark_jobs.errors import RunError
+from spark_jobs.query.model import AsaType, Metadata, MetadataColumn
+from spark_jobs.storage import Blob
+from spark_jobs.time_model.ticks import from_datetime
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NAME = "contoso/telemetry/3/2026/03/01/11/55/00.avro"
+BLOB = CaptureBlob("3", Blob(NAME, "etag", 1, NOON))
+
+
+def file(*events: Mapping[str, Any]) -> bytes:
+    if not events:
+        return capture_file([])
+    out = BytesIO()
+    blank = {"Offset": "", "EnqueuedTimeUtc": "", "SystemProperties": {}, "Properties": {}, "Body": b""}
+    records = [{"SequenceNumber": number, **blank, **event} for number, event in enumerate(events, 7)]
+    fastavro.writer(out, fastavro.parse_schema(json.loads(capture_schema())), records)
+    return out.getvalue()
+
+
+def read(column: MetadataColumn, *events: Mapping[str, Any], pinned: CaptureBlob = BLOB) -> list[Any]:
+    content = file(*events)
+    found = metadata.read([column], pinned, decode(pinned.blob.name, content, fields_of([column])))
+    kinds = {AsaType.BIGINT: pa.int64(), AsaType.DATETIME: pa.int64(), AsaType.TEXT: pa.string()}
+    assert found[column].type == kinds[column.type]
+    values: list[Any] = found[column].to_pylist()
+    return values
+
+
+def user(key: str) -> MetadataColumn:
+    return MetadataColumn(Metadata.USER, key)
+
+
+def test_only_what_is_asked_for_is_decoded() -> None:
+    assert fields_of([]) == ()
+    assert fields_of([MetadataColumn(Metadata.BLOB_NAME), MetadataColumn(Metadata.PARTITION_ID)]) == ()
+    assert fields_of([user("a"), user("b"), MetadataColumn(Metadata.OFFSET)]) == ("Properties", "Offset")
+
+
+def test_what_is_the_same_for_all_events_of_a_blob() -> None:
+    events: list[dict[str, Any]] = [{}, {}]
+    assert read(MetadataColumn(Metadata.PARTITION_ID), *events) == [3, 3]
+    assert read(MetadataColumn(Metadata.BLOB_NAME), *events) == [NAME, NAME]
+    assert read(MetadataColumn(Metadata.BLOB_LAST_MODIFIED), *events) == [from_datetime(NOON)] * 2
+
+
+def test_what_each_event_has() -> None:
+    system = {"x-opt-partition-key": "k", "x-opt-publisher": "p"}
+    events: list[dict[str, Any]] = [{"Offset": "96", "SystemProperties": system}, {"Offset": "x"}]
+    assert read(MetadataColumn(Metadata.SEQUENCE_NUMBER), *events) == [7, 8]
+    assert read(MetadataColumn(Metadata.OFFSET), *events) == ["96", "x"]
+    assert read(MetadataColumn(Metadata.PARTITION_KEY), *events) == ["k", None]
+    assert read(MetadataColumn(Metadata.PUBLISHER), *events) == ["p", None]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("café", "café"),
+        ("", ""),
+        (-(2**63), "-9223372036854775808"),
+        (9_007_199_254_740_993, "9007199254740993"),
+        (0.1, "0.1"),
+        ("caf\N{LATIN SMALL LETTER E WITH ACUTE}".encode(), "café"),
+        (b"", ""),
+        (b"\xff\x00", None),
+        (None, None),
+    ],
+)
+def test_a_property_is_read_as_text(value: Any, text: str | None) -> None:
+    assert read(user("a"), {"Properties": {"b": 1, "a": value}}, {}, {"Properties": {"A": value}}) == [text, None, None]
+
+
+def test_no_events_have_no_values() -> None:
+    for kind in Metadata:
+        assert read(MetadataColumn(kind)) == []
+
+
+PROPERTIES = st.dictionaries(
+    st.sampled_from("abc"),
+    st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.text(max_size=3), st.binary(max_size=2)),
+)
+
+
+def naive_text(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return None
+    return None if value is None else str(value)
+
+
+@given(events=st.lists(PROPERTIES, max_size=6), cut=st.integers(0, 6))
+def test_properties_of_every_type_side_by_side(events: list[dict[str, Any]], cut: int) -> None:
+    """And in a part of a longer column."""
+    table = decode("b", file(*({"Properties": each} for each in events)), ["Properties"])
+    column = table["Properties"].combine_chunks()
+    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+    assert text_of(column.slice(cut), "a").to_pylist() == [naive_text(each.get("a")) for each in events[cut:]]
+
+
+# Enqueued
+
+
+def enqueued(text: str, milliseconds: Any = None) -> dict[str, Any]:
+    system = {} if milliseconds is None else {"x-opt-enqueued-time": milliseconds}
+    return {"EnqueuedTimeUtc": text, "SystemProperties": system}
+
+
+def test_the_millisecond_is_preferred_to_the_second() -> None:
+    event = enqueued("12/9/2022 4:51:25 PM", 1670604685193)
+    late, early = read(metadata.ENQUEUED, event, enqueued("12/9/2022 4:51:25 PM"))
+    assert late == from_datetime(datetime(2022, 12, 9, 16, 51, 25, 193_000, UTC))
+    assert early == from_datetime(datetime(2022, 12, 9, 16, 51, 25, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("3/1/2026 12:00:00 AM", NOON - timedelta(hours=12)),
+        ("3/1/2026 12:00:00 PM", NOON),
+        ("3/1/2026 1:05:09 PM", NOON + timedelta(hours=1, minutes=5, seconds=9)),
+        ("11/16/2016 4:44:11 PM", datetime(2016, 11, 16, 16, 44, 11, tzinfo=UTC)),
+    ],
+)
+def test_the_text_of_the_service_is_read(text: str, instant: datetime) -> None:
+    assert read(metadata.ENQUEUED, enqueued(text)) == [from_datetime(instant)]
+
+
+@pytest.mark.parametrize(
+    ("event", "written"),
+    [
+        (enqueued(""), "EnqueuedTimeUtc ''"),
+        (enqueued("2026-03-01T12:00:00Z"), "EnqueuedTimeUtc '2026-03-01T12:00:00Z'"),
+        (enqueued("2/30/2026 1:00:00 PM"), "EnqueuedTimeUtc '2/30/2026 1:00:00 PM'"),
+        (enqueued("3/1/2026 12:00:00 PM", "soon"), "x-opt-enqueued-time 'soon'"),
+        (enqueued("3/1/2026 12:00:00 PM", 1.5), "x-opt-enqueued-time 1.5"),
+        (enqueued("3/1/2026 12:00:00 PM", 2**62), f"x-opt-enqueued-time {2**62}"),
+        (enqueued("3/1/2026 12:00:00 PM", -1), "x-opt-enqueued-time -1"),
+    ],
+)
+def test_a_blob_whose_enqueued_times_cannot_be_read_is_damaged(event: dict[str, Any], written: str) -> None:
+    with pytest.raises(DamagedBlobError) as caught:
+        read(metadata.ENQUEUED, enqueued("3/1/2026 12:00:00 PM"), event)
+    assert f"event 8 has {written}, so when it was enqueued cannot be told" in str(caught.value)
+
+
+def test_an_event_was_processed_when_it_arrived() -> None:
+    """When a live job read it, no archive tells."""
+    event = enqueued("3/1/2026 11:57:00 AM")
+    processed = MetadataColumn(Metadata.EVENT_PROCESSED)
+    assert read(processed, event) == [from_datetime(NOON)]
+    in_window = CaptureBlob("3", BLOB.blob, Window(from_datetime(NOON), from_datetime(NOON)))
+    content = file(event)
+    columns = [processed, metadata.ENQUEUED]
+    found = metadata.read(columns, in_window, decode(NAME, content, fields_of(columns)))
+    assert found[processed].to_pylist() == [from_datetime(NOON - timedelta(minutes=3))]
+
+
+def test_a_partition_that_is_no_number_is_an_error_of_one_line() -> None:
+    with pytest.raises(RunError, match="is of partition 'a', which is no number"):
+        read(MetadataColumn(Metadata.PARTITION_ID), {}, pinned=CaptureBlob("a", BLOB.blob))

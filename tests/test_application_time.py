@@ -1,0 +1,160 @@
+"""The application time of events: what TIMESTAMP BY says of each (time model, section 2, stage 1)."""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.application_time import Times, metadata_of, times_of
+from spark_jobs.capture.bodies import parse
+from spark_jobs.query.model import (
+    AsaType,
+    FirstOf,
+    InputColumn,
+    Instant,
+    Metadata,
+    MetadataColumn,
+    Shifted,
+    Time,
+    amounts,
+    fields,
+)
+from spark_jobs.time_model.ticks import LARGEST, TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH
+
+EVENT_TIME = InputColumn(("eventTime",), AsaType.DATETIME)
+SENT = InputColumn(("device", "sent"), AsaType.DATETIME)
+MILLISECONDS = InputColumn(("ms",), AsaType.BIGINT)
+ENQUEUED = MetadataColumn(Metadata.EVENT_ENQUEUED)
+SINCE_1970 = Shifted(TICKS_PER_MILLISECOND, MILLISECONDS, Instant(UNIX_EPOCH))
+NOON = "2026-03-01T12:00:00.1234567Z"
+NOON_TICKS = UNIX_EPOCH + 1_772_366_400 * TICKS_PER_SECOND + 1_234_567
+
+
+def read(time: Time, *bodies: dict[str, Any], metadata: dict[MetadataColumn, pa.Array] | None = None) -> Times:
+    content = pa.array([json.dumps(body).encode() for body in bodies], pa.binary())
+    found = parse(content, amounts(time), [*fields(time), *amounts(time)])
+    assert found.malformed.null_count == len(bodies), "the policies judge these fields"
+    return times_of(time, found, metadata or {})
+
+
+def one(time: Time, **body: Any) -> int | str:
+    """The ticks of one event, or why it has none."""
+    times = read(time, body)
+    reason: str | None = times.reason[0].as_py()
+    assert times.valid.tolist() == [reason is None]
+    return int(times.ticks[0]) if reason is None else reason
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (NOON, NOON_TICKS),
+        (NOON.removesuffix("Z"), NOON_TICKS),
+        (None, "eventTime is missing or null"),
+        ("noon", "eventTime is not a time"),
+        (5, "eventTime is not a time"),
+        ("", "eventTime is not a time"),
+    ],
+)
+def test_the_text_of_a_field(value: Any, expected: int | str) -> None:
+    assert one(EVENT_TIME, eventTime=value) == expected
+
+
+def test_a_missing_field_and_a_nested_one_are_named() -> None:
+    assert one(EVENT_TIME) == "eventTime is missing or null"
+    assert one(SENT, device={"sent": "x"}) == "device.sent is not a time"
+    assert one(SENT, device=5) == "device.sent is missing or null"
+
+
+def test_a_fixed_time_is_that_of_every_event() -> None:
+    assert read(Instant(7), {}, {}).ticks.tolist() == [7, 7]
+
+
+def test_metadata_is_a_time() -> None:
+    times = read(ENQUEUED, {}, {}, metadata={ENQUEUED: pa.array([5, 6])})
+    assert times.ticks.tolist() == [5, 6]
+    assert times.valid.all()
+
+
+def test_a_property_of_the_event_is_the_text_of_a_time() -> None:
+    column = MetadataColumn(Metadata.USER, "at")
+    times = read(column, {}, {}, {}, metadata={column: pa.array([NOON, "x", None])})
+    assert times.ticks.tolist() == [NOON_TICKS, 0, 0]
+    assert times.reason.to_pylist() == [None, "@User.at is not a time", "@User.at is missing or null"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, UNIX_EPOCH),
+        (-1, UNIX_EPOCH - 10_000),
+        (1_772_366_400_123, UNIX_EPOCH + 17_723_664_001_230_000),
+        ("1772366400123", UNIX_EPOCH + 17_723_664_001_230_000),
+        (-62_135_596_800_000, 0),
+        (253_402_300_799_999, LARGEST - 9_999),
+        (-62_135_596_800_001, "ms leads out of the years 1 to 9999"),
+        (253_402_300_800_000, "ms leads out of the years 1 to 9999"),
+        (2**63 - 1, "ms leads out of the years 1 to 9999"),
+        (-(2**63), "ms leads out of the years 1 to 9999"),
+        (2**63, "ms is not a bigint"),
+        (1.5, "ms is not a bigint"),
+        ("soon", "ms is not a bigint"),
+        (None, "ms is missing or null"),
+    ],
+)
+def test_milliseconds_since_1970(value: Any, expected: int | str) -> None:
+    assert one(SINCE_1970, ms=value) == expected
+
+
+@given(amount=st.integers(-(2**63), 2**63 - 1), unit=st.sampled_from([1, 10, 10**4, 10**7, 36 * 10**9, 864 * 10**9]))
+def test_an_amount_never_overflows_in_silence(amount: int, unit: int) -> None:
+    exact = UNIX_EPOCH + amount * unit
+    expected = exact if 0 <= exact <= LARGEST else "ms leads out of the years 1 to 9999"
+    assert one(Shifted(unit, MILLISECONDS, Instant(UNIX_EPOCH)), ms=amount) == expected
+
+
+def test_a_field_may_be_shifted_too() -> None:
+    shifted = Shifted(TICKS_PER_SECOND, MILLISECONDS, EVENT_TIME)
+    assert one(shifted, eventTime=NOON, ms=-2) == NOON_TICKS - 2 * TICKS_PER_SECOND
+    assert one(shifted, eventTime="x", ms=1) == "eventTime is not a time"
+    assert one(shifted, ms=1) == "eventTime is missing or null"
+    assert one(shifted, eventTime=NOON) == "ms is missing or null"
+    twice = Shifted(TICKS_PER_SECOND, InputColumn(("s",), AsaType.BIGINT), shifted)
+    assert one(twice, eventTime=NOON, ms=-2, s=2) == NOON_TICKS
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"eventTime": NOON, "ms": 0}, NOON_TICKS),
+        ({"eventTime": NOON, "ms": "x"}, NOON_TICKS),
+        ({"ms": 5}, UNIX_EPOCH + 50_000),
+        ({"eventTime": None, "ms": 5}, UNIX_EPOCH + 50_000),
+        ({"eventTime": "x", "ms": 5}, "eventTime is not a time"),
+        ({"ms": "x"}, "ms is not a bigint"),
+        ({}, "eventTime is missing or null, ms is missing or null"),
+    ],
+)
+def test_of_several_times_the_first_that_is_there_counts(body: dict[str, Any], expected: int | str) -> None:
+    """Also where it is no time: only what is missing or null is passed over."""
+    assert one(FirstOf((EVENT_TIME, SINCE_1970)), **body) == expected
+
+
+def test_the_last_of_several_may_always_be_there() -> None:
+    assert one(FirstOf((EVENT_TIME, SENT, Instant(9)))) == 9
+    assert one(FirstOf((SINCE_1970, FirstOf((SENT, EVENT_TIME)))), eventTime=NOON) == NOON_TICKS
+
+
+def test_the_metadata_that_a_time_names() -> None:
+    by_hub = MetadataColumn(Metadata.BLOB_LAST_MODIFIED)
+    time = FirstOf((EVENT_TIME, Shifted(1, MILLISECONDS, ENQUEUED), by_hub))
+    assert metadata_of(time) == (ENQUEUED, by_hub)
+    assert metadata_of(EVENT_TIME) == metadata_of(None) == ()
+
+
+def test_no_events_have_no_times() -> None:
+    for time in (EVENT_TIME, SINCE_1970, FirstOf((EVENT_TIME, SINCE_1970))):
+        assert read(time).ticks.tolist() == []

@@ -1,0 +1,110 @@
+"""A run by enqueued time, and what the hub adds to its events, from Capture files to the published table."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+import pytest
+
+from spark_jobs import stages
+from spark_jobs.capture.sample import world, write_world
+from spark_jobs.pipeline import Pipeline, load
+from tests.worlds import HOUR, TEN, backfill, published
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUERY = """\
+SELECT System.Timestamp() AS windowEnd, PartitionId AS partition,
+    GetMetadataPropertyValue(telemetry, '[User].[attempt]') AS attempt,
+    COUNT(*) AS events, MAX(EventEnqueuedUtcTime) AS newest
+INTO aggregates FROM telemetry
+GROUP BY PartitionId, GetMetadataPropertyValue(telemetry, '[User].[attempt]'), TumblingWindow(minute, 5)"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three hours from nine on; what is copied is written all at once, long after."""
+    home = tmp_path_factory.mktemp("world")
+    write_world(world(TEN - HOUR, 3, partitions=2, devices=16), home / "capture")
+    return home
+
+
+def define(home: Path, table: str, arrival_time: str, query: str = QUERY) -> Pipeline:
+    sections = {
+        "name": "telemetry",
+        "input": {
+            "alias": "telemetry",
+            "container": "capture",
+            "namespace": "contoso",
+            "event_hub": "telemetry",
+            "arrival_time": arrival_time,
+        },
+        "job": {"query": query, "eventsLateArrivalMaxDelayInSeconds": 600},
+        "output": {"alias": "aggregates", "table": table},
+    }
+    (home / f"{table}.yaml").write_text(json.dumps(sections))
+    return load(home / f"{table}.yaml")
+
+
+def events_of(home: Path) -> Iterator[dict[str, Any]]:
+    """The events of the folder that are JSON objects, with their enqueued time and partition."""
+    for path in sorted((home / "capture").rglob("*.avro")):
+        for record in fastavro.reader(BytesIO(path.read_bytes())):
+            assert isinstance(record, dict)
+            try:
+                json.loads(record["Body"].decode())
+            except ValueError:
+                continue
+            enqueued = datetime(1970, 1, 1, tzinfo=TEN.tzinfo) + timedelta(
+                milliseconds=record["SystemProperties"]["x-opt-enqueued-time"]
+            )
+            yield {
+                "partition": int(path.parts[-7]),
+                "enqueued": enqueued,
+                "attempt": record["Properties"].get("attempt"),
+            }
+
+
+def test_by_enqueued_time_each_event_lies_where_the_hub_took_it(home: Path, spark: "SparkSession") -> None:
+    pipeline = define(home, "enqueued", "EventEnqueuedUtcTime")
+    report = backfill(spark, pipeline, TEN, TEN + HOUR)
+    counts: Counter[tuple[datetime, int, str | None]] = Counter()
+    newest: dict[tuple[datetime, int, str | None], datetime] = {}
+    for event in events_of(home):
+        past = (event["enqueued"] - TEN) % timedelta(minutes=5)
+        end = event["enqueued"] + (timedelta(minutes=5) - past if past else timedelta())
+        key = (end, event["partition"], None if event["attempt"] is None else str(event["attempt"]))
+        if TEN < end <= TEN + HOUR:
+            counts[key] += 1
+            newest[key] = max(newest.get(key, event["enqueued"]), event["enqueued"])
+    rows = published(home / "enqueued")
+    found = {(row["windowEnd"], row["partition"], row["attempt"]): row["events"] for row in rows}
+    assert found == counts
+    assert {(row["windowEnd"], row["partition"], row["attempt"]): row["newest"] for row in rows} == newest
+    assert len({key[2] for key in counts}) > 2
+    assert report["metrics"]["on_time"] == counts.total()
+
+
+def test_the_arrival_time_is_part_of_what_a_slice_is_made_of(home: Path) -> None:
+    by_blob, by_event = define(home, "one", "BlobLastModified"), define(home, "one", "EventEnqueuedUtcTime")
+    assert stages.look(by_blob, TEN, TEN + HOUR).digest != stages.look(by_event, TEN, TEN + HOUR).digest
+
+
+def test_by_enqueued_time_a_range_waits_for_a_window_that_began_behind_it(home: Path) -> None:
+    """Capture's last blobs begin 30 minutes after noon and are written five minutes later."""
+    by_event = define(
+        home, "one", "EventEnqueuedUtcTime", QUERY.replace("FROM telemetry", "FROM telemetry TIMESTAMP BY t")
+    )
+    last = TEN + 2 * HOUR + timedelta(minutes=30)
+    assert stages.completeness(by_event, TEN, TEN + 2 * HOUR, last) == []
+    waiting = stages.completeness(by_event, TEN, TEN + 3 * HOUR, last)
+    assert waiting == [
+        f"partition {partition}: Capture has got to 2024-03-01T12:30:00Z, slice 2024-03-01T12:00:00Z needs more"
+        for partition in (0, 1)
+    ]
