@@ -23,7 +23,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 import spark_jobs
 from capture_complete import CaptureCompleteSensor
 from spark_jobs.errors import DefinitionError
-from spark_jobs.pipeline import Pipeline, load
+from spark_jobs.pipeline import Output, Pipeline, load
 
 PIPELINES = Path(__file__).parent / "pipelines"
 APPLICATION = Path(spark_jobs.__file__).parent / "backfill.py"
@@ -64,10 +64,16 @@ def require_connection(context: Context) -> None:
         ) from None
 
 
+def asset(pipeline: Pipeline, output: Output) -> Asset:
+    """A published table; named as the pipeline is, and where that has several outputs, with the alias behind it."""
+    name = pipeline.name if len(pipeline.outputs) == 1 else f"{pipeline.name}.{output.alias}"
+    return Asset(name=name, uri=output.table)
+
+
 def backfill(pipeline: Pipeline) -> DAG:
     """The DAG of one pipeline. Its tasks are the stages of `recapture backfill`."""
     definition = str(pipeline.definition)
-    table = Asset(name=pipeline.name, uri=pipeline.output.table)
+    tables = {output.alias: asset(pipeline, output) for output in pipeline.outputs}
 
     @task
     def plan(chosen: dict[str, str]) -> str:
@@ -82,18 +88,20 @@ def backfill(pipeline: Pipeline) -> DAG:
 
         return stages.audit(load(Path(definition)), run)
 
-    @task(outlets=[table])
+    @task(outlets=list(tables.values()))
     def publish(run: str, verdict: dict[str, Any], *, outlet_events: Any = None) -> dict[str, Any]:
         from spark_jobs import stages
 
         published = stages.publish(load(Path(definition)), run)
-        outlet_events[table].add_partitions(published["slices"])
-        outlet_events[table].extra = {
-            "run": run,
-            "slices": published["slices"],
-            "version": published["version"],
-            "audit": verdict["verdict"],
-        }
+        for output in published["outputs"]:
+            event = outlet_events[tables[output["alias"]]]
+            event.add_partitions(published["slices"])
+            event.extra = {
+                "run": run,
+                "slices": published["slices"],
+                "version": output["version"],
+                "audit": verdict["verdict"],
+            }
         return published
 
     @task
@@ -104,7 +112,7 @@ def backfill(pipeline: Pipeline) -> DAG:
 
     with DAG(
         pipeline.name,
-        description=f"{pipeline.input.namespace}/{pipeline.input.event_hub} to {pipeline.output.alias}",
+        description=f"{pipeline.input.namespace}/{pipeline.input.event_hub} to {', '.join(tables)}",
         schedule=CronDataIntervalTimetable(every(pipeline.slice_hours), timezone="UTC"),
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,

@@ -3,8 +3,7 @@
 Runs in the session of `recapture backfill`, or by itself: spark-submit spark_jobs/backfill.py PIPELINE RUN
 """
 
-import hashlib
-import io
+import contextlib
 import itertools
 import json
 import os
@@ -16,20 +15,22 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 from pydantic import TypeAdapter
+from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs import ordering
-from spark_jobs.capture.bodies import ARROW_TYPES
 from spark_jobs.capture.manifest import Manifest
 from spark_jobs.errors import RecaptureError, RunError
 from spark_jobs.ordering import Ahead, Counters, Task
 from spark_jobs.pipeline import Pipeline, load
-from spark_jobs.query.model import CompiledQuery
-from spark_jobs.runs import Run, StagedSlice, compact
+from spark_jobs.quality.metrics import COUNTS, WATERMARK_DELAY
+from spark_jobs.query.model import AsaType, CompiledQuery, OutputColumn
+from spark_jobs.query.values import quoted_name
+from spark_jobs.runs import Run, StagedSlice, parquet, stage
 from spark_jobs.storage import open_container
 from spark_jobs.time_model import ticks
 from spark_jobs.time_model.policies import Policies, Verdict
@@ -43,8 +44,31 @@ LOCAL_SHUFFLE_PARTITIONS = 8
 CATALYST = "org.apache.spark.sql.catalyst.optimizer"
 """Whose PruneFilters would read no event at all for WHERE 1 = 0: then nothing would be counted."""
 
+PUBLISHED_TYPES = {
+    AsaType.BIGINT: pa.int64(),
+    AsaType.FLOAT: pa.float64(),
+    AsaType.TEXT: pa.string(),
+    AsaType.DATETIME: pa.timestamp("us", tz="UTC"),
+    AsaType.BIT: pa.bool_(),
+    AsaType.RECORD: pa.string(),
+    AsaType.ARRAY: pa.string(),
+}
+
+UNANCHORED = "_unanchored"
+"""The column, beside those of the output, that is true for a session whose beginning lies before what a slice reads."""
+EVENTS_READ = "MapInArrow"
+"""What Spark's plan calls the reading of `events`."""
+
 _TASK = TypeAdapter(Task)
-_STAGED = pa.schema([("slice_start", pa.int64()), ("path", pa.string()), ("size", pa.int64()), ("rows", pa.int64())])
+_STAGED = pa.schema(
+    [
+        ("slice_start", pa.int64()),
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("rows", pa.int64()),
+        ("unanchored", pa.int64()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -52,10 +76,26 @@ class Work:
     """What every task of a run needs to know; travels to the executors, so it holds no credentials."""
 
     container: str
-    table: str
+    papers: str
+    """The folder of the run's papers."""
     run: str
     query: CompiledQuery
     policies: Policies | None
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where the rows of one output go."""
+
+    alias: str
+    table: str
+    columns: tuple[OutputColumn, ...]
+    sql: str
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the staged files."""
+        return pa.schema([(column.name, PUBLISHED_TYPES[column.type]) for column in self.columns])
 
 
 def session(master: str, name: str) -> SparkSession:
@@ -81,17 +121,17 @@ def run(spark: SparkSession, pipeline: Pipeline, run_id: str) -> None:
 
     Raises RunError for a blob that is damaged or was changed since it was planned, and for what Spark could not do.
     """
-    table = open_container(pipeline.output.table)
-    papers = Run(table, run_id)
+    first = pipeline.outputs[0].table
+    papers = Run(open_container(first), run_id)
     manifest = papers.manifest()
     if manifest.definition_digest != _definition_digest(pipeline):
         raise RunError(f"{pipeline.definition} changed since run {run_id} was planned: plan again")
-    work = Work(pipeline.input.container, pipeline.output.table, run_id, pipeline.query, pipeline.policies)
+    work = Work(pipeline.input.container, first, run_id, pipeline.query, pipeline.policies)
     task_bytes = max(SMALLEST_TASK, manifest.size // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
     tasks = list(ordering.split(manifest.slices, manifest.blobs, task_bytes))
     digests = {planned.slice.start: planned.digest for planned in manifest.slices}
     try:
-        staged = _stage(spark, work, tasks, digests)
+        staged = _stage(spark, work, list(_destinations(pipeline)), tasks, digests)
     except PySparkException as error:
         raise RunError(_reason(error)) from error
     papers.write("staged.json", [asdict(each) for each in staged])
@@ -104,24 +144,61 @@ def _definition_digest(pipeline: Pipeline) -> str:
     return definition(pipeline).digest
 
 
-def _stage(spark: SparkSession, work: Work, tasks: list[Task], digests: dict[int, str]) -> list[StagedSlice]:
-    rows: list[Any] = []
+def _destinations(pipeline: Pipeline) -> Iterator[Destination]:
+    for output in pipeline.outputs:
+        compiled = pipeline.compiled(output)
+        yield Destination(output.alias, output.table, compiled.columns, compiled.sql)
+
+
+def _stage(
+    spark: SparkSession, work: Work, destinations: list[Destination], tasks: list[Task], digests: dict[int, str]
+) -> list[StagedSlice]:
+    """Write the rows of every output; a slice without rows has a file too."""
+    written: dict[str, list[Any]] = {}
     if tasks:
-        events = _events(spark, work, tasks)
-        events.createOrReplaceTempView("events")
         spark.conf.set("spark.sql.session.timeZone", "UTC")
         spark.conf.set("spark.sql.optimizer.excludedRules", f"{CATALYST}.PruneFilters")
-        result = spark.sql(work.query.sql)
-        rows = _written(result, work, digests).collect()
-    staged = {
-        row.slice_start: StagedSlice(ticks.to_text(row.slice_start), row.path, row.size, row.rows) for row in rows
-    }
-    for start, digest in digests.items():
-        if start not in staged:
-            nothing = pa.Table.from_batches([], _published_schema(work.query))
-            path, size = _write_slice(work, start, digest, nothing)
-            staged[start] = StagedSlice(ticks.to_text(start), path, size, 0)
-    return [staged[start] for start in sorted(staged)]
+        with _view(_events(spark, work, tasks)) as events:
+            results = [spark.sql(destination.sql) for destination in destinations]
+            if sum(map(_reads, results)) > 1:
+                events.persist(StorageLevel.MEMORY_AND_DISK)
+            written = {
+                destination.alias: _written(result, destination, digests).collect()
+                for destination, result in zip(destinations, results, strict=True)
+            }
+    return [
+        staged
+        for destination in destinations
+        for staged in _every_slice(destination, written.get(destination.alias, []), digests)
+    ]
+
+
+@contextlib.contextmanager
+def _view(events: DataFrame) -> Iterator[DataFrame]:
+    events.createOrReplaceTempView("events")
+    try:
+        yield events
+    finally:
+        events.unpersist()
+
+
+def _reads(result: DataFrame) -> int:
+    """How often a query reads the view `events`."""
+    plan = result._jdf.queryExecution().optimizedPlan().toString()
+    return str(plan).count(EVENTS_READ)
+
+
+def _every_slice(destination: Destination, rows: list[Any], digests: dict[int, str]) -> Iterator[StagedSlice]:
+    staged = {row.slice_start: row for row in rows}
+    table = open_container(destination.table)
+    nothing = pa.Table.from_batches([], destination.schema)
+    for start in sorted(digests):
+        text = ticks.to_text(start)
+        if start in staged:
+            row = staged[start]
+            yield StagedSlice(destination.alias, text, row.path, row.size, row.rows, row.unanchored)
+        else:
+            yield StagedSlice(destination.alias, text, *stage(table, start, digests[start], nothing), 0, 0)
 
 
 def _events(spark: SparkSession, work: Work, tasks: list[Task]) -> DataFrame:
@@ -140,40 +217,52 @@ def _events(spark: SparkSession, work: Work, tasks: list[Task]) -> DataFrame:
 
 
 def _run_task(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
-    papers = Run(open_container(work.table), work.run)
+    papers = Run(open_container(work.papers), work.run)
     batches, counters = ordering.order(task, open_container(work.container), work.query, work.policies)
     yield from batches
     for wanted, counted in counters.items():
-        _keep(papers, task.partition, wanted, counted)
+        _keep(papers, task.partition, wanted, counted, work.policies)
 
 
-def _keep(papers: Run, partition: str, wanted: Slice, counted: Counters) -> None:
+def _keep(papers: Run, partition: str, wanted: Slice, counted: Counters, policies: Policies | None) -> None:
     """Write what was counted and set aside under a name of (run, partition, slice): a retry overwrites itself."""
     if counted.quarantine:
         papers.table.write(
             papers.quarantine_name(partition, wanted),
-            _parquet(pa.Table.from_batches(counted.quarantine, ordering.QUARANTINE)),
+            parquet(pa.Table.from_batches(counted.quarantine, ordering.QUARANTINE)),
         )
-    metrics = _row(partition, wanted, counted)
+    metrics = _row(partition, wanted, counted, policies)
     papers.table.write(papers.counters_name(partition, wanted), json.dumps(metrics).encode())
 
 
-def _row(partition: str, wanted: Slice, counted: Counters) -> dict[str, Any]:
+def _row(partition: str, wanted: Slice, counted: Counters, policies: Policies | None) -> dict[str, Any]:
     verdicts = {verdict.name.lower(): int(counted.verdicts[verdict]) for verdict in Verdict}
-    return {
-        "slice_start": ticks.to_text(wanted.start),
-        "partition": partition,
+    counts = {
         "InputEvents": counted.events,
         "InputEventBytes": counted.event_bytes,
         "InputEventsSourcesTotal": counted.blobs,
         "DeserializationError": verdicts["malformed"],
         "InvalidInputTimeStamp": verdicts["invalid_timestamp"],
-        "EarlyInputEvents": verdicts["early_dropped"],
+        "EarlyInputEvents": counted.early,
         "LateInputEvents": counted.late,
         "DroppedOrAdjustedEvents": counted.out_of_order,
         **verdicts,
+    }
+    return {
+        "slice_start": ticks.to_text(wanted.start),
+        "partition": partition,
+        **{name: counts[name] for name in COUNTS},
+        WATERMARK_DELAY: _watermark_delay(counted, policies),
         "furthest_ahead": None if counted.furthest_ahead is None else _ahead(counted.furthest_ahead),
     }
+
+
+def _watermark_delay(counted: Counters, policies: Policies | None) -> float | None:
+    """Seconds from the watermark that a slice's events left behind to its newest arrival (time model, section 5)."""
+    if counted.newest_arrival is None or counted.newest_time is None:
+        return None
+    watermark = counted.newest_time - (0 if policies is None else policies.out_of_order)
+    return (counted.newest_arrival - watermark) / ticks.TICKS_PER_SECOND
 
 
 def _ahead(event: Ahead) -> dict[str, Any]:
@@ -195,21 +284,23 @@ def _metrics(papers: Run, manifest: Manifest) -> Iterator[dict[str, Any]]:
                     )
                 metrics = json.loads(content)
             else:
-                metrics = _row(partition, planned.slice, Counters())
+                metrics = _row(partition, planned.slice, Counters(), None)
             yield metrics | {"complete": partition not in planned.incomplete}
 
 
-def _written(result: DataFrame, work: Work, digests: dict[int, str]) -> DataFrame:
+def _written(result: DataFrame, destination: Destination, digests: dict[int, str]) -> DataFrame:
     """Write each slice's rows as one Parquet file, sorted, and tell where."""
-    order = ["slice_start", *(f"`{column.name}`" for column in work.query.output)]
+    order = ["slice_start", *(quoted_name(column.name) for column in destination.columns)]
     slices = result.repartition(min(len(digests), 64), "slice_start").sortWithinPartitions(*order)
-    schema = _published_schema(work.query)
+    names = [column.name for column in destination.columns]
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for start, rows in _by_slice(batches):
-            table = pa.Table.from_batches(rows).drop_columns(["slice_start"]).cast(schema)
-            path, size = _write_slice(work, start, digests[start], table)
-            entry = {"slice_start": start, "path": path, "size": size, "rows": table.num_rows}
+        table = open_container(destination.table)
+        for start, group in _by_slice(batches):
+            rows = pa.Table.from_batches(group)
+            unanchored = pc.sum(rows[UNANCHORED]).as_py() if UNANCHORED in rows.column_names else 0
+            path, size = stage(table, start, digests[start], rows.select(names).cast(destination.schema))
+            entry = {"slice_start": start, "path": path, "size": size, "rows": len(rows), "unanchored": unanchored or 0}
             yield pa.RecordBatch.from_pylist([entry], schema=_STAGED)
 
     return slices.mapInArrow(write, from_arrow_schema(_STAGED))
@@ -230,25 +321,6 @@ def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.
 
     for start, group in itertools.groupby(pieces(), key=lambda piece: piece[0]):
         yield start, [piece for _, piece in group]
-
-
-def _published_schema(query: CompiledQuery) -> pa.Schema:
-    return pa.schema([(column.name, ARROW_TYPES[column.type]) for column in query.output])
-
-
-def _write_slice(work: Work, start: int, digest: str, rows: pa.Table) -> tuple[str, int]:
-    """Write the slice's Parquet file under a name that its input and its content decide; its path and size."""
-    content = _parquet(rows)
-    name = f"{digest[:16]}-{hashlib.sha256(content).hexdigest()[:16]}.parquet"
-    path = f"slice_start={compact(start)}/{name}"
-    open_container(work.table).create(path, content)
-    return path, len(content)
-
-
-def _parquet(rows: pa.Table) -> bytes:
-    file = io.BytesIO()
-    pq.write_table(rows.combine_chunks(), file, compression="zstd")
-    return file.getvalue()
 
 
 def _reason(error: PySparkException) -> str:

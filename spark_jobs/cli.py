@@ -1,4 +1,4 @@
-"""The `recapture` command: plan, backfill, status and rollback of a pipeline."""
+"""The `recapture` command: plan, backfill, status and rollback of a pipeline, and the import of an ASA job."""
 
 import argparse
 import contextlib
@@ -9,16 +9,18 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import pyarrow as pa
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from spark_jobs import __version__, stages
+from spark_jobs import __version__, asa_job, stages
 from spark_jobs.capture.manifest import arrived_in
 from spark_jobs.errors import DefinitionError, RecaptureError, RunError
 from spark_jobs.pipeline import Pipeline, load
@@ -26,6 +28,8 @@ from spark_jobs.time_model import ticks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_FINDINGS = {"missing": "to be done before it runs as the job did:", "different": "not quite as in the job:"}
 
 SHOWN_ROWS = 12
 PIPE_WIDTH = 160
@@ -46,6 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
     errors = Console(stderr=True, soft_wrap=True, highlight=False)
     try:
         chosen = _parser().parse_args(arguments)
+        if "pipeline" not in chosen:
+            return _import(chosen)
         pipeline = load(chosen.pipeline)
         for warning in pipeline.warnings:
             errors.print(f"[yellow]warning:[/] {escape(warning)}")
@@ -81,6 +87,12 @@ def _parser() -> argparse.ArgumentParser:
     backfill.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
     add("status", _status, "The slices published, their quality and lateness, and the gaps between them.", ranged=False)
     add("rollback", _rollback, "Give slices back what they held before their last publication.")
+    text = "Write the pipeline file of an ASA job, and tell what could not be carried over and why."
+    imported = commands.add_parser("import", help=text, description=text)
+    imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")
+    imported.add_argument("--job", metavar="NAME", help="the job, where a template holds several")
+    imported.add_argument("--output", type=Path, metavar="FILE", help="the file to write (default: NAME.yaml here)")
+    imported.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 
 
@@ -91,6 +103,43 @@ def _instant(text: str) -> datetime:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not an ISO 8601 time such as 2026-03-01T10:00:00Z") from None
     return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+
+
+def _import(chosen: argparse.Namespace) -> int:
+    """Write the pipeline file of an ASA job; 0 when it can be run as it is, 1 when something is to be done first."""
+    job = asa_job.read_job(chosen.path, chosen.job)
+    draft = asa_job.carry_over(job)
+    file: Path = chosen.output or Path(f"{draft.name}.yaml")
+    text = asa_job.pipeline_text(draft, job.origin)
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError:
+        raise DefinitionError(f"{file}: exists, and is not overwritten: name another with --output") from None
+    except OSError as error:
+        raise DefinitionError(f"{file}: cannot be written ({error.strerror}): name another with --output") from error
+    if not draft.missing:
+        try:
+            load(file)
+        except DefinitionError as error:
+            draft.missing.append(asa_job.Finding(file.name, str(error)))
+    if chosen.json:
+        told = {"job": job.name, "pipeline": str(file), "ready": not draft.missing}
+        print(json.dumps(told | {kind: [asdict(each) for each in getattr(draft, kind)] for kind in _FINDINGS}))
+    else:
+        _print_import(job.name, file, draft)
+    return 1 if draft.missing else 0
+
+
+def _print_import(name: str, file: Path, draft: asa_job.Draft) -> None:
+    out = _console()
+    out.print(f"{escape(str(file))}: the pipeline of the ASA job {escape(name)}")
+    for kind, title in _FINDINGS.items():
+        findings = getattr(draft, kind)
+        if findings:
+            out.print(f"[bold]{title}[/]")
+        for each in findings:
+            out.print(f"  {escape(str(each))}")
 
 
 def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
@@ -140,7 +189,7 @@ def _backfill(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -
     with shown:
         step = shown.add_task("plan", total=None)
         run_id = stages.plan(pipeline, chosen.start, chosen.end)
-        checkpoint.check(stages.load_suites(pipeline))
+        checkpoint.check(stages.load_suites(pipeline).values())
         shown.update(step, description="order and aggregate")
         with _spark(chosen.master, run_id) as spark, _progress(spark, shown, step):
             backfill.run(spark, pipeline, run_id)
@@ -218,13 +267,8 @@ def _progress(spark: "SparkSession", shown: Progress, step: Any) -> Iterator[Non
 
 def print_report(out: Console, pipeline: Pipeline, result: dict[str, Any]) -> None:
     """Print the first rows of a run, its metrics, and what the audit said."""
-    rows = stages.staged_rows(pipeline, result["run"])
-    table = Table(*rows.column_names, title=f"{pipeline.name}: {rows.num_rows:,} rows")
-    for row in rows.slice(0, SHOWN_ROWS).to_pylist():
-        table.add_row(*(_cell(value) for value in row.values()))
-    if rows.num_rows > SHOWN_ROWS:
-        table.add_row(*("…" for _ in rows.column_names))
-    out.print(table)
+    for output in pipeline.outputs:
+        _print_rows(out, output.alias, stages.staged_rows(pipeline, output, result["run"]))
     counts = Table("slice", "rows", "events", "late", "out of order", "early", "no time", "malformed", title="metrics")
     for each in result["slices"]:
         counts.add_row(
@@ -246,31 +290,50 @@ def print_report(out: Console, pipeline: Pipeline, result: dict[str, Any]) -> No
     out.print(escape(result["quality"]["report"]))
     for warning in result["warnings"]:
         out.print(f"[yellow]warning:[/] {escape(warning)}")
-    did = "published as" if result["changed"] else "unchanged, already published as"
-    out.print(f"run {result['run']} {did} version {result['version']} of {result['table']}")
+    for each in result["outputs"]:
+        did = "published as" if each["changed"] else "unchanged, already published as"
+        out.print(f"run {result['run']} {did} version {each['version']} of {each['table']}")
+
+
+def _print_rows(out: Console, alias: str, rows: pa.Table) -> None:
+    table = Table(*rows.column_names, title=f"{alias}: {rows.num_rows:,} rows")
+    for row in rows.slice(0, SHOWN_ROWS).to_pylist():
+        table.add_row(*(_cell(value) for value in row.values()))
+    if rows.num_rows > SHOWN_ROWS:
+        table.add_row(*("…" for _ in rows.column_names))
+    out.print(table)
 
 
 def _status(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
     result = stages.status(pipeline)
     if not chosen.json:
         out = _console()
-        table = Table("slice", "rows", "quality", "late", "version", "published", title=f"{pipeline.name}: published")
-        for each in result["slices"]:
-            late = "" if each["late_share"] is None else f"{each['late_share']:.1%}"
-            table.add_row(
-                each["slice_start"], f"{each['rows']:,}", each["quality"], late, str(each["version"]), each["published"]
+        for output in result["outputs"]:
+            table = Table(
+                "slice", "rows", "quality", "late", "version", "published", title=f"{output['alias']}: published"
             )
-        out.print(table)
-        for gap in result["gaps"]:
-            out.print(f"gap: nothing is published from {gap['from']} to {gap['to']}")
+            for each in output["slices"]:
+                late = "" if each["late_share"] is None else f"{each['late_share']:.1%}"
+                table.add_row(
+                    each["slice_start"],
+                    f"{each['rows']:,}",
+                    each["quality"],
+                    late,
+                    str(each["version"]),
+                    each["published"],
+                )
+            out.print(table)
+            for gap in output["gaps"]:
+                out.print(f"gap: nothing of {output['alias']} is published from {gap['from']} to {gap['to']}")
     return result
 
 
 def _rollback(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
     result = stages.rollback(pipeline, chosen.start, chosen.end)
     if not chosen.json:
-        slices = ", ".join(result["slices"])
-        _console().print(f"rolled back in version {result['version']}: {slices}")
+        for output in result["outputs"]:
+            slices = ", ".join(output["slices"]) or "nothing"
+            _console().print(f"{output['alias']}: rolled back in version {output['version']}: {slices}")
     return result
 
 

@@ -2,24 +2,27 @@
 
 import os
 import re
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from yaml.reader import ReaderError
 
+from spark_jobs.capture.manifest import ArrivalTime
 from spark_jobs.capture.names import DEFAULT_PATH, CaptureNames
 from spark_jobs.errors import DefinitionError
-from spark_jobs.query import CompiledQuery, compile_query
-from spark_jobs.time_model.policies import Policies
+from spark_jobs.query import CompiledOutput, CompiledQuery, compile_query
+from spark_jobs.storage import open_container
+from spark_jobs.storage.address import AzureAddress, parse
+from spark_jobs.time_model.policies import EARLY_SECONDS, Policies
 from spark_jobs.time_model.ticks import from_seconds
 
-EARLY_SECONDS = 300
-"""ASA's early arrival window (time model, section 2)."""
-
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Seconds = Annotated[int, Field(ge=0, le=1_814_399)]
+"""Up to three weeks, as ASA's late tolerance."""
 Alias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -44,29 +47,32 @@ class Input(_Section):
     namespace: Annotated[str, Field(min_length=1)]
     event_hub: Annotated[str, Field(min_length=1)]
     capture_interval_seconds: Annotated[int, Field(ge=60, le=900)] = 300
-    arrival_time: Literal["BlobLastModified"] = "BlobLastModified"
+    arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
 
     @property
     def names(self) -> CaptureNames:
         return CaptureNames(self.namespace, self.event_hub)
 
 
+def _no_switch(seconds: object) -> object:
+    """YAML's off is no number."""
+    if isinstance(seconds, bool):
+        raise ValueError("write a number of seconds, or null for no early window")
+    return seconds
+
+
 class Job(_Section):
-    """Names, meaning, defaults and ranges as in ASA's own job definition (time model, section 2)."""
+    """Names, meaning, defaults and ranges as in ASA's own job definition, then ours (time model, section 2)."""
 
     policy: Annotated[Literal["Adjust", "Drop"], Field(alias="eventsOutOfOrderPolicy")] = "Adjust"
     out_of_order_seconds: Annotated[int, Field(alias="eventsOutOfOrderMaxDelayInSeconds", ge=0, le=599)] = 0
     late_seconds: Annotated[int, Field(alias="eventsLateArrivalMaxDelayInSeconds", ge=-1, le=1_814_399)] = 5
     """-1: no limit."""
     output_error_policy: Annotated[Literal["Drop", "Stop"], Field(alias="outputErrorPolicy")] = "Drop"
+    early_arrival_seconds: Annotated[Seconds | None, BeforeValidator(_no_switch)] = EARLY_SECONDS
+    """None: no early window."""
+    early_policy: Literal["Drop", "Adjust"] = "Drop"
     query: str
-
-
-class Output(_Section):
-    """The published Delta table."""
-
-    alias: Alias
-    table: str
 
 
 class Quality(_Section):
@@ -75,59 +81,111 @@ class Quality(_Section):
     suite: str
 
 
+class Output(_Section):
+    """A published Delta table."""
+
+    alias: Alias
+    table: str
+    quality: Quality | None = None
+
+    @property
+    def metrics_table(self) -> str:
+        """The table beside it that holds the metrics of its slices."""
+        return f"{self.table.rstrip('/')}_metrics"
+
+
+def _listed(outputs: object) -> object:
+    """One output stands for a list of one."""
+    if outputs == []:
+        raise ValueError("name at least one output, with its alias and its table")
+    return outputs if isinstance(outputs, list) else [outputs]
+
+
 class Pipeline(_Section):
     """One pipeline file."""
 
     name: Name
     input: Input
     job: Job
-    output: Output
+    outputs: Annotated[tuple[Output, ...], Field(alias="output"), BeforeValidator(_listed)]
+    """At least one; in the first one's folder lies what is kept of a run."""
     quality: Quality | None = None
+    """Of the only output."""
     slice_hours: Literal[1, 2, 3, 4, 6, 8, 12, 24] = 1
     definition: Annotated[Path, Field(exclude=True)]
     """The file itself."""
 
     @cached_property
     def query(self) -> CompiledQuery:
-        return compile_query(self.job.query, input_alias=self.input.alias, output_alias=self.output.alias)
+        aliases = [output.alias for output in self.outputs]
+        return compile_query(self.job.query, input_alias=self.input.alias, output_aliases=aliases)
+
+    def compiled(self, output: Output) -> CompiledOutput:
+        """What the query writes into an output."""
+        return next(each for each in self.query.outputs if each.alias.lower() == output.alias.lower())
 
     @property
     def policies(self) -> Policies | None:
         """None without TIMESTAMP BY: then System.Timestamp is the arrival time and no policy applies."""
         if self.query.timestamp_by is None:
             return None
-        late = self.job.late_seconds
+        late, early = self.job.late_seconds, self.job.early_arrival_seconds
         return Policies(
             out_of_order=from_seconds(self.job.out_of_order_seconds),
             late=None if late == -1 else from_seconds(late),
-            early=from_seconds(EARLY_SECONDS),
+            early=None if early is None else from_seconds(early),
             adjust=self.job.policy == "Adjust",
+            adjust_early=self.job.early_policy == "Adjust",
         )
 
-    @property
-    def suite_path(self) -> Path | None:
-        """The suite's file: expectations/NAME.json beside the project's dags, or a path beside the pipeline file."""
-        if self.quality is None:
+    def suite_path(self, output: Output) -> Path | None:
+        """An output's suite: expectations/NAME.json beside the project's dags, or a path beside the pipeline file."""
+        quality = output.quality or self.quality
+        if quality is None:
             return None
-        beside = self.definition.parent / self.quality.suite
+        beside = self.definition.parent / quality.suite
         if beside.suffix == ".json":
             return beside
         for folder in self.definition.resolve().parents:
             if (folder / "expectations").is_dir():
-                return folder / "expectations" / f"{self.quality.suite}.json"
-        return self.definition.parent / "expectations" / f"{self.quality.suite}.json"
+                return folder / "expectations" / f"{quality.suite}.json"
+        return self.definition.parent / "expectations" / f"{quality.suite}.json"
 
     @property
     def warnings(self) -> list[str]:
         """What the definition allows but its author hardly meant."""
-        late, interval = self.job.late_seconds, self.input.capture_interval_seconds
-        if self.policies is None or late == -1 or late >= interval:
+        if self.policies is None:
             return []
-        return [
-            f"{self.definition}: eventsLateArrivalMaxDelayInSeconds is {late}, less than the capture interval of "
-            f"{interval}: with the blob's LastModified as arrival time almost every event will be late; "
-            f"set at least {interval}"
-        ]
+        return [f"{self.definition}: {warning}" for warning in (*self._late_warnings(), *self._early_warnings())]
+
+    def _late_warnings(self) -> Iterator[str]:
+        late, interval = self.job.late_seconds, self.input.capture_interval_seconds
+        if late == -1:
+            yield (
+                "eventsLateArrivalMaxDelayInSeconds is -1: every later arrival counts, so a slice is read up to the "
+                "newest blob and is never final; its verdicts depend on where reading began"
+            )
+        elif late < interval and self.input.arrival_time is ArrivalTime.BLOB_LAST_MODIFIED:
+            yield (
+                f"eventsLateArrivalMaxDelayInSeconds is {late}, less than the capture interval of {interval}: with the "
+                f"blob's LastModified as arrival time almost every event will be late; set at least {interval}"
+            )
+
+    def _early_warnings(self) -> Iterator[str]:
+        early = self.job.early_arrival_seconds
+        if early is None:
+            yield (
+                "the early window is off: runs do not repeat what the live job did, and no slice can be computed on "
+                "its own: what it holds depends on where reading began; set early_arrival_seconds to "
+                f"{EARLY_SECONDS}"
+            )
+        elif early != EARLY_SECONDS:
+            yield (
+                f"early_arrival_seconds is {early}, in ASA it is {EARLY_SECONDS}: runs do not repeat what the live job "
+                "did"
+            )
+        if early is not None and self.job.early_policy == "Adjust":
+            yield "early_policy is Adjust, ASA drops early events: runs do not repeat what the live job did"
 
 
 def load(path: Path) -> Pipeline:
@@ -190,23 +248,51 @@ def _require_readable(path: Path, node: yaml.Node | None) -> None:
 
 
 def _checked(pipeline: Pipeline, root: yaml.Node) -> Pipeline:
-    from spark_jobs.storage import open_container
+    def refuse(place: tuple[str | int, ...], reason: str) -> DefinitionError:
+        place = _as_written(root, place)
+        told = _without_values(reason, _written(root, place))
+        return DefinitionError(f"{pipeline.definition}:{_line(root, place)}: {'.'.join(map(str, place))}: {told}")
 
-    path = pipeline.definition
-    for place, url in (
-        (("input", "container"), pipeline.input.container),
-        (("output", "table"), pipeline.output.table),
-        (("job", "query"), None),
-    ):
+    tables = [(("output", place, "table"), output.table) for place, output in enumerate(pipeline.outputs)]
+    for place, url in [(("input", "container"), pipeline.input.container), *tables]:
         try:
-            if url is None:
-                _ = pipeline.query
-            else:
-                open_container(url)
+            open_container(url)
         except DefinitionError as error:
-            told = _without_values(str(error), _written(root, place))
-            raise DefinitionError(f"{path}:{_line(root, place)}: {'.'.join(place)}: {told}") from error
+            raise refuse(place, str(error)) from error
+    for place, reason in _outputs_at_odds(pipeline):
+        raise refuse(place, reason)
+    try:
+        _ = pipeline.query
+    except DefinitionError as error:
+        raise refuse(("job", "query"), str(error)) from error
     return pipeline
+
+
+def _outputs_at_odds(pipeline: Pipeline) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """What is wrong between the outputs: the place in the file, and the reason."""
+    if pipeline.quality is not None and len(pipeline.outputs) > 1:
+        yield ("quality",), "there are several outputs: write quality under each output that has a suite"
+    elif pipeline.quality is not None and pipeline.outputs[0].quality is not None:
+        yield ("quality",), "the output has a suite of its own: write quality here or there"
+    for number, output in enumerate(pipeline.outputs):
+        address = parse(output.table)
+        if isinstance(address, AzureAddress) and not address.prefix:
+            reason = "a table needs a name in its container: its metrics lie beside it, in the table NAME_metrics"
+            yield ("output", number, "table"), reason
+        for other in pipeline.outputs[:number]:
+            if output.alias.lower() == other.alias.lower():
+                yield ("output", number, "alias"), f"another output is named {other.alias} too: rename one"
+            if any(_overlap(one, two) for one in _folders(output) for two in _folders(other)):
+                reason = f"it shares a folder with the table of {other.alias}, or with its metrics: choose another"
+                yield ("output", number, "table"), reason
+
+
+def _folders(output: Output) -> tuple[str, str]:
+    return output.table.rstrip("/"), output.metrics_table
+
+
+def _overlap(one: str, other: str) -> bool:
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
 
 
 def _with_absolute_places(pipeline: Pipeline) -> Pipeline:
@@ -217,7 +303,9 @@ def _with_absolute_places(pipeline: Pipeline) -> Pipeline:
     return pipeline.model_copy(
         update={
             "input": pipeline.input.model_copy(update={"container": absolute(pipeline.input.container)}),
-            "output": pipeline.output.model_copy(update={"table": absolute(pipeline.output.table)}),
+            "outputs": tuple(
+                output.model_copy(update={"table": absolute(output.table)}) for output in pipeline.outputs
+            ),
         }
     )
 
@@ -251,7 +339,7 @@ def _without_values(message: str, written: str | None) -> str:
 
 
 def _sentence(path: Path, root: yaml.Node, problem: dict[str, Any]) -> str:
-    place = tuple(problem["loc"])
+    place = _as_written(root, problem["loc"])
     where = ".".join(map(str, place))
     match problem["type"]:
         case "missing":
@@ -265,6 +353,12 @@ def _sentence(path: Path, root: yaml.Node, problem: dict[str, Any]) -> str:
     shown = "" if written is None else f" ({given} given)"
     reason = problem["msg"].removeprefix("Input ").removeprefix("Value error, ")
     return f"{path}:{_line(root, place)}: {where}: {reason}{shown}"
+
+
+def _as_written(root: yaml.Node, place: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """The place in the file: an output that stands alone has no number."""
+    alone = place[:2] == ("output", 0) and not isinstance(_found(root, ("output",))[1], yaml.SequenceNode)
+    return ("output", *place[2:]) if alone else place
 
 
 def _line(root: yaml.Node, place: tuple[str | int, ...]) -> int:

@@ -1,12 +1,13 @@
-"""The published Delta table: one commit replaces exactly the slices of a run, or takes them back.
+"""A published Delta table: one commit replaces exactly the slices of a run, or takes them back.
 
 A staged file is named by no commit. A commit's metadata says of every slice which file it holds, which it held
-before, and why; `status` and `rollback` read nothing else.
+before, and why; `status` and `rollback` read nothing else. Delta has no commit over several tables: those of a
+pipeline are committed to one after the other, and the digest that a slice holds in each tells which are done.
 """
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -25,13 +26,25 @@ SLICE = "slice_start"
 TRIES = 10
 REMEMBERED = 10
 """How many publications of a slice rollback can go back."""
+KEPT_LOG: dict[str, str | None] = {"delta.enableExpiredLogCleanup": "false"}
+"""A table's properties: its commits say what its slices hold, so none is tidied away after a month."""
 _DELTA_TYPES = {
     AsaType.BIGINT: "long",
     AsaType.FLOAT: "double",
     AsaType.TEXT: "string",
     AsaType.DATETIME: "timestamp",
     AsaType.BIT: "boolean",
+    AsaType.RECORD: "string",
+    AsaType.ARRAY: "string",
 }
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where a Delta table is, and its columns besides slice_start."""
+
+    url: str
+    columns: tuple[OutputColumn, ...]
 
 
 @dataclass(frozen=True)
@@ -45,7 +58,7 @@ class Holding:
     size: int
     rows: int
     digest: str
-    """Of the slice's input."""
+    """Of the slice's input; equal in all tables that one run published to."""
     previous: "Holding | None" = None
     """What it held before, as far back as REMEMBERED."""
 
@@ -62,7 +75,7 @@ class Commit:
     quality: str
     slices: tuple[Holding, ...]
     metrics: dict[str, dict[str, Any]]
-    """By slice_start: the counts of time model, section 5, over all partitions."""
+    """By slice_start: the metrics of time model, section 5, over all partitions and of each."""
 
 
 @dataclass(frozen=True)
@@ -76,68 +89,80 @@ class Note:
     metrics: dict[str, dict[str, Any]]
 
 
-def require_columns(url: str, output: Sequence[OutputColumn]) -> None:
-    """Raise DefinitionError where the table exists with other columns than the query's."""
-    table = _open(url)
-    if table is None:
-        return
-    has = {field.name: _type_name(field) for field in table.schema().fields}
-    wants = {field.name: _type_name(field) for field in _schema(output).fields}
-    if has == wants:
-        return
-    differing = [
-        f"{name} is {has.get(name, 'absent')} in the table and {wants.get(name, 'absent')} in the query"
-        for name in [*wants, *(name for name in has if name not in wants)]
-        if has.get(name) != wants.get(name)
-    ]
-    raise DefinitionError(
-        f"the table {url} has other columns than the query: {'; '.join(differing)}; publish to a new table"
-    )
+@dataclass(frozen=True)
+class Change:
+    """What a stage did to a table."""
+
+    version: int | None
+    """The table's version then; None where there is no table."""
+    slices: tuple[str, ...]
+    """Those that hold something else now; where there are none, nothing was committed."""
 
 
-def publish(url: str, output: Sequence[OutputColumn], holdings: Sequence[Holding], note: Note) -> tuple[int, bool]:
-    """Let the slices hold these files, in one commit; the table's version then, and whether anything changed.
+def require_columns(table: Table) -> None:
+    """Raise DefinitionError where the table exists with other columns."""
+    found = _open(table.url)
+    if found is not None:
+        _require_columns(found, table)
+
+
+def publish(table: Table, holdings: Sequence[Holding], note: Note) -> Change:
+    """Let the slices hold these files, in one commit.
 
     A slice that already holds its file is left alone. Raises RunError where another writer kept winning.
     """
 
-    def change(table: DeltaTable) -> list[Holding]:
-        held = _held(table)
-        changed = []
+    def change(held: Mapping[str, Holding]) -> Iterator[Holding]:
         for holding in holdings:
             before = held.get(holding.slice_start)
             if before is None or before.path != holding.path:
-                changed.append(_after(holding, before))
-        return changed
+                yield _after(holding, before)
 
-    return _commit(url, output, "publish", change, note)
+    return _commit(table, "publish", change, note)
 
 
-def rollback(url: str, output: Sequence[OutputColumn], slice_starts: Sequence[str], run: str) -> tuple[int, list[str]]:
-    """Give the slices back what they held before; the table's version then, and the slices that changed.
+def rollback(tables: Sequence[Table], slice_starts: Sequence[str], run: str) -> list[Change]:
+    """Give the slices back what they held before, in each of the tables; these in the order in which they publish.
 
+    They are taken back in the opposite order, and where tables differ in what a slice holds, because a stage was
+    interrupted, only those that are ahead: so this may be run again, and ends where it would have ended.
     Raises RunError where a slice was never published, or where a file that it held was removed since.
     """
-    table = _open(url)
-    held = {} if table is None else _held(table)
-    unknown = [start for start in slice_starts if start not in held or held[start].path is None]
-    if unknown:
-        raise RunError(f"nothing is published for slice {unknown[0]} in {url}: see recapture status")
-    folder = open_container(url)
+    opened = [_open(table.url) for table in tables]
+    held = [{} if found is None else _held(found) for found in opened]
+    leaving: dict[str, str] = {}
     for start in slice_starts:
-        before = held[start].previous
-        if before is not None and before.path is not None and not any(folder.list(before.path)):
+        newest = next((of_table[start] for of_table in held if start in of_table and of_table[start].path), None)
+        if newest is None:
+            raise RunError(f"nothing is published for slice {start} in {tables[0].url}: see recapture status")
+        leaving[start] = newest.digest
+    for table, of_table in zip(tables, held, strict=True):
+        _require_files(table.url, [each.previous for each in _taken_back(of_table, leaving)])
+
+    def change(now: Mapping[str, Holding]) -> Iterator[Holding]:
+        for holding in _taken_back(now, leaving):
+            yield holding.previous or Holding(holding.slice_start, None, 0, 0, "")
+
+    note = Note(run, "rolled back", "", "", {})
+    changes = []
+    for table, found in reversed(list(zip(tables, opened, strict=True))):
+        changes.append(Change(None, ()) if found is None else _commit(table, "rollback", change, note, found))
+    return changes[::-1]
+
+
+def _taken_back(held: Mapping[str, Holding], leaving: Mapping[str, str]) -> list[Holding]:
+    """What of a table a rollback takes away: the slices that hold what came of the input which is to leave."""
+    return [held[start] for start, digest in leaving.items() if start in held and held[start].digest == digest]
+
+
+def _require_files(url: str, previous: Sequence[Holding | None]) -> None:
+    folder = open_container(url)
+    for holding in previous:
+        if holding is not None and holding.path is not None and not any(folder.list(holding.path)):
             raise RunError(
-                f"{before.path}, which slice {start} held before, is gone from {url}, by a vacuum perhaps: "
-                "backfill the slice again instead"
+                f"{holding.path}, which slice {holding.slice_start} held before, is gone from {url}, by a vacuum "
+                "perhaps: backfill the slice again instead"
             )
-
-    def change(table: DeltaTable) -> list[Holding]:
-        current = _held(table)
-        return [current[start].previous or Holding(start, None, 0, 0, "") for start in slice_starts]
-
-    version, _ = _commit(url, output, "rollback", change, Note(run, "rolled back", "", "", {}))
-    return version, list(slice_starts)
 
 
 def history(url: str) -> list[Commit]:
@@ -155,34 +180,35 @@ def current(url: str) -> dict[str, tuple[Holding, Commit]]:
 
 
 def _commit(
-    url: str,
-    output: Sequence[OutputColumn],
+    table: Table,
     kind: str,
-    change: Callable[[DeltaTable], list[Holding]],
+    change: Callable[[Mapping[str, Holding]], Iterator[Holding]],
     note: Note,
-) -> tuple[int, bool]:
-    """Commit what `change` makes of the newest table; when another writer was faster, of the one it left behind."""
-    require_columns(url, output)
+    opened: DeltaTable | None = None,
+) -> Change:
+    """Commit what `change` makes of what the slices hold; when another writer was faster, of what that one left."""
     for attempt in range(TRIES):
-        table = _open(url) or _create(url, output)
-        changed = change(table)
+        found = opened or _open(table.url) or _create(table)
+        opened = None
+        _require_columns(found, table)
+        changed = list(change(_held(found)))
         if not changed:
-            return table.version(), False
+            return Change(found.version(), ())
         metadata = {
             "kind": kind,
             "run": note.run,
             "quality": note.quality,
             "manifest": note.manifest_digest,
             "query": note.query_digest,
-            "read_version": table.version(),
+            "read_version": found.version(),
             "slices": [asdict(holding) for holding in changed],
             "metrics": note.metrics,
         }
         try:
-            table.create_write_transaction(
+            found.create_write_transaction(
                 [_add(holding) for holding in changed if holding.path],
                 "overwrite",
-                table.schema(),
+                found.schema(),
                 partition_by=[SLICE],
                 partition_filters=[(SLICE, "in", [_partition_value(holding.slice_start) for holding in changed])],
                 commit_properties=CommitProperties({METADATA: json.dumps(metadata)}, max_commit_retries=0),
@@ -191,12 +217,15 @@ def _commit(
             time.sleep(0.1 * 2**attempt)
             continue
         except DeltaError as error:
-            raise RunError(f"the table {url} could not be committed to: {str(error).splitlines()[0]}") from error
-        return DeltaTable(delta_table_uri(url), storage_options=delta_storage_options(url)).version(), True
-    raise RunError(f"another writer kept committing to {url}: nothing was published; publish again when it is done")
+            raise RunError(f"the table {table.url} could not be committed to: {str(error).splitlines()[0]}") from error
+        return Change(found.version() + 1, tuple(holding.slice_start for holding in changed))
+    raise RunError(f"another writer kept committing to {table.url}: publish again when it is done")
 
 
 def _after(holding: Holding, before: Holding | None) -> Holding:
+    """A holding with its past, in which an input has one place: another file of the same takes that of the first."""
+    if before is not None and before.digest == holding.digest:
+        before = before.previous
     return replace(holding, previous=_recent(before, REMEMBERED))
 
 
@@ -245,27 +274,44 @@ def _open(url: str) -> DeltaTable | None:
         raise RunError(f"the table {url} cannot be opened: {str(error).splitlines()[0]}") from error
 
 
-def _create(url: str, output: Sequence[OutputColumn]) -> DeltaTable:
+def _require_columns(found: DeltaTable, table: Table) -> None:
+    has = {field.name: _type_name(field) for field in found.schema().fields}
+    wants = {field.name: _type_name(field) for field in _schema(table.columns).fields}
+    if has == wants:
+        return
+    differing = [
+        f"{name} is {has.get(name, 'absent')} there and {wants.get(name, 'absent')} here"
+        for name in [*wants, *(name for name in has if name not in wants)]
+        if has.get(name) != wants.get(name)
+    ]
+    raise DefinitionError(
+        f"the table {table.url} has other columns than what is to be published: {'; '.join(differing)}; "
+        "publish to a new table"
+    )
+
+
+def _create(table: Table) -> DeltaTable:
     try:
         return DeltaTable.create(
-            delta_table_uri(url),
-            _schema(output),
+            delta_table_uri(table.url),
+            _schema(table.columns),
             mode="ignore",
             partition_by=[SLICE],
-            storage_options=delta_storage_options(url),
+            configuration=KEPT_LOG,
+            storage_options=delta_storage_options(table.url),
             commit_properties=CommitProperties(max_commit_retries=0),
         )
     except CommitFailedError as error:
-        made = _open(url)
+        made = _open(table.url)
         if made is None:
-            raise RunError(f"the table {url} cannot be created: {str(error).splitlines()[0]}") from error
+            raise RunError(f"the table {table.url} cannot be created: {str(error).splitlines()[0]}") from error
         return made
     except (DeltaError, OSError) as error:
-        raise RunError(f"the table {url} cannot be created: {str(error).splitlines()[0]}") from error
+        raise RunError(f"the table {table.url} cannot be created: {str(error).splitlines()[0]}") from error
 
 
-def _schema(output: Sequence[OutputColumn]) -> Schema:
-    fields = [Field(column.name, PrimitiveType(_DELTA_TYPES[column.type])) for column in output]
+def _schema(columns: Sequence[OutputColumn]) -> Schema:
+    fields = [Field(column.name, PrimitiveType(_DELTA_TYPES[column.type])) for column in columns]
     return Schema([*fields, Field(SLICE, PrimitiveType("timestamp"))])
 
 

@@ -1,8 +1,13 @@
-"""What is kept of a run, in the table's folder under `_recapture/RUN/`: written by one stage, read by the next."""
+"""What is kept of a run, in the first table's folder under `_recapture/RUN/`, from one stage to the next."""
 
+import hashlib
+import io
 import json
 from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from spark_jobs.capture import manifest
 from spark_jobs.capture.manifest import Manifest
@@ -16,13 +21,17 @@ FOLDER = "_recapture"
 
 @dataclass(frozen=True)
 class StagedSlice:
-    """The rows of one slice, in a Parquet file that no commit names yet."""
+    """The rows of one slice of one output, in a Parquet file that no commit names yet."""
 
+    output: str
+    """The alias."""
     slice_start: str
     path: str
-    """Relative to the table's folder."""
+    """Relative to the output's table."""
     size: int
     rows: int
+    unanchored: int
+    """Rows that are sessions whose beginning lies before what the slice reads."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,7 @@ class Run:
         self.table.write(self.name("manifest.json"), planned.to_json())
 
     def staged(self) -> list[StagedSlice]:
+        """Of every output."""
         return [StagedSlice(**entry) for entry in self.read("staged.json")]
 
     def _content(self, paper: str) -> bytes:
@@ -63,6 +73,25 @@ class Run:
         if content is None:
             raise RunError(f"run {self.id} has no {paper} under {self.table.url}: start the run again from its plan")
         return content
+
+
+def stage(table: Container, start: int, digest: str, rows: pa.Table) -> tuple[str, int]:
+    """Write a slice's Parquet file under a name that its input and its content decide; its path and size.
+
+    `digest` is that of the slice's input; a file that is there already is left alone.
+    """
+    content = parquet(rows)
+    name = f"{digest[:16]}-{hashlib.sha256(content).hexdigest()[:16]}.parquet"
+    path = f"slice_start={compact(start)}/{name}"
+    table.create(path, content)
+    return path, len(content)
+
+
+def parquet(rows: pa.Table) -> bytes:
+    """The same bytes for the same rows."""
+    file = io.BytesIO()
+    pq.write_table(rows.combine_chunks(), file, compression="zstd")
+    return file.getvalue()
 
 
 def compact(instant: int) -> str:

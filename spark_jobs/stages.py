@@ -5,7 +5,10 @@ Between stages everything lies beside the table (see `runs`), so each may run in
 
 import io
 import itertools
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,14 +20,15 @@ from spark_jobs import publish as delta
 from spark_jobs.capture import manifest
 from spark_jobs.capture.manifest import Definition, Manifest
 from spark_jobs.errors import AuditError, DefinitionError, RunError
-from spark_jobs.pipeline import Pipeline
-from spark_jobs.quality import suites
-from spark_jobs.runs import Run
+from spark_jobs.pipeline import Output, Pipeline
+from spark_jobs.quality import metrics, suites
+from spark_jobs.runs import Run, StagedSlice, stage
 from spark_jobs.storage import open_container
 from spark_jobs.time_model import ticks
 from spark_jobs.time_model.slices import Slice, slices_between
 
-UNSUMMED = ("slice_start", "partition", "complete", "furthest_ahead")
+WRITERS = 16
+"""Small files that are written at once."""
 
 
 def check_range(pipeline: Pipeline, start: datetime, end: datetime) -> None:
@@ -51,8 +55,9 @@ def definition(pipeline: Pipeline) -> Definition:
         __version__,
         pipeline.query.canonical,
         pipeline.policies,
-        pipeline.query.window.look_back,
+        pipeline.query.look_back,
         pipeline.input.capture_interval_seconds,
+        pipeline.input.arrival_time,
     )
 
 
@@ -60,42 +65,48 @@ def look(pipeline: Pipeline, start: datetime, end: datetime) -> Manifest:
     """The manifest of a range; nothing is written. Raises DefinitionError for what cannot be run."""
     check_range(pipeline, start, end)
     load_suites(pipeline)
-    delta.require_columns(pipeline.output.table, pipeline.query.output)
+    for table in _tables(pipeline):
+        delta.require_columns(table)
     container = open_container(pipeline.input.container)
     return manifest.plan(definition(pipeline), container, _slices(pipeline, start, end), datetime.now(UTC))
 
 
 def plan(pipeline: Pipeline, start: datetime, end: datetime) -> str:
-    """Keep the manifest of a range beside the table; the run's id.
+    """Keep the manifest of a range beside the first table; the run's id.
 
     The id is made of what the run reads and computes, so planning the same again is the same run.
     """
     planned = look(pipeline, start, end)
-    Run(open_container(pipeline.output.table), planned.run).keep_manifest(planned)
+    _papers(pipeline, planned.run).keep_manifest(planned)
     return planned.run
 
 
 def completeness(pipeline: Pipeline, start: datetime, end: datetime, now: datetime) -> list[str]:
     """What the range still waits for, a line each; empty when every slice is complete (time model, section 3)."""
     wanted = _slices(pipeline, start, end)
-    listed = manifest.list_capture(pipeline.input.names, open_container(pipeline.input.container))
-    if not listed:
-        return [f"no Capture blob under {pipeline.input.names.prefix} yet"]
-    newest = {pinned.partition: pinned.blob.last_modified for pinned in listed}
     described = definition(pipeline)
+    listed = manifest.list_capture(described.names, open_container(pipeline.input.container), described.arrival_time)
+    if not listed:
+        return [f"no Capture blob under {described.names.prefix} yet"]
+    newest = {pinned.partition: pinned.arrival for pinned in listed}
     last = list(wanted)[-1]
+    start_of_last = ticks.to_text(last.start)
     return [
-        f"partition {partition}: Capture has got to {_text(arrival)}, slice {ticks.to_text(last.start)} needs more"
+        f"partition {partition}: Capture has got to {ticks.to_text(arrival)}, slice {start_of_last} needs more"
         for partition, arrival in newest.items()
-        if not manifest.is_complete(described, last, ticks.from_datetime(arrival), now)
+        if not manifest.is_complete(described, last, arrival, now)
     ]
 
 
-def load_suites(pipeline: Pipeline) -> list[suites.Suite]:
-    """The pipeline's own suite, if it has one; the built-in suite always runs besides."""
-    if pipeline.suite_path is None:
-        return []
-    return [suites.load(pipeline.suite_path, [*(column.name for column in pipeline.query.output), delta.SLICE])]
+def load_suites(pipeline: Pipeline) -> dict[str, suites.Suite]:
+    """By alias, the suites that outputs have of their own; the built-in suite always runs besides."""
+    loaded = {}
+    for output in pipeline.outputs:
+        path = pipeline.suite_path(output)
+        if path is not None:
+            columns = [column.name for column in pipeline.compiled(output).columns]
+            loaded[output.alias] = suites.load(path, [*columns, delta.SLICE])
+    return loaded
 
 
 def audit(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
@@ -108,7 +119,7 @@ def audit(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
     planned = papers.manifest()
     found = checkpoint.audit(
         pd.DataFrame(papers.read("metrics.json")).drop(columns="furthest_ahead"),
-        _staged_rows(pipeline, papers).to_pandas(),
+        {output.alias: staged_rows(pipeline, output, run_id).to_pandas() for output in pipeline.outputs},
         load_suites(pipeline),
         run_start=ticks.to_datetime(planned.slices[0].slice.start),
         run_end=ticks.to_datetime(planned.slices[-1].slice.end),
@@ -123,139 +134,239 @@ def audit(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
 
 
 def publish(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
-    """Commit the run's slices, once it passed its audit. Raises AuditError where it did not."""
+    """Commit the run's slices to every table, once it passed its audit. Raises AuditError where it did not.
+
+    What was interrupted between two commits is finished by the next call: it leaves alone what a table holds already.
+    """
     papers = _papers(pipeline, run_id)
-    planned = papers.manifest()
     verdict = papers.read("audit.json")["verdict"]
     if verdict == "failed":
         raise AuditError(f"run {run_id} was stopped by its audit: nothing is published")
-    digests = {ticks.to_text(each.slice.start): each.digest for each in planned.slices}
-    holdings = [
-        delta.Holding(staged.slice_start, staged.path, staged.size, staged.rows, digests[staged.slice_start])
-        for staged in papers.staged()
-    ]
-    note = delta.Note(run_id, verdict, planned.digest, planned.definition_digest, _by_slice(papers))
-    version, changed = delta.publish(pipeline.output.table, pipeline.query.output, holdings, note)
+    outputs = [_publish(pipeline, output, papers, verdict) for output in pipeline.outputs]
     published = {
-        "version": version,
-        "changed": changed,
-        "slices": [holding.slice_start for holding in holdings],
+        "slices": [ticks.to_text(each.slice.start) for each in papers.manifest().slices],
         "quality": verdict,
+        "outputs": outputs,
     }
     papers.write("outcome.json", published)
     return published
 
 
-def report(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
-    """All that is known of a run: what it read, counted, and published, and what the audit said."""
-    papers = _papers(pipeline, run_id)
+def _publish(pipeline: Pipeline, output: Output, papers: Run, verdict: str) -> dict[str, Any]:
+    """Commit an output's slices to its table, then their metrics to the one beside it."""
     planned = papers.manifest()
+    digests = {ticks.to_text(each.slice.start): each.digest for each in planned.slices}
+    staged = _staged(papers, output)
+    counted = _counted(papers.read("metrics.json"), staged)
+    table, beside = _tables_of(pipeline, output)
+    holdings = [
+        delta.Holding(each.slice_start, each.path, each.size, each.rows, digests[each.slice_start]) for each in staged
+    ]
+    note = delta.Note(papers.id, verdict, planned.digest, planned.definition_digest, counted)
+    change = delta.publish(table, holdings, note)
+    of_metrics = delta.publish(beside, _staged_metrics(beside.url, counted, digests), replace(note, metrics={}))
+    return {
+        "alias": output.alias,
+        "table": table.url,
+        "version": change.version,
+        "changed": bool(change.slices),
+        "metrics_table": beside.url,
+        "metrics_version": of_metrics.version,
+        "warnings": list(_marked_otherwise(table.url, set(digests) - set(change.slices), verdict)),
+    }
+
+
+def _staged_metrics(
+    url: str, counted: Mapping[str, Mapping[str, Any]], digests: Mapping[str, str]
+) -> list[delta.Holding]:
+    """Write each slice's rows of the metrics table."""
+    folder = open_container(url)
+
+    def write(start: str) -> delta.Holding:
+        rows = metrics.table_rows(counted[start])
+        path, size = stage(folder, _ticks(start), digests[start], rows)
+        return delta.Holding(start, path, size, rows.num_rows, digests[start])
+
+    with ThreadPoolExecutor(WRITERS) as writers:
+        return list(writers.map(write, counted))
+
+
+def _marked_otherwise(url: str, unchanged: set[str], verdict: str) -> Iterator[str]:
+    """A slice that holds this run's rows already keeps the mark of the commit that put them there."""
+    held = delta.current(url) if unchanged else {}
+    marks = Counter(commit.quality for start, (_, commit) in held.items() if start in unchanged)
+    for mark, count in marks.items():
+        if mark != verdict:
+            yield (
+                f"{count} of the slices of {url} held these rows already and stay marked `{mark}`, although this audit "
+                f"says `{verdict}`: roll them back and backfill them again to mark them anew"
+            )
+
+
+def report(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
+    """All that is known of a run: what it read, counted, and published, and what the audit said.
+
+    A pipeline of one output has that output's table and version at the top as well.
+    """
+    papers = _papers(pipeline, run_id)
     audited = papers.read("audit.json")
-    published = papers.read("outcome.json") if audited["verdict"] != "failed" else {}
-    rows = {staged.slice_start: staged.rows for staged in papers.staged()}
-    counts = _by_slice(papers)
+    committed = papers.read("outcome.json")["outputs"] if audited["verdict"] != "failed" else []
+    published = {each["alias"]: each for each in committed}
+    rows = papers.read("metrics.json")
+    slices = _counted(rows, papers.staged())
+    outputs = []
+    for output in pipeline.outputs:
+        counted = _counted(rows, _staged(papers, output))
+        outputs.append(_of_an_output(output, counted, published.get(output.alias, {})))
+    written = {name: sum(each["metrics"][name] for each in outputs) for name in metrics.OF_AN_OUTPUT}
     return {
         "run": run_id,
         "pipeline": pipeline.name,
-        "slices": [
-            {"slice_start": start, "rows": rows[start], **counts[start]}
-            for start in (ticks.to_text(each.slice.start) for each in planned.slices)
-        ],
-        "metrics": _totals(counts, rows),
+        "slices": [{"slice_start": start, "rows": each["OutputEvents"], **each} for start, each in slices.items()],
+        "metrics": metrics.together(slices.values()) | written,
+        "partitions": metrics.by_partition(slices.values()),
         "quality": {"verdict": audited["verdict"], "reason": audited["reason"], "report": audited["report"]},
+        "changed": any(each["changed"] for each in outputs),
+        "outputs": outputs,
+        **_of_the_only(outputs, "table", "version"),
+        "warnings": [
+            *pipeline.warnings,
+            *(warning for each in committed for warning in each["warnings"]),
+            *_unanchored(outputs),
+            *_time_warnings(slices, pipeline.input.arrival_time is manifest.ArrivalTime.BLOB_LAST_MODIFIED),
+        ],
+    }
+
+
+def _of_an_output(
+    output: Output, counted: Mapping[str, Mapping[str, Any]], published: Mapping[str, Any]
+) -> dict[str, Any]:
+    of_slices = {start: {name: each[name] for name in metrics.OF_AN_OUTPUT} for start, each in counted.items()}
+    return {
+        "alias": output.alias,
+        "table": output.table,
         "version": published.get("version"),
         "changed": published.get("changed", False),
-        "table": pipeline.output.table,
-        "warnings": [*pipeline.warnings, *_time_warnings(counts)],
+        "metrics_table": output.metrics_table,
+        "metrics_version": published.get("metrics_version"),
+        "metrics": {name: sum(each[name] for each in of_slices.values()) for name in metrics.OF_AN_OUTPUT},
+        "slices": [{"slice_start": start, **each} for start, each in of_slices.items()],
     }
 
 
 def status(pipeline: Pipeline) -> dict[str, Any]:
-    """The published slices, their quality and lateness, and the gaps between them."""
-    held = delta.current(pipeline.output.table)
-    slices = []
-    for start, (holding, commit) in held.items():
-        counts = commit.metrics.get(start, {})
-        events = counts.get("InputEvents")
-        slices.append(
-            {
-                "slice_start": start,
-                "rows": holding.rows,
-                "quality": commit.quality,
-                "late_share": counts["LateInputEvents"] / events if events else None,
-                "version": commit.version,
-                "published": _text(commit.time.replace(microsecond=0)),
-                "run": commit.run,
-            }
-        )
-    return {"pipeline": pipeline.name, "table": pipeline.output.table, "slices": slices, "gaps": _gaps(pipeline, held)}
+    """Of each output the published slices, their quality and lateness, and the gaps between them.
+
+    A pipeline of one output has that at the top as well.
+    """
+    outputs = []
+    for output in pipeline.outputs:
+        held = delta.current(output.table)
+        slices = [_published_slice(start, *found) for start, found in held.items()]
+        outputs.append({"alias": output.alias, "table": output.table, "slices": slices, "gaps": _gaps(pipeline, held)})
+    return {"pipeline": pipeline.name, "outputs": outputs, **_of_the_only(outputs, "table", "slices", "gaps")}
+
+
+def _published_slice(start: str, holding: delta.Holding, commit: delta.Commit) -> dict[str, Any]:
+    counts = commit.metrics.get(start, {})
+    events = counts.get("InputEvents")
+    return {
+        "slice_start": start,
+        "rows": holding.rows,
+        "quality": commit.quality,
+        "late_share": counts["LateInputEvents"] / events if events else None,
+        "version": commit.version,
+        "published": _text(commit.time.replace(microsecond=0)),
+        "run": commit.run,
+    }
 
 
 def rollback(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
-    """Give the range's slices back what they held before their last publication."""
+    """Give the range's slices back what they held before their last publication, in every table.
+
+    A pipeline of one output has its version and slices at the top as well.
+    """
     check_range(pipeline, start, end)
     starts = [ticks.to_text(each.start) for each in _slices(pipeline, start, end)]
-    run = f"rollback-{_text(start)}-{_text(end)}"
-    version, slices = delta.rollback(pipeline.output.table, pipeline.query.output, starts, run)
-    return {"pipeline": pipeline.name, "version": version, "slices": slices}
+    changes = delta.rollback(list(_tables(pipeline)), starts, f"rollback-{_text(start)}-{_text(end)}")
+    outputs = [
+        {"alias": output.alias, "table": output.table, "version": change.version, "slices": list(change.slices)}
+        for output, change in zip(pipeline.outputs, changes[::2], strict=True)
+    ]
+    return {"pipeline": pipeline.name, "outputs": outputs, **_of_the_only(outputs, "version", "slices")}
 
 
-def staged_rows(pipeline: Pipeline, run_id: str) -> pa.Table:
-    """The rows that a run computed: the query's columns, then slice_start."""
-    return _staged_rows(pipeline, _papers(pipeline, run_id))
-
-
-def _staged_rows(pipeline: Pipeline, papers: Run) -> pa.Table:
+def staged_rows(pipeline: Pipeline, output: Output, run_id: str) -> pa.Table:
+    """The rows that a run computed for an output: the query's columns, then slice_start."""
+    folder = open_container(output.table)
     tables = []
-    for staged in papers.staged():
-        content = papers.table.read_current(staged.path)
+    for staged in _staged(_papers(pipeline, run_id), output):
+        content = folder.read_current(staged.path)
         if content is None:
-            raise RunError(f"{staged.path}, which run {papers.id} staged, is gone: start the run again from its plan")
+            raise RunError(f"{staged.path}, which run {run_id} staged, is gone: start the run again from its plan")
         rows = pq.read_table(io.BytesIO(content))
         start = pa.scalar(datetime.fromisoformat(staged.slice_start), pa.timestamp("us", tz="UTC"))
         tables.append(rows.append_column(delta.SLICE, pa.repeat(start, rows.num_rows)))
     return pa.concat_tables(tables)
 
 
+def _staged(papers: Run, output: Output) -> list[StagedSlice]:
+    return [each for each in papers.staged() if each.output == output.alias]
+
+
 def _papers(pipeline: Pipeline, run_id: str) -> Run:
-    return Run(open_container(pipeline.output.table), run_id)
+    return Run(open_container(pipeline.outputs[0].table), run_id)
 
 
-def _by_slice(papers: Run) -> dict[str, dict[str, Any]]:
-    """The metrics of each slice, over all partitions, by slice_start."""
-    staged = {each.slice_start: each.rows for each in papers.staged()}
-    counts: dict[str, dict[str, Any]] = {}
-    for row in papers.read("metrics.json"):
-        start = row["slice_start"]
-        slice_counts = counts.setdefault(
-            start, {"complete": True, "OutputEvents": staged[start], "furthest_ahead": None}
-        )
-        slice_counts["complete"] &= row["complete"]
-        candidates = [ahead for ahead in (slice_counts["furthest_ahead"], row["furthest_ahead"]) if ahead]
-        slice_counts["furthest_ahead"] = max(candidates, key=lambda ahead: ahead["seconds"], default=None)
-        for name, value in row.items():
-            if name not in UNSUMMED:
-                slice_counts[name] = slice_counts.get(name, 0) + value
-    return counts
+def _tables(pipeline: Pipeline) -> Iterator[delta.Table]:
+    """In the order in which they are published: each output's, then that of its metrics."""
+    for output in pipeline.outputs:
+        yield from _tables_of(pipeline, output)
 
 
-def _totals(counts: dict[str, dict[str, Any]], rows: dict[str, int]) -> dict[str, int]:
-    names = next(iter(counts.values()))
-    totals = {name: sum(each[name] for each in counts.values()) for name in names if name not in UNSUMMED}
-    return totals | {"OutputEvents": sum(rows.values())}
+def _tables_of(pipeline: Pipeline, output: Output) -> tuple[delta.Table, delta.Table]:
+    return (
+        delta.Table(output.table, pipeline.compiled(output).columns),
+        delta.Table(output.metrics_table, metrics.TABLE_COLUMNS),
+    )
 
 
-def _time_warnings(counts: dict[str, dict[str, Any]]) -> Iterator[str]:
-    events = sum(each["InputEvents"] for each in counts.values())
-    late = sum(each["LateInputEvents"] for each in counts.values())
+def _of_the_only(outputs: list[dict[str, Any]], *names: str) -> dict[str, Any]:
+    return {name: outputs[0][name] for name in names} if len(outputs) == 1 else {}
+
+
+def _counted(rows: Iterable[Mapping[str, Any]], staged: Iterable[StagedSlice]) -> dict[str, dict[str, Any]]:
+    """By slice_start: the metrics of a run's rows, as `metrics.by_slice` has them, and those of what was staged."""
+    counted = metrics.by_slice(rows)
+    for of_slice in counted.values():
+        of_slice.update(dict.fromkeys(metrics.OF_AN_OUTPUT, 0))
+    for each in staged:
+        counted[each.slice_start]["OutputEvents"] += each.rows
+        counted[each.slice_start]["UnanchoredSessions"] += each.unanchored
+    return counted
+
+
+def _unanchored(outputs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for output in outputs:
+        sessions = output["metrics"]["UnanchoredSessions"]
+        if sessions:
+            yield (
+                f"{output['alias']}: {sessions} rows are sessions that began before what a slice may read, as no pause of "
+                "three maxDurations was longer than the timeout: they are cut at even multiples of maxDuration, where the "
+                "live job may have cut at odd ones"
+            )
+
+
+def _time_warnings(slices: Mapping[str, Mapping[str, Any]], by_blob: bool) -> Iterator[str]:
+    totals = metrics.together(slices.values())
+    events, late, disordered = (totals[name] for name in ("InputEvents", "LateInputEvents", "DroppedOrAdjustedEvents"))
     if events and late > events / 2:
         yield (
-            f"{late / events:.1%} of the events were late: raise eventsLateArrivalMaxDelayInSeconds to at least the "
-            "capture interval plus what the devices need"
+            f"{late / events:.1%} of the events were late: raise eventsLateArrivalMaxDelayInSeconds to at least what the "
+            f"devices need{' plus the capture interval' if by_blob else ''}"
         )
-    disordered = sum(each["DroppedOrAdjustedEvents"] for each in counts.values())
     if events and disordered > events / 10:
-        pushers = [each["furthest_ahead"] for each in counts.values() if each["furthest_ahead"]]
+        pushers = [each["furthest_ahead"] for each in slices.values() if each["furthest_ahead"]]
         ahead = max(pushers, key=lambda pusher: pusher["seconds"])
         yield (
             f"{disordered / events:.1%} of the events were out of order: the watermark was pushed by clocks that run "
@@ -264,15 +375,18 @@ def _time_warnings(counts: dict[str, dict[str, Any]]) -> Iterator[str]:
         )
 
 
-def _gaps(pipeline: Pipeline, held: dict[str, Any]) -> list[dict[str, str]]:
+def _gaps(pipeline: Pipeline, held: Iterable[str]) -> list[dict[str, str]]:
     """The ranges between the first and the last published slice that hold nothing."""
-    starts = [ticks.from_datetime(datetime.fromisoformat(start)) for start in held]
     length = _slice_length(pipeline)
     return [
         {"from": ticks.to_text(before + length), "to": ticks.to_text(after)}
-        for before, after in itertools.pairwise(starts)
+        for before, after in itertools.pairwise(map(_ticks, held))
         if after - before > length
     ]
+
+
+def _ticks(slice_start: str) -> int:
+    return ticks.from_datetime(datetime.fromisoformat(slice_start))
 
 
 def _slices(pipeline: Pipeline, start: datetime, end: datetime) -> list[Slice]:

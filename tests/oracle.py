@@ -4,10 +4,11 @@ Every test of the fast path ends at this file, so it shares no code with it. All
 100 ns, instants since 0001-01-01T00:00Z.
 """
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from tests import oracle_windows
 
 VERDICTS = (
     "on_time",
@@ -137,48 +138,30 @@ def windows(
     is COUNT(*), and for each payload field in `values` "sum", "min", "max", "avg", "count_of" (non-NULL values) and
     "members" (the non-NULL values): row["avg"]["temperature"].
     """
-    hop = size if hop is None else hop
-    processed = [
-        (outcome.system_timestamp, outcome.event.payload)
+    placed = [
+        oracle_windows.Event(outcome.system_timestamp, outcome.event.payload)
         for outcome in outcomes
         if outcome.system_timestamp is not None
     ]
-    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    if not processed:
-        return rows
-    first = min(t for t, _ in processed)
-    last = max(t for t, _ in processed)
-    window_end = offset + (first - offset) // hop * hop
-    while window_end < last + size:
-        if (start is None or window_end > start) and (end is None or window_end <= end):
-            groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-            for t, payload in processed:
-                if window_end - size < t <= window_end:
-                    groups.setdefault(tuple(payload.get(key) for key in keys), []).append(payload)
-            for group, payloads in groups.items():
-                rows[(window_end, *group)] = _aggregate(payloads, values)
-        window_end += hop
-    return rows
+    window = oracle_windows.Hopping(size, size if hop is None else hop, offset)
+    return {
+        (row.end, *row.group): _aggregate([event.payload for event in row.members], values)
+        for row in oracle_windows.contents(placed, window, keys)
+        if (start is None or row.end > start) and (end is None or row.end <= end)
+    }
 
 
 def _aggregate(payloads: list[dict[str, Any]], values: Sequence[str]) -> dict[str, Any]:
     members = {name: [payload[name] for payload in payloads if payload.get(name) is not None] for name in values}
-    total = {name: _sum(found) for name, found in members.items()}
     return {
         "count": len(payloads),
         "count_of": {name: len(found) for name, found in members.items()},
-        "sum": total,
-        "avg": {name: math.fsum(found) / len(found) if found else None for name, found in members.items()},
-        "min": {name: min(found, default=None) for name, found in members.items()},
-        "max": {name: max(found, default=None) for name, found in members.items()},
+        "sum": {name: oracle_windows.total(found) for name, found in members.items()},
+        "avg": {name: oracle_windows.average(found) for name, found in members.items()},
+        "min": {name: oracle_windows.least(found) for name, found in members.items()},
+        "max": {name: oracle_windows.greatest(found) for name, found in members.items()},
         "members": members,
     }
-
-
-def _sum(members: list[Any]) -> int | float | None:
-    if not members:
-        return None
-    return math.fsum(members) if any(isinstance(member, float) for member in members) else sum(members)
 
 
 def slice_metrics(outcomes: Iterable[Outcome], start: int, end: int) -> dict[str, dict[str, int]]:

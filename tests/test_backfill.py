@@ -239,7 +239,7 @@ def expected_rows(made: Made) -> list[dict[str, Any]]:
     ]
 
 
-def expected_counts(made: Made) -> dict[tuple[str, str], dict[str, int]]:
+def expected_counts(made: Made) -> dict[tuple[str, str], dict[str, Any]]:
     """By slice and partition; without a late limit, verdicts are those of reading from the slice's first arrival."""
     partitions = {partition for partition, *_ in made.blobs}
     counts = {}
@@ -247,7 +247,8 @@ def expected_counts(made: Made) -> dict[tuple[str, str], dict[str, int]]:
         start, end = (ZERO + from_seconds(3600 * (hour + n)) for n in (0, 1))
         first = start - from_seconds(made.size) - EARLY if made.policy.late is None and made.timestamp_by else 0
         read = [event for event in made.events if event.arrival >= first]
-        found = oracle.slice_metrics(oracle.process(read, made.policy, made.timestamp_by), start, end)
+        outcomes = oracle.process(read, made.policy, made.timestamp_by)
+        found = oracle.slice_metrics(outcomes, start, end)
         for partition in partitions:
             arrived = [events for p, arrival, _, events in made.blobs if p == partition and start < arrival <= end]
             counts[f"{to_datetime(start):%Y-%m-%dT%H:%M:%SZ}", partition] = {
@@ -256,10 +257,23 @@ def expected_counts(made: Made) -> dict[tuple[str, str], dict[str, int]]:
                 ),
                 **dict.fromkeys(("LateInputEvents", "DroppedOrAdjustedEvents", *oracle.VERDICTS), 0),
                 **found.get(partition, {}),
+                "OutputWatermarkDelaySeconds": expected_delay(made, outcomes, partition, start, end),
                 "InputEventsSourcesTotal": len(arrived),
                 "InputEventBytes": sum(len(sent.body) for events in arrived for sent in events),
             }
     return counts
+
+
+def expected_delay(
+    made: Made, outcomes: Iterable[oracle.Outcome], partition: str, start: int, end: int
+) -> float | None:
+    """Newest arrival in the slice less the watermark that its events left behind, in seconds."""
+    arrived = [each for each in outcomes if each.event.partition == partition and start < each.event.arrival <= end]
+    times = [each.system_timestamp for each in arrived if each.system_timestamp is not None]
+    if not times:
+        return None
+    tolerance = made.policy.out_of_order if made.timestamp_by else 0
+    return (max(each.event.arrival for each in arrived) - max(times) + tolerance) / from_seconds(1)
 
 
 def by_identity(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_jobs import cli, stages
+from spark_jobs.pipeline import load
+from tests.asa_job.jobs import PLAIN, SECRET, WIDE, WIDE_QUERY, capture_input, project, template, template_job
 from tests.worlds import COUNTS, QUICK_START, TEN, World, at, backfill, body, published, version
 
 if TYPE_CHECKING:
@@ -164,7 +166,7 @@ def test_status_shows_slices_their_lateness_and_the_gaps_between_them(
     assert cli.main(["status", str(world.file)]) == 0
     text = capsys.readouterr().out
     assert "100.0%" in text
-    assert "nothing is published from 2024-03-01T10:00:00Z to 2024-03-01T11:00:00Z" in text
+    assert "nothing of aggregates is published from 2024-03-01T10:00:00Z to 2024-03-01T11:00:00Z" in text
 
 
 def test_rollback_gives_a_slice_back_what_it_held(
@@ -177,7 +179,9 @@ def test_rollback_gives_a_slice_back_what_it_held(
     assert published(world.table) != before
     assert cli.main(["rollback", str(world.file), *HOUR, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told == {"pipeline": "telemetry", "version": version(world.table), "slices": ["2024-03-01T10:00:00Z"]}
+    did = {"version": version(world.table), "slices": ["2024-03-01T10:00:00Z"]}
+    output = {"alias": "aggregates", "table": world.table.as_uri(), **did}
+    assert told == {"pipeline": "telemetry", "outputs": [output], **did}
     assert published(world.table) == before
     assert stages.status(world.define())["slices"][0]["quality"] == "rolled back"
 
@@ -191,6 +195,79 @@ def test_a_late_tolerance_below_the_capture_interval_warns_on_standard_error(
     json.loads(told.out)
     assert "warning: " in told.err
     assert "eventsLateArrivalMaxDelayInSeconds is 5" in told.err
+
+
+def test_import_writes_a_pipeline_that_loads_and_exits_0(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    project(tmp_path / "job", {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")})
+    assert cli.main(["import", "job"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "contoso_telemetry.yaml: the pipeline of the ASA job contoso-telemetry"
+    assert told[1] == "not quite as in the job:"
+    assert load(Path("contoso_telemetry.yaml")).name == "contoso_telemetry"
+
+
+def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder, file = project(tmp_path / "job", WIDE, WIDE_QUERY), tmp_path / "telemetry.yaml"
+    assert cli.main(["import", str(folder), "--output", str(file)]) == 1
+    listed = capsys.readouterr().out
+    text = file.read_text()
+    file.unlink()
+    assert cli.main(["import", str(folder), "--output", str(file), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert file.read_text() == text
+    assert (told["job"], told["pipeline"], told["ready"]) == ("contoso-telemetry", str(file), False)
+    assert [each["where"] for each in told["missing"]] == [
+        "Inputs/telemetry.json",
+        "Inputs/alerts.json",
+        "Inputs/regions.json",
+        "Functions/classify.js.json",
+        "Outputs/dashboard.json",
+        "Transformation.asaql",
+    ]
+    assert "to be done before it runs as the job did:" in listed
+    for each in [*told["missing"], *told["different"]]:
+        assert f"  {each['where']}: {each['what']}" in listed
+    assert SECRET not in listed + text + json.dumps(told)
+
+
+def test_import_never_overwrites_and_needs_a_place_to_write_to(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder, file = project(tmp_path / "job", PLAIN), tmp_path / "telemetry.yaml"
+    file.write_text("mine")
+    assert f"{file}: exists, and is not overwritten" in refused(capsys, "import", folder, "--output", file)
+    assert file.read_text() == "mine"
+    nowhere = tmp_path / "absent" / "telemetry.yaml"
+    assert f"{nowhere}: cannot be written (No such file or directory)" in refused(
+        capsys, "import", folder, "--output", nowhere
+    )
+
+
+def test_import_tells_what_is_no_job_and_asks_which_of_several(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert "there is no such file or folder" in refused(capsys, "import", tmp_path / "absent")
+    file = template(tmp_path / "t.json", template_job(), template_job() | {"name": "second"})
+    assert "holds several jobs, contoso-telemetry, second" in refused(capsys, "import", file)
+    assert cli.main(["import", str(file), "--job", "second", "--output", str(tmp_path / "second.yaml")]) == 1
+    assert "name: second\n" in (tmp_path / "second.yaml").read_text()
+
+
+def test_a_setting_that_asa_has_and_a_pipeline_has_not_is_in_the_list_of_an_import(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    changed = {**PLAIN["JobConfig.json"], "EventsOutOfOrderMaxDelayInSeconds": 600}
+    files = {**PLAIN, "JobConfig.json": changed, "Inputs/telemetry.json": capture_input("telemetry")}
+    file = tmp_path / "telemetry.yaml"
+    assert cli.main(["import", str(project(tmp_path / "job", files)), "--output", str(file), "--json"]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)["missing"]
+    assert finding["what"].startswith(f"{file}:")
+    assert "eventsOutOfOrderMaxDelayInSeconds" in finding["what"]
 
 
 def run(world: World, *commands: list[str]) -> list[dict[str, str | int]]:

@@ -1,14 +1,40 @@
-"""The oracle's windows, against Microsoft's figures and real output of the ASA runtime, and its sums."""
+"""The oracle's windows and aggregates: by sentence, on Microsoft's figures, on output of the ASA runtime."""
 
 import json
+import math
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spark_jobs.time_model.ticks import from_datetime, from_seconds
-from tests.oracle import Event, Outcome, windows
+from tests import oracle
+from tests.oracle_windows import (
+    Event,
+    Hopping,
+    Session,
+    Sliding,
+    Snapshot,
+    Window,
+    average,
+    collect,
+    collect_top,
+    contents,
+    count,
+    count_distinct,
+    deviation,
+    ending_in,
+    greatest,
+    least,
+    percentile_cont,
+    percentile_disc,
+    top_one,
+    total,
+    variance,
+)
 
 VECTORS = Path(__file__).resolve().parents[2] / "shared" / "vectors"
 
@@ -21,52 +47,199 @@ def vector(name: str) -> dict[str, Any]:
     return content
 
 
-def placed(time: int, **payload: Any) -> Outcome:
-    """An event that ended up at `time`."""
-    return Outcome(Event("0", time, 0, time, payload=payload), "on_time", time)
+def at(*times: int) -> list[Event]:
+    return [Event(time, {"n": n}) for n, time in enumerate(times)]
+
+
+def of(field: str, *values: Any) -> list[Event]:
+    return [Event(n, {field: value, "n": n}) for n, value in enumerate(values)]
+
+
+def times(events: list[Event], window: Window, **how: Any) -> dict[int, list[int]]:
+    """Window end to the times in the window."""
+    return {row.end: [event.time for event in row.members] for row in contents(events, window, **how)}
 
 
 def test_hopping_windows_reproduce_what_the_asa_runtime_put_out() -> None:
     run = vector("golden_asa_taxi/run1.json")
-    outcomes = [placed(from_datetime(datetime.fromisoformat(time)), place=place) for time, place in run["events"]]
-    rows = windows(outcomes, from_seconds(60), from_seconds(5), keys=("place",))
+    events = [Event(from_datetime(datetime.fromisoformat(time)), {"place": place}) for time, place in run["events"]]
+    rows = contents(events, Hopping(from_seconds(60), from_seconds(5)), ("place",))
     expected = {(from_datetime(datetime.fromisoformat(end)), place): count for end, place, count in run["expected"]}
-    assert {identity: row["count"] for identity, row in rows.items()} == expected
+    assert {(row.end, *row.group): len(row.members) for row in rows} == expected
 
 
-@pytest.mark.parametrize(("window", "hop"), [("tumbling", 10), ("hopping", 5)])
+@pytest.mark.parametrize(("window", "hop"), [("tumbling", 100), ("hopping", 50)])
 def test_the_figures_of_tumbling_and_hopping_windows(window: str, hop: int) -> None:
     figure = vector("windows/tumbling_hopping_figures.json")
-    outcomes = [placed(int(event["t"] * 10), label=int(event["label"])) for event in figure["input"]]
-    rows = windows(outcomes, 10 * figure[window]["size"], 10 * hop, values=("label",), start=50, end=300)
-    expected = {(10 * box["end"],): [int(label) for label in box["labels"]] for box in figure[window]["expected"]}
-    assert {identity: row["members"]["label"] for identity, row in rows.items()} == expected
+    events = [Event(int(event["t"] * 10), {"label": event["label"]}) for event in figure["input"]]
+    rows = ending_in(contents(events, Hopping(100, hop)), 50, 300)
+    expected = {10 * box["end"]: box["labels"] for box in figure[window]["expected"]}
+    assert {row.end: collect(row.members, "label") for row in rows} == expected
+
+
+def test_the_sliding_window_that_the_documentation_spelt_out() -> None:
+    rows = times(at(34, 38, 42), Sliding(5))
+    assert rows == {34: [34], 38: [34, 38], 39: [38], 42: [38, 42], 43: [42]}
+
+
+def test_the_figure_of_the_sliding_window() -> None:
+    rows = times(at(100, 117, 150, 150, 266), Sliding(100))
+    assert {end: len(inside) for end, inside in rows.items()} == {100: 1, 117: 2, 150: 4, 200: 3, 217: 2, 266: 1}
+
+
+def test_the_figure_of_the_session_window() -> None:
+    rows = times(at(13, 39, 127, 152, 195, 242, 265, 340), Session(50, 100))
+    assert rows == {89: [13, 39], 300: [127, 152, 195, 242, 265], 390: [340]}
+
+
+def test_the_figure_of_the_snapshot_window() -> None:
+    rows = times(at(5, 5, 5, 5, 10, 10, 13, 20, 20), Snapshot())
+    assert {end: len(inside) for end, inside in rows.items()} == {5: 4, 10: 2, 13: 1, 20: 2}
 
 
 def test_the_end_of_a_window_belongs_to_it_and_its_start_does_not() -> None:
-    rows = windows([placed(10), placed(11), placed(20)], size=10)
-    assert {identity: row["count"] for identity, row in rows.items()} == {(10,): 1, (20,): 2}
+    assert times(at(10, 11, 20), Hopping(10, 10)) == {10: [10], 20: [11, 20]}
+    assert times(at(10, 20), Sliding(10)) == {10: [10], 20: [20]}
 
 
 def test_an_offset_moves_the_ends() -> None:
-    assert set(windows([placed(10), placed(14)], size=10, offset=3)) == {(13,), (23,)}
+    assert set(times(at(10, 14), Hopping(10, 10, offset=3))) == {13, 23}
+    assert set(times(at(10, 14), Hopping(10, 10, offset=-1))) == {19}
+    assert set(times(at(9, 10), Hopping(10, 10, offset=-1))) == {9, 19}
+
+
+def test_a_hop_longer_than_the_window_leaves_events_out() -> None:
+    assert times(at(1, 8, 10, 11), Hopping(3, 10)) == {10: [8, 10]}
+
+
+def test_a_sliding_window_is_of_its_group_alone() -> None:
+    events = [Event(10, {"k": "a"}), Event(12, {"k": "b"})]
+    rows = contents(events, Sliding(5), ("k",))
+    assert [(row.end, row.group, len(row.members)) for row in rows] == [(10, ("a",), 1), (12, ("b",), 1)]
+
+
+def test_an_event_that_enters_as_another_leaves_changes_a_sliding_window() -> None:
+    assert times(at(10, 15), Sliding(5)) == {10: [10], 15: [15]}
+
+
+def test_a_gap_as_long_as_the_timeout_extends_a_session() -> None:
+    assert times(at(1, 6, 12), Session(5, 100)) == {11: [1, 6], 17: [12]}
+
+
+def test_a_session_is_cut_at_the_first_multiple_a_max_duration_after_its_first_event() -> None:
+    assert times(at(11, 15, 20, 25, 30, 31), Session(5, 10)) == {30: [11, 15, 20, 25, 30], 36: [31]}
+    assert times(at(10, 15, 20, 21), Session(5, 10)) == {20: [10, 15, 20], 26: [21]}
+
+
+def test_each_partition_key_has_sessions_of_its_own_which_are_then_grouped() -> None:
+    events = [Event(1, {"k": "a"}), Event(4, {"k": None}), Event(7, {"k": "a"})]
+    rows = contents(events, Session(5, 100), ("k",))
+    assert [(row.end, row.group, len(row.members)) for row in rows] == [(12, ("a",), 2), (12, (None,), 1)]
+    rows = contents(events, Session(5, 100, over=("k",)), ("k",))
+    assert [(row.end, row.group, len(row.members)) for row in rows] == [
+        (6, ("a",), 1),
+        (12, ("a",), 1),
+        (9, (None,), 1),
+    ]
+
+
+@given(steps=st.lists(st.integers(0, 9), max_size=30), longest=st.integers(1, 12))
+def test_each_event_is_in_one_session(steps: list[int], longest: int) -> None:
+    events = at(*(sum(steps[:n]) for n in range(len(steps))))
+    rows = contents(events, Session(min(5, longest), longest))
+    assert [event for row in rows for event in row.members] == events
+    assert len({row.end for row in rows}) == len(rows)
 
 
 def test_only_the_ends_in_the_slice_are_rows() -> None:
-    outcomes = [placed(10), placed(20), placed(30)]
-    assert set(windows(outcomes, size=10, start=10, end=20)) == {(20,)}
+    rows = contents(at(10, 20, 30), Hopping(10, 10))
+    assert [row.end for row in ending_in(rows, 10, 20)] == [20]
 
 
-def test_aggregates_ignore_null_and_null_is_a_group() -> None:
-    outcomes = [placed(1, key=None, x=1), placed(2, key=None, x=None), placed(3, key="a", x=None)]
-    rows = windows(outcomes, size=10, keys=("key",), values=("x",))
-    assert {name: rows[10, None][name] for name in ("count", "count_of", "sum", "avg", "min", "max")} == {
-        "count": 2,
-        "count_of": {"x": 1},
-        "sum": {"x": 1},
-        "avg": {"x": 1.0},
-        "min": {"x": 1},
-        "max": {"x": 1},
+def test_null_is_a_group_and_so_is_a_missing_field() -> None:
+    rows = contents([Event(1, {"k": None}), Event(2, {}), Event(3, {"k": "a"})], Snapshot(), ("k",))
+    assert [row.group for row in rows] == [(None,), (None,), ("a",)]
+
+
+def test_aggregates_ignore_null() -> None:
+    values = [None, 3, None, 1, 1]
+    assert [count(values), count_distinct(values), total(values)] == [3, 2, 5]
+    assert [least(values), greatest(values), average(values)] == [1, 3, 5 / 3]
+    assert percentile_cont(values, "0.5") == 1.0
+    assert percentile_disc(values, "1") == 3
+
+
+def test_aggregates_of_nothing_but_null_are_null_but_for_the_counts() -> None:
+    assert [count([None]), count_distinct([None])] == [0, 0]
+    for aggregate in (total, average, least, greatest, deviation, variance):
+        assert aggregate([None]) is None
+    assert percentile_cont([None], "0.5") is None
+    assert percentile_disc([None], "0.5") is None
+
+
+def test_a_sum_of_bigints_is_one_and_one_with_a_float_is_a_float() -> None:
+    assert str(total([1, 2])) == "3"
+    assert str(total([1, 2.0])) == "3.0"
+
+
+def test_the_spread_of_a_sample_needs_two_values_that_of_a_population_one() -> None:
+    values = [2, 4, 4, 4, 5, 5, 7, 9]
+    assert variance(values, population=True) == 4.0
+    assert deviation(values, population=True) == 2.0
+    assert variance(values) == 32 / 7
+    assert deviation(values) == math.sqrt(32 / 7)
+    assert [variance([3]), deviation([3])] == [None, None]
+    assert [variance([3], population=True), deviation([3], population=True)] == [0.0, 0.0]
+
+
+def test_the_percentiles_of_the_documentation() -> None:
+    availability = [0.98, 0.93, 0.78, 0.99, 0.89]
+    assert percentile_cont(availability, "0.95") == pytest.approx(0.988)
+    assert percentile_disc(availability, "0.95") == 0.99
+
+
+def test_a_percentile_interpolates_or_is_the_first_value_whose_share_suffices() -> None:
+    assert percentile_cont([10, 20, 40, 80], "0.5") == 30.0
+    assert percentile_disc([10, 20, 40, 80], "0.5") == 20
+    assert percentile_disc([10, 20, 40, 80], "0.5", descending=True) == 40
+    assert percentile_cont([10, 20, 40, 80], "0.25", descending=True) == 50.0
+    assert [percentile_disc([10, 20, 40, 80], portion) for portion in ("0", "0.25", "0.26", "1")] == [10, 10, 20, 80]
+
+
+def test_the_top_is_by_order_with_null_the_least_and_ties_as_they_came() -> None:
+    members = of("x", 2, None, 5, 2)
+    assert top_one(members, "n", ("x", "DESC")) == 2
+    assert top_one(members, "n", ("x", "ASC")) == 1
+    assert collect_top(members, 3, "n", ("x", "DESC")) == [
+        {"rank": 1, "value": 2},
+        {"rank": 2, "value": 0},
+        {"rank": 3, "value": 3},
+    ]
+    assert [top["value"] for top in collect_top(members, 9, "x", ("x", "ASC"))] == [None, 2, 2, 5]
+
+
+def test_a_second_field_orders_what_the_first_leaves_equal() -> None:
+    members = [Event(1, {"a": 1, "b": 1}), Event(2, {"a": 1, "b": 2}), Event(3, {"a": 0, "b": 9})]
+    assert [top["value"] for top in collect_top(members, 3, "b", ("a", "ASC"), ("b", "DESC"))] == [9, 2, 1]
+
+
+def test_all_values_are_collected_by_time_null_among_them() -> None:
+    assert collect([Event(2, {"x": 1}), Event(1, {"x": None}), Event(2, {"x": 3})], "x") == [None, 1, 3]
+
+
+def test_the_windows_of_a_job_are_those_of_its_processed_events() -> None:
+    """What the tests of the time policies take: rows by window end and group."""
+    sent = [oracle.Event("0", time, 0, time, payload={"k": None, "x": x}) for time, x in ((1, 1), (2, None), (3, 2))]
+    outcomes = [oracle.Outcome(event, "on_time", event.time) for event in sent[:2]]
+    outcomes.append(oracle.Outcome(sent[2], "late_dropped"))
+    assert oracle.windows(outcomes, size=10, keys=("k",), values=("x",)) == {
+        (10, None): {
+            "count": 2,
+            "count_of": {"x": 1},
+            "sum": {"x": 1},
+            "avg": {"x": 1.0},
+            "min": {"x": 1},
+            "max": {"x": 1},
+            "members": {"x": [1]},
+        }
     }
-    assert rows[10, "a"]["count"] == 1
-    assert rows[10, "a"]["sum"] == rows[10, "a"]["avg"] == rows[10, "a"]["min"] == {"x": None}

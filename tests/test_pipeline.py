@@ -1,12 +1,15 @@
 """A pipeline file is checked when it is loaded: every mistake is told in one line, with the file and the line."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from spark_jobs.capture.manifest import ArrivalTime
 from spark_jobs.errors import DefinitionError
-from spark_jobs.pipeline import EARLY_SECONDS, load
+from spark_jobs.pipeline import EARLY_SECONDS, Pipeline, load
 from spark_jobs.time_model.policies import Policies
 from spark_jobs.time_model.ticks import from_seconds
 
@@ -61,8 +64,10 @@ def complaint(file: Path) -> tuple[int | None, str]:
     """The line and the message of the one error, which begins with the file."""
     with pytest.raises(DefinitionError) as caught:
         load(file)
-    message = str(caught.value)
-    assert "\n" not in message
+    message, *shown = str(caught.value).split("\n")
+    if shown:
+        assert ": job.query: query, line " in message, "only a query is shown, with a caret under the mistake"
+        assert [line.strip() for line in shown[1:]] == ["^"]
     found = re.fullmatch(rf"{re.escape(str(file))}(?::(\d+))?: (.+)", message)
     assert found, message
     return (int(found[1]) if found[1] else None), found[2]
@@ -72,11 +77,14 @@ def test_the_design_s_example_loads(file: Path) -> None:
     pipeline = load(file)
     assert pipeline.name == "telemetry"
     assert pipeline.input.container == "https://ACCOUNT.blob.core.windows.net/capture"
-    assert pipeline.output.table == "https://ACCOUNT.blob.core.windows.net/curated/telemetry"
+    (output,) = pipeline.outputs
+    assert output.table == "https://ACCOUNT.blob.core.windows.net/curated/telemetry"
+    assert output.metrics_table == "https://ACCOUNT.blob.core.windows.net/curated/telemetry_metrics"
     assert pipeline.input.names.prefix == "contoso/telemetry/"
     assert pipeline.slice_hours == 1
     assert pipeline.definition == file
-    assert [column.name for column in pipeline.query.output] == ["windowEnd", "deviceId", "events", "avgTemperature"]
+    names = [column.name for column in pipeline.compiled(output).columns]
+    assert names == ["windowEnd", "deviceId", "events", "avgTemperature"]
     assert pipeline.policies == Policies(0, from_seconds(600), from_seconds(EARLY_SECONDS), adjust=True)
     assert pipeline.warnings == []
 
@@ -106,7 +114,8 @@ def test_a_late_tolerance_of_minus_one_is_no_limit(file: Path) -> None:
     pipeline = load(file)
     assert pipeline.policies is not None
     assert pipeline.policies.late is None
-    assert pipeline.warnings == []
+    (warning,) = pipeline.warnings
+    assert "every later arrival counts" in warning
 
 
 def test_without_timestamp_by_no_policy_applies(file: Path) -> None:
@@ -126,6 +135,79 @@ def test_a_late_tolerance_below_the_capture_interval_is_warned_of(file: Path, la
         assert str(late) in warning
         assert "set at least 300" in warning
         assert "\n" not in warning
+
+
+def test_by_enqueued_time_the_capture_interval_makes_nothing_late(file: Path) -> None:
+    change(file, "ArrivalMaxDelayInSeconds: 600", "ArrivalMaxDelayInSeconds: 5")
+    change(file, "arrival_time: BlobLastModified", "arrival_time: EventEnqueuedUtcTime")
+    pipeline = load(file)
+    assert pipeline.input.arrival_time is ArrivalTime.EVENT_ENQUEUED
+    assert pipeline.warnings == []
+
+
+def set_early(file: Path, lines: str) -> Pipeline:
+    change(file, "  outputErrorPolicy", f"{lines}\n  outputErrorPolicy")
+    return load(file)
+
+
+def test_asa_s_early_window_is_no_cause_for_a_warning(file: Path) -> None:
+    pipeline = set_early(file, "  early_arrival_seconds: 300\n  early_policy: Drop")
+    assert pipeline.warnings == []
+    assert pipeline.policies == Policies(0, from_seconds(600), from_seconds(300), adjust=True)
+
+
+@pytest.mark.parametrize(
+    ("lines", "policies", "warning"),
+    [
+        (
+            "  early_arrival_seconds: 0",
+            {"early": 0},
+            "early_arrival_seconds is 0, in ASA it is 300: runs do not repeat what the live job did",
+        ),
+        (
+            "  early_arrival_seconds: 86400",
+            {"early": from_seconds(86_400)},
+            "early_arrival_seconds is 86400, in ASA it is 300: runs do not repeat what the live job did",
+        ),
+        (
+            "  early_arrival_seconds: null",
+            {"early": None},
+            "the early window is off: runs do not repeat what the live job did, and no slice can be computed on its "
+            "own: what it holds depends on where reading began; set early_arrival_seconds to 300",
+        ),
+        (
+            "  early_policy: Adjust",
+            {"adjust_early": True},
+            "early_policy is Adjust, ASA drops early events: runs do not repeat what the live job did",
+        ),
+    ],
+)
+def test_another_early_window_than_asa_s_is_warned_of(
+    file: Path, lines: str, policies: dict[str, Any], warning: str
+) -> None:
+    pipeline = set_early(file, lines)
+    assert pipeline.policies == replace(Policies(0, from_seconds(600), from_seconds(300), adjust=True), **policies)
+    assert pipeline.warnings == [f"{file}: {warning}"]
+
+
+def test_without_timestamp_by_the_early_window_is_no_matter(file: Path) -> None:
+    change(file, " TIMESTAMP BY eventTime OVER deviceId", "")
+    assert set_early(file, "  early_arrival_seconds: null").warnings == []
+
+
+@pytest.mark.parametrize(
+    ("line", "where"),
+    [
+        ("early_arrival_seconds: -1", "job.early_arrival_seconds"),
+        ("early_arrival_seconds: 1814400", "job.early_arrival_seconds"),
+        ("early_arrival_seconds: off", "job.early_arrival_seconds"),
+        ("early_policy: Keep", "job.early_policy"),
+        ("early_policy: null", "job.early_policy"),
+    ],
+)
+def test_an_impossible_early_window_is_named(file: Path, line: str, where: str) -> None:
+    change(file, "  outputErrorPolicy", f"  {line}\n  outputErrorPolicy")
+    assert complaint(file)[1].startswith(f"{where}: ")
 
 
 def line_of(text: str) -> int:
@@ -219,11 +301,18 @@ def test_a_slice_is_hours_that_divide_a_day(file: Path, hours: str) -> None:
     assert load(file).slice_hours == 6
 
 
-@pytest.mark.parametrize("section", ["input", "output", "quality"])
-@pytest.mark.parametrize("value", ["5", "[a]", "text"])
-def test_a_section_that_is_no_mapping(file: Path, section: str, value: str) -> None:
+@pytest.mark.parametrize(
+    ("section", "value", "where"),
+    [
+        *((section, value, section) for section in ("input", "quality") for value in ("5", "[a]", "text")),
+        ("output", "5", "output"),
+        ("output", "text", "output"),
+        ("output", "[a]", "output.0"),
+    ],
+)
+def test_a_section_that_is_no_mapping(file: Path, section: str, value: str, where: str) -> None:
     file.write_text(re.sub(rf"(?m)^{section}:.*\n(?:  .*\n)+", f"{section}: {value}\n", DESIGN))
-    assert complaint(file)[1].startswith(f"{section}: should be a mapping")
+    assert complaint(file)[1].startswith(f"{where}: should be a mapping")
 
 
 def test_several_mistakes_are_told_together(file: Path) -> None:
@@ -302,6 +391,112 @@ def test_a_query_that_is_none(file: Path, query: str) -> None:
 def test_a_dollar_sign_in_the_query_is_left_alone(file: Path) -> None:
     change(file, "OVER deviceId", "OVER deviceId WHERE deviceId <> '${HOME_OF_NOTHING}'")
     assert "${HOME_OF_NOTHING}" in load(file).job.query
+
+
+# Several outputs
+
+TWO = """\
+name: two
+input:
+  alias: telemetry
+  container: capture
+  namespace: contoso
+  event_hub: telemetry
+job:
+  query: |
+    SELECT System.Timestamp() AS windowEnd, COUNT(*) AS events INTO counts
+    FROM telemetry TIMESTAMP BY eventTime GROUP BY TumblingWindow(minute, 5)
+
+    SELECT System.Timestamp() AS windowEnd, MAX(heat) AS hottest INTO peaks
+    FROM telemetry TIMESTAMP BY eventTime GROUP BY TumblingWindow(hour, 1)
+output:
+  - alias: peaks
+    table: curated/peaks
+  - alias: counts
+    table: curated/counts
+    quality:
+      suite: counts.json
+"""
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    path = tmp_path / "two.yaml"
+    path.write_text(TWO)
+    return path
+
+
+def test_each_select_into_has_its_table_and_its_suite(two: Path, tmp_path: Path) -> None:
+    pipeline = load(two)
+    peaks, counts = pipeline.outputs
+    assert (peaks.alias, peaks.table) == ("peaks", f"{tmp_path.as_uri()}/curated/peaks")
+    assert counts.metrics_table == f"{tmp_path.as_uri()}/curated/counts_metrics"
+    assert [column.name for column in pipeline.compiled(peaks).columns] == ["windowEnd", "hottest"]
+    assert [column.name for column in pipeline.compiled(counts).columns] == ["windowEnd", "events"]
+    assert pipeline.suite_path(peaks) is None
+    assert pipeline.suite_path(counts) == tmp_path / "counts.json"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("curated/counts\n", "curated/peaks\n", 18, "output.1.table: it shares a folder with the table of peaks"),
+        ("curated/counts\n", "curated/../curated/peaks/\n", 18, "output.1.table: it shares a folder with"),
+        ("curated/counts\n", "curated/peaks/counts\n", 18, "output.1.table: it shares a folder with"),
+        ("curated/counts\n", "curated\n", 18, "output.1.table: it shares a folder with"),
+        ("curated/counts\n", "curated/peaks_metrics\n", 18, "output.1.table: it shares a folder with"),
+        ("curated/peaks\n", "curated/counts_metrics\n", 18, "output.1.table: it shares a folder with"),
+        ("alias: counts", "alias: peaks", 17, "output.1.alias: another output is named peaks too: rename one"),
+        ("alias: counts", "alias: Peaks", 17, "output.1.alias: another output is named peaks too: rename one"),
+        ("    table: curated/counts\n", "", 17, "output.1.table is missing: add it"),
+        ("    quality:", "    quelity:", 19, "output.1.quelity: unknown key"),
+        ("suite: counts.json", "suite: counts.json\n      sweet: a", 21, "output.1.quality.sweet: unknown key"),
+        (
+            "event_hub: telemetry\n",
+            "event_hub: telemetry\nquality:\n  suite: counts.json\n",
+            7,
+            "quality: there are several outputs: write quality under each output that has a suite",
+        ),
+        (
+            "    table: curated/counts\n",
+            "    table: https://account.blob.core.windows.net/counts\n",
+            18,
+            "output.1.table: a table needs a name in its container",
+        ),
+        (
+            "  - alias: counts",
+            "  - alias: idle\n    table: curated/idle\n  - alias: counts",
+            8,
+            "job.query: query, line 1, column 1: no SELECT writes INTO idle",
+        ),
+    ],
+)
+def test_outputs_that_are_at_odds_are_told_with_their_line(
+    two: Path, old: str, new: str, line: int, message: str
+) -> None:
+    change(two, old, new)
+    assert complaint(two)[0] == line
+    assert complaint(two)[1].startswith(message)
+
+
+def test_a_select_into_what_is_no_output_is_refused(two: Path) -> None:
+    two.write_text(TWO[: TWO.index("  - alias: counts")])
+    line, message = complaint(two)
+    assert line == TWO.splitlines().index("  query: |") + 1
+    assert message.startswith("job.query: query, line 1, ")
+    assert "counts" in message
+
+
+def test_a_list_of_no_output_is_refused(two: Path) -> None:
+    two.write_text(TWO[: TWO.index("  - alias: peaks")].replace("output:", "output: []"))
+    assert complaint(two) == (14, "output: name at least one output, with its alias and its table")
+
+
+def test_a_suite_is_written_at_the_output_or_at_the_top_but_not_twice(file: Path) -> None:
+    change(file, "output:\n", "output:\n  quality: {suite: own.json}\n")
+    assert complaint(file)[1] == "quality: the output has a suite of its own: write quality here or there"
+    file.write_text(file.read_text()[: file.read_text().index("quality:\n  suite")])
+    assert suite_path(file) == file.parent / "own.json"
 
 
 # The environment
@@ -386,21 +581,26 @@ def test_relative_folders_are_relative_to_the_file_from_wherever_it_is_loaded(
         monkeypatch.chdir(folder)
         pipeline = load(given)
         assert pipeline.input.container == f"{tmp_path.as_uri()}/the%20capture"
-        assert pipeline.output.table == f"{tmp_path.as_uri()}/pipelines/table"
+        assert pipeline.outputs[0].table == f"{tmp_path.as_uri()}/pipelines/table"
         assert pipeline.definition.is_absolute()
 
 
 def test_the_suite_is_looked_for_among_the_expectations_above_the_file_or_beside_it(file: Path, tmp_path: Path) -> None:
-    assert load(file).suite_path == file.parent / "expectations" / "telemetry.json"
+    assert suite_path(file) == file.parent / "expectations" / "telemetry.json"
     (tmp_path / "expectations").mkdir()
-    assert load(file).suite_path == tmp_path / "expectations" / "telemetry.json"
+    assert suite_path(file) == tmp_path / "expectations" / "telemetry.json"
     change(file, "suite: telemetry", "suite: own/suite.json")
-    assert load(file).suite_path == file.parent / "own" / "suite.json"
+    assert suite_path(file) == file.parent / "own" / "suite.json"
 
 
 def test_a_pipeline_without_a_suite_of_its_own(file: Path) -> None:
     file.write_text(DESIGN[: DESIGN.index("quality:")])
-    assert load(file).suite_path is None
+    assert suite_path(file) is None
+
+
+def suite_path(file: Path) -> Path | None:
+    pipeline = load(file)
+    return pipeline.suite_path(pipeline.outputs[0])
 
 
 def test_a_name_of_the_directory_does_not_matter(tmp_path: Path) -> None:

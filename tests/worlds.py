@@ -94,14 +94,21 @@ class World:
         os.utime(path, (arrival.timestamp(),) * 2)
         return path
 
-    def define(self, query: str = COUNTS, table: str = "table", quality: str | None = None, **job: Any) -> Pipeline:
-        """Write the pipeline file, with these settings of the job, and load it."""
+    def define(
+        self,
+        query: str = COUNTS,
+        table: str = "table",
+        quality: str | None = None,
+        outputs: list[dict[str, Any]] | None = None,
+        **job: Any,
+    ) -> Pipeline:
+        """Write the pipeline file, with these settings of the job, and load it; `outputs` stand in place of `table`."""
         settings = {"eventsLateArrivalMaxDelayInSeconds": 600, **job}
         sections = {
             "name": "telemetry",
             "input": {"alias": "telemetry", "container": "capture", "namespace": "contoso", "event_hub": "telemetry"},
             "job": {**settings, "query": query},
-            "output": {"alias": "aggregates", "table": table},
+            "output": outputs or {"alias": "aggregates", "table": table},
         }
         if quality is not None:
             sections["quality"] = {"suite": quality}

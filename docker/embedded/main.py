@@ -108,7 +108,7 @@ def _print_report(report: dict[str, Any]) -> None:
     """The object of `recapture backfill --json`."""
     shown = Table("metric", Column("value", justify="right"), title="metrics")
     for name, value in report["metrics"].items():
-        shown.add_row(name, f"{value:,}")
+        shown.add_row(name, "" if value is None else f"{value:,}")
     console.print(shown)
     console.print(report["quality"]["report"], markup=False)
     for warning in report["warnings"]:

@@ -1,10 +1,10 @@
-"""Running suites on the run's metrics and on the aggregates, and folding the results into one verdict."""
+"""Running suites on the run's metrics and on the aggregates of its outputs; the results become one verdict."""
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 Verdict = Literal["passed", "passed with warnings", "failed"]
 
-_ASSETS: tuple[Asset, ...] = ("metrics", "aggregates")
 _EXAMPLES = 3
 _RESULT_FORMATS: dict[Asset, dict[str, Any]] = {
     "metrics": {"result_format": "SUMMARY", "unexpected_index_column_names": ["slice_start", "partition"]},
@@ -34,7 +33,8 @@ class Result:
     """What one expectation found."""
 
     suite: str
-    asset: Asset
+    judged: str
+    """The alias of the output whose aggregates were judged, or metrics."""
     expectation: str
     """The type, such as expect_column_values_to_not_be_null."""
     severity: Severity
@@ -57,7 +57,7 @@ class Audit:
     """To be kept with the run: the verdict, the results, and what Great Expectations returned; valid JSON."""
 
 
-def check(suites: Sequence[Suite]) -> None:
+def check(suites: Iterable[Suite]) -> None:
     """Let Great Expectations check the arguments' values too; imports it (6 to 10 s). Raises DefinitionError."""
     for suite in suites:
         for expectation in suite.expectations:
@@ -66,37 +66,43 @@ def check(suites: Sequence[Suite]) -> None:
 
 def audit(
     metrics: pd.DataFrame,
-    aggregates: pd.DataFrame,
-    suites: Sequence[Suite],
+    aggregates: Mapping[str, pd.DataFrame],
+    suites: Mapping[str, Suite],
     *,
     run_start: datetime,
     run_end: datetime,
     slice_count: int,
 ) -> Audit:
-    """Run the built-in suite and `suites` on a run's metrics and on the rows that it would publish.
+    """Run the built-in suite and those of the outputs on a run's metrics and on the rows that it would publish.
 
-    `metrics` has the columns of quality.metrics.COLUMNS, a row for each slice and partition; `aggregates` has those
-    that the suites were loaded with. Times without a zone are UTC; `run_start` and `run_end` are aware.
+    `metrics` has the columns of quality.metrics.COLUMNS, a row for each slice and partition; `aggregates` by the
+    output's alias has those that its suite, if `suites` has one for it, was loaded with. Outputs that share a suite
+    have what it says of the metrics judged once.
+    Times without a zone are UTC; `run_start` and `run_end` are aware.
     An expectation that could not be evaluated fails as critical. On a frame without rows only the expectations on the
     table itself are judged. Raises DefinitionError for a suite, RunError for metrics that lack a column.
     """
-    suites = (built_in(), *suites)
-    check(suites)
-    frames: dict[Asset, pd.DataFrame] = {"metrics": _in_utc(derive(metrics)), "aggregates": _in_utc(aggregates)}
+    distinct = [built_in()]
+    for suite in suites.values():
+        if suite not in distinct:
+            distinct.append(suite)
+    check(distinct)
+    of_run = _in_utc(derive(metrics))
+    parts: list[tuple[Suite, Asset, str, pd.DataFrame]] = [(suite, "metrics", "metrics", of_run) for suite in distinct]
+    parts += [(suite, "aggregates", alias, _in_utc(aggregates[alias])) for alias, suite in suites.items()]
     parameters = {"run_start": run_start, "run_end": run_end, "slice_count": slice_count}
     context = _context()
     results: list[Result] = []
     validations: list[dict[str, Any]] = []
-    for suite in suites:
-        for asset in _ASSETS:
-            declared = [expectation for expectation in suite.expectations if expectation.asset == asset]
-            judged = [expectation for expectation in declared if len(frames[asset]) or _judges_no_rows(expectation)]
-            outcomes: Mapping[int, dict[str, Any]] = {}
-            if judged:
-                validation = _validate(context, f"{suite.name}.{asset}", frames[asset], judged, parameters)
-                outcomes = {id(e): outcome for e, outcome in zip(judged, validation["results"], strict=True)}
-                validations.append(validation)
-            results += [_result(suite.name, expectation, outcomes.get(id(expectation))) for expectation in declared]
+    for number, (suite, asset, judged, frame) in enumerate(parts):
+        declared = [expectation for expectation in suite.expectations if expectation.asset == asset]
+        judgeable = [expectation for expectation in declared if len(frame) or _judges_no_rows(expectation)]
+        outcomes: Mapping[int, dict[str, Any]] = {}
+        if judgeable:
+            validation = _validate(context, f"{number}.{suite.name}.{judged}", frame, judgeable, parameters)
+            outcomes = {id(e): outcome for e, outcome in zip(judgeable, validation["results"], strict=True)}
+            validations.append(validation)
+        results += [_result(suite.name, judged, expectation, outcomes.get(id(expectation))) for expectation in declared]
     verdict = _verdict(results)
     kept = {"verdict": verdict, "results": [asdict(result) for result in results], "validations": validations}
     return Audit(verdict, tuple(results), kept)
@@ -204,18 +210,18 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def _result(suite: str, expectation: Expectation, outcome: Mapping[str, Any] | None) -> Result:
+def _result(suite: str, judged: str, expectation: Expectation, outcome: Mapping[str, Any] | None) -> Result:
     title = report.title(expectation)
     if outcome is None:
         sentence = f"{title}: no rows to judge"
-        return Result(suite, expectation.asset, expectation.type, expectation.severity, True, None, None, sentence)
+        return Result(suite, judged, expectation.type, expectation.severity, True, None, None, sentence)
     problem = _exception(outcome["exception_info"])
     found = outcome["result"]
     unexpected = found.get("unexpected_count")
     observed = found.get("observed_value") if unexpected is None else _examples(found)
     return Result(
         suite,
-        expectation.asset,
+        judged,
         expectation.type,
         expectation.severity if problem is None else "critical",
         outcome["success"] is True and problem is None,

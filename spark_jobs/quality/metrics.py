@@ -1,10 +1,14 @@
-"""The frame of a run's metrics, as the audit judges it (time model, section 5)."""
+"""The metrics of a run (time model, section 5): counted by slice and partition, folded, and laid out as a table."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from spark_jobs.errors import RunError
+from spark_jobs.query.model import AsaType, OutputColumn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,10 +22,9 @@ VERDICTS = (
     "out_of_order_dropped",
     "invalid_timestamp",
     "malformed",
+    "early_adjusted",
 )
-COLUMNS = (
-    "slice_start",
-    "partition",
+COUNTS = (
     "InputEvents",
     "InputEventBytes",
     "InputEventsSourcesTotal",
@@ -31,11 +34,24 @@ COLUMNS = (
     "LateInputEvents",
     "DroppedOrAdjustedEvents",
     *VERDICTS,
-    "complete",
 )
+WATERMARK_DELAY = "OutputWatermarkDelaySeconds"
+"""The newest arrival in the slice less the watermark that its events left behind, in seconds: the largest of their
+System.Timestamps less the out-of-order tolerance. Below 0 where a clock ran ahead; null where no event was processed.
+Of several partitions or slices together, the longest."""
+OF_A_PARTITION = (*COUNTS, WATERMARK_DELAY)
+OF_AN_OUTPUT = ("OutputEvents", "UnanchoredSessions")
+"""Rows, and those of them that are sessions whose beginning lies before what a slice reads."""
+COLUMNS = ("slice_start", "partition", *OF_A_PARTITION, "complete")
 """What a run counts: one row for each slice and partition."""
 DERIVED_COLUMNS = ("law_difference", "late_share")
 """What the audit adds: see `derive`."""
+TABLE_COLUMNS = (
+    OutputColumn("metric", AsaType.TEXT),
+    OutputColumn("partition", AsaType.TEXT),
+    OutputColumn("value", AsaType.FLOAT),
+)
+"""Of the metrics table, besides slice_start: one type for counts and seconds, and exact for counts up to 2^53."""
 
 
 def derive(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -52,4 +68,64 @@ def derive(metrics: pd.DataFrame) -> pd.DataFrame:
     return metrics.assign(
         law_difference=arrived - metrics[list(VERDICTS)].sum(axis=1, skipna=False),
         late_share=metrics["LateInputEvents"] / arrived.where(arrived > 0),
+    )
+
+
+def together(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The metrics of several slices or partitions as one: counts add up, the longest watermark delay holds."""
+    rows = list(rows)
+    counts = {name: sum(row[name] for row in rows) for name in COUNTS}
+    delays = [row[WATERMARK_DELAY] for row in rows if row[WATERMARK_DELAY] is not None]
+    return counts | {WATERMARK_DELAY: max(delays, default=None)}
+
+
+def by_slice(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """By slice_start: its metrics over all partitions, `complete`, `furthest_ahead`, and those of each partition."""
+    of_slices: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        of_slices.setdefault(row["slice_start"], []).append(row)
+    return {
+        start: {
+            "complete": all(row["complete"] for row in of_slice),
+            **together(of_slice),
+            "furthest_ahead": max(
+                (row["furthest_ahead"] for row in of_slice if row["furthest_ahead"]),
+                key=lambda ahead: ahead["seconds"],
+                default=None,
+            ),
+            "partitions": {row["partition"]: {name: row[name] for name in OF_A_PARTITION} for row in of_slice},
+        }
+        for start, of_slice in of_slices.items()
+    }
+
+
+def by_partition(slices: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The metrics of each partition over all slices, these as `by_slice` has them."""
+    of_partitions: dict[str, list[Mapping[str, Any]]] = {}
+    for each in slices:
+        for partition, row in each["partitions"].items():
+            of_partitions.setdefault(partition, []).append(row)
+    return {partition: together(rows) for partition, rows in of_partitions.items()}
+
+
+def table_rows(of_slice: Mapping[str, Any]) -> pa.Table:
+    """The rows of the metrics table for one slice of one output, without slice_start.
+
+    `of_slice` is as `by_slice` has it, with the metrics of the output; these have no partition.
+    """
+
+    def rows() -> Iterator[tuple[str, str | None, float | None]]:
+        for partition, of_partition in of_slice["partitions"].items():
+            for name in OF_A_PARTITION:
+                yield name, partition, of_partition[name]
+        for name in OF_AN_OUTPUT:
+            yield name, None, of_slice[name]
+
+    metric, partition, value = zip(*rows(), strict=True)
+    return pa.table(
+        {
+            "metric": pa.array(metric, pa.string()),
+            "partition": pa.array(partition, pa.string()),
+            "value": pa.array([None if each is None else float(each) for each in value], pa.float64()),
+        }
     )

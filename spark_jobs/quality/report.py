@@ -34,8 +34,8 @@ def finding(found: Mapping[str, Any], observed: object) -> str:
 
 
 def text(audit: Audit) -> str:
-    """The verdict, then one line for each expectation: its mark, suite, asset and sentence."""
-    width = max(len(f"{result.suite} {result.asset}") for result in audit.results)
+    """The verdict, then one line for each expectation: its mark, suite, what it judged, and its sentence."""
+    width = max(len(f"{result.suite} {result.judged}") for result in audit.results)
     return "\n".join((f"audit {audit.verdict}", *(_line(result, width) for result in audit.results)))
 
 
@@ -47,7 +47,7 @@ def reason(audit: Audit) -> str:
 
 def _line(result: Result, width: int) -> str:
     mark = "ok" if result.success else _MARKS[result.severity]
-    return f"{mark:<6}  {f'{result.suite} {result.asset}':<{width}}  {result.sentence}"
+    return f"{mark:<6}  {f'{result.suite} {result.judged}':<{width}}  {result.sentence}"
 
 
 def _value(value: object) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+import yaml
 
 DAGS = Path(__file__).resolve().parents[2] / "dags"
 
@@ -82,6 +83,31 @@ def test_the_form_explains_its_fields(telemetry: dict[str, Any]) -> None:
     for name in ("from", "to"):
         assert schema(telemetry, name)["title"]
         assert "whole hour" in dict(telemetry["params"])[name]["description"]
+
+
+def test_every_output_of_a_pipeline_is_an_asset(parse: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "dags"
+    shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    one = (folder / "pipelines" / "telemetry.yaml").read_text()
+    select = "SELECT COUNT(*) AS n INTO {} FROM telemetry GROUP BY TumblingWindow(minute, 5)"
+    sections = {
+        **yaml.safe_load(one),
+        "name": "two",
+        "output": [{"alias": alias, "table": str(tmp_path / alias)} for alias in ("hot", "cold")],
+    }
+    del sections["quality"]
+    sections["job"]["query"] = "\n\n".join(select.format(alias) for alias in ("hot", "cold"))
+    (folder / "pipelines" / "two.yaml").write_text(yaml.safe_dump(sections))
+    parsed = parse(folder)
+    assert parsed["errors"] == {}
+    assets = {
+        dag["dag_id"]: [
+            (outlet["__var"]["name"], outlet["__var"]["uri"]) for outlet in tasks(dag)["publish"]["outlets"]
+        ]
+        for dag in parsed["dags"]
+    }
+    assert assets["telemetry"] == [("telemetry", "https://account.blob.core.windows.net/curated/telemetry")]
+    assert [name for name, _ in assets["two"]] == ["two.hot", "two.cold"]
 
 
 def test_a_broken_pipeline_file_is_named_with_its_line_and_the_others_go_on(parse: Any, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_native_backfill_publishes_one_slice_a_run(storage_environment: dict[s
     assert {report["quality"]["verdict"] for report in reports} == {"passed"}
 
     pipeline = load(DEFINITION)
-    held = publish.current(pipeline.output.table)
+    held = publish.current(pipeline.outputs[0].table)
     assert list(held) == ["2026-03-01T06:00:00Z", "2026-03-01T07:00:00Z"]
     assert all(holding.rows > 0 for holding, _ in held.values())
     planned = stages.look(pipeline, START, START + timedelta(hours=2))

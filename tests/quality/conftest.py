@@ -37,6 +37,8 @@ def metrics() -> pd.DataFrame:
         "out_of_order_dropped": 1,
         "invalid_timestamp": 0,
         "malformed": 0,
+        "early_adjusted": 0,
+        "OutputWatermarkDelaySeconds": 12.5,
         "complete": True,
     }
     slices = pd.date_range(RUN["run_start"], periods=2, freq="h")

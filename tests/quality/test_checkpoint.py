@@ -13,6 +13,7 @@ from spark_jobs.quality import report, suites
 from spark_jobs.quality.checkpoint import Audit, Result, audit, check
 
 TELEMETRY = Path(__file__).parents[2] / "expectations" / "telemetry.json"
+ALIAS = "aggregates"
 COLUMNS = ("windowEnd", "deviceId", "events", "avgTemperature")
 AT_LEAST_ONE = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "events", "min_value": 1}}
 
@@ -32,7 +33,7 @@ def failures(audited: Audit) -> list[Result]:
 
 
 def test_a_sound_run_passes(metrics, aggregates, run):
-    audited = audit(metrics, aggregates, [suites.load(TELEMETRY, COLUMNS)], **run)
+    audited = audit(metrics, {ALIAS: aggregates}, {ALIAS: suites.load(TELEMETRY, COLUMNS)}, **run)
     assert audited.verdict == "passed"
     assert failures(audited) == []
     assert report.reason(audited) == ""
@@ -40,14 +41,14 @@ def test_a_sound_run_passes(metrics, aggregates, run):
 
 def test_every_declared_expectation_has_a_result_in_the_declared_order(metrics, aggregates, run):
     suite = suites.load(TELEMETRY, COLUMNS)
-    audited = audit(metrics, aggregates, [suite], **run)
+    audited = audit(metrics, {ALIAS: aggregates}, {ALIAS: suite}, **run)
     assert [result.expectation for result in audited.results] == [
         expectation.type for one in (suites.built_in(), suite) for expectation in one.expectations
     ]
 
 
 def test_the_built_in_suite_always_runs(metrics, aggregates, run):
-    assert {result.suite for result in audit(metrics, aggregates, [], **run).results} == {"run_metrics"}
+    assert {result.suite for result in audit(metrics, {ALIAS: aggregates}, {}, **run).results} == {"run_metrics"}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_the_built_in_suite_always_runs(metrics, aggregates, run):
 )
 def test_critical_blocks_warning_marks_and_info_notes(metrics, aggregates, run, declared, severity, verdict):
     aggregates.loc[3, "events"] = 0
-    audited = audit(metrics, aggregates, [declared({**AT_LEAST_ONE, "severity": severity})], **run)
+    audited = audit(metrics, {ALIAS: aggregates}, {ALIAS: declared({**AT_LEAST_ONE, "severity": severity})}, **run)
     assert audited.verdict == verdict
     (failure,) = failures(audited)
     assert (failure.severity, failure.unexpected_count, failure.observed) == (severity, 1, [0])
@@ -65,7 +66,7 @@ def test_critical_blocks_warning_marks_and_info_notes(metrics, aggregates, run, 
 @pytest.mark.parametrize("change", [1, -1])
 def test_a_broken_law_blocks_and_names_slice_and_partition(metrics, aggregates, run, change):
     metrics.loc[3, "on_time"] += change
-    audited = audit(metrics, aggregates, [], **run)
+    audited = audit(metrics, {ALIAS: aggregates}, {}, **run)
     assert audited.verdict == "failed"
     assert report.reason(audited) == (
         "run_metrics: every event that arrived has exactly one verdict: not so in 1 of 4 rows, "
@@ -76,46 +77,46 @@ def test_a_broken_law_blocks_and_names_slice_and_partition(metrics, aggregates, 
 def test_broken_laws_that_cancel_out_block(metrics, aggregates, run):
     metrics.loc[0, "on_time"] += 1
     metrics.loc[1, "on_time"] -= 1
-    assert audit(metrics, aggregates, [], **run).verdict == "failed"
+    assert audit(metrics, {ALIAS: aggregates}, {}, **run).verdict == "failed"
 
 
 def test_a_missing_count_blocks(metrics, aggregates, run):
     metrics["malformed"] = metrics["malformed"].astype("float").where(metrics.index != 2)
-    audited = audit(metrics, aggregates, [], **run)
+    audited = audit(metrics, {ALIAS: aggregates}, {}, **run)
     assert audited.verdict == "failed"
     assert "no count is missing" in report.reason(audited)
 
 
 def test_metrics_without_a_column_are_an_error(metrics, aggregates, run):
     with pytest.raises(RunError, match="lack late_dropped"):
-        audit(metrics.drop(columns="late_dropped"), aggregates, [], **run)
+        audit(metrics.drop(columns="late_dropped"), {ALIAS: aggregates}, {}, **run)
 
 
 @pytest.mark.parametrize("complete", [False, None])
 def test_an_incomplete_slice_blocks(metrics, aggregates, run, complete):
     metrics["complete"] = [True, True, complete, True]
-    audited = audit(metrics, aggregates, [], **run)
+    audited = audit(metrics, {ALIAS: aggregates}, {}, **run)
     assert audited.verdict == "failed"
     assert "slice_start=2026-03-01T11:00:00+00:00 partition=0" in report.reason(audited)
 
 
 def test_a_slice_without_metrics_blocks(metrics, aggregates, run):
-    assert audit(metrics.iloc[:2], aggregates, [], **run).verdict == "failed"
+    assert audit(metrics.iloc[:2], {ALIAS: aggregates}, {}, **run).verdict == "failed"
 
 
 def test_a_partition_counted_twice_blocks(metrics, aggregates, run):
-    assert audit(pd.concat([metrics, metrics.iloc[:1]]), aggregates, [], **run).verdict == "failed"
+    assert audit(pd.concat([metrics, metrics.iloc[:1]]), {ALIAS: aggregates}, {}, **run).verdict == "failed"
 
 
 def test_a_run_that_read_nothing_blocks(metrics, aggregates, run):
-    audited = audit(metrics.iloc[:0], aggregates.iloc[:0], [], **run)
+    audited = audit(metrics.iloc[:0], {ALIAS: aggregates.iloc[:0]}, {}, **run)
     assert audited.verdict == "failed"
     assert report.reason(audited) == "run_metrics: every slice was counted: found 0"
 
 
 def test_mostly_late_events_mark(metrics, aggregates, run):
     metrics["LateInputEvents"] = [15, 15, 15, 0]
-    audited = audit(metrics, aggregates, [], **run)
+    audited = audit(metrics, {ALIAS: aggregates}, {}, **run)
     assert audited.verdict == "passed with warnings"
     assert failures(audited)[0].sentence.startswith("in most partitions at most half of the events are late")
 
@@ -123,19 +124,19 @@ def test_mostly_late_events_mark(metrics, aggregates, run):
 def test_partitions_without_events_pass(metrics, aggregates, run):
     counts = metrics.columns.difference(["slice_start", "partition", "complete"])
     metrics[counts] = 0
-    assert audit(metrics, aggregates, [], **run).verdict == "passed"
+    assert audit(metrics, {ALIAS: aggregates}, {}, **run).verdict == "passed"
 
 
 def test_malformed_events_are_noted(metrics, aggregates, run):
     metrics[["on_time", "malformed", "DeserializationError"]] = [13, 1, 1]
-    audited = audit(metrics, aggregates, [], **run)
+    audited = audit(metrics, {ALIAS: aggregates}, {}, **run)
     assert audited.verdict == "passed"
     assert [(result.severity, result.unexpected_count) for result in failures(audited)] == [("info", 4)]
 
 
 def test_an_evaluation_error_blocks_whatever_its_severity(metrics, aggregates, run, declared):
     of_text = {**AT_LEAST_ONE, "kwargs": {"column": "deviceId", "min_value": 1}, "severity": "info"}
-    audited = audit(metrics, aggregates, [declared(of_text, AT_LEAST_ONE)], **run)
+    audited = audit(metrics, {ALIAS: aggregates}, {ALIAS: declared(of_text, AT_LEAST_ONE)}, **run)
     assert audited.verdict == "failed"
     (failure,) = failures(audited)
     assert failure.severity == "critical"
@@ -144,7 +145,7 @@ def test_an_evaluation_error_blocks_whatever_its_severity(metrics, aggregates, r
 
 
 def test_a_column_that_is_gone_blocks(metrics, aggregates, run, declared):
-    audited = audit(metrics, aggregates.drop(columns="events"), [declared(AT_LEAST_ONE)], **run)
+    audited = audit(metrics, {ALIAS: aggregates.drop(columns="events")}, {ALIAS: declared(AT_LEAST_ONE)}, **run)
     assert audited.verdict == "failed"
     assert 'could not be evaluated: Error: The column "events"' in report.reason(audited)
 
@@ -166,7 +167,7 @@ def test_an_impossible_argument_is_refused_before_anything_runs(declared, expect
 
 def test_rows_outside_the_run_block_the_sample_pipeline(metrics, aggregates, run):
     aggregates.loc[0, "windowEnd"] = pd.Timestamp(run["run_start"])
-    audited = audit(metrics, aggregates, [suites.load(TELEMETRY, COLUMNS)], **run)
+    audited = audit(metrics, {ALIAS: aggregates}, {ALIAS: suites.load(TELEMETRY, COLUMNS)}, **run)
     assert report.reason(audited).startswith("telemetry: windows end in (from, to]: not so in 1 of 48 rows")
 
 
@@ -175,13 +176,13 @@ def test_times_without_a_zone_are_utc(metrics, aggregates, run, dtype):
     aggregates["windowEnd"] = aggregates["windowEnd"].dt.tz_localize(None).astype(dtype.replace(", UTC", ""))
     if dtype.endswith("UTC]"):
         aggregates["windowEnd"] = aggregates["windowEnd"].dt.tz_localize("UTC")
-    assert audit(metrics, aggregates, [suites.load(TELEMETRY, COLUMNS)], **run).verdict == "passed"
+    assert audit(metrics, {ALIAS: aggregates}, {ALIAS: suites.load(TELEMETRY, COLUMNS)}, **run).verdict == "passed"
 
 
 def test_without_rows_only_the_table_itself_is_judged(metrics, aggregates, run, declared):
     mean = {"type": "expect_column_mean_to_be_between", "kwargs": {"column": "events", "min_value": 1}}
     rows = {"type": "expect_table_row_count_to_be_between", "kwargs": {"min_value": 1}, "severity": "warning"}
-    audited = audit(metrics, aggregates.iloc[:0], [declared(mean, AT_LEAST_ONE, rows)], **run)
+    audited = audit(metrics, {ALIAS: aggregates.iloc[:0]}, {ALIAS: declared(mean, AT_LEAST_ONE, rows)}, **run)
     assert audited.verdict == "passed with warnings"
     assert [result.sentence.rpartition(": ")[2] for result in audited.results[-3:]] == [
         "no rows to judge",
@@ -195,7 +196,7 @@ def test_what_is_kept_is_valid_json_with_everything_in_it(metrics, aggregates, r
     hottest = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "avgTemperature", "max_value": 60}}
     latest = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "windowEnd", "max_value": "2020-01-01"}}
     between = {**AT_LEAST_ONE, "kwargs": {"column": "avgTemperature", "max_value": 60}}
-    audited = audit(metrics, aggregates, [declared(hottest, latest, between)], **run)
+    audited = audit(metrics, {ALIAS: aggregates}, {ALIAS: declared(hottest, latest, between)}, **run)
     kept = json.loads(json.dumps(audited.json, allow_nan=False))
     assert kept == audited.json
     assert kept["verdict"] == "failed"
@@ -203,8 +204,37 @@ def test_what_is_kept_is_valid_json_with_everything_in_it(metrics, aggregates, r
     assert kept["results"][-3]["observed"] == "Infinity"
 
 
+def test_each_output_is_judged_by_its_own_suite(metrics, aggregates, run, declared):
+    few = aggregates.iloc[:1].assign(events=0)
+    frames = {"all": aggregates, "few": few, "unjudged": few.iloc[:0]}
+    audited = audit(metrics, frames, {"all": declared(AT_LEAST_ONE)}, **run)
+    assert audited.verdict == "passed"
+    audited = audit(metrics, frames, {"few": declared(AT_LEAST_ONE)}, **run)
+    assert [(failure.judged, failure.suite) for failure in failures(audited)] == [("few", "mine")]
+    assert "BLOCKS  mine few " in report.text(audited)
+
+
+def test_outputs_that_share_a_suite_have_the_metrics_judged_once(metrics, aggregates, run, declared):
+    late = {
+        "type": "expect_column_values_to_be_between",
+        "kwargs": {"column": "OutputWatermarkDelaySeconds", "max_value": 12.5},
+        "meta": {"asset": "metrics"},
+    }
+    shared = declared(late, AT_LEAST_ONE)
+    audited = audit(
+        metrics, {"one": aggregates, "two": aggregates}, {"one": shared, "two": declared(late, AT_LEAST_ONE)}, **run
+    )
+    mine = [(result.judged, result.expectation) for result in audited.results if result.suite == "mine"]
+    assert mine == [
+        ("metrics", "expect_column_values_to_be_between"),
+        ("one", "expect_column_values_to_be_between"),
+        ("two", "expect_column_values_to_be_between"),
+    ]
+    assert audited.verdict == "passed"
+
+
 def test_the_audit_is_quiet_even_when_an_evaluation_fails(metrics, aggregates, run, declared, capfd, caplog):
-    audit(metrics, aggregates.drop(columns="events"), [declared(AT_LEAST_ONE)], **run)
+    audit(metrics, {ALIAS: aggregates.drop(columns="events")}, {ALIAS: declared(AT_LEAST_ONE)}, **run)
     assert capfd.readouterr() == ("", "")
     assert caplog.records == []
 
@@ -217,5 +247,5 @@ def test_twelve_thousand_rows_are_audited_within_a_second_and_a_half(metrics, ag
     suite = suites.load(TELEMETRY, COLUMNS)
     check([suite])
     started = time.perf_counter()
-    assert audit(metrics, many, [suite], **run).verdict == "passed"
+    assert audit(metrics, {ALIAS: many}, {ALIAS: suite}, **run).verdict == "passed"
     assert time.perf_counter() - started < 1.5

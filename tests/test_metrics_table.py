@@ -1,0 +1,166 @@
+"""The metrics beside a table: one row for each slice, partition and metric, the same in three places."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from spark_jobs import publish, stages
+from spark_jobs.quality.metrics import COUNTS, OF_A_PARTITION, OF_AN_OUTPUT, WATERMARK_DELAY, together
+from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, steady, version
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark_jobs.pipeline import Pipeline
+
+DAY = timedelta(days=1)
+Values = dict[tuple[str, str | None, str], float | None]
+"""By slice, partition and metric."""
+
+
+def in_the_table(table: Path) -> Values:
+    rows = published(table.with_name(f"{table.name}_metrics"))
+    found = {(f"{row['slice_start']:%FT%TZ}", row["partition"], row["metric"]): row["value"] for row in rows}
+    assert len(found) == len(rows), "a metric of a slice and partition has one row"
+    return found
+
+
+def in_slices(slices: dict[str, dict[str, Any]]) -> Values:
+    """What `--json` and a commit's metadata say of slices, laid out as the table is."""
+    return {
+        (start, partition, name): value
+        for start, each in slices.items()
+        for partition, of_partition in [*each["partitions"].items(), (None, {n: each[n] for n in OF_AN_OUTPUT})]
+        for name, value in of_partition.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def hours(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Three hours of two partitions, and a third one that was silent until the last."""
+    world = steady(tmp_path_factory.mktemp("metrics"), hours=3)
+    world.put("2", at(185))
+    return world
+
+
+@pytest.fixture
+def pipeline(hours: World) -> "Pipeline":
+    return hours.define(eventsOutOfOrderMaxDelayInSeconds=7)
+
+
+def test_the_table_says_what_json_says_and_what_the_commit_says(
+    spark: "SparkSession", hours: World, pipeline: "Pipeline"
+) -> None:
+    report = json.loads(json.dumps(backfill(spark, pipeline, TEN, at(180))))
+    values = in_the_table(hours.table)
+    assert {metric for _, partition, metric in values if partition} == set(OF_A_PARTITION)
+    assert {metric for _, partition, metric in values if partition is None} == {"OutputEvents", "UnanchoredSessions"}
+    assert {partition for _, partition, _ in values} == {"0", "1", "2", None}
+    assert in_slices({each["slice_start"]: each for each in report["slices"]}) == values
+    assert in_slices(publish.history(str(pipeline.outputs[0].table))[-1].metrics) == values
+    assert values["2024-03-01T10:00:00Z", "2", "InputEvents"] == 0
+    assert values["2024-03-01T10:00:00Z", "2", WATERMARK_DELAY] is None
+
+
+def test_slices_partitions_and_run_add_up(spark: "SparkSession", pipeline: "Pipeline") -> None:
+    report = backfill(spark, pipeline, TEN, at(180))
+    for each in report["slices"]:
+        assert together(each["partitions"].values()).items() <= each.items()
+    run = {name: report["metrics"][name] for name in OF_A_PARTITION}
+    assert together(report["slices"]) == together(report["partitions"].values()) == run
+    assert run["InputEvents"] == 3 * 2 * 12 * 6
+    assert all(isinstance(report["metrics"][name], int) for name in COUNTS), "counts are whole numbers"
+
+
+def test_hours_run_apart_and_again_leave_the_bytes_of_one_range(
+    spark: "SparkSession", hours: World, pipeline: "Pipeline"
+) -> None:
+    backfill(spark, pipeline, TEN, at(180))
+    apart = hours.define(table="apart", eventsOutOfOrderMaxDelayInSeconds=7)
+    for hour in (1, 0, 2):
+        backfill(spark, apart, TEN + hour * HOUR, TEN + (hour + 1) * HOUR)
+    metrics = hours.home / "apart_metrics"
+    assert files(metrics) == files(hours.home / "table_metrics")
+    before = version(metrics)
+    backfill(spark, apart, TEN, at(180))
+    assert version(metrics) == before
+
+
+def test_a_late_blob_replaces_the_metrics_of_its_slice_and_rollback_gives_them_back(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    world = World(tmp_path)
+    for minutes in (12, 72, 150):
+        world.put("0", at(minutes), [body("a", at(minutes - 2))], int(minutes))
+    pipeline = world.define()
+    backfill(spark, pipeline, TEN, at(120))
+    before = in_the_table(world.table)
+    world.put("0", at(20), [body("a", at(18))], 13)
+    report = backfill(spark, pipeline, TEN, at(120))
+    after = in_the_table(world.table)
+    assert {start for (start, *_), value in after.items() ^ before.items()} == {"2024-03-01T10:00:00Z"}
+    assert after["2024-03-01T10:00:00Z", "0", "InputEvents"] == 2
+    assert [report["version"], report["outputs"][0]["metrics_version"]] == [2, 2]
+    stages.rollback(pipeline, TEN, at(60))
+    assert in_the_table(world.table) == before
+
+
+def test_history_is_a_query_away(spark: "SparkSession", tmp_path: Path) -> None:
+    """The share of late events, day by day."""
+    world = World(tmp_path)
+    for day, late in ((0, 1), (1, 3)):
+        for number in range(4):
+            time = TEN + day * DAY + timedelta(minutes=10 + number)
+            sent = body("a", time - timedelta(minutes=30) if number < late else time)
+            world.put("0", time + timedelta(seconds=1), [sent], 10 * day + number)
+    world.put("0", TEN + 2 * DAY)
+    pipeline = world.define()
+    for day in (0, 1):
+        backfill(spark, pipeline, TEN + day * DAY, TEN + day * DAY + HOUR)
+    reader = QueryBuilder().register("metrics", DeltaTable(f"{world.table}_metrics"))
+    found = reader.execute(
+        "SELECT date_trunc('day', slice_start) AS day, SUM(CASE WHEN metric = 'LateInputEvents' THEN value END) "
+        "/ SUM(CASE WHEN metric = 'InputEvents' THEN value END) AS late FROM metrics GROUP BY 1 ORDER BY 1"
+    ).read_all()
+    assert pa.table(found)["late"].to_pylist() == [0.25, 0.75]
+
+
+@pytest.mark.parametrize(("tolerance", "delay"), [(0, 90.0), (20, 110.0)])
+def test_the_watermark_delay_is_from_the_watermark_to_the_newest_arrival(
+    spark: "SparkSession", tmp_path: Path, tolerance: int, delay: float
+) -> None:
+    """The newest time is that of the first event; what arrives last is malformed, and arrived all the same."""
+    world = World(tmp_path)
+    world.put("0", at(30), [body("a", at(29.5)), body("a", at(29))])
+    world.put("0", at(31), [b"no JSON"], 2)
+    world.put("0", at(90))
+    pipeline = world.define(table=f"table{tolerance}", eventsOutOfOrderMaxDelayInSeconds=tolerance)
+    report = backfill(spark, pipeline, TEN, at(60))
+    assert report["metrics"][WATERMARK_DELAY] == delay
+    assert report["partitions"]["0"][WATERMARK_DELAY] == delay
+
+
+def test_an_older_table_without_metrics_gets_them_from_a_run_that_changes_no_row(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    world = World(tmp_path)
+    world.put("0", at(12), [body("a", at(10))])
+    world.put("0", at(90))
+    pipeline = world.define()
+    backfill(spark, pipeline, TEN, at(60))
+    world.table.with_name("table_metrics").rename(tmp_path / "gone")
+    again = backfill(spark, pipeline, TEN, at(60))
+    assert (again["changed"], again["version"]) == (False, 1)
+    assert in_the_table(world.table)["2024-03-01T10:00:00Z", "0", "InputEvents"] == 1
+
+
+def test_the_slice_is_the_delta_partition(spark: "SparkSession", hours: World, pipeline: "Pipeline") -> None:
+    backfill(spark, pipeline, TEN, at(180))
+    table = DeltaTable(f"{hours.table}_metrics")
+    assert table.metadata().partition_columns == ["slice_start"]
+    assert len(files(hours.home / "table_metrics")) == 3

@@ -1,0 +1,218 @@
+"""Several SELECT … INTO: one reading of the events, a table for each output, published together or not at all."""
+
+import json
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from embedded.azurite import Azurite
+from spark_jobs import backfill as job
+from spark_jobs import cli, stages
+from spark_jobs import publish as delta
+from spark_jobs.errors import AuditError
+from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, staged, steady, version
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark_jobs.pipeline import Pipeline
+
+COUNTS = (
+    "SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events INTO counts "
+    "FROM telemetry TIMESTAMP BY eventTime GROUP BY deviceId, TumblingWindow(minute, 5)"
+)
+PEAKS = (
+    "SELECT System.Timestamp() AS windowEnd, MAX(temperature) AS hottest INTO peaks "
+    "FROM telemetry TIMESTAMP BY eventTime GROUP BY HoppingWindow(minute, 40, 20)"
+)
+NAMES = ("counts", "counts_metrics", "peaks", "peaks_metrics")
+
+
+def both(world: World, table: str = "{}", **own: dict[str, Any]) -> "Pipeline":
+    """A pipeline with both outputs, `counts` first; `own` adds to an output's section."""
+    outputs = [{"alias": alias, "table": table.format(alias), **own.get(alias, {})} for alias in ("counts", "peaks")]
+    return world.define(f"{COUNTS}\n\n{PEAKS}", outputs=outputs)
+
+
+def versions(world: World) -> dict[str, int | None]:
+    return {name: version(world.home / name) for name in NAMES}
+
+
+@pytest.fixture(scope="module")
+def hours(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Two hours, only read."""
+    return steady(tmp_path_factory.mktemp("outputs"), hours=2)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Two hours with an event each."""
+    world = World(tmp_path)
+    for number, minutes in enumerate((12, 72)):
+        world.put("0", at(minutes), [body("a", at(minutes - 2))], number)
+    world.put("0", at(150))
+    return world
+
+
+def test_each_output_publishes_what_its_select_alone_would(spark: "SparkSession", hours: World) -> None:
+    for alias, query in (("counts", COUNTS), ("peaks", PEAKS)):
+        pipeline = hours.define(query, outputs=[{"alias": alias, "table": f"alone/{alias}"}])
+        backfill(spark, pipeline, TEN, at(120))
+    report = backfill(spark, both(hours, "together/{}"), TEN, at(120))
+    for output in report["outputs"]:
+        rows = published(hours.home / "together" / output["alias"])
+        assert rows == published(hours.home / "alone" / output["alias"])
+        assert output["metrics"]["OutputEvents"] == len(rows) > 0
+    assert report["metrics"]["OutputEvents"] == sum(output["metrics"]["OutputEvents"] for output in report["outputs"])
+    assert report["metrics"]["InputEvents"] == 2 * 24 * 6
+
+
+def test_hours_run_apart_publish_the_bytes_of_one_range_in_every_table(spark: "SparkSession", hours: World) -> None:
+    backfill(spark, both(hours, "whole/{}"), TEN, at(120))
+    for hour in (1, 0):
+        backfill(spark, both(hours, "parts/{}"), TEN + hour * HOUR, TEN + (hour + 1) * HOUR)
+    for name in NAMES:
+        assert files(hours.home / "parts" / name) == files(hours.home / "whole" / name)
+
+
+def test_the_events_of_several_outputs_are_read_once_and_not_kept(
+    spark: "SparkSession", world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = []
+    written = job._written
+
+    def kept(*arguments: Any) -> Any:
+        frame = written(*arguments)
+        plans.append(frame._jdf.queryExecution().executedPlan().toString())
+        return frame
+
+    monkeypatch.setattr(job, "_written", kept)
+    staged(spark, both(world), TEN, at(120))
+    assert [plan.count("InMemoryTableScan") for plan in plans] == [1, 1]
+    assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
+    plans.clear()
+    staged(spark, world.define(), TEN, at(120))
+    assert ["InMemoryTableScan" in plan for plan in plans] == [False], "what is read once is not kept"
+
+
+def test_an_unchanged_rerun_changes_no_table(spark: "SparkSession", world: World) -> None:
+    first = backfill(spark, both(world), TEN, at(120))
+    before = versions(world), {name: files(world.home / name) for name in NAMES}
+    again = backfill(spark, both(world), TEN, at(120))
+    assert again["run"] == first["run"]
+    assert (first["changed"], again["changed"]) == (True, False)
+    assert [(each["version"], each["metrics_version"]) for each in again["outputs"]] == [(1, 1), (1, 1)]
+    assert (versions(world), {name: files(world.home / name) for name in NAMES}) == before
+
+
+def test_nothing_of_any_output_is_published_unless_all_pass(spark: "SparkSession", world: World) -> None:
+    cold = {
+        "type": "expect_column_values_to_be_between",
+        "description": "the peaks are low",
+        "kwargs": {"column": "hottest", "max_value": 19},
+    }
+    world.home.joinpath("peaks.json").write_text(json.dumps({"name": "cold", "expectations": [cold]}))
+    pipeline = both(world, peaks={"quality": {"suite": "peaks.json"}})
+    with pytest.raises(AuditError, match="nothing was published: cold: the peaks are low"):
+        backfill(spark, pipeline, TEN, at(120))
+    assert set(versions(world).values()) == {None}
+    run = stages.plan(pipeline, TEN, at(120))
+    with pytest.raises(AuditError):
+        stages.publish(pipeline, run)
+    report = stages.report(pipeline, run)
+    assert [(each["version"], each["changed"]) for each in report["outputs"]] == [(None, False), (None, False)]
+
+
+@pytest.mark.parametrize("committed", [1, 2, 3])
+def test_a_publication_that_was_killed_between_two_commits_is_finished_by_the_next(
+    spark: "SparkSession", world: World, monkeypatch: pytest.MonkeyPatch, committed: int
+) -> None:
+    pipeline = both(world)
+    run = staged(spark, pipeline, TEN, at(120))
+    stages.audit(pipeline, run)
+    commit, left = delta.publish, [None] * committed
+
+    def killed(*arguments: Any) -> delta.Change:
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        return commit(*arguments)
+
+    monkeypatch.setattr(delta, "publish", killed)
+    with pytest.raises(KeyboardInterrupt):
+        stages.publish(pipeline, run)
+    monkeypatch.undo()
+    half = dict.fromkeys(NAMES[:committed], 1)
+    assert {name: found for name, found in versions(world).items() if found} == half
+    outputs = stages.publish(pipeline, run)["outputs"]
+    assert set(versions(world).values()) == {1}
+    assert [each["changed"] for each in outputs] == [False, committed < 3]
+
+
+def test_rollback_and_status_are_of_all_outputs(
+    spark: "SparkSession", world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backfill(spark, both(world), TEN, at(120))
+    before = {name: published(world.home / name) for name in NAMES}
+    world.put("0", at(20), [body("b", at(18), 30)], 5)
+    backfill(spark, both(world), TEN, at(120))
+    assert all(published(world.home / name) != rows for name, rows in before.items())
+    hour = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
+    assert cli.main(["rollback", str(world.file), *hour, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    slices = ["2024-03-01T10:00:00Z"]
+    assert [(each["alias"], each["slices"]) for each in told["outputs"]] == [("counts", slices), ("peaks", slices)]
+    assert {name: published(world.home / name) for name in NAMES} == before
+    assert cli.main(["status", str(world.file), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(each["alias"], [part["quality"] for part in each["slices"]]) for each in told["outputs"]] == [
+        ("counts", ["rolled back", "passed"]),
+        ("peaks", ["rolled back", "passed"]),
+    ]
+    assert cli.main(["status", str(world.file)]) == 0
+    text = capsys.readouterr().out
+    assert "counts: published" in text
+    assert "peaks: published" in text
+
+
+def test_sessions_whose_beginning_is_not_known_are_counted_told_of_and_published(
+    spark: "SparkSession", world: World
+) -> None:
+    """A device without a pause since nine; sessions of it are cut every ten minutes, after eleven there are none."""
+    for minutes in range(-60, 60, 3):
+        world.put("0", at(minutes + 1), [body("a", at(minutes))], 1000 + minutes)
+    sessions = (
+        "SELECT System.Timestamp() AS windowEnd, COUNT(*) AS events INTO counts "
+        "FROM telemetry TIMESTAMP BY eventTime GROUP BY SessionWindow(minute, 5, 10)"
+    )
+    outputs = [{"alias": alias, "table": alias} for alias in ("counts", "peaks")]
+    report = backfill(spark, world.define(f"{sessions}\n\n{PEAKS}", outputs=outputs), TEN, at(120))
+    rows = published(world.home / "counts")
+    assert set(rows[0]) == {"windowEnd", "events", "slice_start"}
+    ten = sum(row["slice_start"] == TEN for row in rows)
+    assert ten > 1
+    assert [each["UnanchoredSessions"] for each in report["slices"]] == [ten, 0]
+    assert [each["metrics"]["UnanchoredSessions"] for each in report["outputs"]] == [ten, 0]
+    assert report["metrics"]["UnanchoredSessions"] == ten
+    (warning,) = report["warnings"]
+    assert warning.startswith(f"counts: {ten} rows are sessions that began before what a slice may read")
+
+
+def test_two_tables_and_their_metrics_are_published_to_azure_and_taken_back(
+    spark: "SparkSession", azurite: Azurite, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from azure.storage.blob import ContainerClient
+
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
+    monkeypatch.setitem(spark.sparkContext.environment, "AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
+    container = f"test-{uuid.uuid4().hex}"
+    ContainerClient.from_connection_string(azurite.connection_string, container).create_container()
+    pipeline = both(world, f"{azurite.url}/{container}/curated/{{}}")
+    report = backfill(spark, pipeline, TEN, at(120))
+    assert [(each["version"], each["metrics_version"]) for each in report["outputs"]] == [(1, 1), (1, 1)]
+    tables = [url for each in report["outputs"] for url in (each["table"], each["metrics_table"])]
+    assert [list(delta.current(url)) for url in tables] == [["2024-03-01T10:00:00Z", "2024-03-01T11:00:00Z"]] * 4
+    stages.rollback(pipeline, TEN, at(60))
+    assert [list(delta.current(url)) for url in tables] == [["2024-03-01T11:00:00Z"]] * 4
