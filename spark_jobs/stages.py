@@ -351,9 +351,9 @@ def _unanchored(outputs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         sessions = output["metrics"]["UnanchoredSessions"]
         if sessions:
             yield (
-                f"{output['alias']}: {sessions} rows are sessions that began before what a slice may read, as no pause of "
-                "three maxDurations was longer than the timeout: they are cut at even multiples of maxDuration, where the "
-                "live job may have cut at odd ones"
+                f"{output['alias']}: {sessions} rows are sessions that began before what a slice may read, as no pause "
+                "of three maxDurations was longer than the timeout: they are cut at even multiples of maxDuration, and "
+                "the live job may have cut at odd ones"
             )
 
 
@@ -362,8 +362,8 @@ def _time_warnings(slices: Mapping[str, Mapping[str, Any]], by_blob: bool) -> It
     events, late, disordered = (totals[name] for name in ("InputEvents", "LateInputEvents", "DroppedOrAdjustedEvents"))
     if events and late > events / 2:
         yield (
-            f"{late / events:.1%} of the events were late: raise eventsLateArrivalMaxDelayInSeconds to at least what the "
-            f"devices need{' plus the capture interval' if by_blob else ''}"
+            f"{late / events:.1%} of the events were late: raise eventsLateArrivalMaxDelayInSeconds to at least what "
+            f"the devices need{' plus the capture interval' if by_blob else ''}"
         )
     if events and disordered > events / 10:
         pushers = [each["furthest_ahead"] for each in slices.values() if each["furthest_ahead"]]
