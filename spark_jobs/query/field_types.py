@@ -26,6 +26,7 @@ class FieldTypes:
     """Whether this is the last pass, in which nothing is open."""
     _known: dict[Path, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
     _keys: dict[Path, exp.Expr] = field(default_factory=dict)
+    _measures: set[Path] = field(default_factory=set)
 
     def of(self, path: Path, where: exp.Expr) -> AsaType:
         """The type of a field, nvarchar(max) while it is open; refuses one that CREATE TABLE leaves out."""
@@ -48,14 +49,19 @@ class FieldTypes:
     def want(self, paths: Iterable[Path], kind: AsaType, where: exp.Expr) -> None:
         """Let open fields be of a type."""
         for path in paths:
-            if path in self._keys and kind is not AsaType.TEXT:
+            if path in self._keys and path not in self._measures and kind is not AsaType.TEXT:
                 raise self._doubtful_key(path, kind, where)
             self._known[path] = (kind, where)
 
+    def measured(self, paths: Iterable[Path]) -> None:
+        """Note fields that are aggregated as numbers: they are measures and no identifiers, also where they are keys."""
+        self._measures.update(paths)
+
     def key(self, path: Path, where: exp.Expr) -> None:
-        """Note a field that GROUP BY or OVER names: it stands for itself, so no other use may tell its type."""
+        """Note a field that GROUP BY or OVER names: it stands for itself, so only an aggregate may tell its type."""
         self._keys[path] = where
-        if path in self._known and self._known[path][0] not in (AsaType.TEXT, AsaType.DATETIME):
+        known = self._known[path][0] if path in self._known and path not in self._measures else AsaType.TEXT
+        if known not in (AsaType.TEXT, AsaType.DATETIME):
             kind, use = self._known[path]
             raise self._doubtful_key(path, kind, use)
 

@@ -64,10 +64,10 @@ class GroupScope:
 
     read: From
     row: Expressions
-    aliases: set[str]
-    """The names that SELECT gives, in lower case."""
     keys: list[tuple[Value, exp.Expr]] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
+    given: dict[str, Value] = field(default_factory=dict)
+    """What SELECT names, by lower-case name, for HAVING."""
 
     def __post_init__(self) -> None:
         self.source, self.types = self.read.source, self.read.types
@@ -94,16 +94,23 @@ class GroupScope:
         if isinstance(node, exp.Literal | exp.Null) or _has_group_parts(node):
             return None
         plain = node.unnest()
+        given = self._given(plain)
+        if given is not None:
+            return given
         value = self.row.value(plain)
         for place, (key, _) in enumerate(self.keys):
             if key.sql == value.sql:
                 return replace(value, sql=f"`_k{place}`")
         if self.read.field(plain) is not None:
             name = ".".join(each.name for each in identifiers(plain) or [])
-            alias = ": the names that SELECT gives are not known here, so repeat the expression"
-            hint = alias if name.lower() in self.aliases else ""
-            raise self.source.refuse(plain, f"`{name}` is neither in GROUP BY nor in an aggregate{hint}")
+            raise self.source.refuse(plain, f"`{name}` is neither in GROUP BY nor in an aggregate")
         return None
+
+    def _given(self, node: exp.Expr) -> Value | None:
+        """What SELECT gives under this name, unless it is the name of a key."""
+        names = [name.name.lower() for name in identifiers(node) or []]
+        keys = [[name.name.lower() for name in identifiers(key) or []] for _, key in self.keys]
+        return self.given.get(names[0]) if len(names) == 1 and names not in keys else None
 
     def system_timestamp(self, node: exp.Expr) -> Value:
         return Value("`_window_end`", AsaType.DATETIME)
@@ -161,6 +168,7 @@ class GroupScope:
         value = inside.value(node)
         if value.type in (AsaType.BIGINT, AsaType.FLOAT):
             return replace(value, fields=(), text=None)
+        self.types.measured(value.fields)
         found = inside.coercion.typed(value, AsaType.FLOAT, node)
         if found is None or value.type is None:
             raise self.types.disagree(value.fields, AsaType.FLOAT, node) or self.source.refuse(

@@ -71,11 +71,12 @@ class SelectCompiler:
             self._columns(part, select, row, read, requests)
             part.selection = self._selection(part, read, laterals, where, None)
             return part
-        scope = GroupScope(read, row, {item.alias.lower() for item in select.expressions if item.alias})
+        scope = GroupScope(read, row)
         windows = self._grouping(select, scope)
         part.ordered = False
         group = Expressions(Coercion(self.source, self.types), scope)
         self._columns(part, select, group, None, None)
+        scope.given = {name.lower(): value for name, value in part.columns}
         having = group.condition(select.args["having"].this) if select.args.get("having") else None
         keys = tuple(value.sql for value, _ in scope.keys)
         grouping = Grouping(windows, keys, tuple(scope.aggregates), having)

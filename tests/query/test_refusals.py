@@ -283,11 +283,21 @@ def test_with_create_table_types_that_do_not_fit_are_refused() -> None:
 
 
 def test_a_key_that_is_also_a_number_needs_create_table() -> None:
-    text = query("floor, AVG(floor) AS a", group="GROUP BY floor, Tumbling(s, 1)")
+    text = query("floor, COUNT(*) AS n", where="WHERE floor > 3", group="GROUP BY floor, Tumbling(s, 1)")
     assert "`floor` is a key and used as float here" in refused(text)
     declared = f"CREATE TABLE telemetry (eventTime datetime, floor bigint)\n{text}"
     output = compile_query(declared, input_alias="telemetry", output_aliases=["aggregates"]).outputs[0].columns
-    assert [column.type for column in output] == ["bigint", "float"]
+    assert [column.type for column in output] == ["bigint", "bigint"]
+
+
+def test_a_key_that_is_aggregated_as_a_number_is_a_measure() -> None:
+    for text in (
+        query("v, AVG(v) AS a", group="GROUP BY v, Tumbling(s, 1)"),
+        "WITH once AS (SELECT v FROM telemetry TIMESTAMP BY t GROUP BY v, System.Timestamp()) "
+        "SELECT v AS a, SUM(v) AS s INTO aggregates FROM once GROUP BY v, Tumbling(minute, 5)",
+    ):
+        [output] = compile_query(text, input_alias="telemetry", output_aliases=["aggregates"]).outputs
+        assert [column.type for column in output.columns] == ["float", "float"]
 
 
 def test_an_error_deep_in_the_text_is_placed() -> None:

@@ -206,3 +206,23 @@ def test_a_slice_has_the_same_rows_alone_and_among_others(spark: "SparkSession",
     among = published(spark, compiled(query(window)), slices)
     assert list(map(of_spark, alone[::-1])) == list(map(of_spark, among))
     assert all(map(of_spark, among))
+
+
+def test_a_group_has_the_same_values_alone_and_among_others(spark: "SparkSession") -> None:
+    """Two hundred groups in one task, arriving between the events of the first: its events keep their order.
+
+    Floats show it: 0.1 + 1e16 - 1e16 is 0, in another order it is 0.1.
+    """
+    query_ = compiled(
+        "CREATE TABLE telemetry (t datetime, k bigint, id bigint, x float);\n"
+        "SELECT k, Collect(id) AS ids, SUM(x) AS total, AVG(x) AS mean INTO out "
+        "FROM telemetry TIMESTAMP BY t GROUP BY k, TumblingWindow(second, 5)"
+    )
+    zero = seconds(FIRST_WEEK * WEEK)
+    own = [Event(zero + 1, {"k": 0, "id": id, "x": x}) for id, x in enumerate((0.1, 1e16, -1e16))]
+    others = [Event(zero + 1, {"k": k, "id": k, "x": 1.0}) for k in range(1, 200)]
+    expected = {"k": 0, "ids": [0, 1, 2], "total": 0.0, "mean": 0.0}
+    for between in ([], others):
+        events = [own[0], *between, *own[1:]]
+        [rows] = published(spark, query_, [Slice(zero, zero + seconds(5), events)])
+        assert [row for row in rows if row["k"] == 0] == [expected], f"among {len(between)} others"
