@@ -41,8 +41,13 @@ SMALLEST_TASK = 32 * 1024 * 1024
 TASKS_PER_CORE = 2
 LOCAL_SHUFFLE_PARTITIONS = 8
 """Partial aggregates are few; Spark's default of 200, and planning anew after each stage, are for clusters."""
-CATALYST = "org.apache.spark.sql.catalyst.optimizer"
-"""Whose PruneFilters would read no event at all for WHERE 1 = 0: then nothing would be counted."""
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PruneFilters",
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(2**31 - 1),
+}
+"""What the rows depend on. PruneFilters would read no event at all for WHERE 1 = 0: then nothing would be counted.
+Above a number of groups a task would sort them, and merge what it read first into the rest: arrival order lost."""
 
 PUBLISHED_TYPES = {
     AsaType.BIGINT: pa.int64(),
@@ -156,8 +161,8 @@ def _stage(
     """Write the rows of every output; a slice without rows has a file too."""
     written: dict[str, list[Any]] = {}
     if tasks:
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
-        spark.conf.set("spark.sql.optimizer.excludedRules", f"{CATALYST}.PruneFilters")
+        for name, value in SETTINGS.items():
+            spark.conf.set(name, value)
         with _view(_events(spark, work, tasks)) as events:
             results = [spark.sql(destination.sql) for destination in destinations]
             if sum(map(_reads, results)) > 1:

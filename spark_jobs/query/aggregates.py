@@ -72,8 +72,6 @@ class Aggregate:
                 return AsaType.FLOAT
             case Function.COLLECT | Function.COLLECTTOP:
                 return AsaType.ARRAY
-            case Function.TOPONE:
-                return AsaType.RECORD
         if self.function in SPREADS or self.argument is None or self.argument.type is None:
             return AsaType.FLOAT
         return self.argument.type
@@ -82,11 +80,10 @@ class Aggregate:
         """The argument as it enters the first step. No two zeros are told apart: 0.0 stands for -0.0."""
         if self.function in COLLECTIONS:
             assert self.argument is not None
+            value = self.argument.sql if self.function is Function.TOPONE else json_of(self.argument)
             orders = [part for each in self.orderings for part in _sortable(each)]
             parts = [f"'o{place}', {order}" for place, order in enumerate(orders)]
-            return (
-                f"named_struct({', '.join([*parts, _q('t'), '`_system_timestamp`', _q('v'), json_of(self.argument)])})"
-            )
+            return f"named_struct({', '.join([*parts, _q('t'), '`_system_timestamp`', _q('v'), value])})"
         if self.argument is None:
             return "1"
         if self.function in (Function.AVG, *SPREADS):

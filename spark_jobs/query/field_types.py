@@ -54,7 +54,7 @@ class FieldTypes:
             self._known[path] = (kind, where)
 
     def measured(self, paths: Iterable[Path]) -> None:
-        """Note fields that are aggregated as numbers: they are measures and no identifiers, also where they are keys."""
+        """Note fields that are aggregated as numbers: they are measures and no identifiers, even as keys."""
         self._measures.update(paths)
 
     def key(self, path: Path, where: exp.Expr) -> None:

@@ -116,7 +116,8 @@ class CompiledOutput:
     `sql` reads the view `events`, whose columns are those of the query's `columns` and `metadata` under their names,
     and `_partition` (string), `_slice_start`, `_slice_end`, `_system_timestamp` (bigint, ticks). A datetime there is a
     bigint of ticks; a record or an array is its JSON text.
-    It yields the columns of `columns`, in which a datetime is a timestamp, then `slice_start` (timestamp, UTC).
+    It yields the columns of `columns`, in which a datetime is a timestamp, then `slice_start` (timestamp, UTC), and for
+    a query with sessions `_unanchored` (boolean): whether the row is one that may have begun before what was read.
     """
 
     alias: str

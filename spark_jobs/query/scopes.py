@@ -226,7 +226,7 @@ class GroupScope:
             limit, arguments = int(first.name), arguments[1:]
             if limit == 0:
                 raise self.source.refuse(first or node, "CollectTop takes 1 event at least")
-        if len(arguments) > (0 if function is Function.TOPONE else 1):
+        if len(arguments) > 1:
             raise self.source.refuse(node, f"{function} takes fewer arguments")
         value = self._plain(inside, arguments[0]) if arguments else self.read.relation.record(node)
         orders = tuple(

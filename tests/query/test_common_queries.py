@@ -57,7 +57,7 @@ QUERIES = {
     """,
     "several windows at once": """
         SELECT System.Window().Id AS size, BoothId, COUNT(*) AS cars INTO alerts FROM tolls TIMESTAMP BY EntryTime
-        GROUP BY BoothId, Windows(Window('10 min', TumblingWindow(minute, 10)), Window('hour', HoppingWindow(hour, 1, 1)))
+        GROUP BY BoothId, Windows(Window('short', Tumbling(minute, 10)), Window('long', HoppingWindow(hour, 1, 1)))
     """,
     "sessions of a user and how long they were": """
         SELECT user_id, MIN([time]) AS [start], System.Timestamp() AS [end],

@@ -62,7 +62,7 @@ def test_the_template_itself_compiles() -> None:
         ("COUNT(*) FILTER (WHERE x > 1) AS n", 8, "not supported in an expression: Filter"),
         ("MAX(System.Timestamp()) AS n", 12, "it stands outside of aggregates"),
         ("STDEV(x) OVER (ORDER BY x) AS n", 8, "use the window of GROUP BY"),
-        ("TopOne(x) OVER (ORDER BY x) AS n", 8, "TOPONE takes fewer arguments"),
+        ("TopOne(x, y) OVER (ORDER BY x) AS n", 8, "TOPONE takes fewer arguments"),
         ("TopOne() AS n", 8, "write TOPONE(…) OVER (ORDER BY x DESC)"),
         ("CollectTop() OVER (ORDER BY x) AS n", 8, "CollectTop takes how many first"),
         ("CollectTop(0) OVER (ORDER BY x) AS n", 19, "1 event at least"),

@@ -149,6 +149,7 @@ STATISTICS: Aggregates = {
     "first": ("MIN(bought)", lambda members: whole_microseconds(oracle.least(values(members, "bought")))),
     "times": ("COUNT(DISTINCT bought)", lambda members: oracle.count_distinct(values(members, "bought"))),
     "answers": ("COUNT(DISTINCT sold)", lambda members: oracle.count_distinct(values(members, "sold"))),
+    "top_id": ("TopOne(id) OVER (ORDER BY n DESC)", lambda members: oracle.top_one(members, "id", ("n", DESC))),
     "top": ("TopOne() OVER (ORDER BY n DESC)", lambda members: oracle.top_one(members, None, ("n", DESC))),
     "bottom": (
         "TopOne() OVER (ORDER BY n ASC, bought DESC)",
