@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 
 from sqlglot import exp
 
-from spark_jobs.query.aggregates import COLLECTIONS, PERCENTILES, SPREADS, Aggregate, Function, Ordering
+from spark_jobs.query.aggregate_calls import AggregateCall
+from spark_jobs.query.aggregates import Aggregate
 from spark_jobs.query.expressions import AGGREGATES, Expressions
 from spark_jobs.query.model import AsaType
 from spark_jobs.query.names import call_name, identifiers, is_system_timestamp, is_window_id
@@ -122,117 +122,12 @@ class GroupScope:
         raise self.source.refuse(node, "this is neither in GROUP BY nor in an aggregate")
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
-        aggregate = self._read(node, call, orderings)
+        inside = Expressions(self.row.coercion, ArgumentScope(self.read))
+        aggregate = AggregateCall(inside, self.read.relation, node, call, orderings).read()
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
         place = self.aggregates.index(aggregate)
         return Value(f"`_r{place}`", aggregate.type, element=False)
-
-    def _read(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Aggregate:
-        function, arguments = Function(call_name(call)), call.expressions
-        inside = Expressions(self.row.coercion, ArgumentScope(self.read))
-        ordered = self.read.relation.ordered
-        if function in PERCENTILES:
-            return self._percentile(inside, node, function, arguments, orderings, ordered)
-        if function in COLLECTIONS:
-            return self._collection(inside, node, function, arguments, orderings, ordered)
-        if orderings or isinstance(node, exp.Window):
-            raise self.source.refuse(node, f"{function} takes no OVER here: use the window of GROUP BY")
-        if len(arguments) != 1:
-            raise self.source.refuse(node, f"{function} takes one argument; COUNT(*) counts events")
-        argument = arguments[0]
-        if isinstance(argument, exp.Star):
-            only(self.source, argument)
-            if function is not Function.COUNT:
-                raise self.source.refuse(argument, f"{function}(*) is not supported: {function} takes one argument")
-            return Aggregate(function)
-        if isinstance(argument, exp.Distinct):
-            if function is not Function.COUNT or len(argument.expressions) != 1:
-                raise self.source.refuse(argument, "DISTINCT stands in COUNT(DISTINCT x) only, with one expression")
-            return Aggregate(Function.COUNT_DISTINCT, self._plain(inside, argument.expressions[0]))
-        if function is Function.COUNT:
-            return Aggregate(function, self._plain(inside, argument))
-        if function in (Function.MIN, Function.MAX):
-            return Aggregate(function, self._ordinal(inside, argument, function))
-        if function in (Function.SUM, Function.AVG, *SPREADS):
-            return Aggregate(function, self._number(inside, argument, function), ordered=ordered)
-        raise AssertionError(function)
-
-    def _plain(self, inside: Expressions, node: exp.Expr) -> Value:
-        value = inside.value(node)
-        if value.type is None:
-            raise self.source.refuse(node, "NULL alone has no type here")
-        return replace(value, fields=())
-
-    def _number(self, inside: Expressions, node: exp.Expr, function: Function) -> Value:
-        value = inside.value(node)
-        if value.type in (AsaType.BIGINT, AsaType.FLOAT):
-            return replace(value, fields=(), text=None)
-        self.types.measured(value.fields)
-        found = inside.coercion.typed(value, AsaType.FLOAT, node)
-        if found is None or value.type is None:
-            raise self.types.disagree(value.fields, AsaType.FLOAT, node) or self.source.refuse(
-                node, f"{function} takes bigint or float, and this is {value.type or 'NULL'}"
-            )
-        return replace(found, fields=())
-
-    def _ordinal(self, inside: Expressions, node: exp.Expr, function: Function) -> Value:
-        value = inside.value(node)
-        if value.type in (AsaType.DATETIME, AsaType.BIT):
-            return replace(value, fields=())
-        if value.type is AsaType.TEXT and not self.types.open(value.fields) and not value.element:
-            raise self.types.disagree(value.fields, AsaType.FLOAT, node) or self.source.refuse(
-                node, f"{function} of nvarchar(max) is not supported: CAST it to a number or a datetime"
-            )
-        return self._number(inside, node, function)
-
-    def _percentile(
-        self,
-        inside: Expressions,
-        node: exp.Expr,
-        function: Function,
-        arguments: list[exp.Expr],
-        orderings: Sequence[exp.Ordered],
-        ordered: bool,
-    ) -> Aggregate:
-        form = f"write {function}(0.95) OVER (ORDER BY x)"
-        number = arguments[0] if len(arguments) == 1 else None
-        if not (isinstance(number, exp.Literal) and not number.is_string) or len(orderings) != 1:
-            raise self.source.refuse(node, form)
-        share = Fraction(number.name)
-        if not 0 <= share <= 1:
-            raise self.source.refuse(number, f"a percentile is a number from 0 to 1: {form}")
-        value = self._number(inside, orderings[0].this, function)
-        order = Ordering(value, bool(orderings[0].args.get("desc")))
-        return Aggregate(function, value, (order,), share=share)
-
-    def _collection(
-        self,
-        inside: Expressions,
-        node: exp.Expr,
-        function: Function,
-        arguments: list[exp.Expr],
-        orderings: Sequence[exp.Ordered],
-        ordered: bool,
-    ) -> Aggregate:
-        limit = 0
-        if (function is Function.COLLECT) == bool(orderings):
-            form = "Collect() takes no OVER" if orderings else f"write {function}(…) OVER (ORDER BY x DESC)"
-            raise self.source.refuse(node, form)
-        if function is Function.COLLECTTOP:
-            first = arguments[0] if arguments else None
-            if not (isinstance(first, exp.Literal) and not first.is_string and first.name.isdecimal()):
-                raise self.source.refuse(node, "CollectTop takes how many first: CollectTop(3) OVER (ORDER BY x DESC)")
-            limit, arguments = int(first.name), arguments[1:]
-            if limit == 0:
-                raise self.source.refuse(first or node, "CollectTop takes 1 event at least")
-        if len(arguments) > 1:
-            raise self.source.refuse(node, f"{function} takes fewer arguments")
-        value = self._plain(inside, arguments[0]) if arguments else self.read.relation.record(node)
-        orders = tuple(
-            Ordering(self._ordinal(inside, each.this, function), bool(each.args.get("desc"))) for each in orderings
-        )
-        return Aggregate(function, value, orders, limit=limit, ordered=ordered)
 
 
 def _has_group_parts(node: exp.Expr) -> bool:

@@ -11,21 +11,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.backfill import SETTINGS
+from spark_jobs.capture.bodies import VIEW_TYPES
 from spark_jobs.query import AsaType, CompiledQuery, InputColumn, OutputColumn, compile_query
 from spark_jobs.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from tests.oracle_windows import Event
 
 Row = dict[str, Any]
 
-_TYPES = {
-    AsaType.BIGINT: pa.int64(),
-    AsaType.FLOAT: pa.float64(),
-    AsaType.TEXT: pa.string(),
-    AsaType.DATETIME: pa.int64(),
-    AsaType.BIT: pa.bool_(),
-    AsaType.RECORD: pa.string(),
-    AsaType.ARRAY: pa.string(),
-}
 _TICKS = ("_slice_start", "_slice_end", "_system_timestamp")
 
 
@@ -68,7 +60,7 @@ def published(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]
 def _view(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) -> DataFrame:
     """One Spark partition for each partition of the input."""
     schema = pa.schema(
-        [(column.name, _TYPES[column.type]) for column in query.columns]
+        [(column.name, VIEW_TYPES[column.type]) for column in query.columns]
         + [("_partition", pa.string()), *((name, pa.int64()) for name in _TICKS)]
     )
     rows: dict[str, list[Row]] = {"0": []}

@@ -8,21 +8,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from spark_jobs.capture.bodies import VIEW_TYPES
 from spark_jobs.query import AsaType, CompiledQuery, compile_query
 from spark_jobs.time_model.ticks import TICKS_PER_SECOND, from_datetime
 
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
 HOUR = 3600 * TICKS_PER_SECOND
 
-_TYPES = {
-    AsaType.BIGINT: pa.int64(),
-    AsaType.FLOAT: pa.float64(),
-    AsaType.TEXT: pa.string(),
-    AsaType.DATETIME: pa.int64(),
-    AsaType.BIT: pa.bool_(),
-    AsaType.RECORD: pa.string(),
-    AsaType.ARRAY: pa.string(),
-}
 _SYSTEM = ("_slice_start", "_slice_end", "_system_timestamp")
 
 Row = dict[str, Any]
@@ -40,7 +32,7 @@ def compiled(text: str, *outputs: str) -> CompiledQuery:
 def rows(spark: SparkSession, text: str, events: Iterable[Row], *outputs: str) -> list[list[Row]]:
     """The rows of every output, for the hour from ten; datetimes are seconds after ten, JSON is read."""
     query = compiled(text, *outputs)
-    columns = [(column.name, _TYPES[column.type]) for column in (*query.columns, *query.metadata)]
+    columns = [(column.name, VIEW_TYPES[column.type]) for column in (*query.columns, *query.metadata)]
     schema = pa.schema([*columns, ("_partition", pa.string()), *((name, pa.int64()) for name in _SYSTEM)])
     placed = [
         {name: _inside(event, name) for name, _ in columns}
