@@ -11,7 +11,6 @@ from spark_jobs.query.expressions import AGGREGATES, Expressions
 from spark_jobs.query.model import AsaType
 from spark_jobs.query.names import call_name, identifiers, is_system_timestamp, is_window_id
 from spark_jobs.query.relations import From
-from spark_jobs.query.source import only
 from spark_jobs.query.values import Value
 
 
