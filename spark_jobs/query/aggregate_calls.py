@@ -10,9 +10,12 @@ from spark_jobs.query.aggregates import COLLECTIONS, PERCENTILES, Aggregate, Fun
 from spark_jobs.query.expressions import Expressions
 from spark_jobs.query.model import AsaType
 from spark_jobs.query.names import call_name
-from spark_jobs.query.relations import Relation
+from spark_jobs.query.relations import From
 from spark_jobs.query.source import only
 from spark_jobs.query.values import Value
+
+_FINEST_SHARE = 10**9
+_MOST_COLLECTED = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class AggregateCall:
 
     inside: Expressions
     """The scope of its argument."""
-    relation: Relation
+    read_from: From
     node: exp.Expr
     """The call, with its OVER if it has one."""
     call: exp.Anonymous
@@ -37,7 +40,8 @@ class AggregateCall:
         if self.orderings or isinstance(self.node, exp.Window):
             raise source.refuse(self.node, f"{self.function} takes no OVER here: use the window of GROUP BY")
         if len(arguments) != 1:
-            raise source.refuse(self.node, f"{self.function} takes one argument; COUNT(*) counts events")
+            more = "; COUNT(*) counts events" if self.function is Function.COUNT else ""
+            raise source.refuse(self.node, f"{self.function} takes one argument{more}")
         argument = arguments[0]
         if isinstance(argument, exp.Star):
             only(source, argument)
@@ -54,7 +58,7 @@ class AggregateCall:
             return Aggregate(self.function, self._value(argument))
         if self.function in (Function.MIN, Function.MAX):
             return Aggregate(self.function, self._ordinal(argument))
-        return Aggregate(self.function, self._number(argument), ordered=self.relation.ordered)
+        return Aggregate(self.function, self._number(argument), ordered=self.read_from.relation.ordered)
 
     @property
     def function(self) -> Function:
@@ -67,6 +71,8 @@ class AggregateCall:
         if not (isinstance(number, exp.Literal) and not number.is_string) or len(self.orderings) != 1:
             raise self.inside.source.refuse(self.node, form)
         share = Fraction(number.name)
+        if share.denominator > _FINEST_SHARE:
+            raise self.inside.source.refuse(number, "a percentile has 9 decimals at most")
         if not 0 <= share <= 1:
             raise self.inside.source.refuse(number, f"a percentile is a number from 0 to 1: {form}")
         order = Ordering(self._number(self.orderings[0].this), bool(self.orderings[0].args.get("desc")))
@@ -82,13 +88,26 @@ class AggregateCall:
             if not (isinstance(first, exp.Literal) and not first.is_string and first.name.isdecimal()):
                 raise source.refuse(self.node, "CollectTop takes how many first: CollectTop(3) OVER (ORDER BY x DESC)")
             limit, arguments = int(first.name), arguments[1:]
-            if limit == 0:
-                raise source.refuse(first, "CollectTop takes 1 event at least")
+            if not 0 < limit <= _MOST_COLLECTED:
+                raise source.refuse(first, f"CollectTop takes 1 event at least and {_MOST_COLLECTED:,} at most")
         if len(arguments) > 1:
             raise source.refuse(self.node, f"{self.function} takes fewer arguments")
-        value = self._value(arguments[0]) if arguments else self.relation.record(self.node)
+        value = self._collected(arguments[0]) if arguments else self._row()
         orders = tuple(Ordering(self._ordinal(each.this), bool(each.args.get("desc"))) for each in self.orderings)
-        return Aggregate(self.function, value, orders, limit=limit, ordered=self.relation.ordered)
+        return Aggregate(self.function, value, orders, limit=limit, ordered=self.read_from.relation.ordered)
+
+    def _row(self) -> Value:
+        if self.read_from.elements:
+            raise self.inside.source.refuse(self.node, f"beside APPLY, name what {self.function} takes")
+        return self.read_from.relation.record(self.node)
+
+    def _collected(self, node: exp.Expr) -> Value:
+        value = self.inside.value(node)
+        if self.function is not Function.TOPONE and self.inside.types.untyped(value):
+            raise self.inside.source.refuse(
+                node, f"nothing tells the type of this, which {self.function} writes as JSON: CAST it, or CREATE TABLE"
+            )
+        return self._value(node)
 
     def _value(self, node: exp.Expr) -> Value:
         value = self.inside.value(node)

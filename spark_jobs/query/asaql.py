@@ -17,6 +17,11 @@ from spark_jobs.query.source import Source
 E = TypeVar("E", bound=exp.Expr)
 
 _BLANK = re.compile(r"(?:\s+|--[^\n]*|/\*(?:(?!/\*|\*/).)*\*/)*", re.DOTALL)
+_REFUSED = {
+    "MATCH_RECOGNIZE": "MATCH_RECOGNIZE is not supported: backfill the events, and match the table's rows",
+    "NULLS": "NULL is the smallest in every ORDER BY: leave out NULLS FIRST, NULLS LAST; a column is written [nulls]",
+}
+_TYPOGRAPHIC = frozenset("\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}“”")
 _JOINING = ("UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT")
 _NEVER_AFTER_COMMA = {
     TokenType.COMMA,
@@ -31,6 +36,7 @@ _NEVER_AFTER_COMMA = {
 _NEAR = {
     "OVER": "OVER belongs to TIMESTAMP BY, right after the input: FROM input TIMESTAMP BY time OVER key",
     "TIMESTAMP": "TIMESTAMP BY follows the input, once: FROM input TIMESTAMP BY time",
+    "INTO": "INTO stands after the columns and before FROM: SELECT … INTO output FROM …",
     "DURATION": "LIMIT DURATION belongs to analytic functions, which are not supported: use the window of GROUP BY",
     "LIMIT": "LIMIT DURATION belongs to analytic functions, which are not supported: use the window of GROUP BY",
 }
@@ -74,14 +80,17 @@ class Asaql(TSQL):
             )
             while table:
                 if not table.args.get("timestamp_by") and self._match_text_seq("TIMESTAMP", "BY"):
-                    table.set("timestamp_by", self._parse_time())
+                    table.set("timestamp_by", self._parse_time() or self.raise_error("a time is missing"))
                     if self._match_text_seq("OVER"):
-                        table.set("over", self._parse_csv(self._parse_disjunction))
+                        table.set("over", self._parse_keys())
                 elif not table.args.get("partition_by") and self._match(TokenType.PARTITION_BY):
-                    table.set("partition_by", self._parse_csv(self._parse_disjunction))
+                    table.set("partition_by", self._parse_keys())
                 else:
                     break
             return table
+
+        def _parse_keys(self) -> list[exp.Expr]:
+            return self._parse_csv(self._parse_disjunction) or self.raise_error("a key is missing")
 
         def _parse_time(self) -> exp.Expr | None:
             """The expression after TIMESTAMP BY; the OVER behind it belongs to TIMESTAMP BY, not to a function."""
@@ -138,7 +147,7 @@ def parse(text: str) -> Script:
     statements: list[exp.Query] = []
     rest = tokens
     while rest:
-        first = rest[0].text.upper()
+        first = _keyword(source, rest[0])
         if rest[0].token_type == TokenType.SEMICOLON:
             rest = rest[1:]
         elif first == "CREATE":
@@ -150,7 +159,7 @@ def parse(text: str) -> Script:
                 raise source.refuse(rest[0], "WITH stands once: write its steps with commas between them")
             steps, rest = _steps(source, rest)
         elif first == "SELECT":
-            end = _end_of_statement(rest)
+            end = _end_of_statement(source, rest)
             statements.append(_query(source, rest[:end]))
             rest = rest[end:]
         else:
@@ -172,7 +181,7 @@ def _steps(source: Source, tokens: list[Token]) -> tuple[list[Step], list[Token]
         if end is None:
             raise source.refuse(rest[2], f"this parenthesis is never closed: {form}")
         name, inside = rest[0], rest[3 : 2 + end]
-        if not inside or inside[0].text.upper() != "SELECT":
+        if not inside or _keyword(source, inside[0]) != "SELECT":
             raise source.refuse(inside[0] if inside else rest[2], f"a step is a SELECT in parentheses: {form}")
         steps.append(Step(name, _query(source, inside)))
         rest = rest[3 + end :]
@@ -191,17 +200,22 @@ def _closing(tokens: list[Token]) -> int | None:
     return None
 
 
-def _end_of_statement(tokens: list[Token]) -> int:
+def _keyword(source: Source, token: Token) -> str:
+    """A token's word in capitals; nothing for a text in quotes and a name in brackets."""
+    return "" if source.text[token.start] in "'[" else token.text.upper()
+
+
+def _end_of_statement(source: Source, tokens: list[Token]) -> int:
     """A statement ends at a semicolon, or where the next one begins: at a SELECT that no UNION goes before."""
     depth = 0
     for index, token in enumerate(tokens):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         if token.token_type == TokenType.SEMICOLON:
             return index
-        if depth == 0 and index and token.text.upper() in ("SELECT", "WITH", "CREATE"):
-            before = tokens[index - 1]
-            if not (token.text.upper() == "SELECT" and before.text.upper() in _JOINING):
-                return index
+        word = _keyword(source, token)
+        joined = word == "SELECT" and _keyword(source, tokens[index - 1]) in _JOINING
+        if depth == 0 and index and word in ("SELECT", "WITH", "CREATE") and not joined:
+            return index
     return len(tokens)
 
 
@@ -218,11 +232,12 @@ def _tokens(source: Source) -> list[Token]:
         end = token.end + 1
         if source.text[token.start] == '"':
             raise source.refuse(token, "write text in single quotes, '…', and names in brackets, […]; not in \"…\"")
-        if token.text.upper() == "MATCH_RECOGNIZE":
-            raise source.refuse(
-                token, "MATCH_RECOGNIZE is not supported: backfill the events, and match the table's rows"
-            )
-        if token.text in ("{", "}"):
+        word = _keyword(source, token)
+        if word in _REFUSED:
+            raise source.refuse(token, _REFUSED[word])
+        if not _TYPOGRAPHIC.isdisjoint(word):
+            raise source.refuse(token, "these are typographic quotation marks: write text in single quotes, '…'")
+        if word in ("{", "}"):
             raise source.refuse(token, f"`{token.text}` is not supported")
         if before == TokenType.COMMA and token.token_type in _NEVER_AFTER_COMMA:
             raise source.refuse(token, f"syntax error near `{token.text}`: something is missing after a comma")

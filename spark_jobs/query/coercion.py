@@ -83,10 +83,20 @@ class Coercion:
 
     def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
         """CAST or TRY_CAST; refuses types between which there is no cast."""
+        if kind is AsaType.BIGINT and (value.element or self.types.by_use(value.fields)):
+            value = Value(_whole(value.sql), AsaType.TEXT)
         try:
             return Value(cast(value, kind, lenient), kind)
         except DefinitionError as error:
             raise self.source.refuse(where, str(error)) from None
+
+
+def _whole(json: str) -> str:
+    """A value of JSON as the text of a bigint: a float without its fraction, a bit as 1 or 0; the rest as it is."""
+    number = f"CAST(try_cast(try_cast({json} AS DOUBLE) AS BIGINT) AS STRING)"
+    is_float = f"{json} RLIKE '^-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$' AND NOT {json} RLIKE '^-?[0-9]+$'"
+    bits = f"WHEN {json} = 'true' THEN '1' WHEN {json} = 'false' THEN '0'"
+    return f"CASE WHEN {is_float} THEN {number} {bits} ELSE {json} END"
 
 
 def _may_be(value: Value, kind: AsaType) -> bool:

@@ -29,13 +29,13 @@ def compile_query(text: str, *, input_alias: str, output_aliases: Sequence[str])
     source = Source(text)
     try:
         script = parse(text)
-        exact: set[int] = set()
-        declared = declared_types(source, script.declarations, input_alias, exact)
+        source = script.source
+        declared = declared_types(source, script.declarations, input_alias)
         types = FieldTypes(source, input_alias, declared)
         requests: dict[str, dict[Path, None]] = {step.name.text.lower(): {} for step in script.steps}
         while True:
             before = types.state(), {name: len(asked) for name, asked in requests.items()}
-            compiled = _Compilation(script, types, requests, input_alias, output_aliases, exact).result()
+            compiled = _Compilation(script, types, requests, input_alias, output_aliases).result()
             after = types.state(), {name: len(asked) for name, asked in requests.items()}
             if types.closed and before == after:
                 return compiled
@@ -53,15 +53,15 @@ class _Compilation:
     requests: dict[str, dict[Path, None]]
     input_alias: str
     output_aliases: Sequence[str]
-    exact: set[int]
     tables: list[Table] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.source = self.script.source
-        self.input = InputRelation(self.source, self.input_alias, self.types, self.exact)
-        self.selects = SelectCompiler(self.source, self.types, self.exact, self.input)
+        self.input = InputRelation(self.source, self.input_alias, self.types)
+        self.selects = SelectCompiler(self.source, self.types, self.input)
 
     def result(self) -> CompiledQuery:
+        self.selects.steps_to_come = [step.name.text.lower() for step in self.script.steps]
         for step in self.script.steps:
             self._step(step.name, step.query)
         outputs = [self._output(statement) for statement in self.script.statements]
@@ -75,7 +75,7 @@ class _Compilation:
             over=over,
             reaches=tuple(dict.fromkeys(reach for _, reaches in outputs for reach in reaches)),
             outputs=tuple(output for output, _ in outputs),
-            canonical=_canonical(self.source, self.script.tokens, self.exact),
+            canonical=_canonical(self.source, self.script.tokens),
         )
 
     def _step(self, name: Token, query: exp.Query) -> None:
@@ -86,7 +86,7 @@ class _Compilation:
         for select in selects:
             if select.args.get("into"):
                 raise self.source.refuse(select.args["into"], "INTO belongs to the SELECTs behind WITH")
-        table = f"`step {name.text.replace('`', '')}`"
+        table = f"`step {len(self.tables)}`"
         parts = [self.selects.compile(select, self.requests[key]) for select in selects]
         columns, selections = self._united(table, parts, selects)
         self.tables.append(Table(table, selections))
@@ -145,7 +145,7 @@ class _Compilation:
         converted: list[list[tuple[str, str]]] = [[] for _ in parts]
         for place, (name, _) in enumerate(first):
             values = [part.columns[place][1] for part in parts]
-            alike, kind = coercion.alike(values, selects[-1].expressions[place])
+            alike, kind = coercion.alike(values, selects[-1])
             columns.append((name, replace(alike[0], type=kind)))
             for column, value in zip(converted, alike, strict=True):
                 column.append((name, value.sql))
@@ -184,18 +184,19 @@ def _selects(source: Source, query: exp.Expr) -> list[exp.Select]:
         only(source, query, "this", "expression", "distinct")
         return [*_selects(source, query.this), *_selects(source, query.expression)]
     if isinstance(query, exp.Subquery):
+        only(source, query, "this")
         return _selects(source, query.this)
     if not isinstance(query, exp.Select):
         raise source.refuse(query, f"{query.key.upper()} is not supported: there are SELECT and UNION")
     return [query]
 
 
-def _canonical(source: Source, tokens: list[Token], exact: set[int]) -> str:
+def _canonical(source: Source, tokens: list[Token]) -> str:
     """The tokens with blanks between: names in brackets, literals as they are, keywords and aliases in capitals."""
     words = []
     for token in tokens:
         written = source.text[token.start : token.end + 1]
-        if token.start in exact:
+        if token.start in source.exact:
             words.append("[" + token.text.replace("]", "]]") + "]")
         elif token.token_type == TokenType.STRING:
             words.append(written)

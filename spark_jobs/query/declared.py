@@ -10,13 +10,8 @@ _TYPES = {kind.value: kind for kind in AsaType}
 _NAMES = ", ".join(_TYPES)
 
 
-def declared_types(
-    source: Source, declarations: list[list[Token]], input_alias: str, exact: set[int]
-) -> dict[Path, AsaType] | None:
-    """The declared type of each field, or None when nothing is declared; a nested field is declared `site.id bigint`.
-
-    Adds to `exact` the offsets of the fields' names.
-    """
+def declared_types(source: Source, declarations: list[list[Token]], input_alias: str) -> dict[Path, AsaType] | None:
+    """The declared type of each field, or None when nothing is declared; a nested field stands as `site.id bigint`."""
     if not declarations:
         return None
     if len(declarations) > 1:
@@ -31,7 +26,7 @@ def declared_types(
     for column in _columns(body):
         if not column:
             raise source.refuse(tokens[-1], "a field and its type are missing in CREATE TABLE")
-        path, rest = _path(source, column, exact)
+        path, rest = _path(source, column)
         kind = _TYPES.get("".join(token.text for token in rest).lower())
         if kind is None:
             raise source.refuse(rest[0] if rest else column[0], f"the type of `{'.'.join(path)}` is one of {_NAMES}")
@@ -53,7 +48,7 @@ def _columns(tokens: list[Token]) -> list[list[Token]]:
     return columns
 
 
-def _path(source: Source, tokens: list[Token], exact: set[int]) -> tuple[Path, list[Token]]:
+def _path(source: Source, tokens: list[Token]) -> tuple[Path, list[Token]]:
     names = [tokens[0]]
     rest = tokens[1:]
     while len(rest) > 1 and rest[0].token_type == TokenType.DOT:
@@ -62,5 +57,5 @@ def _path(source: Source, tokens: list[Token], exact: set[int]) -> tuple[Path, l
     for name in names:
         if source.text[name.start] != "[" and not name.text.isidentifier():
             raise source.refuse(name, f"`{name.text}` is not a field's name: write it in brackets, [{name.text}]")
-        exact.add(name.start)
+        source.exact.add(name.start)
     return tuple(name.text for name in names), rest

@@ -187,6 +187,8 @@ class Expressions:
 
     def _negation(self, node: exp.Neg) -> Value:
         only(self.source, node, "this")
+        if isinstance(node.this, exp.Literal) and node.this.name == str(_LARGEST_BIGINT + 1):
+            return Value(f"(-{_LARGEST_BIGINT}L - 1L)", AsaType.BIGINT)
         value = self.number(node.this)
         return Value(f"(- {value.sql})", value.type)
 
@@ -209,6 +211,8 @@ class Expressions:
         return Value(f"({self._bits(node.this)} {_SIGNS[type(node)]} {self._bits(node.expression)})", AsaType.BIGINT)
 
     def _bits(self, node: exp.Expr) -> str:
+        if isinstance(node, ARITHMETIC):
+            raise self.source.refuse(node, "put parentheses around the arithmetic beside & | ^")
         value = self.value(node)
         found = self.coercion.typed(value, AsaType.BIGINT, node)
         if found is None:
@@ -242,10 +246,10 @@ class Expressions:
         if kind is None:
             types = ", ".join(AsaType)
             raise self.source.refuse(node, f"`{name.lower()}` is not a type: there are {types}")
+        sizes = [size.name.upper() for size in to.expressions]
+        if sizes not in ([], ["MAX"] if kind is AsaType.TEXT else []):
+            raise self.source.refuse(node, f"a {kind} has no other size here: write {kind}")
         value = self.value(node.this)
-        if kind in INCOMPARABLE and self.types.open(value.fields):
-            self.types.want(value.fields, kind, node)
-            return replace(value, type=kind)
         return self.coercion.cast(value, kind, isinstance(node, exp.TryCast), node)
 
     def _ordered_aggregate(self, node: exp.Window) -> Value:

@@ -5,14 +5,14 @@ asks for nothing new. What nothing asked for is nvarchar(max).
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from spark_jobs.errors import DefinitionError
 from spark_jobs.query.model import AsaType
 from spark_jobs.query.source import Source
-from spark_jobs.query.values import Path
+from spark_jobs.query.values import Path, Value
 
 
 @dataclass
@@ -52,6 +52,16 @@ class FieldTypes:
             if path in self._keys and path not in self._measures and kind is not AsaType.TEXT:
                 raise self._doubtful_key(path, kind, where)
             self._known[path] = (kind, where)
+
+    def untyped(self, value: Value) -> bool:
+        """Whether nothing told a value's type, in the last pass: as text in a JSON document it would be a guess."""
+        return value.element or (self.closed and self.by_use(value.fields))
+
+    def refreshed(self, value: Value) -> Value:
+        """A step's column, in the type that a use of its fields has told since the step was compiled."""
+        kinds = {self._known[path][0] for path in value.fields if path in self._known}
+        whole = all(path in self._known for path in value.fields)
+        return replace(value, type=kinds.pop()) if whole and len(kinds) == 1 else value
 
     def measured(self, paths: Iterable[Path]) -> None:
         """Note fields that are aggregated as numbers: they are measures and no identifiers, even as keys."""

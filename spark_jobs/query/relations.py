@@ -79,8 +79,6 @@ class InputRelation:
     source: Source
     alias: str
     types: FieldTypes
-    exact: set[int]
-    """Offsets of the names whose letter case means something."""
     columns: dict[str, InputColumn | MetadataColumn] = field(default_factory=dict)
     """What was read so far, by lower-case name."""
     table: str = "`events`"
@@ -93,7 +91,10 @@ class InputRelation:
         if len(path) == 1 and path[0].lower() in _ADDED and path not in declared:
             return self._read(MetadataColumn(_ADDED[path[0].lower()]), names[0])
         self._check(path, names[0])
-        self.exact.update(name.meta["start"] for name in names)
+        for name in names:
+            if "start" not in name.meta:
+                raise self.source.refuse(name, f"write [{name.name}], in brackets, for a field of this name")
+            self.source.exact.add(name.meta["start"])
         return replace(self._read(InputColumn(path, self.types.of(path, names[0])), names[0]), fields=(path,))
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
@@ -111,7 +112,7 @@ class InputRelation:
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
         found = _PROPERTY.fullmatch(property_name)
         group, name = (found[1] or found[2], found[3] or found[4]) if found else ("", None)
-        if group.lower() == "user" and name:
+        if group.lower() == "user" and name and "${" not in name:
             return self._read(MetadataColumn(Metadata.USER, name), where)
         for each in _ADAPTERS.get(group.lower(), ()):
             if name and each.lower() == name.lower():
@@ -162,19 +163,29 @@ class StepRelation:
         same = [value for name, value in self.columns if name == wanted]
         alike = [value for name, value in self.columns if name.lower() == wanted.lower()]
         if same or alike:
-            return property_of(self.source, self.types, (same or alike)[0], list(names[1:]))
+            return property_of(self.source, self.types, self.types.refreshed((same or alike)[0]), list(names[1:]))
         if self.starred is None:
             return None
-        value = self.starred.named(names)
+        value = self.starred.unqualified(names)
         if value is None:
             return None
-        path = tuple(name.name for name in names)
-        self.requests.setdefault(path)
+        path = self._asked(tuple(name.name for name in names), names[0])
         return replace(value, sql=quoted_name(".".join(path)))
+
+    def _asked(self, path: Path, where: exp.Identifier) -> Path:
+        """Note what is asked of the star; a column asked for in two spellings is one."""
+        name = ".".join(path).lower()
+        if name in (column.lower() for column, _ in self.columns):
+            raise self.source.refuse(where, f"`{name}` is both a column and a property here: rename the column")
+        for known in self.requests:
+            if ".".join(known).lower() == name:
+                return known
+        self.requests[path] = None
+        return path
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
         if self.starred is None:
-            return self.columns
+            return [(name, self.types.refreshed(value)) for name, value in self.columns]
         below = self.starred.star(where)
         if below is None:
             return None
@@ -194,6 +205,11 @@ class StepRelation:
             raise self.source.refuse(
                 where, f"the columns of `{self.name}` are not known: name them there instead of *, or CREATE TABLE"
             )
+        for name, value in columns:
+            if self.types.untyped(value):
+                raise self.source.refuse(
+                    where, f"nothing tells the type of `{name}`, which stands in the record: CAST it"
+                )
         return Value(json_record(columns), AsaType.RECORD)
 
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
@@ -209,6 +225,12 @@ class Element:
     """SQL of the struct."""
     fields: tuple[tuple[str, AsaType, bool], ...]
     """Name, type, and whether it is an element of JSON."""
+
+    @property
+    def record(self) -> Value:
+        """The element as a whole. Its JSON values stand in it as text."""
+        columns = [(name, Value(f"{self.column}.`{name}`", kind)) for name, kind, _ in self.fields]
+        return Value(json_record(columns), AsaType.RECORD)
 
     def field(self, source: Source, types: FieldTypes, names: Sequence[exp.Identifier]) -> Value:
         for name, kind, is_element in self.fields:
@@ -243,31 +265,36 @@ class From:
 
     def named(self, names: Sequence[exp.Identifier]) -> Value | None:
         """The value of a dotted path, with or without the relation's name before it."""
-        if len(names) > 1:
-            for element in self.elements:
-                if names[0].name.lower() == element.alias.lower():
-                    return element.field(self.source, self.types, names[1:])
-            if names[0].name.lower() == self.qualifier.lower():
+        if names[0].name.lower() == self.qualifier.lower():
+            if len(names) > 1:
                 return self.relation.field(names[1:])
-            if isinstance(self.relation, InputRelation) and names[0].name.lower() == self.relation.alias.lower():
-                raise self.source.refuse(names[0], f"FROM calls the input `{self.qualifier}`: write that")
+            name = f"{self.qualifier}.{names[0].name}"
+            raise self.source.refuse(names[0], f"`{names[0].name}` is the name of FROM: write {name} for such a field")
+        return self.unqualified(names)
+
+    def unqualified(self, names: Sequence[exp.Identifier]) -> Value | None:
+        """The value of a dotted path without the relation's name before it."""
+        for element in self.elements:
+            if names[0].name.lower() == element.alias.lower():
+                return element.field(self.source, self.types, names[1:]) if len(names) > 1 else element.record
+        of_input = isinstance(self.relation, InputRelation) and names[0].name.lower() == self.relation.alias.lower()
+        if of_input and len(names) > 1:
+            raise self.source.refuse(names[0], f"FROM calls the input `{self.qualifier}`: write that")
         return self.relation.field(names)
+
+    def has(self, name: str) -> bool:
+        """Whether a column of this name is known to stand in a star."""
+        relation = self.relation
+        if isinstance(relation, InputRelation):
+            return name.lower() in relation.columns
+        columns = [column for column, _ in relation.columns] if isinstance(relation, StepRelation) else []
+        starred = relation.starred if isinstance(relation, StepRelation) else None
+        return name.lower() in map(str.lower, columns) or bool(starred and starred.has(name))
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
         """All columns; an element of APPLY stands as one record."""
         columns = self.relation.star(where)
         if columns is None:
             return None
-        added = [
-            (
-                element.alias,
-                Value(
-                    json_record(
-                        [(name, Value(f"{element.column}.`{name}`", kind)) for name, kind, _ in element.fields]
-                    ),
-                    AsaType.RECORD,
-                ),
-            )
-            for element in self.elements
-        ]
+        added = [(element.alias, element.record) for element in self.elements]
         return [*columns, *added]

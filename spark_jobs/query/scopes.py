@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from sqlglot import exp
 
 from spark_jobs.query.aggregate_calls import AggregateCall
-from spark_jobs.query.aggregates import Aggregate
+from spark_jobs.query.aggregates import Aggregate, Function
 from spark_jobs.query.expressions import AGGREGATES, Expressions
 from spark_jobs.query.model import AsaType
 from spark_jobs.query.names import call_name, identifiers, is_system_timestamp, is_window_id
@@ -19,6 +20,7 @@ class RowScope:
     """Names in a row of a FROM."""
 
     read: From
+    no_aggregate: ClassVar[str] = "needs GROUP BY with a window, and stands in SELECT and HAVING only"
 
     def known(self, node: exp.Expr) -> Value | None:
         return self.read.field(node)
@@ -31,9 +33,7 @@ class RowScope:
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         word = self.read.source.word(node)
-        raise self.read.source.refuse(
-            node, f"{word} is an aggregate: it needs GROUP BY with a window, and stands in SELECT and HAVING only"
-        )
+        raise self.read.source.refuse(node, f"{word} is an aggregate: it {self.no_aggregate}")
 
     def metadata(self, node: exp.Anonymous) -> Value:
         source, arguments = self.read.source, node.expressions
@@ -50,6 +50,8 @@ class RowScope:
 @dataclass
 class ArgumentScope(RowScope):
     """Names in the argument of an aggregate."""
+
+    no_aggregate: ClassVar[str] = "cannot stand in another one: aggregate in a step of WITH, and again"
 
     def system_timestamp(self, node: exp.Expr) -> Value:
         raise self.read.source.refuse(
@@ -122,11 +124,12 @@ class GroupScope:
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         inside = Expressions(self.row.coercion, ArgumentScope(self.read))
-        aggregate = AggregateCall(inside, self.read.relation, node, call, orderings).read()
+        aggregate = AggregateCall(inside, self.read, node, call, orderings).read()
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
         place = self.aggregates.index(aggregate)
-        return Value(f"`_r{place}`", aggregate.type, element=False)
+        of_one = aggregate.argument if aggregate.function is Function.TOPONE else None
+        return Value(f"`_r{place}`", aggregate.type, element=of_one is not None and of_one.element)
 
 
 def _has_group_parts(node: exp.Expr) -> bool:

@@ -52,8 +52,9 @@ class SelectCompiler:
 
     source: Source
     types: FieldTypes
-    exact: set[int]
     input: InputRelation
+    steps_to_come: list[str] = field(default_factory=list)
+    """The names of the steps, in lower case, compiled or not."""
     steps: dict[str, StepRelation] = field(default_factory=dict)
     timing: tuple[Time | None, tuple[InputColumn | MetadataColumn, ...]] | None = None
     """TIMESTAMP BY and OVER of the input, once a SELECT has read it."""
@@ -119,7 +120,9 @@ class SelectCompiler:
         qualifier = table.args["alias"].name if table.args.get("alias") else table.name
         step = self.steps.get(table.name.lower())
         if step is None and table.name.lower() != self.input.alias.lower():
-            steps = f"; its steps are {', '.join(f'`{name}`' for name in names[1:])}" if names[1:] else ""
+            later = table.name.lower() in self.steps_to_come
+            steps = "; that step comes later or is this one: put it before" if later else ""
+            steps = steps or f"; its steps are {', '.join(f'`{name}`' for name in names[1:])}" if names[1:] else ""
             raise self.source.refuse(table, f"FROM {table.name}: the pipeline's input is `{self.input.alias}`{steps}")
         read = From(self.source, self.types, qualifier, step or self.input)
         self._time(read, table, step)
@@ -180,6 +183,10 @@ class SelectCompiler:
             raise self.source.refuse(call, "APPLY takes GetArrayElements(array) or GetRecordProperties(record)")
         if alias is None or not alias.name:
             raise self.source.refuse(call, "name what APPLY gives: CROSS APPLY GetArrayElements(array) AS element")
+        only(self.source, alias, "this")
+        if alias.name.lower() in (read.qualifier.lower(), *(each.alias.lower() for each in read.elements)):
+            raise self.source.refuse(alias, f"`{alias.name}` is taken: choose another name")
+        self.source.exact.add(alias.this.meta["start"])
         row = Expressions(Coercion(self.source, self.types), RowScope(read))
         kind = makers[name]
         argument = row.value(call.expressions[0])
@@ -189,7 +196,7 @@ class SelectCompiler:
                 call.expressions[0], f"{self.source.word(call)} takes a {kind}, not {argument.type}"
             )
         number = len(read.elements)
-        column = f"`_e{number}`"
+        column = f"`@@e{number}`"
         if kind is AsaType.ARRAY:
             made = records.elements(value.sql)
             fields = (("ArrayIndex", AsaType.BIGINT, False), ("ArrayValue", AsaType.TEXT, True))
@@ -198,7 +205,7 @@ class SelectCompiler:
             fields = (("PropertyName", AsaType.TEXT, False), ("PropertyValue", AsaType.TEXT, True))
         read.elements.append(Element(alias.name, column, fields))
         outer = "" if lateral.args["cross_apply"] else "OUTER "
-        return f"LATERAL VIEW {outer}explode({made}) `_l{number}` AS {column}"
+        return f"LATERAL VIEW {outer}explode({made}) `@@l{number}` AS {column}"
 
     def _columns(
         self,
@@ -211,6 +218,7 @@ class SelectCompiler:
         """The select list; a star stands for what `starred` has, or for what later steps ask of it."""
         for item in select.expressions:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+                only(self.source, item.this if isinstance(item, exp.Column) else item)
                 if starred is None:
                     raise self.source.refuse(item, "* cannot stand with GROUP BY: name the keys and the aggregates")
                 self._star(part, item, starred, requests)
@@ -221,6 +229,8 @@ class SelectCompiler:
             if value.type is None:
                 raise self.source.refuse(node, "NULL alone has no type here: CAST(NULL AS float), say")
             self._check_name(name, where, part, is_output=requests is None)
+            if part.starred is not None and part.starred.has(name):
+                raise self.source.refuse(where, f"`{name}` stands in the * before it, which wins: choose another name")
             part.columns.append((name, value))
             part.nodes.append((name, node.unnest()))
 
@@ -236,7 +246,7 @@ class SelectCompiler:
                 names = [exp.to_identifier(name) for name in path]
                 for identifier in names:
                     identifier.meta["start"] = self.source.offset(item)
-                value = starred.named(names)
+                value = starred.unqualified(names)
                 if value is not None:
                     part.asked.append((".".join(path), value))
             return
@@ -264,7 +274,7 @@ class SelectCompiler:
         if not isinstance(item, exp.Alias):
             names = identifiers(item)
             if names and not is_system_timestamp(item):
-                self.exact.add(names[-1].meta["start"])
+                self.source.exact.add(names[-1].meta["start"])
                 return names[-1].name, item
             if is_window_id(item):
                 return "Id", item
@@ -273,7 +283,7 @@ class SelectCompiler:
         alias = item.args["alias"]
         if self.source.text[alias.meta["start"]] == "'":
             raise self.source.refuse(alias, f"write AS {alias.name}, without quotes")
-        self.exact.add(alias.meta["start"])
+        self.source.exact.add(alias.meta["start"])
         return alias.name, alias
 
     def _grouping(self, select: exp.Select, scope: "GroupScope") -> tuple[GroupedWindow, ...]:
@@ -283,6 +293,7 @@ class SelectCompiler:
         found: list[GroupedWindow] | None = None
         calls = []
         for node in group.expressions:
+            node = node.unnest()
             if is_window(node) or is_system_timestamp(node):
                 if found is not None:
                     raise self.source.refuse(

@@ -1,7 +1,7 @@
 """The text of a query, and the places in it that errors name."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
@@ -14,6 +14,8 @@ class Source:
     """A query as the user wrote it; places in it are offsets, told as line and column from 1."""
 
     text: str
+    exact: set[int] = field(default_factory=set, compare=False)
+    """Offsets of the names whose letter case means something."""
 
     def refuse(self, where: "int | Token | exp.Expr", message: str) -> DefinitionError:
         """The error that says what is wrong at a place, and shows it, to be raised by the caller."""

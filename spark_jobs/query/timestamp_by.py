@@ -29,7 +29,7 @@ def time_of(source: Source, input_: InputRelation, types: FieldTypes, read: From
     if isinstance(node, exp.Literal) and node.is_string:
         return _instant(source, node)
     match call_name(node):
-        case "COALESCE":
+        case "COALESCE" if node.expressions:
             return FirstOf(tuple(time_of(source, input_, types, read, each) for each in node.expressions))
         case "DATEADD":
             return _shifted(source, input_, types, read, node)

@@ -145,10 +145,7 @@ def sessions(
     over = f"(PARTITION BY {by} ORDER BY `_pane`)"
     opens = f"coalesce(`_pane` - lag(`_pane`) OVER {over} > {timeout}, true)"
     gaps = f"SELECT *, {opens} AS `_opens`\nFROM (\n{panes}\n) AS `panes`"
-    opened = (
-        "SELECT *, max(CASE WHEN `_opens` THEN `_pane` END)"
-        f" OVER (PARTITION BY {by} ORDER BY `_pane` ROWS UNBOUNDED PRECEDING) AS `_opened`\nFROM (\n{gaps}\n)"
-    )
+    opened = f"SELECT *, max(CASE WHEN `_opens` THEN `_pane` END) OVER {over} AS `_opened`\nFROM (\n{gaps}\n)"
     read_from = f"(`_slice_start` - {ahead + window.look_back}L)"
     known = f"`_opened` > {read_from} + {timeout}"
     first = (

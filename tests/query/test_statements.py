@@ -272,3 +272,94 @@ def test_scripts_that_cannot_be(text: str, reason: str) -> None:
 def test_every_output_must_be_written() -> None:
     with pytest.raises(DefinitionError, match="no SELECT writes INTO other"):
         compiled("SELECT k INTO out FROM telemetry", "out", "other")
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "AVG(v) AS a, MAX(v) AS b",
+        "SUM(CASE WHEN v > 1 THEN v ELSE 0 END) AS a",
+        "SUM(COALESCE(v, 0)) AS a, COUNT(COALESCE(v, 1)) AS b",
+        "COUNT(GetArrayElement(v, 0)) AS a, SUM(GetArrayLength(v)) AS b",
+        "MAX(DATEDIFF(second, v, v)) AS a",
+        "COUNT(v.a) AS a, COUNT(v.b) AS b",
+    ],
+)
+def test_a_field_that_a_step_passes_on_may_be_used_several_times(items: str) -> None:
+    step = "WITH a AS (SELECT id, v FROM telemetry TIMESTAMP BY t) "
+    assert compiled(f"{step}SELECT id, {items} INTO out FROM a GROUP BY id, Tumbling(minute, 5)").outputs
+
+
+def test_words_in_quotes_and_brackets_end_no_statement() -> None:
+    query = compiled("SELECT [select], x AS [with] INTO out FROM telemetry WHERE kind = 'create' AND y = '{'")
+    assert [column.name for column in query.outputs[0].columns] == ["select", "with"]
+
+
+def test_the_name_that_a_step_gives_its_input_ends_with_it(spark: "SparkSession") -> None:
+    text = "WITH a AS (SELECT * FROM telemetry AS r) SELECT r.a AS q, r.x AS z INTO out FROM a"
+    assert rows(spark, text, [at(1, x="top", r={"a": "1"})]) == [[{"q": "1", "z": None}]]
+
+
+def test_a_star_on_both_sides_of_a_union(spark: "SparkSession") -> None:
+    text = "WITH a AS (SELECT k FROM telemetry) SELECT * INTO out FROM a UNION SELECT * FROM a"
+    assert rows(spark, text, [at(1, k="a")]) == [[{"k": "a"}, {"k": "a"}]]
+
+
+def test_a_column_asked_for_in_two_spellings_is_one(spark: "SparkSession") -> None:
+    text = """
+        WITH a AS (SELECT k AS x FROM telemetry), b AS (SELECT * FROM a) SELECT x, X AS y INTO out FROM b WHERE x = 'a'
+    """
+    assert rows(spark, text, [at(1, k="a")]) == [[{"x": "a", "y": "a"}]]
+
+
+def test_an_element_alone_is_a_record(spark: "SparkSession") -> None:
+    text = "SELECT e INTO out FROM telemetry CROSS APPLY GetArrayElements(list) AS e"
+    assert rows(spark, text, [at(1, list=["x"])]) == [[{"e": {"ArrayIndex": 0, "ArrayValue": "x"}}]]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("SELECT site.Floor AS f INTO out FROM a", "SELECT site.floor AS f INTO out FROM a"),
+        ("SELECT GetArrayElement(l, 0).T AS f INTO out FROM a", "SELECT GetArrayElement(l, 0).t AS f INTO out FROM a"),
+    ],
+)
+def test_queries_that_differ_in_a_property_name_differ_in_their_canonical_text(one: str, other: str) -> None:
+    step = "WITH a AS (SELECT site, l FROM telemetry) "
+    assert compiled(step + one).canonical != compiled(step + other).canonical
+
+
+APPLY = "FROM telemetry CROSS APPLY GetArrayElements(a) AS"
+TUMBLING = "FROM telemetry GROUP BY Tumbling(s, 1)"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"SELECT i INTO out {APPLY} i(x, y)", "is not supported here"),
+        (f"SELECT 1 AS a INTO out {APPLY} i CROSS APPLY GetArrayElements(b) AS I", "`I` is taken"),
+        ("WITH a AS (SELECT k FROM telemetry) SELECT * EXCEPT (k) INTO out FROM a", "is not supported here"),
+        ("WITH a AS (SELECT *, k AS k FROM telemetry) SELECT k INTO out FROM a", "stands in the * before it"),
+        ("SELECT k INTO out FROM telemetry TIMESTAMP BY WHERE k > 1", "syntax error near `WHERE`"),
+        ("SELECT k INTO out FROM telemetry TIMESTAMP BY", "ends too early"),
+        ("SELECT k INTO out FROM telemetry TIMESTAMP BY t OVER WHERE k > 1", "syntax error near `WHERE`"),
+        ("SELECT k INTO out FROM telemetry PARTITION BY WHERE k > 1", "syntax error near `WHERE`"),
+        ("SELECT k INTO out FROM telemetry TIMESTAMP BY COALESCE()", "TIMESTAMP BY takes a field"),
+        ("SELECT k FROM telemetry INTO out", "INTO stands after the columns and before FROM"),
+        ("SELECT t INTO out FROM telemetry t", "`t` is the name of FROM: write t.t"),
+        ("SELECT k INTO out FROM telemetry UNION (SELECT k FROM telemetry) AS q", "is not supported here"),
+        ("SELECT telemetry.null AS k INTO out FROM telemetry", "write [null], in brackets"),
+        ("SELECT k INTO out FROM telemetry WHERE k = “a“", "typographic quotation marks"),
+        ("SELECT CAST(k AS nvarchar(3)) AS k INTO out FROM telemetry", "a nvarchar(max) has no other size here"),
+        ("SELECT 4 & 2 + 2 AS k INTO out FROM telemetry", "put parentheses around the arithmetic"),
+        (f"SELECT Collect(k) AS k INTO out {TUMBLING}", "nothing tells the type of this"),
+        (f"SELECT TopOne() OVER (ORDER BY k NULLS LAST) AS k INTO out {TUMBLING}", "NULL is the smallest"),
+        (f"SELECT SUM(COUNT(*)) AS k INTO out {TUMBLING}", "cannot stand in another one"),
+        (f"SELECT CollectTop(3000000000, k) OVER (ORDER BY k) AS k INTO out {TUMBLING}", "at most"),
+        (f"SELECT PERCENTILE_CONT(0.12345678901) OVER (ORDER BY k) AS k INTO out {TUMBLING}", "9 decimals at most"),
+    ],
+)
+def test_nothing_is_silently_ignored(text: str, reason: str) -> None:
+    with pytest.raises(DefinitionError) as refusal:
+        compiled(text)
+    assert reason in str(refusal.value)
