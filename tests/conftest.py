@@ -14,7 +14,7 @@ from embedded.azurite import Azurite
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-settings.register_profile("recapture", deadline=None, max_examples=200, derandomize=os.environ.get("CI") == "true")
+settings.register_profile("recapture", deadline=None, max_examples=100, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("recapture")
 
 

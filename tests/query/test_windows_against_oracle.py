@@ -106,7 +106,7 @@ def agree(windows: Named, aggregates: Aggregates, slices: list[Slice], found: li
 
 
 few = settings(
-    max_examples=3, phases=(Phase.explicit, Phase.reuse, Phase.generate), suppress_health_check=list(HealthCheck)
+    max_examples=2, phases=(Phase.explicit, Phase.reuse, Phase.generate), suppress_health_check=list(HealthCheck)
 )
 
 
