@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator, Context
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from spark_jobs.errors import DefinitionError, RunError
+
+if TYPE_CHECKING:
+    from spark_jobs.stages import Completeness
 
 Range = dict[str, str]
 """A range of slices as tasks pass it on: {"from": ISO 8601, "to": ISO 8601}, meaning (from, to]."""
@@ -48,7 +51,7 @@ def _instant(name: str, text: str) -> datetime:
     return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
 
 
-def _incomplete(definition: str, start: datetime, end: datetime) -> list[str]:
+def _completeness(definition: str, start: datetime, end: datetime) -> "Completeness":
     from spark_jobs import stages
     from spark_jobs.pipeline import load
 
@@ -85,14 +88,17 @@ class CaptureCompleteTrigger(BaseTrigger):
         start, end = datetime.fromisoformat(self.start), datetime.fromisoformat(self.end)
         while True:
             try:
-                waiting = await asyncio.to_thread(_incomplete, self.definition, start, end)
+                found = await asyncio.to_thread(_completeness, self.definition, start, end)
             except Exception as error:
                 yield TriggerEvent({"error": str(error)})
                 return
-            if not waiting:
+            if not found.waiting:
+                for partition in found.partitions:
+                    self.log.info("%s", partition)
                 yield TriggerEvent({"range": {"from": self.start, "to": self.end}})
                 return
-            self.log.info("waiting for Capture: %s", "; ".join(waiting))
+            for line in found.waiting:
+                self.log.info("waiting for Capture: %s", line)
             await asyncio.sleep(self.poll_seconds)
 
 
@@ -119,14 +125,17 @@ class CaptureCompleteSensor(BaseSensorOperator):
         run = context["dag_run"]
         start, end = chosen_range(context["params"], run.data_interval_start, run.data_interval_end)
         stages.check_range(load(Path(self.definition)), start, end)
-        waiting = _incomplete(self.definition, start, end)
-        if waiting:
-            self.log.info("waiting for Capture: %s", "; ".join(waiting))
+        found = _completeness(self.definition, start, end)
+        if found.waiting:
+            for line in found.waiting:
+                self.log.info("waiting for Capture: %s", line)
             self.defer(
                 trigger=CaptureCompleteTrigger(self.definition, start.isoformat(), end.isoformat(), self.poll_seconds),
                 method_name="resume",
                 timeout=timedelta(seconds=self.timeout),
             )
+        for partition in found.partitions:
+            self.log.info("%s", partition)
         return {"from": start.isoformat(), "to": end.isoformat()}
 
     def resume(self, context: Context, event: dict[str, Any]) -> Range:

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import itertools
 import json
 import os
 import sys
@@ -21,7 +20,10 @@ from rich.progress import Progress
 from rich.table import Table
 
 from spark_jobs import __version__, asa_job, stages
-from spark_jobs.capture.manifest import arrived_in
+from spark_jobs.capture import changes
+from spark_jobs.capture.manifest import read_for
+from spark_jobs.capture.progress import far_blobs
+from spark_jobs.capture.progress import warnings as capture_warnings
 from spark_jobs.errors import DefinitionError, RecaptureError, RunError
 from spark_jobs.pipeline import Pipeline, load
 from spark_jobs.time_model import ticks
@@ -72,18 +74,26 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def add(name: str, command: Any, text: str, ranged: bool = True) -> argparse.ArgumentParser:
+    def add(name: str, command: Any, text: str, ranged: bool = True, required: bool = True) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text)
         sub.add_argument("pipeline", type=Path, metavar="PIPELINE", help="the pipeline file")
         if ranged:
-            sub.add_argument("--from", dest="start", type=_instant, required=True, metavar="T", help="ISO 8601, UTC")
-            sub.add_argument("--to", dest="end", type=_instant, required=True, metavar="T", help="the end, included")
+            sub.add_argument(
+                "--from", dest="start", type=_instant, required=required, metavar="T", help="ISO 8601, UTC"
+            )
+            sub.add_argument(
+                "--to", dest="end", type=_instant, required=required, metavar="T", help="the end, included"
+            )
         sub.add_argument("--json", action="store_true", help="print one JSON object")
         sub.set_defaults(command=command)
         return sub
 
     add("plan", _plan, "What would be read: slices, blobs, bytes, completeness. Writes nothing.")
-    backfill = add("backfill", _backfill, "Plan, run, audit and publish a range.")
+    backfill = add("backfill", _backfill, "Plan, run, audit and publish a range.", required=False)
+    text = "run a kept manifest again, that of a file or of a run of this pipeline, in place of --from and --to"
+    backfill.add_argument("--manifest", metavar="FILE_OR_RUN", help=text)
+    text = "what to do when blobs of the manifest were touched or deleted since (default: %(default)s)"
+    backfill.add_argument("--changed", choices=("fail", "replan"), default="fail", help=text)
     backfill.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
     add("status", _status, "The slices published, their quality and lateness, and the gaps between them.", ranged=False)
     add("rollback", _rollback, "Give slices back what they held before their last publication.")
@@ -144,18 +154,21 @@ def _print_import(name: str, file: Path, draft: asa_job.Draft) -> None:
 
 def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
     planned = stages.look(pipeline, chosen.start, chosen.end)
-    partitions = [list(blobs) for _, blobs in itertools.groupby(planned.blobs, lambda pinned: pinned.partition)]
     slices: list[dict[str, Any]] = []
-    for each in planned.slices:
-        pinned = [blob for blobs in partitions for blob in arrived_in(blobs, each.arrivals)]
+    reads = read_for(planned.blobs, [each.arrivals for each in planned.slices])
+    for each, read in zip(planned.slices, reads, strict=True):
         slices.append(
             {
                 "slice_start": ticks.to_text(each.slice.start),
-                "blobs": len(pinned),
-                "bytes": sum(blob.blob.size for blob in pinned),
+                "blobs": len(read),
+                "bytes": sum(pinned.blob.size for pinned in read),
                 "incomplete": list(each.incomplete),
             }
         )
+    progress = stages.capture_progress(pipeline, planned, datetime.now(UTC))
+    warnings = list(capture_warnings(planned, pipeline.input.empty_blobs))
+    for warning in warnings:
+        errors.print(f"[yellow]warning:[/] {escape(warning)}")
     result = {
         "run": planned.run,
         "pipeline": pipeline.name,
@@ -164,6 +177,10 @@ def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> di
         "blobs": len(planned.blobs),
         "bytes": planned.size,
         "complete": not any(each.incomplete for each in planned.slices),
+        "capture": [each.to_dict() for each in progress],
+        "silent_partitions": list(planned.silent),
+        "far_blobs": far_blobs(planned),
+        "warnings": [*pipeline.warnings, *warnings],
     }
     if not chosen.json:
         out = _console()
@@ -177,6 +194,8 @@ def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> di
                 f"no: partition {waiting}" if waiting else "yes",
             )
         out.print(table)
+        for partition in progress:
+            out.print(escape(str(partition)))
         out.print(f"{len(planned.blobs):,} blobs, {planned.size:,} bytes, each read once a task; run {planned.run}")
     return result
 
@@ -185,10 +204,11 @@ def _backfill(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -
     from spark_jobs import backfill
     from spark_jobs.quality import checkpoint
 
+    _require_range_or_manifest(chosen)
     shown = Progress(console=errors, transient=True, disable=not errors.is_terminal)
     with shown:
         step = shown.add_task("plan", total=None)
-        run_id = stages.plan(pipeline, chosen.start, chosen.end)
+        run_id = _planned(pipeline, chosen, errors)
         checkpoint.check(stages.load_suites(pipeline).values())
         shown.update(step, description="order and aggregate")
         with _spark(chosen.master, run_id) as spark, _progress(spark, shown, step):
@@ -201,6 +221,34 @@ def _backfill(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -
     if not chosen.json:
         print_report(_console(), pipeline, result)
     return result
+
+
+def _require_range_or_manifest(chosen: argparse.Namespace) -> None:
+    ranged = chosen.start is not None or chosen.end is not None
+    if chosen.manifest is not None and ranged:
+        raise DefinitionError("--manifest has a range of its own: leave out --from and --to")
+    if chosen.manifest is None and (chosen.start is None or chosen.end is None):
+        raise DefinitionError("give a range with --from and --to, or a kept manifest with --manifest")
+    if chosen.manifest is None and chosen.changed != "fail":
+        raise DefinitionError("--changed is for --manifest: without it the range is planned anew anyway")
+
+
+def _planned(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> str:
+    """Plan a range, or take up a kept manifest, if its blobs are as they were or are to be planned anew; the run."""
+    if chosen.manifest is None:
+        return stages.plan(pipeline, chosen.start, chosen.end)
+    kept = stages.kept(pipeline, chosen.manifest)
+    changed = stages.changed_since(pipeline, kept)
+    if not changed:
+        return stages.take_up(pipeline, kept)
+    count = f"{len(changed):,} of the {len(kept.blobs):,} blobs"
+    told = f"{count} of run {kept.run} are not as they were:\n{changes.told(changed)}"
+    if chosen.changed == "fail":
+        raise RunError(f"{told}\nrestore them, or plan the range again from what is there now with --changed replan")
+    start, end = (ticks.to_datetime(at) for at in (kept.slices[0].slice.start, kept.slices[-1].slice.end))
+    run_id = stages.plan(pipeline, start, end)
+    errors.print(f"[yellow]warning:[/] {escape(told)}\nplanned anew: run {run_id}")
+    return run_id
 
 
 @contextlib.contextmanager

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from yaml.reader import ReaderError
 
-from spark_jobs.capture.manifest import ArrivalTime
+from spark_jobs.capture.manifest import SEARCH_HOURS, ArrivalTime
 from spark_jobs.capture.names import DEFAULT_PATH, CaptureNames
 from spark_jobs.errors import DefinitionError
 from spark_jobs.query import CompiledOutput, CompiledQuery, compile_query
@@ -32,26 +32,26 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def _only_default(path: str) -> str:
-    if path != DEFAULT_PATH:
-        raise ValueError(f"only the default name format is read so far: {DEFAULT_PATH}")
-    return path
-
-
 class Input(_Section):
     """The Capture container."""
 
     alias: Alias
     container: str
-    path: Annotated[str, AfterValidator(_only_default)] = DEFAULT_PATH
+    path: str = DEFAULT_PATH
     namespace: Annotated[str, Field(min_length=1)]
     event_hub: Annotated[str, Field(min_length=1)]
     capture_interval_seconds: Annotated[int, Field(ge=60, le=900)] = 300
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
+    search_hours: Annotated[int, Field(ge=0, le=87_600)] = SEARCH_HOURS
+    """How long after the time in its name a blob is still found, beyond the capture interval; up to ten years."""
+    partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """Of the event hub; None where only its blobs tell."""
+    empty_blobs: bool = True
+    """Whether Capture writes a blob for an interval without events, which proves that there were none."""
 
-    @property
+    @cached_property
     def names(self) -> CaptureNames:
-        return CaptureNames(self.namespace, self.event_hub)
+        return CaptureNames(self.namespace, self.event_hub, self.path)
 
 
 def _no_switch(seconds: object) -> object:
@@ -259,6 +259,10 @@ def _checked(pipeline: Pipeline, root: yaml.Node) -> Pipeline:
             open_container(url)
         except DefinitionError as error:
             raise refuse(place, str(error)) from error
+    try:
+        _ = pipeline.input.names
+    except DefinitionError as error:
+        raise refuse(("input", "path"), str(error)) from error
     for place, reason in _outputs_at_odds(pipeline):
         raise refuse(place, reason)
     try:

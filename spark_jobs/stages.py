@@ -8,8 +8,9 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,15 +18,17 @@ import pyarrow.parquet as pq
 
 from spark_jobs import __version__
 from spark_jobs import publish as delta
-from spark_jobs.capture import manifest
+from spark_jobs.capture import changes, manifest
 from spark_jobs.capture.manifest import Definition, Manifest
+from spark_jobs.capture.progress import Progress, far_blobs, progress
+from spark_jobs.capture.progress import warnings as capture_warnings
 from spark_jobs.errors import AuditError, DefinitionError, RunError
 from spark_jobs.pipeline import Output, Pipeline
 from spark_jobs.quality import metrics, suites
 from spark_jobs.runs import Run, StagedSlice, stage
 from spark_jobs.storage import open_container
 from spark_jobs.time_model import ticks
-from spark_jobs.time_model.slices import Slice, slices_between
+from spark_jobs.time_model.slices import Arrivals, Slice, slices_between
 
 WRITERS = 16
 """Small files that are written at once."""
@@ -58,6 +61,8 @@ def definition(pipeline: Pipeline) -> Definition:
         pipeline.query.look_back,
         pipeline.input.capture_interval_seconds,
         pipeline.input.arrival_time,
+        pipeline.input.search_hours,
+        pipeline.input.partitions,
     )
 
 
@@ -81,21 +86,75 @@ def plan(pipeline: Pipeline, start: datetime, end: datetime) -> str:
     return planned.run
 
 
-def completeness(pipeline: Pipeline, start: datetime, end: datetime, now: datetime) -> list[str]:
-    """What the range still waits for, a line each; empty when every slice is complete (time model, section 3)."""
-    wanted = _slices(pipeline, start, end)
-    described = definition(pipeline)
-    listed = manifest.list_capture(described.names, open_container(pipeline.input.container), described.arrival_time)
-    if not listed:
-        return [f"no Capture blob under {described.names.prefix} yet"]
-    newest = {pinned.partition: pinned.arrival for pinned in listed}
-    last = list(wanted)[-1]
-    start_of_last = ticks.to_text(last.start)
-    return [
-        f"partition {partition}: Capture has got to {ticks.to_text(arrival)}, slice {start_of_last} needs more"
-        for partition, arrival in newest.items()
-        if not manifest.is_complete(described, last, arrival, now)
-    ]
+def kept(pipeline: Pipeline, name: str) -> Manifest:
+    """A kept manifest: that of a file, or of a run of this pipeline.
+
+    Raises RunError where there is none or it was changed, DefinitionError where it is of another definition.
+    """
+    file = Path(name)
+    try:
+        found = manifest.from_json(file.read_bytes()) if file.is_file() else _papers(pipeline, name).manifest()
+    except OSError as error:
+        raise RunError(f"{file}: the manifest cannot be read ({error.strerror})") from error
+    manifest.require_whole(found)
+    if found.definition_digest != definition(pipeline).digest:
+        raise DefinitionError(
+            f"run {found.run} was planned by another engine, query or policies than {pipeline.definition} has now "
+            f"(engine {found.engine}, now {__version__}): only what it was planned by makes it that run; plan again"
+        )
+    if found.container != open_container(pipeline.input.container).url:
+        raise DefinitionError(f"run {found.run} reads {found.container}, which is not this pipeline's input.container")
+    if {each.slice.end - each.slice.start for each in found.slices} != {_slice_length(pipeline)}:
+        raise DefinitionError(f"the slices of run {found.run} are not of {pipeline.slice_hours} h: plan again")
+    return found
+
+
+def changed_since(pipeline: Pipeline, planned: Manifest) -> list[changes.Change]:
+    """The blobs of a kept manifest that were touched or deleted since."""
+    return changes.since(planned, pipeline.input.names, open_container(pipeline.input.container))
+
+
+def take_up(pipeline: Pipeline, planned: Manifest) -> str:
+    """Make a kept manifest the plan of a run, which is the run that it was; the run's id."""
+    load_suites(pipeline)
+    for table in _tables(pipeline):
+        delta.require_columns(table)
+    _papers(pipeline, planned.run).keep_manifest(planned)
+    return planned.run
+
+
+@dataclass(frozen=True)
+class Completeness:
+    """How far Capture has got, and what a range still waits for."""
+
+    partitions: tuple[Progress, ...]
+    waiting: tuple[str, ...]
+    """A line each; none when every slice is complete (time model, section 3)."""
+
+
+def completeness(pipeline: Pipeline, start: datetime, end: datetime, now: datetime) -> Completeness:
+    """Whether Capture has written the range. Only the newest blobs are looked for: from its last slice on."""
+    last = _slices(pipeline, start, end)[-1]
+    described = replace(definition(pipeline), search_hours=0)
+    needed = Arrivals(last.start, described.last_needed(last))
+    seen, partitions = manifest.survey(described, open_container(pipeline.input.container), [needed], now)
+    if not partitions:
+        return Completeness((), (f"no Capture blob under {described.names.prefix} yet",))
+    found = tuple(
+        progress(described, name, seen.newest.get(name), pipeline.input.empty_blobs, now) for name in partitions
+    )
+    waiting = tuple(
+        f"{each}; slice {ticks.to_text(last.start)} needs more"
+        for each in found
+        if not manifest.is_complete(described, last, seen.newest.get(each.partition), now)
+    )
+    return Completeness(found, waiting)
+
+
+def capture_progress(pipeline: Pipeline, planned: Manifest, now: datetime) -> list[Progress]:
+    """How far Capture has got in each partition of a plan."""
+    described, newest = definition(pipeline), {each.partition: each for each in planned.newest}
+    return [progress(described, name, newest.get(name), pipeline.input.empty_blobs, now) for name in planned.partitions]
 
 
 def load_suites(pipeline: Pipeline) -> dict[str, suites.Suite]:
@@ -209,6 +268,7 @@ def report(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
     A pipeline of one output has that output's table and version at the top as well.
     """
     papers = _papers(pipeline, run_id)
+    planned = papers.manifest()
     audited = papers.read("audit.json")
     committed = papers.read("outcome.json")["outputs"] if audited["verdict"] != "failed" else []
     published = {each["alias"]: each for each in committed}
@@ -227,10 +287,13 @@ def report(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
         "partitions": metrics.by_partition(slices.values()),
         "quality": {"verdict": audited["verdict"], "reason": audited["reason"], "report": audited["report"]},
         "changed": any(each["changed"] for each in outputs),
+        "far_blobs": far_blobs(planned),
+        "silent_partitions": list(planned.silent),
         "outputs": outputs,
         **_of_the_only(outputs, "table", "version"),
         "warnings": [
             *pipeline.warnings,
+            *capture_warnings(planned, pipeline.input.empty_blobs),
             *(warning for each in committed for warning in each["warnings"]),
             *_unanchored(outputs),
             *_time_warnings(slices, pipeline.input.arrival_time is manifest.ArrivalTime.BLOB_LAST_MODIFIED),

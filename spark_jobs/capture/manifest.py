@@ -5,13 +5,15 @@ import itertools
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from pydantic import TypeAdapter, ValidationError
 
-from spark_jobs.capture.names import CaptureNames, opened
+from spark_jobs.capture import listing
+from spark_jobs.capture.listing import FarBlobs, Found, Newest, Search
+from spark_jobs.capture.names import CaptureNames
 from spark_jobs.errors import RunError
 from spark_jobs.storage import Blob, Container
 from spark_jobs.time_model import ticks
@@ -24,6 +26,9 @@ CLOCKS_APART = ticks.from_seconds(300)
 The clocks of one service differ by seconds. What differs by more stops the run that reads it (see `ordering`).
 """
 
+SEARCH_HOURS = 168
+"""Capture cannot be behind by more than the hub keeps: a week, but for the premium tiers."""
+
 
 class ArrivalTime(StrEnum):
     """Which time of an event is its arrival (time model, section 1)."""
@@ -32,7 +37,7 @@ class ArrivalTime(StrEnum):
     EVENT_ENQUEUED = "EventEnqueuedUtcTime"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Window:
     """When the events of a blob were enqueued, as far as its name and those of its neighbours tell; ticks."""
 
@@ -42,7 +47,7 @@ class Window:
     """The time in the next blob's name, or LastModified where that is earlier; it never falls from blob to blob."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CaptureBlob:
     """A blob of the manifest."""
 
@@ -84,6 +89,15 @@ class Manifest:
     partitions: tuple[str, ...]
     blobs: tuple[CaptureBlob, ...]
     """In arrival order within a partition: by arrival, then name."""
+    newest: tuple[Newest, ...] = ()
+    """How far Capture had got when this was planned, for each partition in which it was seen."""
+    far: FarBlobs | None = None
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """The partitions from which nothing is read."""
+        read = {pinned.partition for pinned in self.blobs}
+        return tuple(name for name in self.partitions if name not in read)
 
     @property
     def digest(self) -> str:
@@ -96,7 +110,9 @@ class Manifest:
         return sum(pinned.blob.size for pinned in self.blobs)
 
     def to_json(self) -> bytes:
-        return _MANIFEST.dump_json(self, indent=1)
+        """With the digest before all else."""
+        head = json.dumps({"digest": self.digest}, indent=1).removesuffix("\n}")
+        return head.encode() + b"," + _MANIFEST.dump_json(self, indent=1).removeprefix(b"{")
 
 
 _MANIFEST = TypeAdapter(Manifest)
@@ -112,6 +128,21 @@ def from_json(content: bytes) -> Manifest:
         ) from error
 
 
+def require_whole(manifest: Manifest) -> None:
+    """Raise RunError where a kept manifest is not what its digests say: its run would not be that run."""
+    reads = read_for(manifest.blobs, [each.arrivals for each in manifest.slices])
+    digests = [
+        _slice_digest(manifest.definition_digest, each.slice, read)
+        for each, read in zip(manifest.slices, reads, strict=True)
+    ]
+    told = [each.digest for each in manifest.slices]
+    if digests != told or not manifest.run.endswith(f"-{manifest.digest[:12]}"):
+        raise RunError(
+            f"the manifest of run {manifest.run} does not hold what its digests say: somebody changed it; take the one "
+            "that lies with the run, or plan again"
+        )
+
+
 @dataclass(frozen=True)
 class Definition:
     """What of a pipeline decides which blobs a slice needs and what becomes of them."""
@@ -124,6 +155,40 @@ class Definition:
     look_back: int
     capture_interval_seconds: int
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
+    search_hours: int = SEARCH_HOURS
+    partitions: int | None = None
+    """How many the hub has; None where that was not told."""
+
+    @property
+    def longest_window(self) -> int:
+        """After the time in its name, how long a blob is looked for; ticks."""
+        return ticks.from_seconds(self.capture_interval_seconds + 3600 * self.search_hours)
+
+    @property
+    def by_name(self) -> bool:
+        """Whether the windows in the names decide what is read, and not LastModified."""
+        return self.arrival_time is ArrivalTime.EVENT_ENQUEUED
+
+    def reached(self, newest: Newest) -> int:
+        """How far Capture has got in a partition, as arrival; ticks."""
+        return newest.opened if self.by_name else newest.written
+
+    def last_needed(self, wanted: Slice) -> int:
+        """The last arrival that a slice may hold; ticks."""
+        late = 0 if self.policies is None else self.policies.late or 0
+        return wanted.end + late + (CLOCKS_APART if self.by_name else 0)
+
+    def search(self, needed: Sequence[Arrivals]) -> Search:
+        """What is looked for, for all of these arrivals."""
+        by_name = self.by_name
+        ends = [each.last for each in needed if each.last is not None]
+        return Search(
+            Arrivals(min(each.first for each in needed), max(ends) if len(ends) == len(needed) else None),
+            by_name,
+            ticks.from_seconds(self.capture_interval_seconds),
+            ticks.from_seconds(3600 * self.search_hours),
+            CLOCKS_APART if by_name else 0,
+        )
 
     @property
     def digest(self) -> str:
@@ -137,67 +202,82 @@ def plan(definition: Definition, container: Container, slices: Iterable[Slice], 
     Blobs whose names are not of this event hub's Capture are not read. Raises RunError where there is no Capture blob
     at all.
     """
-    listed = list_capture(definition.names, container, definition.arrival_time)
-    if not listed:
+    wanted = [(each, arrivals_of(each, definition.policies, definition.look_back)) for each in slices]
+    seen, partitions = survey(definition, container, [arrivals for _, arrivals in wanted], now)
+    if not partitions:
         raise RunError(
-            f"no Capture blob under {container.url}/{definition.names.prefix}: check namespace, event_hub and container"
+            f"no Capture blob under {container.url}/{definition.names.prefix}: "
+            "check namespace, event_hub, path and container"
         )
-    partitions = {name: list(blobs) for name, blobs in itertools.groupby(listed, lambda pinned: pinned.partition)}
+    listed = _in_order(seen.kept, definition)
     planned = []
-    read: set[str] = set()
-    for wanted in slices:
-        arrivals = arrivals_of(wanted, definition.policies, definition.look_back)
-        pinned = [each.blob for blobs in partitions.values() for each in arrived_in(blobs, arrivals)]
-        read.update(blob.name for blob in pinned)
-        evidence = [[blob.name, blob.etag, blob.size, blob.last_modified.isoformat()] for blob in pinned]
-        digest = _digest([definition.digest, wanted.start, wanted.end, evidence])
-        incomplete = tuple(
-            name for name, blobs in partitions.items() if not is_complete(definition, wanted, blobs[-1].arrival, now)
-        )
-        planned.append(PlannedSlice(wanted, arrivals, digest, incomplete))
-    pinned_blobs = tuple(each for each in listed if each.blob.name in read)
+    needed: set[str] = set()
+    reads = read_for(listed, [arrivals for _, arrivals in wanted])
+    for (each, arrivals), read in zip(wanted, reads, strict=True):
+        needed.update(pinned.blob.name for pinned in read)
+        incomplete = tuple(name for name in partitions if not is_complete(definition, each, seen.newest.get(name), now))
+        planned.append(PlannedSlice(each, arrivals, _slice_digest(definition.digest, each, read), incomplete))
     start, end = planned[0].slice.start, planned[-1].slice.end
     digest = _digest([each.digest for each in planned])
-    run = f"{_compact(start)}-{_compact(end)}-{digest[:12]}"
     return Manifest(
-        run=run,
+        run=f"{_compact(start)}-{_compact(end)}-{digest[:12]}",
         pipeline=definition.name,
         container=container.url,
         engine=definition.engine,
         definition_digest=definition.digest,
         slices=tuple(planned),
-        partitions=tuple(partitions),
-        blobs=pinned_blobs,
+        partitions=partitions,
+        blobs=tuple(each for each in listed if each.blob.name in needed),
+        newest=tuple(seen.newest[name] for name in partitions if name in seen.newest),
+        far=seen.far,
     )
 
 
-def list_capture(names: CaptureNames, container: Container, arrival_time: ArrivalTime) -> list[CaptureBlob]:
-    """The event hub's Capture blobs, by partition, arrival and name.
+def survey(
+    definition: Definition, container: Container, needed: Sequence[Arrivals], now: datetime
+) -> tuple[listing.Seen, tuple[str, ...]]:
+    """What the container lists for these arrivals, and the hub's partitions in order, silent ones as well.
+
+    No partitions where there is no Capture blob at all.
+    """
+    found = listing.partitions(definition.names, container)
+    told = {str(number) for number in range(definition.partitions or 0)}
+    search = definition.search(needed)
+    seen = listing.look(definition.names, container, search, found | told, now)
+    partitions = found | set(seen.newest)
+    return seen, tuple(sorted(partitions | told, key=listing.by_number)) if partitions else ()
+
+
+def _in_order(found: Iterable[Found], definition: Definition) -> list[CaptureBlob]:
+    """By partition, arrival and name.
 
     By LastModified the time in a blob's name says nothing of its arrival. Where events arrive when they were enqueued,
     their order is that of the windows in which they were captured, whenever the blobs were written or copied.
     """
-    found = []
-    for blob in container.list(names.prefix):
-        partition = names.partition(blob.name)
-        if partition is not None:
-            found.append(CaptureBlob(partition, blob))
-    if arrival_time is ArrivalTime.EVENT_ENQUEUED:
-        found = list(_with_windows(found))
-    return sorted(found, key=lambda pinned: (_by_number(pinned.partition), pinned.arrival, pinned.blob.name))
+    if definition.by_name:
+        blobs = list(_with_windows(found, definition.longest_window))
+    else:
+        blobs = [CaptureBlob(each.partition, each.blob) for each in found]
+    return sorted(blobs, key=lambda pinned: (listing.by_number(pinned.partition), pinned.arrival, pinned.blob.name))
 
 
-def _with_windows(blobs: Sequence[CaptureBlob]) -> Iterator[CaptureBlob]:
-    begun = [(pinned.partition, ticks.from_datetime(opened(pinned.blob.name)), pinned) for pinned in blobs]
-    begun.sort(key=lambda each: each[:2])
-    for _, group in itertools.groupby(begun, lambda each: each[0]):
+def _with_windows(found: Iterable[Found], longest: int) -> Iterator[CaptureBlob]:
+    begun = sorted(found, key=lambda each: (each.partition, each.opened))
+    for _, group in itertools.groupby(begun, lambda each: each.partition):
         windows = list(group)
-        starts = [start for _, start, _ in windows]
+        starts = [each.opened for each in windows]
         last = 0
-        for _, start, pinned in windows:
-            place = bisect_right(starts, start)
-            last = max(last, min([pinned.arrival, *starts[place : place + 1]]))
-            yield replace(pinned, window=Window(start, last))
+        for each in windows:
+            place = bisect_right(starts, each.opened)
+            last = max(last, min([each.written, each.opened + longest, *starts[place : place + 1]]))
+            yield CaptureBlob(each.partition, each.blob, Window(each.opened, last))
+
+
+def read_for(blobs: Iterable[CaptureBlob], needed: Iterable[Arrivals]) -> Iterator[list[CaptureBlob]]:
+    """What is read for each of these arrivals; the blobs are given as in a manifest."""
+    partitions = [list(group) for _, group in itertools.groupby(blobs, lambda pinned: pinned.partition)]
+    for arrivals in needed:
+        yield [pinned for of_partition in partitions for pinned in arrived_in(of_partition, arrivals)]
 
 
 def arrived_in(blobs: Sequence[CaptureBlob], arrivals: Arrivals) -> Sequence[CaptureBlob]:
@@ -220,21 +300,22 @@ def _latest(pinned: CaptureBlob) -> int:
     return pinned.arrival if pinned.window is None else pinned.window.last + CLOCKS_APART
 
 
-def is_complete(definition: Definition, wanted: Slice, newest_arrival: int, now: datetime) -> bool:
+def is_complete(definition: Definition, wanted: Slice, newest: Newest | None, now: datetime) -> bool:
     """Whether all of a partition's arrivals for this slice are there (time model, section 3).
 
-    Either a later blob proves it, or the clock says that Capture must have written it. `newest_arrival` is that of the
-    partition's newest blob: where it is the start of a window, what was captured before it has been written.
+    Either the partition's newest blob proves it, or the clock says that Capture must have written it. Where the start
+    of its window is its arrival, what was captured before it has been written.
     """
-    late = 0 if definition.policies is None else definition.policies.late or 0
-    apart = CLOCKS_APART if definition.arrival_time is ArrivalTime.EVENT_ENQUEUED else 0
-    last_needed = wanted.end + late + apart
+    needed = definition.last_needed(wanted)
     interval = timedelta(seconds=definition.capture_interval_seconds)
-    return newest_arrival > last_needed or now > ticks.to_datetime(last_needed) + interval
+    reached = 0 if newest is None else definition.reached(newest)
+    return reached > needed or now > ticks.to_datetime(needed) + interval
 
 
-def _by_number(partition: str) -> tuple[int, str]:
-    return (int(partition), partition) if partition.isdecimal() else (1 << 62, partition)
+def _slice_digest(definition_digest: str, wanted: Slice, read: Iterable[CaptureBlob]) -> str:
+    blobs = (pinned.blob for pinned in read)
+    evidence = [[blob.name, blob.etag, blob.size, blob.last_modified.isoformat()] for blob in blobs]
+    return _digest([definition_digest, wanted.start, wanted.end, evidence])
 
 
 def _compact(instant: int) -> str:

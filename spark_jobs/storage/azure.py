@@ -15,7 +15,7 @@ from azure.core.exceptions import (
     ResourceModifiedError,
     ResourceNotFoundError,
 )
-from azure.storage.blob import BlobProperties, ContainerClient, ContentSettings
+from azure.storage.blob import BlobPrefix, BlobProperties, ContainerClient, ContentSettings
 
 from spark_jobs.errors import RecaptureError, RunError
 from spark_jobs.storage.address import CONNECTION_STRING, AzureAddress, account_access
@@ -48,6 +48,12 @@ class AzureContainer:
             for found in self._client.list_blobs(name_starts_with=self._base + prefix, include=["metadata"]):
                 if not _is_directory_marker(found):
                     yield self._blob(found)
+
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        with self._told("list"):
+            for found in self._client.walk_blobs(name_starts_with=self._base + prefix, delimiter="/"):
+                if isinstance(found, BlobPrefix):
+                    yield found.name.removeprefix(self._base)
 
     def read(self, blob: Blob) -> bytes:
         with self._told("read"):

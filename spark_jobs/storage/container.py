@@ -10,7 +10,7 @@ from typing import Protocol
 from spark_jobs.errors import RunError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Blob:
     """One version of one blob, as a listing tells it."""
 
@@ -35,6 +35,9 @@ class Container(Protocol):
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
         """The blobs whose name starts with `prefix`, in name order, without directory markers."""
+
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        """What names that start with `prefix` have up to the first `/` after it, that included; each once, in order."""
 
     def read(self, blob: Blob) -> bytes:
         """The content of exactly the version listed; RunError when it was changed, deleted or damaged since."""

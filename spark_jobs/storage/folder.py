@@ -25,10 +25,21 @@ class FolderContainer:
         return self._folder.as_uri()
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
-        if not self._folder.is_dir():
-            raise RunError(f"folder {self._folder} does not exist: create it, or correct the url")
+        self._require()
         with _told("list", self._folder):
             yield from _walk(self._folder, "", prefix, ())
+
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        self._require()
+        base = prefix[: prefix.rfind("/") + 1]
+        folder = self._folder / base
+        with _told("list", folder):
+            try:
+                with os.scandir(folder) as entries:
+                    names = sorted(f"{base}{entry.name}/" for entry in entries if _is_folder(entry))
+            except _NOT_A_FILE:
+                return
+            yield from (name for name in names if name.startswith(prefix))
 
     def read(self, blob: Blob) -> bytes:
         path = self._path(blob.name)
@@ -73,6 +84,10 @@ class FolderContainer:
                 path.unlink()
             except _NOT_A_FILE:
                 return
+
+    def _require(self) -> None:
+        if not self._folder.is_dir():
+            raise RunError(f"folder {self._folder} does not exist: create it, or correct the url")
 
     def _path(self, name: str) -> Path:
         if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):

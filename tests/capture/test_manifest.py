@@ -177,6 +177,9 @@ class Changed:
         self._container, self._name, self._changes = container, name, changes
         self.url = container.url
 
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        return self._container.list_folders(prefix)
+
     def list(self, prefix: str = "") -> Iterator[Blob]:
         for blob in self._container.list(prefix):
             yield replace(blob, **self._changes) if blob.name == self._name else blob
