@@ -137,6 +137,23 @@ def test_a_late_tolerance_below_the_capture_interval_is_warned_of(file: Path, la
         assert "\n" not in warning
 
 
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("{Namespace}/{EventHub}/{PartitionId}/{Year}/{Month}/{Day}/{Hour}/{Minute}", "{Second} is missing: "),
+        ("{Namespace}/{EventHub}/{Partition}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}", "{Partition} is no token"),
+        ("{Namespace}/{EventHub}{PartitionId}/{Year}{Month}{Day}{Hour}{Minute}{Second}", "cannot be told apart"),
+    ],
+)
+def test_a_name_format_that_tells_too_little_is_refused_at_its_line(file: Path, path: str, reason: str) -> None:
+    text = file.read_text()
+    file.write_text(re.sub(r'path: ".*"', f'path: "{path}"', text))
+    line, message = complaint(file)
+    assert line == line_of("path: ")
+    assert message.startswith("input.path: ")
+    assert reason in message
+
+
 def test_by_enqueued_time_the_capture_interval_makes_nothing_late(file: Path) -> None:
     change(file, "ArrivalMaxDelayInSeconds: 600", "ArrivalMaxDelayInSeconds: 5")
     change(file, "arrival_time: BlobLastModified", "arrival_time: EventEnqueuedUtcTime")
@@ -243,7 +260,7 @@ def test_a_missing_section_is_named(file: Path, section: str) -> None:
 @pytest.mark.parametrize(
     ("after", "added", "where"),
     [
-        ("event_hub: telemetry\n", "  partitions: 4\n", "input.partitions"),
+        ("event_hub: telemetry\n", "  partition: 4\n", "input.partition"),
         ("outputErrorPolicy: Drop\n", "  lateArrival: 4\n", "job.lateArrival"),
         ("outputErrorPolicy: Drop\n", "  late_seconds: 4\n", "job.late_seconds"),
         ("aggregates                     # the name after INTO\n", "  mode: append\n", "output.mode"),
@@ -274,7 +291,9 @@ def test_an_unknown_key_is_named(file: Path, after: str, added: str, where: str)
         ("seconds: 300", "seconds: .inf", "input.capture_interval_seconds"),
         ("seconds: 300", "seconds:", "input.capture_interval_seconds"),
         ("arrival_time: BlobLastModified", "arrival_time: Never", "input.arrival_time"),
-        ("{Year}/{Month}", "{Month}/{Year}", "input.path"),
+        ("capture_interval_seconds: 300", "search_hours: -1", "input.search_hours"),
+        ("capture_interval_seconds: 300", "partitions: 0", "input.partitions"),
+        ("capture_interval_seconds: 300", "empty_blobs: some", "input.empty_blobs"),
         ("Policy: Adjust", "Policy: adjust", "job.eventsOutOfOrderPolicy"),
         ("DelayInSeconds: 0", "DelayInSeconds: 600", "job.eventsOutOfOrderMaxDelayInSeconds"),
         ("DelayInSeconds: 0", "DelayInSeconds: -1", "job.eventsOutOfOrderMaxDelayInSeconds"),
@@ -527,7 +546,7 @@ def test_a_variable_that_is_not_set_is_named(file: Path, monkeypatch: pytest.Mon
         ("name: telemetry", "name: ${RECAPTURE_TEST_SECRET}"),
         ("seconds: 300", "seconds: ${RECAPTURE_TEST_SECRET}"),
         ("Policy: Adjust", "Policy: ${RECAPTURE_TEST_SECRET}"),
-        ("{Namespace}/{EventHub}", "${RECAPTURE_TEST_SECRET}"),
+        ("{Namespace}/{EventHub}", "${RECAPTURE_TEST_SECRET}{"),
         ("windows.net/capture", "windows.net/capture?sig=${RECAPTURE_TEST_SECRET}"),
         ("https://ACCOUNT", "https://me:${RECAPTURE_TEST_SECRET}@ACCOUNT"),
         ("https://ACCOUNT", "ftp://${RECAPTURE_TEST_SECRET}"),

@@ -111,8 +111,8 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """With the digest before all else."""
-        head = json.dumps({"digest": self.digest}, indent=1).removesuffix("\n}")
-        return head.encode() + b"," + _MANIFEST.dump_json(self, indent=1).removeprefix(b"{")
+        content = _MANIFEST.dump_json(self, indent=1)
+        return b"".join([f'{{\n "digest": "{self.digest}",'.encode(), memoryview(content)[1:]])
 
 
 _MANIFEST = TypeAdapter(Manifest)
@@ -209,7 +209,7 @@ def plan(definition: Definition, container: Container, slices: Iterable[Slice], 
             f"no Capture blob under {container.url}/{definition.names.prefix}: "
             "check namespace, event_hub, path and container"
         )
-    listed = _in_order(seen.kept, definition)
+    listed = in_order(seen.kept, definition)
     planned = []
     needed: set[str] = set()
     reads = read_for(listed, [arrivals for _, arrivals in wanted])
@@ -248,7 +248,7 @@ def survey(
     return seen, tuple(sorted(partitions | told, key=listing.by_number)) if partitions else ()
 
 
-def _in_order(found: Iterable[Found], definition: Definition) -> list[CaptureBlob]:
+def in_order(found: Iterable[Found], definition: Definition) -> list[CaptureBlob]:
     """By partition, arrival and name.
 
     By LastModified the time in a blob's name says nothing of its arrival. Where events arrive when they were enqueued,

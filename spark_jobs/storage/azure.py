@@ -1,10 +1,14 @@
 """A container of Azure Blob Storage, or of its emulator."""
 
 import base64
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import unquote
+from xml.etree.ElementTree import Element
 
 from azure.core import MatchConditions
 from azure.core.exceptions import (
@@ -15,7 +19,8 @@ from azure.core.exceptions import (
     ResourceModifiedError,
     ResourceNotFoundError,
 )
-from azure.storage.blob import BlobPrefix, BlobProperties, ContainerClient, ContentSettings
+from azure.core.pipeline.policies import ContentDecodePolicy
+from azure.storage.blob import BlobPrefix, ContainerClient, ContentSettings
 
 from spark_jobs.errors import RecaptureError, RunError
 from spark_jobs.storage.address import CONNECTION_STRING, AzureAddress, account_access
@@ -44,10 +49,15 @@ class AzureContainer:
         return self._address.url
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
+        answers: list[Any] = []
         with self._told("list"):
-            for found in self._client.list_blobs(name_starts_with=self._base + prefix, include=["metadata"]):
-                if not _is_directory_marker(found):
-                    yield self._blob(found)
+            pages = self._client.list_blob_names(
+                name_starts_with=self._base + prefix, include=["metadata"], raw_response_hook=answers.append
+            ).by_page()
+            for _ in pages:
+                page = answers[-1].context[ContentDecodePolicy.CONTEXT_NAME]
+                answers.clear()
+                yield from self._blobs(page)
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         with self._told("list"):
@@ -115,15 +125,22 @@ class AzureContainer:
             return deleted(blob)
         return changed(blob, _unquoted(now))
 
-    def _blob(self, found: BlobProperties) -> Blob:
-        md5 = found.content_settings.content_md5
-        return Blob(
-            name=found.name.removeprefix(self._base),
-            etag=_unquoted(found.etag),
-            size=found.size,
-            last_modified=_whole_seconds(found.last_modified),
-            md5=base64.b64encode(md5).decode() if md5 else None,
-        )
+    def _blobs(self, page: Element) -> Iterator[Blob]:
+        """Those of a page of List Blobs, read from its XML: the SDK's own objects take forty times as long to make."""
+        for found in page.iterfind("Blobs/Blob"):
+            properties = found.find("Properties")
+            name, size = _text(found, "Name"), int(_text(properties, "Content-Length") or 0)
+            if size == 0 and _is_directory_marker(found):
+                continue
+            if found.find("Name[@Encoded='true']") is not None:
+                name = unquote(name)
+            yield Blob(
+                name=name.removeprefix(self._base),
+                etag=_unquoted(_text(properties, "Etag")),
+                size=size,
+                last_modified=_instant(_text(properties, "Last-Modified")),
+                md5=_text(properties, "Content-MD5") or None,
+            )
 
     @contextmanager
     def _told(self, action: str) -> Iterator[None]:
@@ -159,10 +176,21 @@ def _credential(address: AzureAddress) -> Any:
     return access.sas
 
 
-def _is_directory_marker(found: BlobProperties) -> bool:
+def _is_directory_marker(found: Element) -> bool:
     """Accounts with a hierarchical namespace list their directories as empty blobs."""
-    metadata = {name.lower(): value for name, value in (found.metadata or {}).items()}
-    return found.size == 0 and metadata.get("hdi_isfolder", "").lower() == "true"
+    metadata = found.find("Metadata")
+    values = {entry.tag.lower(): entry.text for entry in (() if metadata is None else metadata)}
+    return (values.get("hdi_isfolder") or "").lower() == "true"
+
+
+def _text(element: Element | None, tag: str) -> str:
+    return "" if element is None else element.findtext(tag) or ""
+
+
+@functools.lru_cache(maxsize=65_536)
+def _instant(text: str) -> datetime:
+    """An HTTP date; the blobs of a hub's partitions are written in the same seconds."""
+    return parsedate_to_datetime(text)
 
 
 def _is_container_missing(error: AzureError) -> bool:

@@ -1,7 +1,8 @@
 """The manifest pins what a run reads, slice by slice, by LastModified (capture format; time model, section 3)."""
 
 import os
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.capture import manifest
+from spark_jobs.capture.listing import Newest
 from spark_jobs.capture.manifest import (
     CLOCKS_APART,
     ArrivalTime,
@@ -138,7 +140,7 @@ def test_no_blobs_at_all_is_an_error_of_one_line(world: Path, names: CaptureName
     with pytest.raises(RunError) as caught:
         planned(world, definition=replace(DEFINITION, names=names))
     assert str(caught.value) == (
-        f"no Capture blob under {world.as_uri()}/{names.prefix}: check namespace, event_hub and container"
+        f"no Capture blob under {world.as_uri()}/{names.prefix}: check namespace, event_hub, path and container"
     )
 
 
@@ -183,6 +185,32 @@ class Changed:
     def list(self, prefix: str = "") -> Iterator[Blob]:
         for blob in self._container.list(prefix):
             yield replace(blob, **self._changes) if blob.name == self._name else blob
+
+
+class Listed:
+    """A container of these blobs."""
+
+    url = "memory:"
+
+    def __init__(self, blobs: Iterable[Blob]) -> None:
+        self._blobs = sorted(blobs, key=lambda blob: blob.name)
+        self._names = [blob.name for blob in self._blobs]
+        self.asked: list[str] = []
+
+    def list(self, prefix: str = "") -> Iterator[Blob]:
+        self.asked.append(prefix)
+        for place in range(bisect_left(self._names, prefix), len(self._names)):
+            if not self._names[place].startswith(prefix):
+                return
+            yield self._blobs[place]
+
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        rests = (name.removeprefix(prefix) for name in self._names if name.startswith(prefix))
+        return iter(sorted({prefix + rest.split("/")[0] + "/" for rest in rests if "/" in rest}))
+
+
+def listed(blobs: Iterable[Blob]) -> Any:
+    return Listed(blobs)
 
 
 @pytest.mark.parametrize(
@@ -284,8 +312,9 @@ def test_each_slice_of_a_range_is_complete_by_itself(tmp_path: Path) -> None:
 def test_without_a_late_tolerance_the_end_of_the_slice_is_enough(policies: Policies | None) -> None:
     definition = replace(DEFINITION, policies=policies)
     wanted = ten_to(1)[0]
-    assert is_complete(definition, wanted, wanted.end + 1, TEN)
-    assert not is_complete(definition, wanted, wanted.end, TEN)
+    assert is_complete(definition, wanted, Newest("0", "", 0, wanted.end + 1), TEN)
+    assert not is_complete(definition, wanted, Newest("0", "", 0, wanted.end), TEN)
+    assert not is_complete(definition, wanted, None, TEN)
 
 
 def test_completeness_is_not_part_of_the_run(world: Path) -> None:
@@ -386,30 +415,25 @@ def test_no_blob_that_may_hold_an_arrival_is_left_out(
     gaps: list[tuple[int, int]], first: int, length: int | None
 ) -> None:
     """Each event enqueued within the clocks' difference of its window, and before its blob was written."""
-    opened, blobs = 0, []
+    opened, blobs = 0, dict[str, Blob]()
     for gap, delay in gaps:
         opened += 60 * gap
         written = TEN + timedelta(seconds=opened + 60 + 60 * delay)
         name = f"contoso/telemetry/0/{TEN + timedelta(seconds=opened):%Y/%m/%d/%H/%M/%S}.avro"
-        blobs.append(Blob(name, "", 1, written))
-
-    class Listed:
-        url = "memory:"
-
-        def list(self, prefix: str = "") -> Iterator[Blob]:
-            return iter({blob.name: blob for blob in blobs}.values())
-
-    container: Any = Listed()
-    listed = manifest.list_capture(DEFINITION.names, container, ArrivalTime.EVENT_ENQUEUED)
+        blobs[name] = Blob(name, "", 1, written)
     start = from_datetime(TEN) + from_seconds(first)
     last = None if length is None else start + from_seconds(length)
-    found = arrived_in(listed, Arrivals(start, last))
-    for place, pinned in enumerate(listed):
-        following = listed[place + 1].arrival if place + 1 < len(listed) else 1 << 62
+    wanted = Arrivals(start, last)
+    seen, _ = manifest.survey(ENQUEUED, listed(blobs.values()), [wanted], LATER)
+    blobs_in_order = manifest.in_order(seen.kept, ENQUEUED)
+    assert len(blobs_in_order) == len(blobs)
+    found = arrived_in(blobs_in_order, wanted)
+    for place, pinned in enumerate(blobs_in_order):
+        following = blobs_in_order[place + 1].arrival if place + 1 < len(blobs_in_order) else 1 << 62
         end = min(following, from_datetime(pinned.blob.last_modified)) + CLOCKS_APART
         may_hold = end >= start and (last is None or pinned.arrival - CLOCKS_APART <= last)
         assert pinned in found or not may_hold
-    assert found == [pinned for pinned in listed if pinned in found]
+    assert found == [pinned for pinned in blobs_in_order if pinned in found]
 
 
 # Kept
@@ -451,12 +475,5 @@ def test_a_month_of_many_partitions_is_planned_in_seconds() -> None:
         for time in times
     ]
 
-    class Listed:
-        url = "memory:"
-
-        def list(self, prefix: str = "") -> Iterator[Blob]:
-            return iter(blobs)
-
-    container: Any = Listed()
-    found = manifest.plan(DEFINITION, container, ten_to(28 * 24), LATER)
+    found = manifest.plan(DEFINITION, listed(blobs), ten_to(28 * 24), LATER)
     assert len(found.blobs) == len(blobs)

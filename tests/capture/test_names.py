@@ -1,19 +1,29 @@
-"""Which partition a blob holds is told by its name alone (capture format, the name)."""
+"""Which partition a blob holds, and since when, is told by its name alone (capture format, the name)."""
 
-from datetime import UTC, datetime
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from spark_jobs.capture.names import CaptureNames, opened
+from spark_jobs.capture.name_format import TOKENS
+from spark_jobs.capture.names import CaptureNames
+from spark_jobs.errors import DefinitionError
 
 NAMES = CaptureNames("contoso", "telemetry")
+TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+CUSTOM = "Prod_{EventHub}/{Namespace}\\{PartitionId}_{Year}_{Month}/{Day}/{Hour}/{Minute}/{Second}"
+TIME = "{Year}{Month}{Day}{Hour}{Minute}{Second}"
 
 
 @pytest.mark.parametrize("partition", ["0", "31", "1023"])
 @pytest.mark.parametrize("extension", [".avro", ""])
-def test_a_name_in_the_default_format_tells_its_partition(partition: str, extension: str) -> None:
+def test_a_name_in_the_default_format_tells_its_partition_and_time(partition: str, extension: str) -> None:
     """Blobs of 2016 have no extension."""
-    assert NAMES.partition(f"contoso/telemetry/{partition}/2026/03/01/10/05/00{extension}") == partition
+    name = f"contoso/telemetry/{partition}/2016/11/16/16/42/05{extension}"
+    assert NAMES.parse(name) == (partition, datetime(2016, 11, 16, 16, 42, 5, tzinfo=UTC))
 
 
 def test_every_name_begins_with_the_prefix() -> None:
@@ -32,6 +42,8 @@ def test_every_name_begins_with_the_prefix() -> None:
         "contoso/telemetry/2026/03/01/10/05/00.avro",
         "contoso/telemetry/0/1/2026/03/01/10/05/00.avro",
         "contoso/telemetry//2026/03/01/10/05/00.avro",
+        "contoso/telemetry/07/2026/03/01/10/05/00.avro",
+        "contoso/telemetry/a/2026/03/01/10/05/00.avro",
         "contoso/telemetry/0/2026/3/1/10/5/0.avro",
         "contoso/telemetry/0/2026/03/01/10/05.avro",
         "contoso/telemetry/0/2026/03/01/10/05/00.json",
@@ -47,20 +59,226 @@ def test_every_name_begins_with_the_prefix() -> None:
     ],
 )
 def test_any_other_name_is_not_one_that_capture_gives(name: str) -> None:
-    assert NAMES.partition(name) is None
+    assert NAMES.parse(name) is None
 
 
 def test_signs_that_mean_something_in_a_pattern_mean_themselves() -> None:
-    assert CaptureNames("con.oso", "t+").partition("contoso/tt/0/2026/03/01/10/05/00.avro") is None
-    assert CaptureNames("con.oso", "t+").partition("con.oso/t+/0/2026/03/01/10/05/00.avro") == "0"
+    assert CaptureNames("con.oso", "t+").parse("contoso/tt/0/2026/03/01/10/05/00.avro") is None
+    assert CaptureNames("con.oso", "t+").parse("con.oso/t+/0/2026/03/01/10/05/00.avro") is not None
 
 
-@pytest.mark.parametrize("extension", ["", ".avro"])
-def test_the_time_in_a_name_is_when_its_window_began(extension: str) -> None:
-    name = f"contoso/telemetry/0/2016/11/16/16/42/05{extension}"
-    assert opened(name) == datetime(2016, 11, 16, 16, 42, 5, tzinfo=UTC)
+@pytest.mark.parametrize(
+    ("path", "name", "found"),
+    [
+        (CUSTOM, "Prod_telemetry/contoso\\7_2026_03/01/10/00/00.avro", ("7", TEN)),
+        (CUSTOM, "Prod_telemetry/contoso/7_2026_03/01/10/00/00.avro", ("7", TEN)),
+        (
+            "contoso/telemetry/p{PartitionId}--{Year}-{Month}-{Day}--{Hour}-{Minute}-{Second}",
+            "contoso/telemetry/p9--2022-12-09--16-50-12.avro",
+            ("9", datetime(2022, 12, 9, 16, 50, 12, tzinfo=UTC)),
+        ),
+        ("{Namespace}/{EventHub}/{PartitionId}" + TIME, "contoso/telemetry/1120260301100000", ("11", TEN)),
+        (
+            "{Namespace}/{EventHub}/" + TIME + "{PartitionId}.avro",
+            "contoso/telemetry/2026030110000012.avro",
+            ("12", TEN),
+        ),
+        ("{Year}/" + TIME + "/{PartitionId}", "2026/20260301100000/3", ("3", TEN)),
+        ("{Year}/" + TIME + "/{PartitionId}", "2025/20260301100000/3", None),
+    ],
+)
+def test_a_custom_name_is_read_by_its_format(path: str, name: str, found: tuple[str, datetime] | None) -> None:
+    """A backslash of the format may have become a slash; a token that stands twice says the same twice."""
+    assert CaptureNames("contoso", "telemetry", path).parse(name) == found
 
 
-def test_a_name_without_a_time_began_at_none() -> None:
-    with pytest.raises(ValueError, match="0/7 is not the name of a Capture blob"):
-        opened("0/7")
+# Formats that tell too little
+
+
+@pytest.mark.parametrize("token", TOKENS[2:])
+def test_without_a_token_a_format_is_refused_that_names_it(token: str) -> None:
+    path = NAMES.format.replace(f"{{{token}}}", "x")
+    with pytest.raises(DefinitionError, match=f"^{{{token}}} is missing"):
+        CaptureNames("contoso", "telemetry", path)
+
+
+@pytest.mark.parametrize("piece", ["{partitionId}", "{Date}", "{}", "{", "}}"])
+def test_what_is_no_token_is_refused(piece: str) -> None:
+    with pytest.raises(DefinitionError, match="PartitionId"):
+        CaptureNames("contoso", "telemetry", NAMES.format + piece)
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "other", "instead"),
+    [
+        (
+            "{Namespace}/{EventHub}{PartitionId}/" + TIME,
+            "contoso/telemetry11/11111111111111",
+            "partition 1 of contoso's telemetry1",
+            "contoso/telemetry{PartitionId}/" + TIME,
+        ),
+        (
+            "{Namespace}{EventHub}/{PartitionId}/" + TIME,
+            "contosotelemetry/1/11111111111111",
+            "partition 1 of contos's otelemetry",
+            "contosotelemetry/{PartitionId}/" + TIME,
+        ),
+    ],
+)
+def test_a_format_that_names_another_hub_s_blob_alike_is_refused(
+    path: str, name: str, other: str, instead: str
+) -> None:
+    """With such a name, with the two hubs that may have given it, and with what to write where there is only one."""
+    with pytest.raises(DefinitionError, match="cannot be told apart") as caught:
+        CaptureNames("contoso", "telemetry", path)
+    assert f"{name} may be partition " in str(caught.value)
+    assert other in str(caught.value)
+    assert str(caught.value).endswith(f": {instead}")
+    assert CaptureNames("contoso", "telemetry", instead).parse(name) is not None
+
+
+@pytest.mark.parametrize(
+    ("namespace", "event_hub", "path", "apart"),
+    [
+        ("contoso", "telemetry", "{Namespace}-{EventHub}/{PartitionId}/" + TIME, True),
+        ("contoso-eu", "telemetry", "{Namespace}-{EventHub}/{PartitionId}/" + TIME, False),
+        ("contoso", "telemetry", "{Namespace}_{EventHub}/{PartitionId}/" + TIME, True),
+        ("contoso", "telemetry-1", "{Namespace}/{EventHub}-{PartitionId}/" + TIME, True),
+        ("contoso", "telemetry", "{Namespace}/{EventHub}" + TIME + "/{PartitionId}", True),
+        ("contoso", "telemetry", "{PartitionId}{Namespace}/{EventHub}/" + TIME, True),
+        ("contoso", "telemetry", "{Namespace}/{PartitionId}{EventHub}/" + TIME, False),
+    ],
+)
+def test_the_names_themselves_may_make_a_format_tell_hubs_apart(
+    namespace: str, event_hub: str, path: str, apart: bool
+) -> None:
+    """A hyphen may be the namespace's or the delimiter, a digit the partition's or the hub's."""
+    if apart:
+        CaptureNames(namespace, event_hub, path)
+    else:
+        with pytest.raises(DefinitionError, match="cannot be told apart"):
+            CaptureNames(namespace, event_hub, path)
+
+
+# Both ways
+
+moments = st.datetimes(datetime(2014, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC)).map(
+    lambda instant: instant.replace(microsecond=0)
+)
+partitions = st.integers(0, 2047).map(str)
+texts = st.sampled_from(["", "", "/", "_", "-", "--", "p", "=", "\\", "v1/", "a.b", "0", ".avro"])
+
+
+@st.composite
+def formats(draw: st.DrawFn) -> str:
+    """The nine tokens in any order, with or without delimiters."""
+    tokens = draw(st.permutations(TOKENS))
+    parts = [draw(texts) + f"{{{token}}}" for token in tokens]
+    return "".join(parts) + draw(texts)
+
+
+def compiled(path: str) -> CaptureNames:
+    """With the names in the tokens' places where the format alone does not tell hubs apart."""
+    try:
+        return CaptureNames("contoso", "telemetry", path)
+    except DefinitionError:
+        written = path.replace("{Namespace}", "contoso").replace("{EventHub}", "telemetry")
+        return CaptureNames("contoso", "telemetry", written)
+
+
+@given(formats(), partitions, moments, st.sampled_from([".avro", ""]))
+def test_a_name_of_any_format_tells_what_it_was_made_of(
+    path: str, partition: str, opened: datetime, extension: str
+) -> None:
+    names = compiled(path)
+    name = names.name(partition, opened, extension)
+    assert names.parse(name) == (partition, opened)
+    assert name.startswith(names.prefix)
+
+
+@given(formats(), st.lists(st.tuples(partitions, moments), min_size=2, max_size=2, unique=True))
+def test_no_two_windows_have_the_same_name(path: str, windows: list[tuple[str, datetime]]) -> None:
+    names = compiled(path)
+    assert len({names.name(*window, extension) for window in windows for extension in ("", ".avro")}) == 4
+
+
+@settings(max_examples=30)
+@given(formats(), st.sampled_from(["telemetry1", "1telemetry", "otelemetry", "telemetr"]), partitions, moments)
+def test_a_hub_s_name_is_no_name_of_another_hub(path: str, other: str, partition: str, opened: datetime) -> None:
+    try:
+        ours = CaptureNames("contoso", "telemetry", path)
+        theirs = [CaptureNames(namespace, other, path) for namespace in ("contoso", "contos")]
+    except DefinitionError:
+        return
+    assert [ours.parse(each.name(partition, opened)) for each in theirs] == [None, None]
+
+
+# Where to look
+
+
+def test_a_range_is_listed_by_hours_then_days_and_whole_months_and_years() -> None:
+    def listed(first: datetime, last: datetime) -> list[str]:
+        return [each.removeprefix("contoso/telemetry/3/") for each in NAMES.prefixes(first, last, ["3"])]
+
+    assert listed(TEN, TEN) == ["2026/03/01/10/"]
+    assert listed(TEN, TEN + HOUR) == ["2026/03/01/10/", "2026/03/01/11/"]
+    assert listed(TEN - 10 * HOUR, TEN + 13 * HOUR) == ["2026/03/01/"]
+    assert listed(TEN - 24 * HOUR, TEN + HOUR) == ["2026/02/28/", "2026/03/01/"]
+    assert listed(datetime(2026, 1, 30, 5, tzinfo=UTC), TEN) == [
+        "2026/01/30/",
+        "2026/01/31/",
+        "2026/02/",
+        "2026/03/01/",
+    ]
+    assert listed(datetime(2023, 12, 31, tzinfo=UTC), datetime(2025, 1, 1, tzinfo=UTC)) == [
+        "2023/12/31/", "2024/", "2025/01/01/",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "known", "found"),
+    [
+        (NAMES.format, [], ["contoso/telemetry/"]),
+        (NAMES.format, ["0", "11"], ["contoso/telemetry/0/2026/03/01/10/", "contoso/telemetry/11/2026/03/01/10/"]),
+        ("{Namespace}/{EventHub}/" + TIME + "_{PartitionId}", ["0", "1"], ["contoso/telemetry/2026030110"]),
+        ("{Day}.{Month}.{Year}/{EventHub}/{Namespace}/{PartitionId}/{Second}/{Hour}{Minute}", ["4"],
+         ["01.03.2026/telemetry/contoso/4/"]),
+        ("{Minute}/{Namespace}/{EventHub}/{PartitionId}/{Year}{Month}{Day}{Hour}{Second}", ["4"], [""]),
+        (CUSTOM, ["4"], ["Prod_telemetry/contoso"]),
+        ("{Namespace}/{EventHub}/{PartitionId}{Second}/{Year}{Month}{Day}{Hour}{Minute}", ["1", "12", "2"],
+         ["contoso/telemetry/1", "contoso/telemetry/2"]),
+    ],
+)  # fmt: skip
+def test_a_listing_begins_with_all_that_the_format_has_first(path: str, known: list[str], found: list[str]) -> None:
+    assert CaptureNames("contoso", "telemetry", path).prefixes(TEN, TEN, known) == found
+
+
+@given(formats(), st.lists(partitions, min_size=1, max_size=3, unique=True), moments, st.integers(0, 2000), st.data())
+def test_each_name_of_a_range_has_one_of_its_beginnings(
+    path: str, known: list[str], first: datetime, hours: int, data: st.DataObject
+) -> None:
+    """And only one, so that nothing is listed twice."""
+    names = compiled(path)
+    last = first + hours * HOUR
+    beginnings = names.prefixes(first, last, known)
+    opened = first + timedelta(seconds=data.draw(st.integers(0, hours * 3600)))
+    name = names.name(data.draw(st.sampled_from(known)), opened)
+    assert Counter(map(name.startswith, beginnings))[True] == 1
+    assert len(beginnings) <= len(known) * (61 + 23)
+
+
+@pytest.mark.parametrize(
+    ("path", "base", "folder"),
+    [
+        (NAMES.format, "contoso/telemetry/", "contoso/telemetry/12/"),
+        ("{EventHub}/{Namespace}/p{PartitionId}-{Year}/" + TIME, "telemetry/contoso/p", "telemetry/contoso/p12-2026/"),
+        ("{Namespace}/{EventHub}/{PartitionId}_{Hour}/" + TIME, None, ""),
+        ("{Namespace}/{EventHub}/{Year}/{PartitionId}/" + TIME, None, ""),
+        ("{Namespace}/{EventHub}/{PartitionId}_" + TIME, None, ""),
+    ],
+)
+def test_folders_tell_the_partitions_where_they_come_first(path: str, base: str | None, folder: str) -> None:
+    names = CaptureNames("contoso", "telemetry", path)
+    assert names.folder_of_partitions() == base
+    assert names.partition_of_folder(folder) == (None if base is None else "12")
+    assert names.partition_of_folder("contoso/telemetry/notes/") is None

@@ -1,0 +1,75 @@
+"""A service that answers List Blobs as Azure does, for an archive of Capture blobs that are nowhere."""
+
+import time
+from bisect import bisect_left
+from collections.abc import Sequence
+from datetime import datetime
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing.connection import Connection
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+PAGE = 5000
+_BLOB = (
+    "<Blob><Name>{name}</Name><Properties><Creation-Time>{time}</Creation-Time><Last-Modified>{time}</Last-Modified>"
+    "<Etag>0x8DC{number:012X}</Etag><Content-Length>508</Content-Length><Content-Type>application/octet-stream"
+    "</Content-Type><Content-MD5>XrY7u+Ae7tCTyyK7j1rNww==</Content-MD5><BlobType>BlockBlob</BlobType>"
+    "<AccessTier>Hot</AccessTier><AccessTierInferred>true</AccessTierInferred><LeaseStatus>unlocked</LeaseStatus>"
+    "<LeaseState>available</LeaseState><ServerEncrypted>true</ServerEncrypted></Properties><Metadata/></Blob>"
+)
+
+
+def serve(blobs: Sequence[tuple[str, datetime]], latency: float, ready: Connection, counted: Any) -> None:
+    """Answer until the process ends. `blobs` are (name, LastModified) in order of name; `latency` is in seconds.
+
+    Sends the port when it is there, and counts requests and listed blobs in `counted`.
+    """
+    names = [name for name, _ in blobs]
+
+    class Answers(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            time.sleep(latency)
+            asked = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
+            entries, marker = _page(blobs, names, asked)
+            with counted.get_lock():
+                counted[0] += 1
+                counted[1] += len(entries)
+            content = (
+                '<?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="http://127.0.0.1/" '
+                f'ContainerName="capture"><Prefix>{asked.get("prefix", "")}</Prefix><Blobs>{"".join(entries)}</Blobs><NextMarker>{marker}</NextMarker>'
+                "</EnumerationResults>"
+            ).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/xml")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    ready.send(server.server_port)
+    server.serve_forever()
+
+
+def _page(blobs: Sequence[tuple[str, datetime]], names: Sequence[str], asked: dict[str, str]) -> tuple[list[str], str]:
+    """The entries of a page, and the marker of the next one."""
+    prefix = asked.get("prefix", "")
+    entries: list[str] = []
+    place = bisect_left(names, asked.get("marker", prefix))
+    while place < len(names) and names[place].startswith(prefix):
+        if len(entries) == PAGE:
+            return entries, names[place]
+        name, written = blobs[place]
+        if "delimiter" in asked and asked["delimiter"] in name[len(prefix) :]:
+            folder = prefix + name[len(prefix) :].partition(asked["delimiter"])[0]
+            entries.append(f"<BlobPrefix><Name>{folder}/</Name></BlobPrefix>")
+            place = bisect_left(names, f"{folder}0")
+        else:
+            entries.append(_BLOB.format(name=name, time=format_datetime(written, usegmt=True), number=place))
+            place += 1
+    return entries, ""

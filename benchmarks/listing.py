@@ -1,0 +1,94 @@
+"""`python -m benchmarks.listing`: time, memory and requests of planning up to a month of a hub of 32 partitions.
+
+A service on this machine answers List Blobs in pages of 5,000, and the SDK asks it, as it asks Azure. The archive goes on
+for a month before each range. Each plan runs in a process of its own.
+"""
+
+import argparse
+import multiprocessing
+import os
+import resource
+import time
+from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
+from typing import Any
+
+from benchmarks.blob_service import serve
+from spark_jobs.capture.manifest import Definition, plan
+from spark_jobs.capture.names import CaptureNames
+from spark_jobs.storage import open_container
+from spark_jobs.time_model import ticks
+from spark_jobs.time_model.policies import Policies
+from spark_jobs.time_model.slices import slices_between
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+BEFORE = timedelta(days=31)
+INTERVAL = timedelta(minutes=5)
+PARTITIONS = 32
+NAMES = CaptureNames("contoso", "telemetry")
+KEY = "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""The public one of every emulator."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print a line for each size."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.listing", description=__doc__)
+    parser.add_argument("--blobs", type=int, nargs="*", default=[35_000, 70_000, 140_000, 280_000])
+    parser.add_argument("--latency-ms", type=float, default=20, help="of each request (default: %(default)s)")
+    chosen = parser.parse_args(arguments)
+    print("   pinned    listed  requests  seconds  peak MiB  manifest MiB")
+    for blobs in chosen.blobs:
+        hours = round(blobs * INTERVAL / PARTITIONS / timedelta(hours=1))
+        pinned, listed, requests, seconds, peak, size = measure(hours, chosen.latency_ms / 1000)
+        print(f"{pinned:9,} {listed:9,} {requests:9,} {seconds:8.1f} {peak:9,.0f} {size:13,.0f}", flush=True)
+
+
+def archive(hours: int) -> list[tuple[str, datetime]]:
+    """(name, LastModified) of every blob, from a month before the range to an hour after it; in order of name."""
+    count = (BEFORE + timedelta(hours=hours + 1)) // INTERVAL
+    opened = [START - BEFORE + number * INTERVAL for number in range(count)]
+    written = INTERVAL + timedelta(seconds=3)
+    return sorted(
+        (NAMES.name(str(partition), time), time + written) for partition in range(PARTITIONS) for time in opened
+    )
+
+
+def measure(hours: int, latency: float) -> tuple[int, int, int, float, float, float]:
+    """Of planning so many hours: blobs pinned, blobs listed, requests, seconds, peak MiB of the process, MiB kept."""
+    fresh = multiprocessing.get_context("spawn")
+    receiver, sender = fresh.Pipe(duplex=False)
+    counted = fresh.Array("q", 2)
+    service = fresh.Process(target=_serve, args=(hours, latency, sender, counted), daemon=True)
+    service.start()
+    try:
+        planner = fresh.Process(target=_plan, args=(hours, receiver.recv(), sender))
+        planner.start()
+        pinned, seconds, peak, size = receiver.recv()
+        planner.join()
+    finally:
+        service.terminate()
+        service.join()
+    return pinned, counted[1], counted[0], seconds, peak, size
+
+
+def _serve(hours: int, latency: float, ready: Connection, counted: Any) -> None:
+    serve(archive(hours), latency, ready, counted)
+
+
+def _plan(hours: int, port: int, done: Connection) -> None:
+    endpoint = f"http://127.0.0.1:{port}/devstoreaccount1"
+    os.environ["AZURE_STORAGE_CONNECTION_STRING"] = f"AccountName=devstoreaccount1;{KEY};BlobEndpoint={endpoint}"
+    policies = Policies(0, late=ticks.from_seconds(600), early=ticks.from_seconds(300), adjust=True)
+    definition = Definition("telemetry", NAMES, "benchmark", "SELECT 1", policies, ticks.from_seconds(300), 300)
+    first = ticks.from_datetime(START)
+    slices = list(slices_between(first, first + ticks.from_seconds(3600 * hours), ticks.from_seconds(3600)))
+    begin = time.perf_counter()
+    planned = plan(definition, open_container(f"{endpoint}/capture"), slices, datetime.now(UTC))
+    kept = len(planned.to_json())
+    seconds = time.perf_counter() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    done.send((len(planned.blobs), seconds, peak, kept / 1024 / 1024))
+
+
+if __name__ == "__main__":
+    main()

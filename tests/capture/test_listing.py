@@ -1,0 +1,236 @@
+"""What a plan lists, keeps and reports: LastModified decides, the time in a name only says where to look."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.capture.manifest import Manifest, plan
+from spark_jobs.capture.names import CaptureNames
+from spark_jobs.capture.progress import far_blobs, progress, warnings
+from spark_jobs.errors import RunError
+from spark_jobs.storage import Blob, Container, open_container
+from tests.capture.test_manifest import (
+    DEFINITION,
+    ENQUEUED,
+    HOUR,
+    LATER,
+    MINUTE,
+    TEN,
+    names,
+    planned,
+    put,
+    ten_to,
+)
+
+DAY_AGO = replace(DEFINITION, search_hours=24)
+INTERVAL = 5 * MINUTE
+
+
+class Watched:
+    """A container that notes what it is asked for."""
+
+    def __init__(self, container: Container) -> None:
+        self._container = container
+        self.url = container.url
+        self.listed: list[str] = []
+        self.told = 0
+
+    def list(self, prefix: str = "") -> Iterator[Blob]:
+        self.listed.append(prefix)
+        for blob in self._container.list(prefix):
+            self.told += 1
+            yield blob
+
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        return self._container.list_folders(prefix)
+
+
+@pytest.fixture
+def steady(tmp_path: Path) -> Path:
+    """Three partitions with a blob every hour, for ten days before ten and two hours after it."""
+    for partition in ("0", "1", "10"):
+        for number in range(-240, 3):
+            put(tmp_path, partition, TEN + number * HOUR - INTERVAL, TEN + number * HOUR)
+    return tmp_path
+
+
+def test_only_the_hours_of_the_search_are_listed(steady: Path) -> None:
+    container = Watched(open_container(steady.as_uri()))
+    found = plan(DAY_AGO, container, ten_to(1), LATER)  # type: ignore[arg-type]
+    assert names(found) == names(planned(steady))
+    assert {each.split("/")[2] for each in container.listed} == {"0", "1", "10"}
+    assert sorted(each.removeprefix("contoso/telemetry/1/") for each in container.listed if "/1/" in each) == [
+        "2026/02/28/",
+        "2026/03/01/",
+    ]
+    assert container.told <= 3 * 48
+
+
+def test_a_back_filled_blob_is_read_with_the_hour_of_its_arrival_and_reported(steady: Path) -> None:
+    late = put(steady, "1", TEN - 20 * HOUR + MINUTE, TEN + 30 * MINUTE)
+    found = planned(steady, definition=DAY_AGO)
+    assert late in names(found)
+    assert far_blobs(found) == {
+        "read": 1,
+        "elsewhere": 0,
+        "unread": 0,
+        "example": late,
+        "path_hours": ["2026-02-28T14:00:00Z"],
+        "furthest_seconds": 20 * 3600 + 29 * 60,
+    }
+    (warning,) = warnings(found, empty_blobs=True)
+    assert f"1 blobs were written far from the time in their names, of hours 2026-02-28T14:00:00Z; furthest {late}" in (
+        warning
+    )
+    assert "1 are read with the hours of their arrival" in warning
+
+
+def test_how_far_to_look_is_the_definition_s(tmp_path: Path) -> None:
+    """To the second, and whatever else the range makes one look at."""
+    put(tmp_path, "0", TEN, TEN + 5 * MINUTE)
+    reach = 24 * HOUR + INTERVAL
+    within = put(tmp_path, "0", TEN + MINUTE - reach, TEN + MINUTE)
+    beyond = put(tmp_path, "0", TEN + MINUTE - reach - timedelta(seconds=1), TEN + MINUTE)
+    found = planned(tmp_path, definition=DAY_AGO)
+    assert within in names(found)
+    assert beyond not in names(found)
+    assert beyond in names(planned(tmp_path, definition=replace(DAY_AGO, search_hours=25)))
+
+
+def test_a_slice_reads_the_same_alone_and_in_a_range_that_looks_further(tmp_path: Path) -> None:
+    """A month's search sees what an hour's does not; what lies beyond reach is reported, and read by neither."""
+    put(tmp_path, "0", TEN, TEN + 5 * MINUTE)
+    beyond = put(tmp_path, "0", TEN - 20 * HOUR, TEN + 10 * HOUR + MINUTE)
+    together = planned(tmp_path, hours=12, definition=DAY_AGO)
+    alone = plan(DAY_AGO, open_container(tmp_path.as_uri()), ten_to(12)[10:11], LATER)
+    assert alone.slices[0].digest == together.slices[10].digest
+    assert beyond not in names(together)
+    far = far_blobs(together)
+    assert far is not None
+    assert (far["read"], far["unread"], far["example"]) == (0, 1, beyond)
+    (warning,) = warnings(together, empty_blobs=True)
+    assert "1 arrived in this range and are not read, as they lie further back than input.search_hours" in warning
+
+
+def test_a_blob_of_the_range_s_hours_that_arrived_days_later_is_reported_there_too(steady: Path) -> None:
+    late = put(steady, "0", TEN + 7 * MINUTE, TEN + 48 * HOUR)
+    found = planned(steady)
+    assert late not in names(found)
+    far = far_blobs(found)
+    assert far is not None
+    assert (far["elsewhere"], far["example"]) == (1, late)
+
+
+def test_by_enqueued_time_a_copy_is_read_by_its_name_and_reported(tmp_path: Path) -> None:
+    copies = [put(tmp_path, "0", TEN + number * INTERVAL, LATER) for number in range(12)]
+    found = planned(tmp_path, definition=ENQUEUED, now=LATER + HOUR)
+    assert names(found) == copies
+    far = far_blobs(found)
+    assert far is not None
+    assert (far["read"], far["path_hours"]) == (12, ["2026-03-01T10:00:00Z"])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "{Namespace}/{EventHub}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}/{PartitionId}",
+        "{Second}{Minute}/{Namespace}/{EventHub}/{PartitionId}/{Day}-{Hour}-{Month}-{Year}",
+        "archive_{EventHub}/{Namespace}_{PartitionId}{Year}{Month}{Day}{Hour}{Minute}{Second}",
+    ],
+)
+def test_the_same_archive_under_other_names_is_the_same_plan(steady: Path, tmp_path: Path, path: str) -> None:
+    renamed = CaptureNames("contoso", "telemetry", path)
+    other = tmp_path / "renamed"
+    for blob in list(open_container(steady.as_uri()).list("contoso/")):
+        parsed = DEFINITION.names.parse(blob.name)
+        assert parsed is not None
+        target = other / renamed.name(*parsed)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.hardlink_to(steady / blob.name)
+
+    def pinned(found: Manifest, by: CaptureNames) -> list[object]:
+        return [(each.partition, by.parse(each.blob.name), each.blob.last_modified) for each in found.blobs]
+
+    for base in (DEFINITION, ENQUEUED):
+        definition = replace(base, names=renamed)
+        found = planned(other, hours=2, definition=definition)
+        assert pinned(found, renamed) == pinned(planned(steady, hours=2, definition=base), DEFINITION.names)
+        assert found.partitions == ("0", "1", "10")
+
+
+def test_a_failing_listing_fails_the_plan(steady: Path) -> None:
+    class Failing(Watched):
+        def list(self, prefix: str = "") -> Iterator[Blob]:
+            if "/10/" in prefix:
+                raise RunError("out of reach")
+            yield from super().list(prefix)
+
+    with pytest.raises(RunError, match="out of reach"):
+        plan(DAY_AGO, Failing(open_container(steady.as_uri())), ten_to(1), LATER)  # type: ignore[arg-type]
+
+
+# How far Capture has got
+
+
+def test_the_newest_blob_of_each_partition_tells_how_far_capture_has_got(tmp_path: Path) -> None:
+    put(tmp_path, "0", TEN, TEN + 6 * MINUTE)
+    heartbeat = put(tmp_path, "0", TEN + 5 * MINUTE, TEN + 11 * MINUTE, b"")
+    found = planned(tmp_path)
+    (newest,) = found.newest
+    told = progress(DEFINITION, "0", newest, empty_blobs=True, now=LATER)
+    assert told.to_dict() == {
+        "partition": "0",
+        "reached": "2026-03-01T10:11:00Z",
+        "by_clock": False,
+        "blob": heartbeat,
+        "path_time": "2026-03-01T10:05:00Z",
+        "last_modified": "2026-03-01T10:11:00Z",
+    }
+    assert str(told) == (
+        "partition 0: Capture has got to 2026-03-01T10:11:00Z; "
+        "the newest blob has the time 2026-03-01T10:05:00Z and LastModified 2026-03-01T10:11:00Z"
+    )
+
+
+def test_without_empty_blobs_the_clock_tells_how_far_capture_has_got(tmp_path: Path) -> None:
+    """An interval ago: what came before it has been written."""
+    put(tmp_path, "0", TEN, TEN + 6 * MINUTE)
+    (newest,) = planned(tmp_path).newest
+    told = progress(DEFINITION, "0", newest, empty_blobs=False, now=TEN + 30 * MINUTE)
+    assert str(told).startswith("partition 0: Capture has got to 2026-03-01T10:25:00Z, by the clock; the newest blob")
+    told = progress(DEFINITION, "1", None, empty_blobs=False, now=TEN + 30 * MINUTE)
+    assert str(told) == "partition 1: Capture has got to 2026-03-01T10:25:00Z, by the clock; no blob was found"
+    told = progress(DEFINITION, "0", newest, empty_blobs=False, now=TEN + 8 * MINUTE)
+    assert (told.reached, told.by_clock) == (newest.written, False)
+
+
+def test_a_partition_that_never_spoke_is_named(tmp_path: Path) -> None:
+    """Known from other hours, or from the definition."""
+    put(tmp_path, "0", TEN, TEN + 6 * MINUTE)
+    elsewhere = put(tmp_path, "1", TEN - 400 * HOUR, TEN - 400 * HOUR)
+    earlier = put(tmp_path, "2", TEN - 5 * HOUR, TEN - 5 * HOUR + INTERVAL)
+    found = planned(tmp_path, definition=replace(DEFINITION, partitions=4), now=TEN)
+    assert found.partitions == ("0", "1", "2", "3")
+    assert found.silent == ("1", "2", "3")
+    assert found.slices[0].incomplete == ("0", "1", "2", "3")
+    one, two, three = warnings(found, empty_blobs=True)
+    assert elsewhere not in one
+    assert one.startswith("partition 1 has no blob in this range, not even an empty one, nor was any found: ")
+    assert f"its newest is {earlier}, LastModified 2026-03-01T05:05:00Z" in two
+    assert three.startswith("partition 3 has no blob")
+    assert list(warnings(found, empty_blobs=False)) == []
+
+
+def test_partitions_that_were_told_are_not_taken_for_an_archive(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no Capture blob under"):
+        planned(tmp_path, definition=replace(DEFINITION, partitions=4))
+
+
+def test_an_unbounded_late_tolerance_is_looked_for_up_to_now(tmp_path: Path) -> None:
+    assert DEFINITION.policies is not None
+    unlimited = replace(DEFINITION, policies=replace(DEFINITION.policies, late=None))
+    blobs = [put(tmp_path, "0", TEN + number * 24 * HOUR, TEN + number * 24 * HOUR + INTERVAL) for number in range(40)]
+    assert names(planned(tmp_path, definition=unlimited)) == blobs
