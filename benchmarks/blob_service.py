@@ -19,6 +19,12 @@ _BLOB = (
     "<LeaseState>available</LeaseState><ServerEncrypted>true</ServerEncrypted></Properties><Metadata/></Blob>"
 )
 
+_ANSWER = (
+    '<?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="http://127.0.0.1/" '
+    'ContainerName="capture"><Prefix>{prefix}</Prefix><Blobs>{entries}</Blobs><NextMarker>{marker}</NextMarker>'
+    "</EnumerationResults>"
+)
+
 
 def serve(blobs: Sequence[tuple[str, datetime]], latency: float, ready: Connection, counted: Any) -> None:
     """Answer until the process ends. `blobs` are (name, LastModified) in order of name; `latency` is in seconds.
@@ -37,11 +43,7 @@ def serve(blobs: Sequence[tuple[str, datetime]], latency: float, ready: Connecti
             with counted.get_lock():
                 counted[0] += 1
                 counted[1] += len(entries)
-            content = (
-                '<?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="http://127.0.0.1/" '
-                f'ContainerName="capture"><Prefix>{asked.get("prefix", "")}</Prefix><Blobs>{"".join(entries)}</Blobs><NextMarker>{marker}</NextMarker>'
-                "</EnumerationResults>"
-            ).encode()
+            content = _ANSWER.format(prefix=asked.get("prefix", ""), entries="".join(entries), marker=marker).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/xml")
             self.send_header("Content-Length", str(len(content)))

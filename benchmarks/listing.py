@@ -1,7 +1,7 @@
 """`python -m benchmarks.listing`: time, memory and requests of planning up to a month of a hub of 32 partitions.
 
-A service on this machine answers List Blobs in pages of 5,000, and the SDK asks it, as it asks Azure. The archive goes on
-for a month before each range. Each plan runs in a process of its own.
+A service on this machine answers List Blobs in pages of 5,000, and the SDK asks it as it asks Azure. The archive begins
+a month before each range, and each plan runs in a process of its own.
 """
 
 import argparse

@@ -208,7 +208,9 @@ def _backfill(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -
     shown = Progress(console=errors, transient=True, disable=not errors.is_terminal)
     with shown:
         step = shown.add_task("plan", total=None)
-        run_id = _planned(pipeline, chosen, errors)
+        run_id, warnings = _planned(pipeline, chosen)
+        for warning in warnings:
+            errors.print(f"[yellow]warning:[/] {escape(warning)}")
         checkpoint.check(stages.load_suites(pipeline).values())
         shown.update(step, description="order and aggregate")
         with _spark(chosen.master, run_id) as spark, _progress(spark, shown, step):
@@ -218,6 +220,7 @@ def _backfill(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -
         shown.update(step, description="publish")
         stages.publish(pipeline, run_id)
     result = stages.report(pipeline, run_id)
+    result["warnings"] += warnings
     if not chosen.json:
         print_report(_console(), pipeline, result)
     return result
@@ -233,22 +236,24 @@ def _require_range_or_manifest(chosen: argparse.Namespace) -> None:
         raise DefinitionError("--changed is for --manifest: without it the range is planned anew anyway")
 
 
-def _planned(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> str:
-    """Plan a range, or take up a kept manifest, if its blobs are as they were or are to be planned anew; the run."""
+def _planned(pipeline: Pipeline, chosen: argparse.Namespace) -> tuple[str, list[str]]:
+    """Plan a range, or take up a kept manifest, if its blobs are as they were or are to be planned anew.
+
+    The run's id, and warnings.
+    """
     if chosen.manifest is None:
-        return stages.plan(pipeline, chosen.start, chosen.end)
+        return stages.plan(pipeline, chosen.start, chosen.end), []
     kept = stages.kept(pipeline, chosen.manifest)
     changed = stages.changed_since(pipeline, kept)
     if not changed:
-        return stages.take_up(pipeline, kept)
+        return stages.take_up(pipeline, kept), []
     count = f"{len(changed):,} of the {len(kept.blobs):,} blobs"
     told = f"{count} of run {kept.run} are not as they were:\n{changes.told(changed)}"
     if chosen.changed == "fail":
         raise RunError(f"{told}\nrestore them, or plan the range again from what is there now with --changed replan")
     start, end = (ticks.to_datetime(at) for at in (kept.slices[0].slice.start, kept.slices[-1].slice.end))
     run_id = stages.plan(pipeline, start, end)
-    errors.print(f"[yellow]warning:[/] {escape(told)}\nplanned anew: run {run_id}")
-    return run_id
+    return run_id, [f"{told}\nplanned anew: run {run_id}"]
 
 
 @contextlib.contextmanager

@@ -91,11 +91,14 @@ def kept(pipeline: Pipeline, name: str) -> Manifest:
 
     Raises RunError where there is none or it was changed, DefinitionError where it is of another definition.
     """
-    file = Path(name)
+    file, papers = Path(name), _papers(pipeline, name)
     try:
-        found = manifest.from_json(file.read_bytes()) if file.is_file() else _papers(pipeline, name).manifest()
+        content = file.read_bytes() if file.is_file() else papers.table.read_current(papers.name("manifest.json"))
     except OSError as error:
         raise RunError(f"{file}: the manifest cannot be read ({error.strerror})") from error
+    if content is None:
+        raise RunError(f"{name} is no file, and no run of which a manifest is kept under {papers.table.url}")
+    found = manifest.from_json(content)
     manifest.require_whole(found)
     if found.definition_digest != definition(pipeline).digest:
         raise DefinitionError(

@@ -118,6 +118,27 @@ def test_plan_tells_what_would_be_read_and_writes_nothing(capsys: pytest.Capture
     ]
 
 
+def test_plan_says_how_far_capture_has_got_and_what_it_saw(capsys: pytest.CaptureFixture[str], world: World) -> None:
+    """Of each partition, one that never spoke in the range included; and the blobs far from their names."""
+    world.put("1", at(-120))
+    late = world.put("0", at(40), opened=at(-600)).relative_to(world.capture)
+    assert cli.main(["plan", str(world.file), *HOUR, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(each["partition"], each["reached"], each["path_time"]) for each in told["capture"]] == [
+        ("0", "2024-03-01T12:30:00Z", "2024-03-01T12:25:00Z"),
+        ("1", "2024-03-01T08:00:00Z", "2024-03-01T07:55:00Z"),
+    ]
+    assert told["silent_partitions"] == ["1"]
+    assert (told["far_blobs"]["read"], told["far_blobs"]["example"]) == (1, str(late))
+    assert cli.main(["plan", str(world.file), *HOUR]) == 0
+    shown = capsys.readouterr()
+    assert "partition 0: Capture has got to 2024-03-01T12:30:00Z; the newest blob has the time 2024-03-01T12:25" in (
+        shown.out
+    )
+    assert "warning: partition 1 has no blob in this range" in shown.err
+    assert "1 blobs were written far from the time in their names, of hours 2024-03-01T00:00:00Z" in shown.err
+
+
 def test_a_container_that_is_missing_or_holds_another_hub_is_one_line_and_exit_1(
     capsys: pytest.CaptureFixture[str], world: World
 ) -> None:

@@ -68,9 +68,9 @@ def warnings(planned: Manifest, empty_blobs: bool) -> Iterator[str]:
     newest = {each.partition: each for each in planned.newest}
     for partition in planned.silent if empty_blobs else ():
         last = newest.get(partition)
-        seen = f"its newest is {last.name}, LastModified {ticks.to_text(last.written)}" if last else "nor was any found"
+        seen = f"its newest is {last.name}, LastModified {ticks.to_text(last.written)}" if last else "none was found"
         yield (
-            f"partition {partition} has no blob in this range, not even an empty one, {seen}: Capture was off or "
+            f"partition {partition} has no blob in this range, not even an empty one ({seen}): Capture was off or "
             "behind, or blobs were removed; where Capture leaves out empty blobs, set input.empty_blobs to false"
         )
     if planned.far is not None:

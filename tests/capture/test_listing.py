@@ -218,7 +218,7 @@ def test_a_partition_that_never_spoke_is_named(tmp_path: Path) -> None:
     assert found.slices[0].incomplete == ("0", "1", "2", "3")
     one, two, three = warnings(found, empty_blobs=True)
     assert elsewhere not in one
-    assert one.startswith("partition 1 has no blob in this range, not even an empty one, nor was any found: ")
+    assert one.startswith("partition 1 has no blob in this range, not even an empty one (none was found): ")
     assert f"its newest is {earlier}, LastModified 2026-03-01T05:05:00Z" in two
     assert three.startswith("partition 3 has no blob")
     assert list(warnings(found, empty_blobs=False)) == []

@@ -3,13 +3,14 @@
 import asyncio
 import importlib.util
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from spark_jobs import errors
+from tests.worlds import World
 
 ROOT = Path(__file__).resolve().parents[2]
 SIX = datetime(2026, 3, 1, 6, tzinfo=UTC)
@@ -82,3 +83,34 @@ def test_the_sensor_raises_what_the_trigger_could_not_do(plugin: ModuleType) -> 
     sensor = plugin.CaptureCompleteSensor(task_id="wait", definition="p.yaml")
     with pytest.raises(errors.RunError, match="out of reach"):
         sensor.resume({}, {"error": "out of reach"})
+
+
+def test_the_trigger_says_how_far_capture_has_got_until_nothing_is_missing(
+    plugin: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each partition, one that never spoke as well; a blob behind the last slice ends the wait."""
+    now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    world = World(tmp_path)
+    world.put("0", now - timedelta(minutes=10))
+    world.put("1", now - timedelta(hours=30))
+    pipeline = world.define(eventsLateArrivalMaxDelayInSeconds=7200)
+    start, end = (instant.isoformat() for instant in (now - timedelta(hours=1), now))
+    trigger = plugin.CaptureCompleteTrigger(str(pipeline.definition), start, end, 0.2)
+
+    async def fired() -> dict[str, object]:
+        async def arrive() -> None:
+            await asyncio.sleep(0.4)
+            for partition in ("0", "1"):
+                world.put(partition, now + timedelta(hours=3))
+
+        arriving = asyncio.create_task(arrive())
+        event = await anext(trigger.run())
+        await arriving
+        return event.payload
+
+    assert asyncio.run(fired()) == {"range": {"from": start, "to": end}}
+    text = capsys.readouterr().out
+    written = f"{now - timedelta(minutes=10):%Y-%m-%dT%H:%M:%SZ}"
+    assert f"waiting for Capture: partition 0: Capture has got to {written}; the newest blob has the time " in text
+    assert "waiting for Capture: partition 1: no blob was found; slice " in text
+    assert f"partition 1: Capture has got to {now + timedelta(hours=3):%Y-%m-%dT%H:%M:%SZ}; " in text

@@ -5,6 +5,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
+from xml.etree.ElementTree import fromstring
 
 import pytest
 from azure.storage.blob import ContainerSasPermissions, ContentSettings, generate_container_sas
@@ -12,7 +13,7 @@ from azure.storage.blob import ContainerSasPermissions, ContentSettings, generat
 from embedded.azurite import ACCOUNT, KEY, Azurite
 from embedded.process import free_port
 from spark_jobs.errors import RunError
-from spark_jobs.storage import open_container
+from spark_jobs.storage import Blob, open_container
 from spark_jobs.storage.address import parse
 from spark_jobs.storage.azure import AzureContainer
 
@@ -21,8 +22,27 @@ def test_a_listing_goes_on_over_pages(azure: Any) -> None:
     container = AzureContainer(parse(azure.url))  # type: ignore[arg-type]
     for number in range(23):
         container.write(f"{number:02}", b"")
-    container._client.list_blobs = partial(container._client.list_blobs, results_per_page=5)  # type: ignore[method-assign]
+    in_fives = partial(container._client.list_blob_names, results_per_page=5)
+    pages: list[object] = []
+
+    def counted(**kwargs: Any) -> Any:
+        hook = kwargs.pop("raw_response_hook")
+        return in_fives(**kwargs, raw_response_hook=lambda answer: (pages.append(answer), hook(answer)))
+
+    container._client.list_blob_names = counted  # type: ignore[method-assign]
     assert [blob.name for blob in container.list()] == [f"{number:02}" for number in range(23)]
+    assert len(pages) == 5
+
+
+def test_a_name_that_xml_cannot_hold_is_listed_as_it_is(azure: Any) -> None:
+    container = AzureContainer(parse(azure.url))  # type: ignore[arg-type]
+    page = fromstring(
+        "<EnumerationResults><Blobs><Blob><Name Encoded='true'>a%20%EF%BF%BE</Name><Properties><Content-Length>1"
+        "</Content-Length><Etag>0x1</Etag><Last-Modified>Sun, 01 Mar 2026 10:00:00 GMT</Last-Modified></Properties>"
+        "</Blob></Blobs></EnumerationResults>"
+    )
+    (blob,) = container._blobs(page)
+    assert blob == Blob("a \ufffe", "0x1", 1, datetime(2026, 3, 1, 10, tzinfo=UTC))
 
 
 def test_directory_markers_are_not_listed(azure: Any) -> None:

@@ -33,6 +33,25 @@ def test_a_prefix_selects_by_the_start_of_the_name(container: Container, prefix:
     assert [blob.name for blob in container.list(prefix)] == sorted(n for n in NAMES if n.startswith(prefix))
 
 
+@pytest.mark.parametrize(
+    ("prefix", "folders"),
+    [
+        ("", ["a/", "a=1/", "b/", "d/", "naïve/"]),
+        ("a/", ["a/b.d/", "a/b/"]),
+        ("a/b", ["a/b.d/", "a/b/"]),
+        ("b/2026/", ["b/2026/03/"]),
+        ("c", []),
+        ("z/", []),
+    ],
+)
+def test_folders_are_what_names_have_up_to_the_next_slash(
+    container: Container, prefix: str, folders: list[str]
+) -> None:
+    for name in NAMES:
+        container.write(name, b"")
+    assert list(container.list_folders(prefix)) == folders
+
+
 def test_what_was_written_is_what_is_listed_and_read(container: Container) -> None:
     before = datetime.now(UTC) - timedelta(seconds=2)
     written = {container.write(name, name.encode()) for name in NAMES}
