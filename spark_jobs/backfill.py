@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs import ordering
 from spark_jobs.capture.manifest import Manifest
+from spark_jobs.capture.sequence import Missing
 from spark_jobs.errors import RecaptureError, RunError
 from spark_jobs.ordering import Ahead, Counters, Task
 from spark_jobs.pipeline import Pipeline, load
-from spark_jobs.quality.metrics import COUNTS, WATERMARK_DELAY
+from spark_jobs.quality.metrics import COUNTS, GAPS_TOLD, WATERMARK_DELAY
 from spark_jobs.query.model import AsaType, CompiledQuery, OutputColumn
 from spark_jobs.query.values import quoted_name
 from spark_jobs.runs import Run, StagedSlice, parquet, stage
@@ -86,6 +87,8 @@ class Work:
     run: str
     query: CompiledQuery
     policies: Policies | None
+    set_aside: bool
+    """What becomes of damaged blobs; otherwise they stop the run."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,8 @@ def run(spark: SparkSession, pipeline: Pipeline, run_id: str) -> None:
     manifest = papers.manifest()
     if manifest.definition_digest != _definition_digest(pipeline):
         raise RunError(f"{pipeline.definition} changed since run {run_id} was planned: plan again")
-    work = Work(pipeline.input.container, first, run_id, pipeline.query, pipeline.policies)
+    set_aside = pipeline.input.on_damaged_blob == "quarantine"
+    work = Work(pipeline.input.container, first, run_id, pipeline.query, pipeline.policies, set_aside)
     task_bytes = max(SMALLEST_TASK, manifest.size // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
     tasks = list(ordering.split(manifest.slices, manifest.blobs, task_bytes))
     digests = {planned.slice.start: planned.digest for planned in manifest.slices}
@@ -223,7 +227,8 @@ def _events(spark: SparkSession, work: Work, tasks: list[Task]) -> DataFrame:
 
 def _run_task(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
     papers = Run(open_container(work.papers), work.run)
-    batches, counters = ordering.order(task, open_container(work.container), work.query, work.policies)
+    container = open_container(work.container)
+    batches, counters = ordering.order(task, container, work.query, work.policies, work.set_aside)
     yield from batches
     for wanted, counted in counters.items():
         _keep(papers, task.partition, wanted, counted, work.policies)
@@ -251,6 +256,9 @@ def _row(partition: str, wanted: Slice, counted: Counters, policies: Policies | 
         "EarlyInputEvents": counted.early,
         "LateInputEvents": counted.late,
         "DroppedOrAdjustedEvents": counted.out_of_order,
+        "DuplicateEvents": counted.duplicates,
+        "SequenceGaps": sum(len(each.ranges.first) for each in counted.missing),
+        "DamagedBlobs": counted.damaged,
         **verdicts,
     }
     return {
@@ -258,8 +266,18 @@ def _row(partition: str, wanted: Slice, counted: Counters, policies: Policies | 
         "partition": partition,
         **{name: counts[name] for name in COUNTS},
         WATERMARK_DELAY: _watermark_delay(counted, policies),
+        "whole": counted.whole,
         "furthest_ahead": None if counted.furthest_ahead is None else _ahead(counted.furthest_ahead),
+        "gaps": _gaps(counted.missing),
     }
+
+
+def _gaps(missing: Sequence[Missing]) -> dict[str, Any]:
+    """How many sequence numbers are missing, and the first of their ranges, [first, last]."""
+    ranges = [
+        pair for each in missing for pair in zip(each.ranges.first.tolist(), each.ranges.last.tolist(), strict=True)
+    ]
+    return {"missing": sum(last - first + 1 for first, last in ranges), "ranges": ranges[:GAPS_TOLD]}
 
 
 def _watermark_delay(counted: Counters, policies: Policies | None) -> float | None:

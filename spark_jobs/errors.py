@@ -17,5 +17,16 @@ class RunError(RecaptureError):
     """A run that could not go on: a damaged or touched blob, storage out of reach, a commit that lost a race."""
 
 
+class DamagedBlobError(RunError):
+    """A blob that is not a whole Capture file."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(
+            f"blob {name} is damaged: {reason}; restore it from a copy or remove it, then plan again, or set it aside "
+            "with input.on_damaged_blob: quarantine"
+        )
+        self.reason = reason
+
+
 class AuditError(RecaptureError):
     """A run that was stopped by its audit: nothing was published."""

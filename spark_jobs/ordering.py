@@ -6,8 +6,8 @@ Everything happens in one pass, carrying one watermark; nothing is shuffled (tim
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from spark_jobs.application_time import metadata_of, times_of
 from spark_jobs.capture import bodies, metadata
-from spark_jobs.capture.decode import decode
+from spark_jobs.capture.decode import SCHEMA, decode
 from spark_jobs.capture.manifest import CLOCKS_APART, CaptureBlob, PlannedSlice, arrived_in
-from spark_jobs.errors import RunError
+from spark_jobs.capture.sequence import Missing, SequenceNumbers, Step
+from spark_jobs.errors import DamagedBlobError, RunError
 from spark_jobs.query.model import CompiledQuery, InputColumn, MetadataColumn, amounts, fields
 from spark_jobs.storage import Container
 from spark_jobs.time_model import ticks
@@ -41,11 +42,17 @@ QUARANTINE = pa.schema(
         ("partition", pa.string()),
         ("sequence_number", pa.int64()),
         ("blob", pa.string()),
+        ("etag", pa.string()),
         ("verdict", pa.string()),
         ("reason", pa.string()),
         ("body", pa.binary()),
     ]
 )
+"""Events that were not decoded or not timed, and blobs that are damaged; these have no sequence number."""
+DAMAGED = "damaged"
+"""The verdict on such a blob."""
+KEPT_BYTES = 16 * 1024 * 1024
+"""What is kept of a damaged blob, whole; of a larger one only name and etag."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,13 @@ class Counters:
     events: int = 0
     event_bytes: int = 0
     blobs: int = 0
+    damaged: int = 0
+    whole: bool = True
+    """Whether no blob is damaged of all that are read for the slice, in whichever slice it arrived."""
+    duplicates: int = 0
+    """Copies of events that arrived before: these have no verdict."""
+    missing: list[Missing] = field(default_factory=list)
+    """Sequence numbers that were skipped by what arrived, and had not come by the end of what is read for the slice."""
     early: int = 0
     late: int = 0
     out_of_order: int = 0
@@ -116,15 +130,15 @@ def schema(query: CompiledQuery) -> pa.Schema:
 
 
 def order(
-    task: Task, container: Container, query: CompiledQuery, policies: Policies | None
+    task: Task, container: Container, query: CompiledQuery, policies: Policies | None, set_aside: bool = False
 ) -> tuple[Iterator[pa.RecordBatch], dict[Slice, Counters]]:
     """The ordered events of a task as batches of `schema(query)`, and its counters, complete once these are consumed.
 
-    An event stands once under each slice in which one of its windows ends.
-    Raises RunError for a blob that is damaged or was changed since it was planned.
+    An event stands once under each slice in which one of its windows ends. A damaged blob is counted and set aside if
+    the caller says so. Raises RunError for one otherwise, and for a blob that was changed since it was planned.
     """
     counters = {planned.slice: Counters() for planned in task.slices}
-    return _ordered(task, container, query, policies, counters), counters
+    return _ordered(task, container, query, policies, counters, set_aside), counters
 
 
 def _ordered(
@@ -133,17 +147,25 @@ def _ordered(
     query: CompiledQuery,
     policies: Policies | None,
     counters: dict[Slice, Counters],
+    set_aside: bool,
 ) -> Iterator[pa.RecordBatch]:
     watermark = Watermark()
+    numbers = SequenceNumbers()
     out = schema(query)
     columns = query.body_columns
     judged_fields = tuple(dict.fromkeys([*fields(query.timestamp_by), *amounts(query.timestamp_by)]))
-    for chunk in _chunks(task.blobs, container, query):
+    for chunk in _chunks(task, container, query, set_aside):
+        copies, steps = numbers.read(chunk.sequence, chunk.group, chunk.arrival, chunk.enqueued)
+        for planned in task.slices:
+            _count_blobs(counters[planned.slice], planned, chunk)
+            _count_numbers(counters[planned.slice], planned, chunk, copies, steps)
+        if not chunk.judged:
+            continue
+        chunk = chunk.without(copies)
         read = bodies.parse(chunk.body, columns, judged_fields)
         judged, reasons = _judge(read, chunk, query, policies, watermark)
         for wanted, counted in counters.items():
             _count(counted, task.partition, chunk, judged, reasons, chunk.arrived(wanted))
-            counted.blobs += sum(wanted.start < arrival <= wanted.end for arrival in chunk.blob_arrivals)
         processed = np.flatnonzero(judged.processed)
         times = judged.system_timestamp[processed]
         if not len(times):
@@ -166,13 +188,28 @@ class _Chunk:
     arrival: NDArray[np.int64]
     """Of each event. It rises where it is the blob's; what is enqueued may carry a time before its neighbour's."""
     sequence: NDArray[np.int64]
+    enqueued: NDArray[np.int64]
+    """To the second, where it is not the arrival."""
     body: pa.Array
-    blob: pa.Array
+    blob: NDArray[np.int64]
+    """Which of `blobs`."""
     metadata: dict[MetadataColumn, pa.Array]
     """What the query reads of it."""
-    blob_arrivals: tuple[int, ...]
-    """One for each blob read, empty ones included."""
+    blobs: tuple[CaptureBlob, ...]
+    """All that were read, empty and damaged ones included."""
+    damaged: tuple["_Damaged", ...]
+    judged: bool
+    """False where only the sequence numbers count."""
     rising: bool
+
+    @cached_property
+    def blob_arrivals(self) -> NDArray[np.int64]:
+        return np.array([pinned.arrival for pinned in self.blobs], np.int64)
+
+    @property
+    def group(self) -> NDArray[np.int64]:
+        """Of each event, its blob's arrival."""
+        return self.blob_arrivals[self.blob]
 
     @cached_property
     def body_sizes(self) -> NDArray[np.int64]:
@@ -186,9 +223,42 @@ class _Chunk:
             return slice(*np.searchsorted(self.arrival, [wanted.start, wanted.end], side="right").tolist())
         return np.flatnonzero((self.arrival > wanted.start) & (self.arrival <= wanted.end))
 
+    def without(self, copies: NDArray[np.bool_]) -> "_Chunk":
+        if not copies.any():
+            return self
+        return self._rows(np.flatnonzero(~copies))
 
-def _chunks(blobs: Sequence[CaptureBlob], container: Container, query: CompiledQuery) -> Iterator[_Chunk]:
+    def _rows(self, rows: NDArray[np.intp]) -> "_Chunk":
+        places = pa.array(rows)
+        return replace(
+            self,
+            arrival=self.arrival[rows],
+            sequence=self.sequence[rows],
+            enqueued=self.enqueued[rows],
+            body=self.body.take(places),
+            blob=self.blob[rows],
+            metadata={column: values.take(places) for column, values in self.metadata.items()},
+        )
+
+    def in_sequence(self) -> "_Chunk":
+        """Within an arrival by sequence number."""
+        if np.any((np.diff(self.sequence) < 0) & (np.diff(self.group) == 0)):
+            return self._rows(np.lexsort((self.sequence, self.group)))
+        return self
+
+
+@dataclass(frozen=True)
+class _Damaged:
+    """A blob that is set aside."""
+
+    pinned: CaptureBlob
+    reason: str
+    content: bytes | None
+
+
+def _chunks(task: Task, container: Container, query: CompiledQuery, set_aside: bool) -> Iterator[_Chunk]:
     """The events in chunks of whole arrivals; the next blob is fetched while the last one is worked on."""
+    blobs, judged_from = task.blobs, Arrivals(task.slices[0].arrivals.judged, None)
     over = [column for column in query.over if isinstance(column, MetadataColumn)]
     wanted = tuple(dict.fromkeys([*query.metadata, *over, *metadata_of(query.timestamp_by)]))
     with ThreadPoolExecutor(1) as fetcher:
@@ -196,17 +266,19 @@ def _chunks(blobs: Sequence[CaptureBlob], container: Container, query: CompiledQ
         parts: list[_Part] = []
         for place, pinned in enumerate(blobs):
             assert coming is not None
-            content = coming.result()
+            fetched = coming
             following = blobs[place + 1] if place + 1 < len(blobs) else None
             if following is not None:
                 coming = fetcher.submit(container.read, following.blob)
-            parts.append(_part(pinned, content, wanted))
+            judged = bool(arrived_in([pinned], judged_from))
+            parts.append(_part(pinned, fetched, wanted if judged else (), set_aside))
             full = (
                 sum(len(part.arrival) for part in parts) >= CHUNK_EVENTS
                 or sum(part.size for part in parts) >= CHUNK_BYTES
             )
-            if following is None or (full and following.arrival != pinned.arrival):
-                yield _in_arrival_order(parts, wanted)
+            turning = following is not None and judged != bool(arrived_in([following], judged_from))
+            if following is None or turning or (full and following.arrival != pinned.arrival):
+                yield _in_arrival_order(parts, wanted if judged else (), judged)
                 parts = []
 
 
@@ -216,9 +288,12 @@ class _Part:
 
     pinned: CaptureBlob
     arrival: NDArray[np.int64]
+    enqueued: NDArray[np.int64]
     events: pa.Table
     """SequenceNumber and Body."""
     metadata: dict[MetadataColumn, pa.Array]
+    damaged: _Damaged | None = None
+    """Where it is damaged, there are no events."""
 
     @property
     def size(self) -> int:
@@ -226,17 +301,33 @@ class _Part:
         return self.events.nbytes + sum(column.nbytes for column in self.metadata.values())
 
 
-def _part(pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> _Part:
-    """Decode a blob. Raises RunError where it is damaged, or its events were enqueued at another time than it says."""
+def _part(pinned: CaptureBlob, fetched: Future[bytes], wanted: Sequence[MetadataColumn], set_aside: bool) -> _Part:
+    """What a blob holds. Raises RunError where it is damaged and may not be set aside."""
+    content = None
+    try:
+        content = fetched.result()
+        return _decoded(pinned, content, wanted)
+    except DamagedBlobError as error:
+        if not set_aside:
+            raise
+        kept = content if content is not None and len(content) <= KEPT_BYTES else None
+        none, nothing = np.zeros(0, np.int64), {each: pa.nulls(0, bodies.VIEW_TYPES[each.type]) for each in wanted}
+        return _Part(pinned, none, none, SCHEMA.empty_table(), nothing, _Damaged(pinned, error.reason, kept))
+
+
+def _decoded(pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> _Part:
+    """Raises RunError where the blob is damaged, or its events were enqueued at another time than it says."""
     needed = wanted if pinned.window is None else tuple(dict.fromkeys([*wanted, metadata.ENQUEUED]))
-    events = decode(pinned.blob.name, content, metadata.fields_of(needed))
+    fields = dict.fromkeys(["EnqueuedTimeUtc", *metadata.fields_of(needed)])
+    events = decode(pinned.blob.name, content, tuple(fields))
     found = metadata.read(needed, pinned, events)
     if pinned.window is None:
         arrival = np.full(events.num_rows, pinned.arrival)
+        enqueued = metadata.seconds(bodies.whole(events["EnqueuedTimeUtc"]))
     else:
-        arrival = found[metadata.ENQUEUED].to_numpy()
+        arrival = enqueued = found[metadata.ENQUEUED].to_numpy()
         _require_in_window(pinned, arrival)
-    return _Part(pinned, arrival, events.select(["SequenceNumber", "Body"]), {each: found[each] for each in wanted})
+    return _Part(pinned, arrival, enqueued, events.select(SCHEMA.names), {each: found[each] for each in wanted})
 
 
 def _require_in_window(pinned: CaptureBlob, enqueued: NDArray[np.int64]) -> None:
@@ -253,24 +344,20 @@ def _require_in_window(pinned: CaptureBlob, enqueued: NDArray[np.int64]) -> None
         )
 
 
-def _in_arrival_order(parts: list[_Part], wanted: Sequence[MetadataColumn]) -> _Chunk:
+def _in_arrival_order(parts: list[_Part], wanted: Sequence[MetadataColumn], judged: bool) -> _Chunk:
     table = pa.concat_tables([part.events for part in parts])
-    sizes = [part.events.num_rows for part in parts]
-    blob_arrivals = tuple(part.pinned.arrival for part in parts)
-    group = np.repeat(np.array(blob_arrivals, np.int64), sizes)
-    arrival = np.concatenate([part.arrival for part in parts])
-    sequence = table["SequenceNumber"].to_numpy()
-    body = bodies.whole(table["Body"])
-    names = pa.array([part.pinned.blob.name for part in parts], pa.string())
-    blob = pa.DictionaryArray.from_arrays(np.repeat(np.arange(len(parts), dtype=np.int32), sizes), names)
-    columns = {column: pa.concat_arrays([part.metadata[column] for part in parts]) for column in wanted}
-    if np.any((sequence[1:] < sequence[:-1]) & (group[1:] == group[:-1])):
-        order = np.lexsort((sequence, group))
-        rows = pa.array(order)
-        arrival, sequence, body, blob = arrival[order], sequence[order], body.take(rows), blob.take(rows)
-        columns = {column: values.take(rows) for column, values in columns.items()}
-    rising = all(part.pinned.window is None for part in parts)
-    return _Chunk(arrival, sequence, body, blob, columns, blob_arrivals, rising)
+    return _Chunk(
+        arrival=np.concatenate([part.arrival for part in parts]),
+        sequence=table["SequenceNumber"].to_numpy(),
+        enqueued=np.concatenate([part.enqueued for part in parts]),
+        body=bodies.whole(table["Body"]),
+        blob=np.repeat(np.arange(len(parts)), [part.events.num_rows for part in parts]),
+        metadata={column: pa.concat_arrays([part.metadata[column] for part in parts]) for column in wanted},
+        blobs=tuple(part.pinned for part in parts),
+        damaged=tuple(part.damaged for part in parts if part.damaged is not None),
+        judged=judged,
+        rising=all(part.pinned.window is None for part in parts),
+    ).in_sequence()
 
 
 def _judge(
@@ -310,6 +397,43 @@ def _scope(keys: dict[str, pa.Array]) -> pa.Array | None:
     return pa.StructArray.from_arrays(list(keys.values()), list(keys))
 
 
+def _count_blobs(counted: Counters, planned: PlannedSlice, chunk: _Chunk) -> None:
+    """Count the blobs that arrived in a slice, and set aside those that are damaged."""
+    wanted = planned.slice
+    counted.blobs += int(((chunk.blob_arrivals > wanted.start) & (chunk.blob_arrivals <= wanted.end)).sum())
+    for each in chunk.damaged:
+        pinned = each.pinned
+        counted.whole &= not arrived_in([pinned], planned.arrivals)
+        if wanted.start < pinned.arrival <= wanted.end:
+            counted.damaged += 1
+            row = [pinned.partition, None, pinned.blob.name, pinned.blob.etag, DAMAGED, each.reason, each.content]
+            columns = [pa.array([value], kind) for value, kind in zip(row, QUARANTINE.types, strict=True)]
+            counted.quarantine.append(pa.RecordBatch.from_arrays(columns, schema=QUARANTINE))
+
+
+def _count_numbers(
+    counted: Counters, planned: PlannedSlice, chunk: _Chunk, copies: NDArray[np.bool_], steps: Sequence[Step]
+) -> None:
+    """Count the copies that arrived in a slice, and keep what its sequence numbers miss."""
+    wanted, last = planned.slice, planned.arrivals.last
+    if copies.any():
+        arrived = np.arange(len(copies))[chunk.arrived(wanted)]
+        rows = arrived[copies[arrived]]
+        counted.duplicates += len(rows)
+        counted.events += len(rows)
+        counted.event_bytes += int(chunk.body_sizes[rows].sum())
+    for step in steps:
+        if step.goes_back and counted.missing:
+            came = step.rows if last is None else step.rows[chunk.arrival[step.rows] <= last]
+            left = [each.without(chunk.sequence[came], chunk.enqueued[came]) for each in counted.missing]
+            counted.missing = [each for each in left if len(each.ranges.first)]
+        if step.missing is not None:
+            arrival = chunk.arrival[step.before]
+            here = step.missing.of((arrival > wanted.start) & (arrival <= wanted.end))
+            if len(here.ranges.first):
+                counted.missing.append(here)
+
+
 def _count(
     counted: Counters,
     partition: str,
@@ -333,15 +457,17 @@ def _count(
         lead = judged.system_timestamp[processed] - chunk.arrival[processed]
         tied = processed[lead == lead.max()]
         row = int(tied[chunk.sequence[tied].argmax()])
-        ahead = Ahead(int(lead.max()), int(chunk.sequence[row]), chunk.blob[row].as_py())
+        ahead = Ahead(int(lead.max()), int(chunk.sequence[row]), chunk.blobs[chunk.blob[row]].blob.name)
         counted.furthest_ahead = max(ahead, counted.furthest_ahead or ahead)
     aside = rows[pc.is_valid(reasons).to_numpy(zero_copy_only=False)[arrived]]
     if len(aside):
         places = pa.array(aside)
+        blobs = pa.array(chunk.blob[aside])
         columns = [
             pa.repeat(partition, len(aside)),
             pa.array(chunk.sequence[aside]),
-            chunk.blob.take(places).cast(pa.string()),
+            pa.array([pinned.blob.name for pinned in chunk.blobs]).take(blobs),
+            pa.array([pinned.blob.etag for pinned in chunk.blobs]).take(blobs),
             pa.array([Verdict(verdict).name.lower() for verdict in judged.verdict[aside]]),
             reasons.take(places),
             chunk.body.take(places),

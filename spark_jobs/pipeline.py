@@ -48,6 +48,7 @@ class Input(_Section):
     """Of the event hub; None where only its blobs tell."""
     empty_blobs: bool = True
     """Whether Capture writes a blob for an interval without events, which proves that there were none."""
+    on_damaged_blob: Literal["stop", "quarantine"] = "stop"
 
     @cached_property
     def names(self) -> CaptureNames:
@@ -92,6 +93,11 @@ class Output(_Section):
     def metrics_table(self) -> str:
         """The table beside it that holds the metrics of its slices."""
         return f"{self.table.rstrip('/')}_metrics"
+
+    @property
+    def quarantine_table(self) -> str:
+        """The table beside it that holds what was set aside, where it is the first output."""
+        return f"{self.table.rstrip('/')}_quarantine"
 
 
 def _listed(outputs: object) -> object:
@@ -287,12 +293,12 @@ def _outputs_at_odds(pipeline: Pipeline) -> Iterator[tuple[tuple[str | int, ...]
             if output.alias.lower() == other.alias.lower():
                 yield ("output", number, "alias"), f"another output is named {other.alias} too: rename one"
             if any(_overlap(one, two) for one in _folders(output) for two in _folders(other)):
-                reason = f"it shares a folder with the table of {other.alias}, or with its metrics: choose another"
+                reason = f"it shares a folder with the table of {other.alias}, or with one beside it: choose another"
                 yield ("output", number, "table"), reason
 
 
-def _folders(output: Output) -> tuple[str, str]:
-    return output.table.rstrip("/"), output.metrics_table
+def _folders(output: Output) -> tuple[str, ...]:
+    return output.table.rstrip("/"), output.metrics_table, output.quarantine_table
 
 
 def _overlap(one: str, other: str) -> bool:

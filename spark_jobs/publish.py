@@ -45,6 +45,8 @@ class Table:
 
     url: str
     columns: tuple[OutputColumn, ...]
+    binary: tuple[str, ...] = ()
+    """Columns of bytes, behind the others."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Holding:
     slice_start: str
     """ISO 8601, UTC."""
     path: str | None
-    """The slice's file; None where a rollback left it empty."""
+    """The slice's file; None where there are no rows, or a rollback left it empty."""
     size: int
     rows: int
     digest: str
@@ -109,15 +111,17 @@ def require_columns(table: Table) -> None:
 def publish(table: Table, holdings: Sequence[Holding], note: Note) -> Change:
     """Let the slices hold these files, in one commit.
 
-    A slice that already holds its file is left alone. Raises RunError where another writer kept winning.
+    A slice that already holds its file is left alone, and where there are no files, no table is made. Raises RunError where another writer kept winning.
     """
 
     def change(held: Mapping[str, Holding]) -> Iterator[Holding]:
         for holding in holdings:
             before = held.get(holding.slice_start)
-            if before is None or before.path != holding.path:
+            if (None if before is None else before.path) != holding.path:
                 yield _after(holding, before)
 
+    if not any(holding.path for holding in holdings) and _open(table.url) is None:
+        return Change(None, ())
     return _commit(table, "publish", change, note)
 
 
@@ -276,7 +280,7 @@ def _open(url: str) -> DeltaTable | None:
 
 def _require_columns(found: DeltaTable, table: Table) -> None:
     has = {field.name: _type_name(field) for field in found.schema().fields}
-    wants = {field.name: _type_name(field) for field in _schema(table.columns).fields}
+    wants = {field.name: _type_name(field) for field in _schema(table).fields}
     if has == wants:
         return
     differing = [
@@ -294,7 +298,7 @@ def _create(table: Table) -> DeltaTable:
     try:
         return DeltaTable.create(
             delta_table_uri(table.url),
-            _schema(table.columns),
+            _schema(table),
             mode="ignore",
             partition_by=[SLICE],
             configuration=KEPT_LOG,
@@ -310,8 +314,9 @@ def _create(table: Table) -> DeltaTable:
         raise RunError(f"the table {table.url} cannot be created: {str(error).splitlines()[0]}") from error
 
 
-def _schema(columns: Sequence[OutputColumn]) -> Schema:
-    fields = [Field(column.name, PrimitiveType(_DELTA_TYPES[column.type])) for column in columns]
+def _schema(table: Table) -> Schema:
+    fields = [Field(column.name, PrimitiveType(_DELTA_TYPES[column.type])) for column in table.columns]
+    fields += [Field(name, PrimitiveType("binary")) for name in table.binary]
     return Schema([*fields, Field(SLICE, PrimitiveType("timestamp"))])
 
 

@@ -68,10 +68,19 @@ class Run:
         """Of every output."""
         return [StagedSlice(**entry) for entry in self.read("staged.json")]
 
+    def quarantined(self, partition: str, wanted: Slice) -> pa.Table:
+        """What the task of a partition set aside in a slice. Raises RunError where it left nothing."""
+        return pq.read_table(io.BytesIO(self._read(self.quarantine_name(partition, wanted))))
+
     def _content(self, paper: str) -> bytes:
-        content = self.table.read_current(self.name(paper))
+        return self._read(self.name(paper))
+
+    def _read(self, name: str) -> bytes:
+        content = self.table.read_current(name)
         if content is None:
-            raise RunError(f"run {self.id} has no {paper} under {self.table.url}: start the run again from its plan")
+            raise RunError(
+                f"run {self.id} has no {name.removeprefix(self.name(''))} under {self.table.url}: start the run again from its plan"
+            )
         return content
 
 

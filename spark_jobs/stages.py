@@ -30,6 +30,8 @@ from spark_jobs.storage import open_container
 from spark_jobs.time_model import ticks
 from spark_jobs.time_model.slices import Arrivals, Slice, slices_between
 
+GAPS_SHOWN = 5
+"""In a warning; a run's metrics tell more."""
 WRITERS = 16
 """Small files that are written at once."""
 
@@ -180,7 +182,7 @@ def audit(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
     papers = _papers(pipeline, run_id)
     planned = papers.manifest()
     found = checkpoint.audit(
-        pd.DataFrame(papers.read("metrics.json")).drop(columns="furthest_ahead"),
+        pd.DataFrame(papers.read("metrics.json")).drop(columns=list(metrics.BESIDE)),
         {output.alias: staged_rows(pipeline, output, run_id).to_pandas() for output in pipeline.outputs},
         load_suites(pipeline),
         run_start=ticks.to_datetime(planned.slices[0].slice.start),
@@ -209,6 +211,7 @@ def publish(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
         "slices": [ticks.to_text(each.slice.start) for each in papers.manifest().slices],
         "quality": verdict,
         "outputs": outputs,
+        "quarantine": _publish_quarantine(pipeline, papers, verdict),
     }
     papers.write("outcome.json", published)
     return published
@@ -253,6 +256,30 @@ def _staged_metrics(
         return list(writers.map(write, counted))
 
 
+def _publish_quarantine(pipeline: Pipeline, papers: Run, verdict: str) -> dict[str, Any]:
+    """Commit what was set aside to its table; a slice in which nothing was holds nothing there."""
+    planned = papers.manifest()
+    table = _quarantine(pipeline)
+    folder = open_container(table.url)
+    aside: dict[str, list[str]] = {}
+    for row in papers.read("metrics.json"):
+        if any(row[count] for count in metrics.SET_ASIDE):
+            aside.setdefault(row["slice_start"], []).append(row["partition"])
+
+    def write(each: manifest.PlannedSlice) -> delta.Holding:
+        start = ticks.to_text(each.slice.start)
+        if start not in aside:
+            return delta.Holding(start, None, 0, 0, each.digest)
+        rows = pa.concat_tables([papers.quarantined(partition, each.slice) for partition in aside[start]])
+        path, size = stage(folder, each.slice.start, each.digest, rows)
+        return delta.Holding(start, path, size, rows.num_rows, each.digest)
+
+    with ThreadPoolExecutor(WRITERS) as writers:
+        holdings = list(writers.map(write, planned.slices))
+    note = delta.Note(papers.id, verdict, planned.digest, planned.definition_digest, {})
+    return {"table": table.url, "version": delta.publish(table, holdings, note).version}
+
+
 def _marked_otherwise(url: str, unchanged: set[str], verdict: str) -> Iterator[str]:
     """A slice that holds this run's rows already keeps the mark of the commit that put them there."""
     held = delta.current(url) if unchanged else {}
@@ -273,7 +300,8 @@ def report(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
     papers = _papers(pipeline, run_id)
     planned = papers.manifest()
     audited = papers.read("audit.json")
-    committed = papers.read("outcome.json")["outputs"] if audited["verdict"] != "failed" else []
+    outcome = papers.read("outcome.json") if audited["verdict"] != "failed" else {}
+    committed = outcome.get("outputs", [])
     published = {each["alias"]: each for each in committed}
     rows = papers.read("metrics.json")
     slices = _counted(rows, papers.staged())
@@ -294,11 +322,13 @@ def report(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
         "silent_partitions": list(planned.silent),
         "outputs": outputs,
         **_of_the_only(outputs, "table", "version"),
+        "quarantine": outcome.get("quarantine", {"table": pipeline.outputs[0].quarantine_table, "version": None}),
         "warnings": [
             *pipeline.warnings,
             *capture_warnings(planned, pipeline.input.empty_blobs),
             *(warning for each in committed for warning in each["warnings"]),
             *_unanchored(outputs),
+            *_losses(slices, pipeline.outputs[0].quarantine_table),
             *_time_warnings(slices, pipeline.input.arrival_time is manifest.ArrivalTime.BLOB_LAST_MODIFIED),
         ],
     }
@@ -357,7 +387,7 @@ def rollback(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, An
     changes = delta.rollback(list(_tables(pipeline)), starts, f"rollback-{_text(start)}-{_text(end)}")
     outputs = [
         {"alias": output.alias, "table": output.table, "version": change.version, "slices": list(change.slices)}
-        for output, change in zip(pipeline.outputs, changes[::2], strict=True)
+        for output, change in zip(pipeline.outputs, changes[:-1:2], strict=True)
     ]
     return {"pipeline": pipeline.name, "outputs": outputs, **_of_the_only(outputs, "version", "slices")}
 
@@ -385,9 +415,14 @@ def _papers(pipeline: Pipeline, run_id: str) -> Run:
 
 
 def _tables(pipeline: Pipeline) -> Iterator[delta.Table]:
-    """In the order in which they are published: each output's, then that of its metrics."""
+    """In the order in which they are published: each output's, then that of its metrics; last the quarantine."""
     for output in pipeline.outputs:
         yield from _tables_of(pipeline, output)
+    yield _quarantine(pipeline)
+
+
+def _quarantine(pipeline: Pipeline) -> delta.Table:
+    return delta.Table(pipeline.outputs[0].quarantine_table, metrics.QUARANTINE_COLUMNS, ("body",))
 
 
 def _tables_of(pipeline: Pipeline, output: Output) -> tuple[delta.Table, delta.Table]:
@@ -421,6 +456,19 @@ def _unanchored(outputs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
                 "of three maxDurations was longer than the timeout: they are cut at even multiples of maxDuration, and "
                 "the live job may have cut at odd ones"
             )
+
+
+def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str) -> Iterator[str]:
+    damaged = sum(each["DamagedBlobs"] for each in slices.values())
+    if damaged:
+        yield f"{damaged} blobs are damaged and were set aside: {quarantine} names them; what they hold is in no row"
+    gaps = sum(each["SequenceGaps"] for each in slices.values())
+    if gaps:
+        missing = sum(each["gaps"]["missing"] for each in slices.values())
+        told = [gap for each in slices.values() for gap in each["gaps"]["ranges"]][:GAPS_SHOWN]
+        ranges = ", ".join(f"{gap['first']} to {gap['last']} of partition {gap['partition']}" for gap in told)
+        more = f" and {gaps - len(told)} gaps more" if gaps > len(told) else ""
+        yield f"{missing} sequence numbers never arrived: {ranges}{more}"
 
 
 def _time_warnings(slices: Mapping[str, Mapping[str, Any]], by_blob: bool) -> Iterator[str]:

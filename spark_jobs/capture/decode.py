@@ -20,7 +20,7 @@ import fastavro
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
 
-from spark_jobs.errors import RunError
+from spark_jobs.errors import DamagedBlobError
 
 MAGIC = b"Obj\x01"
 SYNC_SIZE = 16
@@ -54,13 +54,6 @@ class Framing:
     """Where each block's records lie in the file, as the codec left them."""
 
 
-class DamagedBlobError(RunError):
-    """A blob that is not a whole Capture file."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"blob {name} is damaged: {reason}; restore it from a copy or remove it, then plan again")
-
-
 def decode(name: str, content: bytes, more: Collection[str] = ()) -> pa.Table:
     """The events of one blob, in the file's order: SequenceNumber int64, Body binary, and the fields named in `more`.
 
@@ -77,8 +70,8 @@ def decode(name: str, content: bytes, more: Collection[str] = ()) -> pa.Table:
     size = sum(map(len, blocks))
     if framing.records > size:
         raise DamagedBlobError(name, f"its blocks announce {framing.records} records in {size} bytes")
-    if not size and not more:
-        return SCHEMA.empty_table()
+    if not size and not set(more) & set(MAP_FIELDS):
+        return pa.schema([*SCHEMA, *(pa.field(name, pa.string()) for name in more)]).empty_table()
     header, end = _header_and_end(name, framing.schema)
     count = framing.records + 1
     with tempfile.NamedTemporaryFile(suffix=".avro") as file:

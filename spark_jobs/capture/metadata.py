@@ -9,9 +9,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spark_jobs.capture.bodies import utf8, whole
-from spark_jobs.capture.decode import DamagedBlobError
 from spark_jobs.capture.manifest import CaptureBlob
-from spark_jobs.errors import RunError
+from spark_jobs.errors import DamagedBlobError, RunError
 from spark_jobs.query.model import Metadata, MetadataColumn
 from spark_jobs.time_model import ticks
 
@@ -122,14 +121,19 @@ def _enqueued(name: str, events: pa.Table) -> pa.Array:
         instants[rows] = values * ticks.TICKS_PER_MILLISECOND + ticks.UNIX_EPOCH
     rest = np.flatnonzero(instants < 0)
     if len(rest):
-        seconds = whole(events["EnqueuedTimeUtc"]).take(pa.array(rest)).fill_null("").dictionary_encode()
-        known = np.array([_second(text) for text in seconds.dictionary.to_pylist()], np.int64)
-        instants[rest] = known[seconds.indices.to_numpy()]
+        instants[rest] = seconds(whole(events["EnqueuedTimeUtc"]).take(pa.array(rest)))
         wrong = np.flatnonzero(instants < 0)
         if len(wrong):
             row = int(wrong[0])
             raise _untimed(name, events, row, f"EnqueuedTimeUtc {events['EnqueuedTimeUtc'][row].as_py()!r}")
     return pa.array(instants)
+
+
+def seconds(enqueued: pa.Array) -> NDArray[np.int64]:
+    """The ticks of each EnqueuedTimeUtc; -1 for what is no time."""
+    texts = enqueued.fill_null("").dictionary_encode()
+    known = np.array([_second(text) for text in texts.dictionary.to_pylist()], np.int64)
+    return known[texts.indices.to_numpy()]
 
 
 def _second(text: str) -> int:

@@ -33,6 +33,9 @@ COUNTS = (
     "EarlyInputEvents",
     "LateInputEvents",
     "DroppedOrAdjustedEvents",
+    "DuplicateEvents",
+    "SequenceGaps",
+    "DamagedBlobs",
     *VERDICTS,
 )
 WATERMARK_DELAY = "OutputWatermarkDelaySeconds"
@@ -42,22 +45,38 @@ Of several partitions or slices together, the longest."""
 OF_A_PARTITION = (*COUNTS, WATERMARK_DELAY)
 OF_AN_OUTPUT = ("OutputEvents", "UnanchoredSessions")
 """Rows, and those of them that are sessions whose beginning lies before what a slice reads."""
-COLUMNS = ("slice_start", "partition", *OF_A_PARTITION, "complete")
+COLUMNS = ("slice_start", "partition", *OF_A_PARTITION, "complete", "whole")
 """What a run counts: one row for each slice and partition."""
+BESIDE = ("furthest_ahead", "gaps")
+"""What else such a row tells, and no expectation judges."""
+GAPS_TOLD = 20
+"""Gaps whose ranges are told, of a partition and of a slice; SequenceGaps counts them all."""
 DERIVED_COLUMNS = ("law_difference", "late_share")
 """What the audit adds: see `derive`."""
+SET_ASIDE = ("invalid_timestamp", "malformed", "DamagedBlobs")
+"""The counts of what has a row in the quarantine."""
 TABLE_COLUMNS = (
     OutputColumn("metric", AsaType.TEXT),
     OutputColumn("partition", AsaType.TEXT),
     OutputColumn("value", AsaType.FLOAT),
 )
 """Of the metrics table, besides slice_start: one type for counts and seconds, and exact for counts up to 2^53."""
+QUARANTINE_COLUMNS = (
+    OutputColumn("partition", AsaType.TEXT),
+    OutputColumn("sequence_number", AsaType.BIGINT),
+    OutputColumn("blob", AsaType.TEXT),
+    OutputColumn("etag", AsaType.TEXT),
+    OutputColumn("verdict", AsaType.TEXT),
+    OutputColumn("reason", AsaType.TEXT),
+)
+"""Of the quarantine, besides the bytes of `body` and slice_start."""
 
 
 def derive(metrics: pd.DataFrame) -> pd.DataFrame:
     """Add what follows from the counts.
 
-    `law_difference`: InputEvents less the sum of the verdicts; 0 where the law holds, null where a count is missing.
+    `law_difference`: InputEvents less DuplicateEvents and the sum of the verdicts; 0 where the law holds, null where a
+    count is missing.
     `late_share`: LateInputEvents / InputEvents, 0 to 1; null where nothing arrived.
     Raises RunError for a frame without the columns of `COLUMNS`.
     """
@@ -66,7 +85,7 @@ def derive(metrics: pd.DataFrame) -> pd.DataFrame:
         raise RunError(f"the run's metrics lack {', '.join(missing)}; run the slices again")
     arrived = metrics["InputEvents"]
     return metrics.assign(
-        law_difference=arrived - metrics[list(VERDICTS)].sum(axis=1, skipna=False),
+        law_difference=arrived - metrics[["DuplicateEvents", *VERDICTS]].sum(axis=1, skipna=False),
         late_share=metrics["LateInputEvents"] / arrived.where(arrived > 0),
     )
 
@@ -80,23 +99,35 @@ def together(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def by_slice(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """By slice_start: its metrics over all partitions, `complete`, `furthest_ahead`, and those of each partition."""
+    """By slice_start: its metrics over all partitions, `complete`, `whole`, BESIDE, and those of each partition."""
     of_slices: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         of_slices.setdefault(row["slice_start"], []).append(row)
     return {
         start: {
             "complete": all(row["complete"] for row in of_slice),
+            "whole": all(row["whole"] for row in of_slice),
             **together(of_slice),
             "furthest_ahead": max(
                 (row["furthest_ahead"] for row in of_slice if row["furthest_ahead"]),
                 key=lambda ahead: ahead["seconds"],
                 default=None,
             ),
+            "gaps": _gaps(of_slice),
             "partitions": {row["partition"]: {name: row[name] for name in OF_A_PARTITION} for row in of_slice},
         }
         for start, of_slice in of_slices.items()
     }
+
+
+def _gaps(of_slice: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """How many sequence numbers are missing in all partitions, and the first ranges of them."""
+    ranges = [
+        {"partition": row["partition"], "first": first, "last": last}
+        for row in of_slice
+        for first, last in row["gaps"]["ranges"]
+    ]
+    return {"missing": sum(row["gaps"]["missing"] for row in of_slice), "ranges": ranges[:GAPS_TOLD]}
 
 
 def by_partition(slices: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

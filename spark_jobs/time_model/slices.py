@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from spark_jobs.time_model.policies import EARLY_SECONDS, Policies
 from spark_jobs.time_model.ticks import from_seconds
 
+REMEMBERED = from_seconds(3600)
+"""How long after an event a copy of it may arrive and be known as one. So much is read before what is judged."""
+
 
 @dataclass(frozen=True, order=True)
 class Slice:
@@ -22,7 +25,12 @@ class Arrivals:
     first: int
     last: int | None
     settled: bool = True
-    """False where what becomes of an event depends on where reading began, whatever was read before `first`."""
+    """False where what becomes of an event depends on where judging began, whatever was read before."""
+
+    @property
+    def judged(self) -> int:
+        """From where events are judged; of those before, only the sequence numbers are read."""
+        return self.first + REMEMBERED
 
     def hold(self, arrival: int) -> bool:
         return self.first <= arrival and (self.last is None or arrival <= self.last)
@@ -39,14 +47,15 @@ def arrivals_of(wanted: Slice, policies: Policies | None, look_back: int) -> Arr
 
     `look_back` is that of the query's windows, in ticks; `policies` is None without TIMESTAMP BY, where
     System.Timestamp is the arrival itself. Without a late limit only the rows are exact. Without an early window
-    neither is: it is read as if the window were ASA's, so that a slice gives the same each time.
+    neither is: it is read as if the window were ASA's, so that a slice gives the same each time. All of this lies
+    behind REMEMBERED, in which a copy finds its event.
     """
     if policies is None:
-        return Arrivals(wanted.start - look_back, wanted.end)
+        return Arrivals(wanted.start - look_back - REMEMBERED, wanted.end)
     early = from_seconds(EARLY_SECONDS) if policies.early is None else policies.early
     settled = policies.early is not None and policies.late is not None
     for_times = wanted.start - look_back - early
     if policies.late is None:
-        return Arrivals(for_times, None, settled)
+        return Arrivals(for_times - REMEMBERED, None, settled)
     for_verdicts = wanted.start - early - policies.late
-    return Arrivals(min(for_times, for_verdicts), wanted.end + policies.late, settled)
+    return Arrivals(min(for_times, for_verdicts) - REMEMBERED, wanted.end + policies.late, settled)
