@@ -111,7 +111,8 @@ def require_columns(table: Table) -> None:
 def publish(table: Table, holdings: Sequence[Holding], note: Note) -> Change:
     """Let the slices hold these files, in one commit.
 
-    A slice that already holds its file is left alone, and where there are no files, no table is made. Raises RunError where another writer kept winning.
+    A slice that already holds its file is left alone, and where there are no files, no table is made. Raises RunError
+    where another writer kept winning.
     """
 
     def change(held: Mapping[str, Holding]) -> Iterator[Holding]:

@@ -78,9 +78,8 @@ class Run:
     def _read(self, name: str) -> bytes:
         content = self.table.read_current(name)
         if content is None:
-            raise RunError(
-                f"run {self.id} has no {name.removeprefix(self.name(''))} under {self.table.url}: start the run again from its plan"
-            )
+            paper = name.removeprefix(self.name(""))
+            raise RunError(f"run {self.id} has no {paper} under {self.table.url}: start the run again from its plan")
         return content
 
 

@@ -367,11 +367,13 @@ def test_each_kind_of_event_has_its_verdict_and_what_was_not_judged_is_set_aside
         (108, "malformed", "not JSON"),
         (109, "malformed", "not a JSON object"),
     ]
+    etag = next(open_container(tmp_path.as_uri()).list(name)).etag
     assert quarantined(counted) == [
         {
             "partition": "0",
             "sequence_number": number,
             "blob": name,
+            "etag": etag,
             "verdict": verdict,
             "reason": reason,
             "body": bodies[number - 100],
