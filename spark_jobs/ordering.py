@@ -189,7 +189,7 @@ class _Chunk:
     """Of each event. It rises where it is the blob's; what is enqueued may carry a time before its neighbour's."""
     sequence: NDArray[np.int64]
     enqueued: NDArray[np.int64]
-    """To the second, where it is not the arrival."""
+    """To the second."""
     body: pa.Array
     blob: NDArray[np.int64]
     """Which of `blobs`."""
@@ -325,7 +325,8 @@ def _decoded(pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColum
         arrival = np.full(events.num_rows, pinned.arrival)
         enqueued = metadata.seconds(bodies.whole(events["EnqueuedTimeUtc"]))
     else:
-        arrival = enqueued = found[metadata.ENQUEUED].to_numpy()
+        arrival = found[metadata.ENQUEUED].to_numpy()
+        enqueued = arrival - arrival % ticks.TICKS_PER_SECOND
         _require_in_window(pinned, arrival)
     return _Part(pinned, arrival, enqueued, events.select(SCHEMA.names), {each: found[each] for each in wanted})
 

@@ -33,14 +33,22 @@ class Ranges:
     last: Numbers
 
     @classmethod
-    def of(cls, numbers: Numbers) -> "Ranges":
-        """The ranges that ascending numbers form."""
-        ends = np.flatnonzero(np.diff(numbers) != 1)
-        return cls(numbers[np.append(0, ends + 1)], numbers[np.append(ends, len(numbers) - 1)])
+    def of(cls, numbers: Numbers, ends: NDArray[np.bool_] | None = None) -> "Ranges":
+        """The ranges that ascending numbers form, which also end where `ends` says: one entry less than there are."""
+        broken = np.diff(numbers) != 1
+        places = np.flatnonzero(broken if ends is None else broken | ends)
+        return cls(numbers[np.append(0, places + 1)], numbers[np.append(places, len(numbers) - 1)])
 
     def hold(self, numbers: Numbers) -> NDArray[np.bool_]:
+        """Which of the numbers lie in a range."""
+        return self.place(numbers) >= 0
+
+    def place(self, numbers: Numbers) -> NDArray[np.intp]:
+        """In which range each number lies; -1 for none."""
+        if not len(self.first):
+            return np.full(len(numbers), -1)
         place = np.searchsorted(self.first, numbers, side="right") - 1
-        return (place >= 0) & (numbers <= self.last[place])
+        return np.where(numbers <= self.last[place], place, -1)
 
     def without(self, taken: "Ranges") -> "Ranges":
         edges = np.unique(np.concatenate([self.first, self.last + 1, taken.first, taken.last + 1]))
@@ -86,11 +94,11 @@ class _Seen:
     """Numbers that arrived together, copies included."""
 
     ranges: Ranges
+    """Each of one enqueued time."""
+    enqueued: Numbers
+    """Of each range."""
     arrival: int
     """The newest."""
-    oldest: int
-    """Enqueued time, as is the next."""
-    newest: int
     highest: int | None
     """Of those that are no copies."""
     superseded: bool = False
@@ -109,8 +117,8 @@ class SequenceNumbers:
     ) -> tuple[NDArray[np.bool_], list[Step]]:
         """Which events of a chunk are copies of ones that arrived before, and how the others' numbers follow.
 
-        One entry for each event: `group` is its blob's arrival, `enqueued` may be UNKNOWN; all in ticks. Within a group
-        the events are sorted by number. Steps that miss nothing and bring nothing back are left out.
+        One entry for each event: `group` is its blob's arrival, `enqueued` a whole second or UNKNOWN; all in ticks.
+        Within a group the events are sorted by number. Steps that miss nothing and bring nothing back are left out.
         """
         copies = np.zeros(len(number), bool)
         if not len(number):
@@ -134,8 +142,10 @@ class SequenceNumbers:
         lowest, highest = number[0], number[-1]
         for seen in self._seen:
             if seen.ranges.first[0] <= highest and seen.ranges.last[-1] >= lowest:
-                at_that_time = (enqueued == UNKNOWN) | ((enqueued >= seen.oldest) & (enqueued <= seen.newest))
-                found |= seen.ranges.hold(number) & at_that_time & (arrival <= seen.arrival + REMEMBERED)
+                place = seen.ranges.place(number)
+                then = seen.enqueued[place]
+                same = (then == enqueued) | (then == UNKNOWN) | (enqueued == UNKNOWN)
+                found |= (place >= 0) & same & (arrival <= seen.arrival + REMEMBERED)
         return found
 
     def _step(self, rows: NDArray[np.intp], number: Numbers, arrival: Numbers, enqueued: Numbers) -> Step | None:
@@ -143,7 +153,7 @@ class SequenceNumbers:
             return None
         numbers, times = number[rows], enqueued[rows]
         for seen in self._seen:
-            if seen.ranges.last[-1] >= numbers[0] and seen.newest < times.min():
+            if seen.ranges.last[-1] >= numbers[0] and _newest(seen.enqueued) < times.min():
                 seen.superseded = True
         since = arrival[rows[0]] - REMEMBERED
         heights = [each.highest for each in self._seen if each.arrival >= since and not each.superseded]
@@ -158,8 +168,9 @@ class SequenceNumbers:
         return Step(rows, missing, rows[jumps + 1 + len(numbers) - len(above)], goes_back)
 
     def _remember(self, number: Numbers, arrival: Numbers, enqueued: Numbers, highest: int | None) -> None:
-        oldest, newest = int(enqueued.min()), _newest(enqueued)
-        self._seen.append(_Seen(Ranges.of(number), int(arrival.max()), oldest, newest, highest))
+        ranges = Ranges.of(number, np.diff(enqueued) != 0)
+        times = enqueued[np.searchsorted(number, ranges.first)]
+        self._seen.append(_Seen(ranges, times, int(arrival.max()), highest))
 
 
 def _newest(enqueued: Numbers) -> int:

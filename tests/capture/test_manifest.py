@@ -248,7 +248,7 @@ def test_a_new_blob_changes_the_digests_of_the_slices_that_read_it(world: Path) 
     put(world, "0", TEN + MINUTE, TEN + HOUR + 5 * MINUTE)
     assert digests_that_differ(before, planned(world, hours=3)) == [0, 1, 2]
     before = planned(world, hours=3)
-    put(world, "0", TEN + MINUTE, TEN + 30 * MINUTE)
+    put(world, "0", TEN + 2 * MINUTE, TEN + 30 * MINUTE)
     assert digests_that_differ(before, planned(world, hours=3)) == [0, 1]
 
 
