@@ -100,9 +100,11 @@ def planned(
 Found = tuple[dict[Slice, pa.Table], dict[Slice, Counters]]
 
 
-def ordered(folder: Path, query: CompiledQuery, policies: Policies | None, task: Task) -> Found:
+def ordered(
+    folder: Path, query: CompiledQuery, policies: Policies | None, task: Task, set_aside: bool = False
+) -> Found:
     """The rows of each slice and its counters."""
-    batches, counters = order(task, open_container(folder.as_uri()), query, policies)
+    batches, counters = order(task, open_container(folder.as_uri()), query, policies, set_aside)
     rows = pa.Table.from_batches(batches, ordering.schema(query))
     by_slice = {
         wanted: rows.filter(pa.compute.equal(rows["_slice_start"], wanted.start)).combine_chunks()
@@ -117,11 +119,12 @@ def only(
     query: CompiledQuery = PLAIN,
     policies: Policies | None = POLICIES,
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED,
+    set_aside: bool = False,
 ) -> tuple[pa.Table, Counters]:
     """The rows and counters of the hour from ten, of the only partition."""
     manifest = planned(folder, query, policies, arrival_time=arrival_time)
     (task,) = split(manifest.slices, manifest.blobs, 1)
-    rows, counters = ordered(folder, query, policies, task)
+    rows, counters = ordered(folder, query, policies, task, set_aside)
     return rows[manifest.slices[0].slice], counters[manifest.slices[0].slice]
 
 
@@ -423,6 +426,122 @@ def test_a_blob_that_changed_since_it_was_planned_stops_the_task(tmp_path: Path)
         ordered(tmp_path, PLAIN, POLICIES, task)
 
 
+# Damaged blobs
+
+
+def spoil(path: Path, content: bytes) -> None:
+    """Other bytes, as old as before."""
+    modified = path.stat().st_mtime
+    path.write_bytes(content)
+    os.utime(path, (modified,) * 2)
+
+
+@pytest.mark.parametrize("arrival_time", list(ArrivalTime))
+def test_a_damaged_blob_may_be_set_aside_with_its_bytes(tmp_path: Path, arrival_time: ArrivalTime) -> None:
+    put(tmp_path, TEN + 10 * MINUTE, [(1, at(TEN + 5 * MINUTE))])
+    name = put(tmp_path, TEN + 20 * MINUTE, [(2, at(TEN + 15 * MINUTE))])
+    put(tmp_path, TEN + 30 * MINUTE, [(3, at(TEN + 25 * MINUTE))])
+    content = (tmp_path / name).read_bytes()[:-5]
+    spoil(tmp_path / name, content)
+    rows, counted = only(tmp_path, arrival_time=arrival_time, set_aside=True)
+    assert system_times(rows) == [300, 1500]
+    assert (counted.events, counted.blobs, counted.damaged, counted.whole) == (2, 3, 1, False)
+    assert verdicts(counted) == {"on_time": 2}
+    assert gaps(counted) == [(2, 2)], "what it held is missing"
+    (row,) = quarantined(counted)
+    assert row.pop("etag")
+    assert row.pop("reason").startswith("it is cut off: its block at byte ")
+    assert row == {"partition": "0", "sequence_number": None, "blob": name, "verdict": "damaged", "body": content}
+
+
+def test_of_a_large_damaged_blob_only_its_name_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordering, "KEPT_BYTES", 3)
+    for minute, content in ((10, b"abc"), (20, b"abcd")):
+        spoil(tmp_path / put(tmp_path, TEN + minute * MINUTE, []), content)
+    _, counted = only(tmp_path, set_aside=True)
+    assert [row["body"] for row in quarantined(counted)] == [b"abc", None]
+
+
+def test_a_slice_knows_of_damage_in_all_that_it_reads_and_counts_what_arrived_in_it(tmp_path: Path) -> None:
+    """At a quarter to nine, for copies; at five past eleven, for late events; at twenty past not at all."""
+    for minutes, whole in ((-75, False), (-76, True), (30, False), (65, False), (80, True)):
+        name = put(tmp_path, TEN + minutes * MINUTE, [])
+        spoil(tmp_path / name, b"")
+        put(tmp_path, TEN + 40 * MINUTE, [(2, at(TEN + 35 * MINUTE))])
+        manifest = planned(tmp_path, PLAIN, hours=3, first=-1)
+        (task,) = split(manifest.slices, manifest.blobs, 1 << 30)
+        _, counters = ordered(tmp_path, PLAIN, POLICIES, task, True)
+        counted = counters[manifest.slices[1].slice]
+        assert (counted.whole, counted.damaged) == (whole, int(minutes == 30)), minutes
+        (tmp_path / name).unlink()
+
+
+# Copies and gaps
+
+
+def copied(folder: Path, name: str, arrival: datetime, opened: datetime) -> str:
+    """The same bytes under another name."""
+    path = folder / f"contoso/telemetry/0/{opened:%Y/%m/%d/%H/%M/%S}.avro"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes((folder / name).read_bytes())
+    os.utime(path, (arrival.timestamp(),) * 2)
+    return str(path.relative_to(folder))
+
+
+@pytest.mark.parametrize("arrival_time", list(ArrivalTime))
+def test_only_the_first_arrival_of_an_event_is_used(tmp_path: Path, arrival_time: ArrivalTime) -> None:
+    """A copy of what is early, late, malformed or untimed is a copy, and has no other verdict."""
+    arrival = TEN + 30 * MINUTE
+    bodies = [at(arrival - MINUTE), at(arrival + 20 * MINUTE), at(TEN - HOUR), b"[]", b"{}"]
+    events = [SampleEvent(n, "", arrival - 4 * MINUTE, body) for n, body in enumerate(bodies, 7)]
+    name = put_events(tmp_path, arrival, events)
+    rows, once = only(tmp_path, arrival_time=arrival_time)
+    copied(tmp_path, name, arrival + 20 * MINUTE, arrival - 4 * MINUTE)
+    again, twice = only(tmp_path, arrival_time=arrival_time)
+    assert again.equals(rows)
+    assert (twice.events, twice.duplicates, twice.blobs) == (10, 5, 2)
+    assert twice.event_bytes == 2 * once.event_bytes
+    changed = {"events", "event_bytes", "blobs", "duplicates"}
+    assert {key: value for key, value in plain(twice).items() if key not in changed} == {
+        key: value for key, value in plain(once).items() if key not in changed
+    }
+
+
+def test_a_copy_does_not_move_the_watermark(tmp_path: Path) -> None:
+    """Late as it is, it would be moved to its arrival less the tolerance, and push the next event."""
+    name = put(tmp_path, TEN + 5 * MINUTE, [(1, at(TEN + 4 * MINUTE))])
+    copied(tmp_path, name, TEN + 50 * MINUTE, TEN + MINUTE)
+    put(tmp_path, TEN + 50 * MINUTE, [(2, at(TEN + 41 * MINUTE))], opened=TEN + 46 * MINUTE)
+    rows, counted = only(tmp_path, policies=replace(POLICIES, late=from_seconds(540)))
+    assert system_times(rows) == [240, 2460]
+    assert (verdicts(counted), counted.duplicates) == ({"on_time": 2}, 1)
+
+
+def test_an_event_twice_in_one_blob_is_used_once(tmp_path: Path) -> None:
+    put(tmp_path, TEN + 10 * MINUTE, [(n, at(TEN + 5 * MINUTE)) for n in (3, 1, 2, 3, 1)])
+    rows, counted = only(tmp_path)
+    assert (rows.num_rows, counted.events, counted.duplicates) == (3, 5, 2)
+
+
+def test_a_gap_is_of_the_slice_that_holds_what_arrived_in_its_place(tmp_path: Path) -> None:
+    put(tmp_path, TEN + 55 * MINUTE, [(1, at(TEN)), (4, at(TEN))])
+    put(tmp_path, TEN + 65 * MINUTE, [(9, at(TEN + HOUR))])
+    found = all_tasks(tmp_path, PLAIN, POLICIES, 1 << 40, 0, 2)
+    assert [gaps(counted) for _, counted in found.values()] == [[(2, 3)], [(5, 8)]]
+
+
+@pytest.mark.parametrize(("minutes", "missing"), [(70, []), (71, [(2, 2)])])
+def test_what_arrives_while_the_slice_is_read_is_not_missing_in_it(
+    tmp_path: Path, minutes: int, missing: list[tuple[int, int]]
+) -> None:
+    put(tmp_path, TEN + 50 * MINUTE, [(1, at(TEN)), (3, at(TEN))])
+    event = SampleEvent(2, "", TEN + 50 * MINUTE, at(TEN))
+    put_events(tmp_path, TEN + minutes * MINUTE, [event])
+    for hours in (1, 2):
+        found = all_tasks(tmp_path, PLAIN, POLICIES, 1 << 40, 0, hours)
+        assert gaps(next(iter(found.values()))[1]) == missing
+
+
 # Metadata and times
 
 EVENT_TIME = InputColumn(("eventTime",), AsaType.DATETIME)
@@ -712,6 +831,74 @@ def in_sequence(events: Sequence[Event], policies: Policies) -> list[Outcome]:
     return outcomes
 
 
+# Archives that were copied, lost, captured again
+
+
+ARCHIVE = st.lists(
+    st.tuples(
+        st.sampled_from(["goes on", "goes on", "goes on", "skips", "copies", "copies", "overlaps", "anew", "damaged"]),
+        st.integers(1, 5),
+        st.sampled_from([0, 5, 10, 20, 50, 70]),
+        st.sampled_from([-400, -60, 0, 0, 200, 290]),
+    ),
+    min_size=8,
+    max_size=30,
+)
+"""Of each blob: what it is of, how many events, after how many minutes it arrives, how far ahead their time is."""
+
+
+def write_archive(folder: Path, archive: Iterable[tuple[str, int, int, int]]) -> list[SampleEvent]:
+    """What the hub sent, from eight on; the names tell when the events were enqueued, also those of copies."""
+    sent: list[SampleEvent] = []
+    number, arrival, spare = 100, TEN - 2 * HOUR, timedelta()
+    for what, count, minutes, ahead in archive:
+        arrival += minutes * MINUTE
+        opened = arrival - 4 * MINUTE
+        spare += timedelta(seconds=1)
+        events: list[SampleEvent] = []
+        if what == "copies" and sent:
+            candidates = sent[-count - 3 : -1] or sent[-1:]
+            opened = candidates[0].enqueued
+            events = [event for event in candidates if event.enqueued <= opened + 3 * MINUTE]
+        elif what == "overlaps" and sent and sent[-1].enqueued >= opened - 2 * MINUTE:
+            events, opened = sent[-1:], sent[-1].enqueued
+        elif what == "skips":
+            number += count
+        elif what == "anew":
+            number, arrival = 0, arrival + 6 * MINUTE
+            opened = arrival - 4 * MINUTE
+        if what != "copies":
+            enqueued = arrival - 3 * MINUTE
+            body = at(enqueued + timedelta(seconds=ahead))
+            fresh = [SampleEvent(number + n, "", enqueued, body) for n in range(count)]
+            sent += fresh
+            events = [*events, *fresh]
+            number += count
+        name = put_events(folder, arrival, events, opened=opened - MINUTE + spare)
+        if what == "damaged":
+            spoil(folder / name, (folder / name).read_bytes()[:-1])
+    return sent
+
+
+@settings(max_examples=25, deadline=None)
+@given(archive=ARCHIVE, chunk=st.sampled_from([1, 5, 1 << 20]), arrival_time=st.sampled_from(list(ArrivalTime)))
+def test_whatever_was_copied_or_lost_a_slice_gives_the_same_alone_and_in_company(
+    archive: list[tuple[str, int, int, int]], chunk: int, arrival_time: ArrivalTime
+) -> None:
+    with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ordering, "CHUNK_EVENTS", chunk)
+        folder = Path(home)
+        write_archive(folder, archive)
+        whole = all_tasks(folder, PLAIN, POLICIES, 1 << 40, -2, 8, arrival_time, set_aside=True)
+        alone: dict[tuple[str, Slice], tuple[pa.Table, Counters]] = {}
+        for hour in range(-2, 6):
+            alone |= all_tasks(folder, PLAIN, POLICIES, 1, hour, 1, arrival_time, set_aside=True)
+        for key, (rows, counted) in alone.items():
+            assert rows.equals(whole[key][0])
+            assert plain(counted) == plain(whole[key][1])
+            assert counted.events == counted.duplicates + counted.verdicts.sum()
+
+
 # A whole world
 
 
@@ -731,12 +918,13 @@ def all_tasks(
     first: int,
     hours: int,
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED,
+    set_aside: bool = False,
 ) -> dict[tuple[str, Slice], tuple[pa.Table, Counters]]:
     """The rows and counters of every partition and slice, each task run by itself."""
     manifest = planned(folder, query, policies, first, hours, arrival_time)
     found = {}
     for task in split(manifest.slices, manifest.blobs, task_bytes):
-        rows, counters = ordered(folder, query, policies, task)
+        rows, counters = ordered(folder, query, policies, task, set_aside)
         for wanted in rows:
             assert (task.partition, wanted) not in found
             found[task.partition, wanted] = (rows[wanted], counters[wanted])
@@ -758,7 +946,16 @@ def test_a_slice_gives_the_same_alone_and_in_company(folder: Path, query: Compil
 
 
 def plain(counted: Counters) -> dict[str, Any]:
-    return vars(counted) | {"verdicts": counted.verdicts.tolist(), "quarantine": quarantined(counted)}
+    return vars(counted) | {
+        "verdicts": counted.verdicts.tolist(),
+        "quarantine": quarantined(counted),
+        "missing": gaps(counted),
+    }
+
+
+def gaps(counted: Counters) -> list[tuple[int, int]]:
+    ranges = [each.ranges for each in counted.missing]
+    return [pair for each in ranges for pair in zip(each.first.tolist(), each.last.tolist(), strict=True)]
 
 
 CASES = {
