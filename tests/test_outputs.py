@@ -156,7 +156,7 @@ def test_rollback_and_status_are_of_all_outputs(
 ) -> None:
     backfill(spark, both(world), TEN, at(120))
     before = {name: published(world.home / name) for name in NAMES}
-    world.put("0", at(20), [body("b", at(18), 30)], 5)
+    world.put("0", at(20), [body("b", at(18), 30)], 1)
     backfill(spark, both(world), TEN, at(120))
     assert all(published(world.home / name) != rows for name, rows in before.items())
     hour = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
@@ -196,7 +196,7 @@ def test_sessions_whose_beginning_is_not_known_are_counted_told_of_and_published
     assert [each["UnanchoredSessions"] for each in report["slices"]] == [ten, 0]
     assert [each["metrics"]["UnanchoredSessions"] for each in report["outputs"]] == [ten, 0]
     assert report["metrics"]["UnanchoredSessions"] == ten
-    (warning,) = report["warnings"]
+    (warning,) = (each for each in report["warnings"] if "sessions" in each)
     assert warning.startswith(f"counts: {ten} rows are sessions that began before what a slice may read")
 
 

@@ -29,6 +29,9 @@ def metrics() -> pd.DataFrame:
         "EarlyInputEvents": 1,
         "LateInputEvents": 3,
         "DroppedOrAdjustedEvents": 2,
+        "DuplicateEvents": 0,
+        "SequenceGaps": 0,
+        "DamagedBlobs": 0,
         "on_time": 14,
         "early_dropped": 1,
         "late_adjusted": 2,
@@ -40,6 +43,7 @@ def metrics() -> pd.DataFrame:
         "early_adjusted": 0,
         "OutputWatermarkDelaySeconds": 12.5,
         "complete": True,
+        "whole": True,
     }
     slices = pd.date_range(RUN["run_start"], periods=2, freq="h")
     return pd.DataFrame(
