@@ -100,13 +100,15 @@ class World:
         table: str = "table",
         quality: str | None = None,
         outputs: list[dict[str, Any]] | None = None,
+        on_damaged_blob: str = "stop",
         **job: Any,
     ) -> Pipeline:
         """Write the pipeline file, with these settings of the job, and load it; `outputs` stand in place of `table`."""
+        capture = {"alias": "telemetry", "container": "capture", "namespace": "contoso", "event_hub": "telemetry"}
         settings = {"eventsLateArrivalMaxDelayInSeconds": 600, **job}
         sections = {
             "name": "telemetry",
-            "input": {"alias": "telemetry", "container": "capture", "namespace": "contoso", "event_hub": "telemetry"},
+            "input": capture | {"on_damaged_blob": on_damaged_blob},
             "job": {**settings, "query": query},
             "output": outputs or {"alias": "aggregates", "table": table},
         }

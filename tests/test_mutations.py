@@ -1,0 +1,140 @@
+"""Whatever happens to a blob: it is read to its last event, or refused; never a part of it, and never for ever."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+
+from spark_jobs.capture.decode import walk
+from spark_jobs.capture.manifest import CaptureBlob, PlannedSlice
+from spark_jobs.capture.sample import SampleEvent, capture_file
+from spark_jobs.ordering import Counters, Task, order
+from spark_jobs.query import compile_query
+from spark_jobs.storage import Blob
+from spark_jobs.time_model.policies import Policies
+from spark_jobs.time_model.slices import Arrivals, Slice
+from spark_jobs.time_model.ticks import from_datetime, from_seconds
+from tests.capture.test_decode import REAL, in_blocks
+from tests.worlds import body
+
+TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
+MUTATIONS = 60
+"""Of each kind of file."""
+SECONDS = 10
+"""In which any blob is decided on."""
+QUERY = compile_query(
+    "SELECT COUNT(*) AS events, MAX(EventEnqueuedUtcTime) AS newest INTO out FROM t TIMESTAMP BY eventTime "
+    "GROUP BY TumblingWindow(minute, 5), GetMetadataPropertyValue(t, '[User].[a]')",
+    input_alias="t",
+    output_aliases=["out"],
+)
+POLICIES = Policies(out_of_order=0, late=from_seconds(600), early=from_seconds(300), adjust=True)
+
+
+def events(count: int, first: int = 100) -> list[SampleEvent]:
+    return [
+        SampleEvent(first + n, str(n), TEN + timedelta(seconds=n), body("a", TEN + timedelta(seconds=n)), "k", {"a": n})
+        for n in range(count)
+    ]
+
+
+def real(name: str) -> bytes:
+    path = REAL / name
+    if not path.exists():
+        pytest.skip(f"shared/capture-files/{name} is not beside this repository")
+    return path.read_bytes()
+
+
+FILES: dict[str, Callable[[], bytes]] = {
+    "one block": lambda: capture_file(events(20)),
+    "deflate": lambda: capture_file(events(20), codec="deflate"),
+    "several blocks": lambda: in_blocks(events(7), events(7, 107), events(6, 114)),
+    "several deflated blocks": lambda: in_blocks(events(7), events(7, 107), events(6, 114), codec="deflate"),
+    "the schema of 2016": lambda: capture_file(events(20), properties_with_null=False),
+    "empty": lambda: capture_file([]),
+    "real of 2016": lambda: real("2016-no-extension-05"),
+    "real of 2022": lambda: real("p9--2022-12-09--16-50-12.avro"),
+    "real and empty": lambda: real("empty.avro"),
+}
+
+
+def mutated(content: bytes, chance: Random) -> tuple[str, bytes]:
+    kind = chance.choice(["flip", "flips", "cut", "insert", "delete", "swap", "zeros", "noise", "repeat"])
+    size = len(content)
+    place = chance.randrange(size)
+    span = min(chance.choice([1, 4, 16, 64, 512]), size - place)
+    head, middle, tail = content[:place], content[place : place + span], content[place + span :]
+    match kind:
+        case "flip" | "flips":
+            changed = bytearray(content)
+            for _ in range(1 if kind == "flip" else 8):
+                changed[chance.randrange(size)] ^= 1 << chance.randrange(8)
+            return kind, bytes(changed)
+        case "cut":
+            return kind, head
+        case "insert":
+            return kind, head + chance.randbytes(span) + middle + tail
+        case "delete":
+            return kind, head + tail
+        case "swap":
+            return kind, head + tail[:span] + middle + tail[span:]
+        case "zeros":
+            return kind, head + bytes(span) + tail
+        case "noise":
+            return kind, head + chance.randbytes(span) + tail
+    return kind, head + middle * 2 + tail
+
+
+class OneBlob:
+    """A container that has one blob."""
+
+    url = "memory:"
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def read(self, blob: Blob) -> bytes:
+        return self._content
+
+
+def judged(content: bytes, set_aside: bool = True) -> Counters:
+    """What a task makes of a blob with this content."""
+    start = from_datetime(TEN)
+    hour = Slice(start, start + from_seconds(3600))
+    pinned = CaptureBlob("0", Blob("b.avro", "etag", len(content), TEN + timedelta(minutes=30)))
+    planned = PlannedSlice(hour, Arrivals(start - from_seconds(4500), hour.end), "", ())
+    container: object = OneBlob(content)
+    batches, counters = order(Task("0", (planned,), (pinned,)), container, QUERY, POLICIES, set_aside)  # type: ignore[arg-type]
+    for _ in batches:
+        pass
+    return counters[hour]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", FILES)
+def test_a_mutated_blob_is_read_to_its_last_event_or_set_aside_whole(name: str) -> None:
+    content = FILES[name]()
+    expected = judged(content)
+    assert (expected.damaged, expected.events) == (0, walk("b", content).records)
+    borders = {block.stop + 16 for block in walk("b", content).blocks}
+    chance = Random(name)
+    verdicts: Counter[str] = Counter()
+    for _ in range(MUTATIONS):
+        kind, other = mutated(content, chance)
+        begun = time.monotonic()
+        counted = judged(other)
+        assert time.monotonic() - begun < SECONDS, (name, kind)
+        assert counted.events == counted.duplicates + counted.verdicts.sum()
+        if counted.damaged:
+            (row,) = [row for batch in counted.quarantine for row in batch.to_pylist()]
+            assert (counted.events, row["verdict"], row["body"]) == (0, "damaged", other)
+            assert "\n" not in row["reason"]
+        elif kind == "cut" and len(other) in borders:
+            assert len(other) < len(content), "complete in itself: the size that was listed and the numbers tell"
+        else:
+            assert counted.events >= expected.events, (name, kind)
+        verdicts["set aside" if counted.damaged else "decoded"] += 1
+    assert verdicts["set aside"] > MUTATIONS // 2

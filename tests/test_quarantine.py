@@ -1,0 +1,234 @@
+"""What could not be used is set aside beside the table, replaced with its slice, and comes back once it can be used."""
+
+import itertools
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_jobs import stages
+from spark_jobs.capture.decode import walk
+from spark_jobs.capture.sample import SampleEvent, capture_file
+from spark_jobs.errors import DefinitionError, RunError
+from tests.capture.test_decode import REAL, avro
+from tests.oracle import VERDICTS
+from tests.worlds import TEN, World, at, backfill, blob_name, body, files, published, version
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TYPED = """\
+CREATE TABLE telemetry (deviceId nvarchar(max), temperature {}, eventTime datetime);
+SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, MAX(TRY_CAST(temperature AS float)) AS warmest
+INTO aggregates FROM telemetry TIMESTAMP BY eventTime GROUP BY deviceId, TumblingWindow(minute, 5)"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """An hour and a half, an event every five minutes; at 10:20 and 11:10 a temperature that is no number."""
+    world = World(tmp_path)
+    for number in range(21):
+        bad = number in (6, 16)
+        sent = body("a", at(-12 + 5 * number), number)
+        world.put(
+            "0", at(-10 + 5 * number), [sent.replace(b": %d," % number, b': "%d C",' % number) if bad else sent], number
+        )
+    return world
+
+
+def aside(world: World) -> list[dict[str, Any]]:
+    return published(world.home / "table_quarantine", "slice_start, sequence_number")
+
+
+def lawful(report: dict[str, Any]) -> bool:
+    metrics = report["metrics"]
+    return bool(metrics["InputEvents"] == metrics["DuplicateEvents"] + sum(metrics[verdict] for verdict in VERDICTS))
+
+
+def test_what_cannot_be_used_lies_beside_the_table_with_its_bytes_and_its_origin(
+    spark: "SparkSession", world: World
+) -> None:
+    report = backfill(spark, world.define(TYPED.format("float")), TEN, at(120))
+    quarantine = world.home / "table_quarantine"
+    assert report["quarantine"] == {"table": quarantine.as_uri(), "version": 1}
+    rows = aside(world)
+    assert [row.pop("body") for row in rows] == [body("a", at(18), "6 C"), body("a", at(68), "16 C")]  # type: ignore[arg-type]
+    assert all(row.pop("etag") for row in rows)
+    assert rows == [
+        {
+            "partition": "0",
+            "sequence_number": number,
+            "blob": blob_name("0", at(-15 + 5 * number)),
+            "verdict": "malformed",
+            "reason": "temperature is not a float",
+            "slice_start": at(60 * hour),
+        }
+        for hour, number in enumerate((6, 16))
+    ]
+
+
+def test_after_a_fix_of_the_definition_the_events_come_back_and_the_slice_is_what_it_would_have_been(
+    spark: "SparkSession", world: World
+) -> None:
+    backfill(spark, world.define(TYPED.format("float")), TEN, at(120))
+    assert [row["sequence_number"] for row in aside(world)] == [6, 16]
+    report = backfill(spark, world.define(TYPED.format("nvarchar(max)")), TEN, at(60))
+    assert (report["metrics"]["malformed"], report["metrics"]["on_time"]) == (0, 12)
+    assert [row["sequence_number"] for row in aside(world)] == [16], "the other hour was not run again"
+    backfill(spark, world.define(TYPED.format("nvarchar(max)")), TEN, at(120))
+    assert aside(world) == []
+    backfill(spark, world.define(TYPED.format("nvarchar(max)"), table="clean"), TEN, at(120))
+    assert published(world.table) == published(world.home / "clean")
+    assert files(world.table) == files(world.home / "clean")
+    assert version(world.home / "clean_quarantine") is None, "where nothing was set aside there is no such table"
+
+
+def test_an_unchanged_rerun_adds_no_version_and_a_rollback_takes_the_quarantine_back(
+    spark: "SparkSession", world: World
+) -> None:
+    wrong, right = TYPED.format("float"), TYPED.format("nvarchar(max)")
+    backfill(spark, world.define(wrong), TEN, at(120))
+    before = aside(world)
+    backfill(spark, world.define(wrong), TEN, at(120))
+    assert version(world.home / "table_quarantine") == 1
+    pipeline = world.define(right)
+    backfill(spark, pipeline, TEN, at(120))
+    assert aside(world) == []
+    assert [output["slices"] for output in stages.rollback(pipeline, TEN, at(60))["outputs"]] == [
+        ["2024-03-01T10:00:00Z"]
+    ]
+    assert aside(world) == before[:1]
+    stages.rollback(pipeline, at(60), at(120))
+    assert aside(world) == before
+    stages.rollback(pipeline, TEN, at(120))
+    assert (aside(world), published(world.table)) == ([], [])
+
+
+# Damaged blobs
+
+
+def whole(number: int) -> bytes:
+    event = SampleEvent(number, "", at(-15 + 5 * number), body("a", at(-12 + 5 * number)))
+    return capture_file([event])
+
+
+def foreign() -> bytes:
+    fields = [{"name": "EnqueuedTimeUtc", "type": "string"}, {"name": "Body", "type": "bytes"}]
+    message = {"type": "record", "name": "Message", "namespace": "Microsoft.Azure.Devices", "fields": fields}
+    return avro(message, {"EnqueuedTimeUtc": "2024-03-01T10:17:00.0000000Z", "Body": b"{}"})
+
+
+def overwritten(sound: bytes) -> bytes:
+    """The first bytes of its first record."""
+    begin = walk("", sound).blocks[0].start
+    return sound[:begin] + bytes([255]) * 24 + sound[begin + 24 :]
+
+
+def sources() -> list[bytes]:
+    """A sample file, and the real ones where they lie beside this repository."""
+    real = [REAL / name for name in ("2016-no-extension-05", "p9--2022-12-09--16-50-12.avro")]
+    return [whole(6), *(path.read_bytes() for path in real if path.exists())]
+
+
+DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "truncated in its block": (lambda sound: sound[:-30], "it is cut off: its block at byte"),
+    "truncated in its header": (lambda sound: sound[:100], "it is cut off: its header goes on behind its 100 bytes"),
+    "corrupt marker": (lambda sound: sound[:-1] + bytes([sound[-1] ^ 1]), "does not end in the file's sync marker"),
+    "corrupt record": (overwritten, "its records cannot be decoded"),
+    "wrong codec": (lambda sound: sound.replace(b"\x08null\x16", b"\x08lzma\x16", 1), "its codec is 'lzma'"),
+    "not Avro": (lambda sound: b'{"deviceId": "a"}\n', "it is not an Avro file"),
+    "another record": (lambda sound: foreign(), "its records are 'Message', not the EventData of Capture"),
+    "zero bytes": (lambda sound: b"", "it has no bytes"),
+}
+
+
+def put_damaged(world: World, content: bytes) -> Path:
+    """In the place of the blob that arrived at 10:20."""
+    path = world.capture / blob_name("0", at(15))
+    modified = path.stat().st_mtime
+    path.write_bytes(content)
+    os.utime(path, (modified,) * 2)
+    return path
+
+
+def test_each_kind_of_damage_is_told_by_default_and_set_aside_where_the_definition_says_so(
+    spark: "SparkSession", world: World
+) -> None:
+    """All kinds side by side, a blob each; the law holds, and every other event is where it would be."""
+    expected = {}
+    for place, (sound, (kind, (damage, reason))) in enumerate(itertools.product(sources(), DAMAGE.items())):
+        content = damage(sound)
+        assert content != sound, kind
+        path = world.capture / blob_name("0", at(20) + timedelta(seconds=1 + place))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        os.utime(path, (at(26).timestamp() + place,) * 2)
+        expected[str(path.relative_to(world.capture))] = (content, reason)
+    with pytest.raises(
+        RunError, match=rf"^blob {next(iter(expected))} is damaged: .+; restore it .+on_damaged_blob: quarantine$"
+    ):
+        backfill(spark, world.define(), TEN, at(60))
+    assert version(world.table) is None
+    report = backfill(spark, world.define(on_damaged_blob="quarantine"), TEN, at(60))
+    metrics, count = report["metrics"], len(expected)
+    assert lawful(report)
+    assert (metrics["DamagedBlobs"], metrics["InputEventsSourcesTotal"], metrics["InputEvents"]) == (
+        count,
+        12 + count,
+        12,
+    )
+    assert report["quality"]["verdict"] == "passed with warnings"
+    assert "every blob that a slice reads is whole: not so in 1 of 1 row" in report["quality"]["report"]
+    assert any(warning.startswith(f"{count} blobs are damaged and were set aside") for warning in report["warnings"])
+    rows = {row["blob"]: row for row in aside(world) if row["verdict"] == "damaged"}
+    assert rows.keys() == expected.keys()
+    for name, (content, reason) in expected.items():
+        assert rows[name]["body"] == content
+        assert reason in rows[name]["reason"]
+        assert rows[name]["sequence_number"] is None
+
+
+def test_a_damaged_blob_that_is_restored_brings_its_events_back(spark: "SparkSession", world: World) -> None:
+    path = world.capture / blob_name("0", at(15))
+    sound = path.read_bytes()
+    put_damaged(world, sound[:-1])
+    pipeline = world.define(TYPED.format("nvarchar(max)"), on_damaged_blob="quarantine")
+    report = backfill(spark, pipeline, TEN, at(60))
+    assert [row["verdict"] for row in aside(world)] == ["damaged"]
+    assert (report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == (11, 1)
+    assert "1 sequence numbers never arrived: 6 to 6 of partition 0" in report["warnings"]
+    assert report["slices"][0]["gaps"] == {"missing": 1, "ranges": [{"partition": "0", "first": 6, "last": 6}]}
+    put_damaged(world, sound)
+    report = backfill(spark, pipeline, TEN, at(60))
+    assert (aside(world), report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == ([], 12, 0)
+
+
+def test_what_is_to_become_of_a_damaged_blob_is_stop_or_quarantine(world: World) -> None:
+    assert world.define().input.on_damaged_blob == "stop"
+    with pytest.raises(DefinitionError, match=r"input\.on_damaged_blob: .*'stop' or 'quarantine'"):
+        world.define(on_damaged_blob="skip")
+
+
+# Copies
+
+
+def test_copied_blobs_change_no_row_and_are_counted(spark: "SparkSession", world: World) -> None:
+    pipeline = world.define(TYPED.format("nvarchar(max)"))
+    backfill(spark, pipeline, TEN, at(120))
+    before = published(world.table)
+    for number in (6, 7, 14):
+        copy = world.capture / blob_name("0", at(-15 + 5 * number) + timedelta(seconds=7))
+        copy.write_bytes((world.capture / blob_name("0", at(-15 + 5 * number))).read_bytes())
+        os.utime(copy, (at(10 + 5 * number).timestamp(),) * 2)
+    report = backfill(spark, pipeline, TEN, at(120))
+    assert published(world.table) == before
+    assert [each["DuplicateEvents"] for each in report["slices"]] == [2, 1]
+    assert (report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == (21 - 3 + 3, 0)
+    assert lawful(report)
+    assert report["quality"]["verdict"] == "passed"
+    assert "no event arrived twice: not so in 2 of 2 rows" in report["quality"]["report"]
+    values = {(row["metric"], row["slice_start"]): row["value"] for row in published(world.home / "table_metrics")}
+    assert values["DuplicateEvents", TEN] == 2
