@@ -140,7 +140,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "corrupt record": (overwritten, "its records cannot be decoded"),
     "wrong codec": (lambda sound: sound.replace(b"\x08null\x16", b"\x08lzma\x16", 1), "its codec is 'lzma'"),
     "not Avro": (lambda sound: b'{"deviceId": "a"}\n', "it is not an Avro file"),
-    "another record": (lambda sound: foreign(), "its records are 'Message', not the EventData of Capture"),
+    "another record": (lambda sound: foreign(), "Message', not the EventData of Capture"),
     "zero bytes": (lambda sound: b"", "it has no bytes"),
 }
 
