@@ -206,7 +206,7 @@ class _Chunk:
     def blob_arrivals(self) -> NDArray[np.int64]:
         return np.array([pinned.arrival for pinned in self.blobs], np.int64)
 
-    @property
+    @cached_property
     def group(self) -> NDArray[np.int64]:
         """Of each event, its blob's arrival."""
         return self.blob_arrivals[self.blob]

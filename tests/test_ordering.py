@@ -462,6 +462,19 @@ def test_of_a_large_damaged_blob_only_its_name_is_kept(tmp_path: Path, monkeypat
     assert [row["body"] for row in quarantined(counted)] == [b"abc", None]
 
 
+def test_a_blob_that_belies_its_content_md5_is_set_aside_without_bytes(tmp_path: Path) -> None:
+    """They are not those that were written; which ones were, nobody knows."""
+    name = put(tmp_path, TEN + 20 * MINUTE, [(2, at(TEN + 15 * MINUTE))])
+    manifest = planned(tmp_path, PLAIN)
+    (task,) = split(manifest.slices, manifest.blobs, 1)
+    (pinned,) = task.blobs
+    other = replace(pinned, blob=replace(pinned.blob, md5="AAAAAAAAAAAAAAAAAAAAAA=="))
+    _, counters = ordered(tmp_path, PLAIN, POLICIES, replace(task, blobs=(other,)), True)
+    (row,) = quarantined(counters[manifest.slices[0].slice])
+    assert (row["blob"], row["verdict"], row["body"]) == (name, "damaged", None)
+    assert row["reason"].startswith("its Content-MD5 is AAAAAAAAAAAAAAAAAAAAAA==")
+
+
 def test_a_slice_knows_of_damage_in_all_that_it_reads_and_counts_what_arrived_in_it(tmp_path: Path) -> None:
     """At a quarter to nine, for copies; at five past eleven, for late events; at twenty past not at all."""
     for minutes, whole in ((-75, False), (-76, True), (30, False), (65, False), (80, True)):

@@ -207,6 +207,7 @@ def test_two_tables_and_their_metrics_are_published_to_azure_and_taken_back(
 
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
     monkeypatch.setitem(spark.sparkContext.environment, "AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
+    world.put("0", at(80), [b"no JSON"], 2)
     container = f"test-{uuid.uuid4().hex}"
     ContainerClient.from_connection_string(azurite.connection_string, container).create_container()
     pipeline = both(world, f"{azurite.url}/{container}/curated/{{}}")
@@ -214,5 +215,7 @@ def test_two_tables_and_their_metrics_are_published_to_azure_and_taken_back(
     assert [(each["version"], each["metrics_version"]) for each in report["outputs"]] == [(1, 1), (1, 1)]
     tables = [url for each in report["outputs"] for url in (each["table"], each["metrics_table"])]
     assert [list(delta.current(url)) for url in tables] == [["2024-03-01T10:00:00Z", "2024-03-01T11:00:00Z"]] * 4
+    quarantine = report["quarantine"]
+    assert (quarantine["version"], list(delta.current(quarantine["table"]))) == (1, ["2024-03-01T11:00:00Z"])
     stages.rollback(pipeline, TEN, at(60))
     assert [list(delta.current(url)) for url in tables] == [["2024-03-01T11:00:00Z"]] * 4

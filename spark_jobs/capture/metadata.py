@@ -23,6 +23,12 @@ _FIELDS = {
     Metadata.PUBLISHER: ("SystemProperties",),
     Metadata.USER: ("Properties",),
 }
+_ENQUEUED = "%m/%d/%Y %I:%M:%S %p"
+_REGULAR = (
+    r"^(?:(?:[1-9]|1[0-2])/(?:[1-9]|1\d|2[0-8])|(?:[13-9]|1[0-2])/(?:29|30)|(?:[13578]|1[02])/31)/(?:19|20)\d{2} "
+    r"(?:[1-9]|1[0-2]):[0-5]\d:[0-5]\d [AP]M$"
+)
+"""What Arrow reads as it is meant; of other texts it makes something, too."""
 _LATEST_MILLISECOND = (ticks.LARGEST - ticks.UNIX_EPOCH) // ticks.TICKS_PER_MILLISECOND
 
 
@@ -132,14 +138,18 @@ def _enqueued(name: str, events: pa.Table) -> pa.Array:
 def seconds(enqueued: pa.Array) -> NDArray[np.int64]:
     """The ticks of each EnqueuedTimeUtc; -1 for what is no time."""
     texts = enqueued.fill_null("").dictionary_encode()
-    known = np.array([_second(text) for text in texts.dictionary.to_pylist()], np.int64)
+    regular = pc.match_substring_regex(texts.dictionary, _REGULAR)
+    times = pc.strptime(pc.if_else(regular, texts.dictionary, None), format=_ENQUEUED, unit="s")
+    known = times.cast(pa.int64()).fill_null(0).to_numpy() * ticks.TICKS_PER_SECOND + ticks.UNIX_EPOCH
+    odd = pc.indices_nonzero(pc.invert(regular))
+    known[odd.to_numpy()] = [_second(text) for text in texts.dictionary.take(odd).to_pylist()]
     return known[texts.indices.to_numpy()]
 
 
 def _second(text: str) -> int:
-    """The ticks of `M/d/yyyy h:mm:ss AM|PM`, UTC; -1 for what is no such time."""
+    """The ticks of `M/d/yyyy h:mm:ss AM|PM`, UTC; -1 for what is no such time. Strict, and 60 times as slow."""
     try:
-        return ticks.from_datetime(datetime.strptime(text, "%m/%d/%Y %I:%M:%S %p").replace(tzinfo=UTC))
+        return ticks.from_datetime(datetime.strptime(text, _ENQUEUED).replace(tzinfo=UTC))
     except ValueError:
         return -1
 

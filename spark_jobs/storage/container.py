@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from spark_jobs.errors import RunError
+from spark_jobs.errors import DamagedBlobError, RunError
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def verified(blob: Blob, content: bytes) -> bytes:
     if len(content) != blob.size:
         raise RunError(f"blob {blob.name} is damaged: {len(content)} bytes were read, {blob.size} were listed")
     if blob.md5 is not None and blob.md5 != (found := content_md5(content)):
-        raise RunError(f"blob {blob.name} is damaged: its Content-MD5 is {blob.md5}, but the content gives {found}")
+        raise DamagedBlobError(blob.name, f"its Content-MD5 is {blob.md5}, but the content gives {found}")
     return content
 
 

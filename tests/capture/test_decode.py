@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.capture.decode import SCHEMA, DamagedBlobError, decode, walk
+from spark_jobs.capture.decode import SCHEMA, decode, walk
 from spark_jobs.capture.sample.capture_file import SampleEvent, capture_file, capture_schema
-from spark_jobs.errors import RunError
+from spark_jobs.errors import DamagedBlobError, RunError
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "capture-files"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

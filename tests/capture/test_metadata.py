@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.capture import metadata
-from spark_jobs.capture.decode import DamagedBlobError, decode
+from spark_jobs.capture.decode import decode
 from spark_jobs.capture.manifest import CaptureBlob, Window
 from spark_jobs.capture.metadata import fields_of, text_of
 from spark_jobs.capture.sample.capture_file import capture_file, capture_schema
-from spark_jobs.errors import RunError
+from spark_jobs.errors import DamagedBlobError, RunError
 from spark_jobs.query.model import AsaType, Metadata, MetadataColumn
 from spark_jobs.storage import Blob
 from spark_jobs.time_model.ticks import from_datetime
@@ -145,6 +145,20 @@ def test_the_millisecond_is_preferred_to_the_second() -> None:
 )
 def test_the_text_of_the_service_is_read(text: str, instant: datetime) -> None:
     assert read(metadata.ENQUEUED, enqueued(text)) == [from_datetime(instant)]
+
+
+WRITTEN = st.one_of(
+    st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)).map(
+        lambda time: f"{time.month}/{time.day}/{time.year} {time.hour % 12 or 12}:{time:%M:%S %p}"
+    ),
+    st.from_regex(r"[0-9]{1,2}/[0-9]{1,2}/[0-9]{2,4} [0-9]{1,2}:[0-9]{2}:[0-9]{2} [AP]M", fullmatch=True),
+    st.text(max_size=3),
+)
+
+
+@given(texts=st.lists(WRITTEN, max_size=6))
+def test_many_texts_at_once_are_read_as_each_alone(texts: list[str]) -> None:
+    assert metadata.seconds(pa.array(texts, pa.string())).tolist() == [metadata._second(text) for text in texts]
 
 
 @pytest.mark.parametrize(
