@@ -520,6 +520,14 @@ def test_only_the_first_arrival_of_an_event_is_used(tmp_path: Path, arrival_time
     }
 
 
+def test_by_enqueued_time_a_copy_is_known_however_late_its_blob_was_written(tmp_path: Path) -> None:
+    events = [SampleEvent(n, "", TEN + 8 * MINUTE, at(TEN + 8 * MINUTE)) for n in range(3)]
+    name = put_events(tmp_path, TEN + 10 * MINUTE, events)
+    copied(tmp_path, name, TEN + 90 * HOUR, TEN + 6 * MINUTE)
+    rows, counted = only(tmp_path, arrival_time=ENQUEUED)
+    assert (rows.num_rows, counted.events, counted.duplicates) == (3, 6, 3)
+
+
 def test_a_copy_does_not_move_the_watermark(tmp_path: Path) -> None:
     """Late as it is, it would be moved to its arrival less the tolerance, and push the next event."""
     name = put(tmp_path, TEN + 5 * MINUTE, [(1, at(TEN + 4 * MINUTE))])
