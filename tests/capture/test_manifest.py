@@ -91,7 +91,7 @@ def test_both_ends_of_the_arrivals_are_read(tmp_path: Path) -> None:
     second = timedelta(seconds=1)
     first, last = TEN - 75 * MINUTE, TEN + HOUR + 10 * MINUTE
     put(tmp_path, "0", TEN - 2 * HOUR, first - second)
-    inside = [put(tmp_path, "0", TEN, first), put(tmp_path, "0", TEN + HOUR, last)]
+    inside = [put(tmp_path, "0", TEN - 2 * HOUR + MINUTE, first), put(tmp_path, "0", TEN + HOUR, last)]
     put(tmp_path, "0", TEN + 2 * HOUR, last + second)
     found = planned(tmp_path)
     assert names(found) == inside
