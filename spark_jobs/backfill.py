@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs import ordering
+from spark_jobs.capture.entities import told
 from spark_jobs.capture.manifest import Manifest
 from spark_jobs.capture.sequence import Missing
 from spark_jobs.errors import RecaptureError, RunError
@@ -274,9 +275,7 @@ def _row(partition: str, wanted: Slice, counted: Counters, policies: Policies | 
 
 def _gaps(missing: Sequence[Missing]) -> dict[str, Any]:
     """How many sequence numbers are missing, and the first of their ranges, [first, last]."""
-    ranges = [
-        pair for each in missing for pair in zip(each.ranges.first.tolist(), each.ranges.last.tolist(), strict=True)
-    ]
+    ranges = [list(pair) for each in missing for pair in told(each)]
     return {"missing": sum(last - first + 1 for first, last in ranges), "ranges": ranges[:GAPS_TOLD]}
 
 
@@ -290,7 +289,7 @@ def _watermark_delay(counted: Counters, policies: Policies | None) -> float | No
 
 def _ahead(event: Ahead) -> dict[str, Any]:
     seconds = event.ticks / ticks.TICKS_PER_SECOND
-    return {"seconds": seconds, "sequence_number": event.sequence_number, "blob": event.blob}
+    return {"seconds": seconds, "sequence_number" if event.numbered else "place": event.number, "blob": event.blob}
 
 
 def _metrics(papers: Run, manifest: Manifest) -> Iterator[dict[str, Any]]:

@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spark_jobs.application_time import metadata_of, times_of
-from spark_jobs.capture import bodies, metadata
-from spark_jobs.capture.decode import SCHEMA, decode
+from spark_jobs.capture import bodies
+from spark_jobs.capture.entities import EntityNumbers, Unrolled
+from spark_jobs.capture.events import ENQUEUED, UNNUMBERED, Events, Reader
 from spark_jobs.capture.manifest import CLOCKS_APART, CaptureBlob, PlannedSlice, arrived_in
-from spark_jobs.capture.sequence import Missing, SequenceNumbers, Step
+from spark_jobs.capture.reader import CaptureReader
+from spark_jobs.capture.sequence import Missing, Step
 from spark_jobs.errors import DamagedBlobError, RunError
 from spark_jobs.query.model import CompiledQuery, InputColumn, MetadataColumn, amounts, fields
 from spark_jobs.storage import Container
@@ -41,6 +43,7 @@ QUARANTINE = pa.schema(
     [
         ("partition", pa.string()),
         ("sequence_number", pa.int64()),
+        ("place", pa.int64()),
         ("blob", pa.string()),
         ("etag", pa.string()),
         ("verdict", pa.string()),
@@ -48,11 +51,15 @@ QUARANTINE = pa.schema(
         ("body", pa.binary()),
     ]
 )
-"""Events that were not decoded or not timed, and blobs that are damaged; these have no sequence number."""
+"""Events that were not decoded or not timed, and blobs that are damaged.
+
+These have no sequence number; an event that has none has its place in its blob instead, from 0.
+"""
 DAMAGED = "damaged"
 """The verdict on such a blob."""
 KEPT_BYTES = 16 * 1024 * 1024
 """What is kept of a damaged blob, whole; of a larger one only name and etag."""
+CAPTURE = CaptureReader()
 
 
 @dataclass(frozen=True)
@@ -70,8 +77,10 @@ class Ahead:
 
     ticks: int
     """System.Timestamp less arrival."""
-    sequence_number: int
+    number: int
+    """The sequence number; where it has none, its place in the blob from 0."""
     blob: str
+    numbered: bool
 
 
 @dataclass
@@ -130,7 +139,12 @@ def schema(query: CompiledQuery) -> pa.Schema:
 
 
 def order(
-    task: Task, container: Container, query: CompiledQuery, policies: Policies | None, set_aside: bool = False
+    task: Task,
+    container: Container,
+    query: CompiledQuery,
+    policies: Policies | None,
+    set_aside: bool = False,
+    reader: Reader = CAPTURE,
 ) -> tuple[Iterator[pa.RecordBatch], dict[Slice, Counters]]:
     """The ordered events of a task as batches of `schema(query)`, and its counters, complete once these are consumed.
 
@@ -138,7 +152,7 @@ def order(
     the caller says so. Raises RunError for one otherwise, and for a blob that was changed since it was planned.
     """
     counters = {planned.slice: Counters() for planned in task.slices}
-    return _ordered(task, container, query, policies, counters, set_aside), counters
+    return _ordered(task, container, query, policies, counters, set_aside, reader), counters
 
 
 def _ordered(
@@ -148,14 +162,18 @@ def _ordered(
     policies: Policies | None,
     counters: dict[Slice, Counters],
     set_aside: bool,
+    reader: Reader,
 ) -> Iterator[pa.RecordBatch]:
     watermark = Watermark()
-    numbers = SequenceNumbers()
+    numbers = EntityNumbers()
     out = schema(query)
     columns = query.body_columns
     judged_fields = tuple(dict.fromkeys([*fields(query.timestamp_by), *amounts(query.timestamp_by)]))
-    for chunk in _chunks(task, container, query, set_aside):
-        copies, steps = numbers.read(chunk.sequence, chunk.group, chunk.arrival, chunk.enqueued)
+    for chunk in _chunks(task, container, query, set_aside, reader):
+        if reader.numbered:
+            copies, steps = numbers.read(chunk.turn, chunk.entity, chunk.group, chunk.arrival, chunk.enqueued)
+        else:
+            copies, steps = np.zeros(len(chunk.number), bool), []
         for planned in task.slices:
             _count_blobs(counters[planned.slice], planned, chunk)
             _count_numbers(counters[planned.slice], planned, chunk, copies, steps)
@@ -163,6 +181,8 @@ def _ordered(
             continue
         chunk = chunk.without(copies)
         read = bodies.parse(chunk.body, columns, judged_fields)
+        if chunk.unreadable is not None:
+            read = replace(read, malformed=pc.coalesce(chunk.unreadable, read.malformed))
         judged, reasons = _judge(read, chunk, query, policies, watermark)
         for wanted, counted in counters.items():
             _count(counted, task.partition, chunk, judged, reasons, chunk.arrived(wanted))
@@ -183,14 +203,19 @@ def _ordered(
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Events of one partition in arrival order: by their blobs' arrival, then by sequence number."""
+    """Events of one partition in arrival order: by their blobs' arrival, then by sequence number or place."""
 
     arrival: NDArray[np.int64]
     """Of each event. It rises where it is the blob's; what is enqueued may carry a time before its neighbour's."""
-    sequence: NDArray[np.int64]
+    number: NDArray[np.int64]
+    turn: NDArray[np.int64]
+    """The number, counted on where it rolled over to 0."""
+    entity: NDArray[np.int64] | None
+    numbered: bool
     enqueued: NDArray[np.int64]
     """To the second."""
     body: pa.Array
+    unreadable: pa.Array | None
     blob: NDArray[np.int64]
     """Which of `blobs`."""
     metadata: dict[MetadataColumn, pa.Array]
@@ -233,18 +258,30 @@ class _Chunk:
         return replace(
             self,
             arrival=self.arrival[rows],
-            sequence=self.sequence[rows],
+            number=self.number[rows],
+            turn=self.turn[rows],
+            entity=None if self.entity is None else self.entity[rows],
             enqueued=self.enqueued[rows],
             body=self.body.take(places),
+            unreadable=None if self.unreadable is None else self.unreadable.take(places),
             blob=self.blob[rows],
             metadata={column: values.take(places) for column, values in self.metadata.items()},
         )
 
     def in_sequence(self) -> "_Chunk":
-        """Within an arrival by sequence number."""
-        if np.any((np.diff(self.sequence) < 0) & (np.diff(self.group) == 0)):
-            return self._rows(np.lexsort((self.sequence, self.group)))
+        """Within an arrival by sequence number, those of an entity's partition one behind the other."""
+        if not self.numbered:
+            return self
+        if self.entity is not None:
+            return self._rows(np.lexsort((self.turn, self.entity, self.group)))
+        if np.any((np.diff(self.turn) < 0) & (np.diff(self.group) == 0)):
+            return self._rows(np.lexsort((self.turn, self.group)))
         return self
+
+    def has_number(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        if not self.numbered or self.entity is None:
+            return np.full(len(rows), self.numbered)
+        return self.entity[rows] != UNNUMBERED
 
 
 @dataclass(frozen=True)
@@ -256,11 +293,14 @@ class _Damaged:
     content: bytes | None
 
 
-def _chunks(task: Task, container: Container, query: CompiledQuery, set_aside: bool) -> Iterator[_Chunk]:
+def _chunks(
+    task: Task, container: Container, query: CompiledQuery, set_aside: bool, reader: Reader
+) -> Iterator[_Chunk]:
     """The events in chunks of whole arrivals; the next blob is fetched while the last one is worked on."""
     blobs, judged_from = task.blobs, Arrivals(task.slices[0].arrivals.judged, None)
     over = [column for column in query.over if isinstance(column, MetadataColumn)]
     wanted = tuple(dict.fromkeys([*query.metadata, *over, *metadata_of(query.timestamp_by)]))
+    unrolled = Unrolled()
     with ThreadPoolExecutor(1) as fetcher:
         coming = fetcher.submit(container.read, blobs[0].blob) if blobs else None
         parts: list[_Part] = []
@@ -271,14 +311,14 @@ def _chunks(task: Task, container: Container, query: CompiledQuery, set_aside: b
             if following is not None:
                 coming = fetcher.submit(container.read, following.blob)
             judged = bool(arrived_in([pinned], judged_from))
-            parts.append(_part(pinned, fetched, wanted if judged else (), set_aside))
+            parts.append(_part(pinned, fetched, wanted if judged else (), set_aside, reader))
             full = (
                 sum(len(part.arrival) for part in parts) >= CHUNK_EVENTS
-                or sum(part.size for part in parts) >= CHUNK_BYTES
+                or sum(part.events.size for part in parts) >= CHUNK_BYTES
             )
             turning = following is not None and judged != bool(arrived_in([following], judged_from))
             if following is None or turning or (full and following.arrival != pinned.arrival):
-                yield _in_arrival_order(parts, wanted if judged else (), judged)
+                yield _in_arrival_order(parts, wanted if judged else (), judged, reader.numbered, unrolled)
                 parts = []
 
 
@@ -288,47 +328,36 @@ class _Part:
 
     pinned: CaptureBlob
     arrival: NDArray[np.int64]
-    enqueued: NDArray[np.int64]
-    events: pa.Table
-    """SequenceNumber and Body."""
-    metadata: dict[MetadataColumn, pa.Array]
+    events: Events
     damaged: _Damaged | None = None
     """Where it is damaged, there are no events."""
 
-    @property
-    def size(self) -> int:
-        """Bytes in memory."""
-        return self.events.nbytes + sum(column.nbytes for column in self.metadata.values())
 
-
-def _part(pinned: CaptureBlob, fetched: Future[bytes], wanted: Sequence[MetadataColumn], set_aside: bool) -> _Part:
+def _part(
+    pinned: CaptureBlob, fetched: Future[bytes], wanted: Sequence[MetadataColumn], set_aside: bool, reader: Reader
+) -> _Part:
     """What a blob holds. Raises RunError where it is damaged and may not be set aside."""
     content = None
     try:
         content = fetched.result()
-        return _decoded(pinned, content, wanted)
+        return _decoded(pinned, content, wanted, reader)
     except DamagedBlobError as error:
         if not set_aside:
             raise
         kept = content if content is not None and len(content) <= KEPT_BYTES else None
-        none, nothing = np.zeros(0, np.int64), {each: pa.nulls(0, bodies.VIEW_TYPES[each.type]) for each in wanted}
-        return _Part(pinned, none, none, SCHEMA.empty_table(), nothing, _Damaged(pinned, error.reason, kept))
+        none = Events.none(wanted)
+        return _Part(pinned, none.number, none, _Damaged(pinned, error.reason, kept))
 
 
-def _decoded(pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> _Part:
+def _decoded(pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn], reader: Reader) -> _Part:
     """Raises RunError where the blob is damaged, or its events were enqueued at another time than it says."""
-    needed = wanted if pinned.window is None else tuple(dict.fromkeys([*wanted, metadata.ENQUEUED]))
-    fields = dict.fromkeys(["EnqueuedTimeUtc", *metadata.fields_of(needed)])
-    events = decode(pinned.blob.name, content, tuple(fields))
-    found = metadata.read(needed, pinned, events)
     if pinned.window is None:
-        arrival = np.full(events.num_rows, pinned.arrival)
-        enqueued = metadata.seconds(bodies.whole(events["EnqueuedTimeUtc"]))
-    else:
-        arrival = found[metadata.ENQUEUED].to_numpy()
-        enqueued = arrival - arrival % ticks.TICKS_PER_SECOND
-        _require_in_window(pinned, arrival)
-    return _Part(pinned, arrival, enqueued, events.select(SCHEMA.names), {each: found[each] for each in wanted})
+        events = reader.read(pinned, content, wanted)
+        return _Part(pinned, np.full(len(events.number), pinned.arrival), events)
+    events = reader.read(pinned, content, tuple(dict.fromkeys([*wanted, ENQUEUED])))
+    arrival = events.metadata[ENQUEUED].to_numpy()
+    _require_in_window(pinned, arrival)
+    return _Part(pinned, arrival, events)
 
 
 def _require_in_window(pinned: CaptureBlob, enqueued: NDArray[np.int64]) -> None:
@@ -345,15 +374,29 @@ def _require_in_window(pinned: CaptureBlob, enqueued: NDArray[np.int64]) -> None
         )
 
 
-def _in_arrival_order(parts: list[_Part], wanted: Sequence[MetadataColumn], judged: bool) -> _Chunk:
-    table = pa.concat_tables([part.events for part in parts])
+def _in_arrival_order(
+    parts: list[_Part], wanted: Sequence[MetadataColumn], judged: bool, numbered: bool, unrolled: Unrolled
+) -> _Chunk:
+    events = [part.events for part in parts]
+    number = np.concatenate([each.number for each in events])
+    entity = None
+    if any(each.entity is not None for each in events):
+        entity = np.concatenate([each.number if each.entity is None else each.entity for each in events])
+    unreadable = None
+    if any(each.unreadable is not None for each in events):
+        none = [pa.nulls(len(each.number), pa.string()) for each in events]
+        unreadable = pa.concat_arrays([each.unreadable or nulls for each, nulls in zip(events, none, strict=True)])
     return _Chunk(
         arrival=np.concatenate([part.arrival for part in parts]),
-        sequence=table["SequenceNumber"].to_numpy(),
-        enqueued=np.concatenate([part.enqueued for part in parts]),
-        body=bodies.whole(table["Body"]),
-        blob=np.repeat(np.arange(len(parts)), [part.events.num_rows for part in parts]),
-        metadata={column: pa.concat_arrays([part.metadata[column] for part in parts]) for column in wanted},
+        number=number,
+        turn=number if entity is None else unrolled.read(number, entity),
+        entity=entity,
+        numbered=numbered,
+        enqueued=np.concatenate([each.enqueued for each in events]),
+        body=pa.concat_arrays([each.body for each in events]),
+        unreadable=unreadable,
+        blob=np.repeat(np.arange(len(parts)), [len(each.number) for each in events]),
+        metadata={column: pa.concat_arrays([each.metadata[column] for each in events]) for column in wanted},
         blobs=tuple(part.pinned for part in parts),
         damaged=tuple(part.damaged for part in parts if part.damaged is not None),
         judged=judged,
@@ -376,7 +419,8 @@ def _judge(
         return Judged(verdict, chunk.arrival, none, none, none), read.malformed
     times = times_of(query.timestamp_by, read, chunk.metadata)
     keys = _keys(read, chunk, query)
-    judged = judge(policies, watermark, times.ticks, times.valid & decoded, chunk.arrival, _scope(keys))
+    scope = _scope(keys if chunk.entity is None else keys | {"": pa.array(chunk.entity)})
+    judged = judge(policies, watermark, times.ticks, times.valid & decoded, chunk.arrival, scope)
     judged.verdict[~decoded] = Verdict.MALFORMED
     reasons = pc.coalesce(read.malformed, times.reason)
     for name, values in keys.items():
@@ -392,7 +436,7 @@ def _keys(read: bodies.Bodies, chunk: _Chunk, query: CompiledQuery) -> dict[str,
 
 
 def _scope(keys: dict[str, pa.Array]) -> pa.Array | None:
-    """What tells the scopes of a partition apart: the OVER key, a struct where it has several columns."""
+    """What tells the scopes of a blob's partition apart: entity's partition and OVER key, together as a struct."""
     if len(keys) < 2:
         return next(iter(keys.values()), None)
     return pa.StructArray.from_arrays(list(keys.values()), list(keys))
@@ -407,7 +451,7 @@ def _count_blobs(counted: Counters, planned: PlannedSlice, chunk: _Chunk) -> Non
         counted.whole &= not arrived_in([pinned], planned.arrivals)
         if wanted.start < pinned.arrival <= wanted.end:
             counted.damaged += 1
-            row = [pinned.partition, None, pinned.blob.name, pinned.blob.etag, DAMAGED, each.reason, each.content]
+            row = [pinned.partition, None, None, pinned.blob.name, pinned.blob.etag, DAMAGED, each.reason, each.content]
             columns = [pa.array([value], kind) for value, kind in zip(row, QUARANTINE.types, strict=True)]
             counted.quarantine.append(pa.RecordBatch.from_arrays(columns, schema=QUARANTINE))
 
@@ -426,7 +470,10 @@ def _count_numbers(
     for step in steps:
         if step.goes_back and counted.missing:
             came = step.rows if last is None else step.rows[chunk.arrival[step.rows] <= last]
-            left = [each.without(chunk.sequence[came], chunk.enqueued[came]) for each in counted.missing]
+            left = [
+                each.without(chunk.turn[came], chunk.enqueued[came]) if each.entity == step.entity else each
+                for each in counted.missing
+            ]
             counted.missing = [each for each in left if len(each.ranges.first)]
         if step.missing is not None:
             arrival = chunk.arrival[step.before]
@@ -457,16 +504,18 @@ def _count(
     if len(processed):
         lead = judged.system_timestamp[processed] - chunk.arrival[processed]
         tied = processed[lead == lead.max()]
-        row = int(tied[chunk.sequence[tied].argmax()])
-        ahead = Ahead(int(lead.max()), int(chunk.sequence[row]), chunk.blobs[chunk.blob[row]].blob.name)
+        row = int(tied[chunk.number[tied].argmax()])
+        ahead = Ahead(int(lead.max()), int(chunk.number[row]), chunk.blobs[chunk.blob[row]].blob.name, chunk.numbered)
         counted.furthest_ahead = max(ahead, counted.furthest_ahead or ahead)
     aside = rows[pc.is_valid(reasons).to_numpy(zero_copy_only=False)[arrived]]
     if len(aside):
         places = pa.array(aside)
         blobs = pa.array(chunk.blob[aside])
+        has_number = chunk.has_number(aside)
         columns = [
             pa.repeat(partition, len(aside)),
-            pa.array(chunk.sequence[aside]),
+            pa.array(chunk.number[aside], mask=~has_number),
+            pa.array(chunk.number[aside], mask=has_number),
             pa.array([pinned.blob.name for pinned in chunk.blobs]).take(blobs),
             pa.array([pinned.blob.etag for pinned in chunk.blobs]).take(blobs),
             pa.array([Verdict(verdict).name.lower() for verdict in judged.verdict[aside]]),

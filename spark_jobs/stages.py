@@ -484,9 +484,14 @@ def _time_warnings(slices: Mapping[str, Mapping[str, Any]], by_blob: bool) -> It
         ahead = max(pushers, key=lambda pusher: pusher["seconds"])
         yield (
             f"{disordered / events:.1%} of the events were out of order: the watermark was pushed by clocks that run "
-            f"ahead, furthest by event {ahead['sequence_number']} of {ahead['blob']} ({ahead['seconds']:+.1f} s from "
+            f"ahead, furthest by event {_which(ahead)} of {ahead['blob']} ({ahead['seconds']:+.1f} s from "
             "its arrival); TIMESTAMP BY … OVER a device's key keeps such a clock to itself"
         )
+
+
+def _which(event: Mapping[str, Any]) -> int:
+    """The sequence number of an event, or its place in its blob."""
+    return int(event.get("sequence_number", event.get("place")))
 
 
 def _gaps(pipeline: Pipeline, held: Iterable[str]) -> list[dict[str, str]]:

@@ -61,6 +61,7 @@ def test_what_cannot_be_used_lies_beside_the_table_with_its_bytes_and_its_origin
         {
             "partition": "0",
             "sequence_number": number,
+            "place": None,
             "blob": blob_name("0", at(-15 + 5 * number)),
             "verdict": "malformed",
             "reason": "temperature is not a float",

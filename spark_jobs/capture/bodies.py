@@ -59,7 +59,7 @@ def parse(bodies: pa.Array, columns: Collection[InputColumn], judged: Collection
     text, malformed = _text(bodies)
     wanted = tuple(dict.fromkeys([*columns, *judged]))
     inner = tuple(column for column in wanted if column.path)
-    read = _select({"body": text}, _reading(inner))
+    read = select({"body": text}, _reading(inner))
 
     kind = whole(read["kind"])
     malformed = _first(malformed, pc.if_else(pc.is_valid(kind), None, "not JSON"))
@@ -82,7 +82,7 @@ def duckdb_connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 1})
 
 
-def _select(columns: dict[str, pa.Array], query: str) -> pa.Table:
+def select(columns: dict[str, pa.Array], query: str) -> pa.Table:
     """What a query gives of the relation `bodies` with these columns."""
     relation = duckdb_connection().from_arrow(pa.table(columns)).query("bodies", query)
     assert relation is not None
@@ -101,7 +101,7 @@ def utf8(values: pa.Array) -> pa.Array:
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
-        return whole(_select({"value": values}, "SELECT try(decode(value)) AS value FROM bodies")["value"])
+        return whole(select({"value": values}, "SELECT try(decode(value)) AS value FROM bodies")["value"])
 
 
 @cache
@@ -109,13 +109,13 @@ def _reading(columns: tuple[InputColumn, ...]) -> str:
     """The SQL that reads `kind` (JSON type, NULL where not JSON) and c0, c1, … from `body`."""
     groups = list(_without_clashes(columns))
     transforms = ", ".join(
-        f"json_transform(json, {_literal(json.dumps(_structure(group)))}) AS g{place}"
+        f"json_transform(json, {literal(json.dumps(_structure(group)))}) AS g{place}"
         for place, group in enumerate(groups)
     )
     fields = {
         column: "".join(["struct_extract("] * len(column.path))
         + f"g{place}"
-        + "".join(f", {_literal(step)})" for step in column.path)
+        + "".join(f", {literal(step)})" for step in column.path)
         for place, group in enumerate(groups)
         for column in group
     }
@@ -175,7 +175,7 @@ def _convert(values: pa.Array, to: AsaType) -> pa.Array:
 
 def _long_integers(values: pa.Array, exact: pa.Array) -> pa.Array:
     integer = "CASE WHEN regexp_full_match(value, '-?[0-9]+') THEN try_cast(value AS BIGINT) END"
-    return pc.coalesce(exact, whole(_select({"value": values}, f"SELECT {integer} AS value FROM bodies")["value"]))
+    return pc.coalesce(exact, whole(select({"value": values}, f"SELECT {integer} AS value FROM bodies")["value"]))
 
 
 def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn) -> pa.Array:
@@ -185,10 +185,10 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn) -> pa.Ar
     if not len(suspects):
         return reasons
     records = [column.path[:depth] for depth in range(1, len(column.path))]
-    steps = (f"json_type(body, {_pointer(each)}) = 'OBJECT'" for each in records)
+    steps = (f"json_type(body, {pointer(each)}) = 'OBJECT'" for each in records)
     readable = " AND ".join(["json_valid(body)", *steps])
-    kind = f"CASE WHEN {readable} THEN json_type(body, {_pointer(column.path)}) END"
-    kinds = _select({"body": text.take(suspects)}, f"SELECT {kind} AS kind FROM bodies")["kind"]
+    kind = f"CASE WHEN {readable} THEN json_type(body, {pointer(column.path)}) END"
+    kinds = select({"body": text.take(suspects)}, f"SELECT {kind} AS kind FROM bodies")["kind"]
     present = pc.fill_null(pc.not_equal(whole(kinds), "NULL"), False)
     wrong = suspects.filter(present)
     if not len(wrong):
@@ -198,9 +198,9 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn) -> pa.Ar
     return pc.if_else(mask, f"{column.name} is not {article} {column.type}", reasons)
 
 
-def _pointer(path: Sequence[str]) -> str:
+def pointer(path: Sequence[str]) -> str:
     """A JSON pointer in SQL; it steps into arrays too, by number."""
-    return _literal("".join("/" + step.replace("~", "~0").replace("/", "~1") for step in path))
+    return literal("".join("/" + step.replace("~", "~0").replace("/", "~1") for step in path))
 
 
 def _first(reasons: pa.Array, later: pa.Array) -> pa.Array:
@@ -214,5 +214,5 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
     return together if isinstance(together, pa.Array) else pa.concat_arrays(together.chunks)
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"

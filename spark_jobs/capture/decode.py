@@ -1,4 +1,4 @@
-"""A Capture blob's bytes to Arrow: whole or not at all (capture format, traps).
+"""An Avro blob's bytes to Arrow, as Capture and IoT Hub write them: whole or not at all (capture format, traps).
 
 DataFusion decodes. It does not notice that a file is cut off, and it never ends where a block holds more than the
 records it announces. So the container's framing is walked first, and DataFusion gets the records as one block with
@@ -25,12 +25,34 @@ from spark_jobs.errors import DamagedBlobError
 MAGIC = b"Obj\x01"
 SYNC_SIZE = 16
 CODECS = ("null", "deflate")
-SCHEMA = pa.schema([("SequenceNumber", pa.int64()), ("Body", pa.binary())])
-"""What is always read."""
-TEXT_FIELDS = ("Offset", "EnqueuedTimeUtc")
 MAP_FIELDS = ("SystemProperties", "Properties")
+SCHEMA = pa.schema([("SequenceNumber", pa.int64()), ("Body", pa.binary())])
+"""What is always read of Capture's records."""
 
-_END = {"SequenceNumber": -1, "Body": b"the end of the block's records"}
+
+@dataclass(frozen=True)
+class Record:
+    """The records that a service writes."""
+
+    writer: str
+    name: str
+    always: pa.Schema
+    """What is always read."""
+    end: tuple[tuple[str, object], ...]
+    """Its values in the record that is put behind the last."""
+    typed: bool
+    """Whether the values of its maps have one of several types; else they are text."""
+
+
+_MARK = b"the end of the block's records"
+EVENT_DATA = Record("Capture", "EventData", SCHEMA, (("SequenceNumber", -1), ("Body", _MARK)), typed=True)
+MESSAGE = Record(
+    "IoT Hub",
+    "Message",
+    pa.schema([("EnqueuedTimeUtc", pa.string()), ("Body", pa.binary())]),
+    (("EnqueuedTimeUtc", ""), ("Body", _MARK)),
+    typed=False,
+)
 _BLANKS: dict[str, object] = {
     **dict.fromkeys(("int", "long"), 0),
     **dict.fromkeys(("float", "double"), 0.0),
@@ -54,16 +76,16 @@ class Framing:
     """Where each block's records lie in the file, as the codec left them."""
 
 
-def decode(name: str, content: bytes, more: Collection[str] = ()) -> pa.Table:
-    """The events of one blob, in the file's order: SequenceNumber int64, Body binary, and the fields named in `more`.
+def decode(name: str, content: bytes, more: Collection[str] = (), record: Record = EVENT_DATA) -> pa.Table:
+    """The events of one blob, in the file's order: what is always read, and the fields named in `more`.
 
-    Offset and EnqueuedTimeUtc are strings; SystemProperties and Properties are maps from string to a dense union, whose
-    members are those of the file's own schema.
+    Those are strings; SystemProperties and Properties are maps from string to a dense union, whose members are those of
+    the file's own schema, or to string.
 
     Raises DamagedBlobError unless the file is complete and the records that its blocks announce are all that they hold.
     A file that was cut off between two blocks is complete in itself: the size that was listed tells.
     """
-    framing = walk(name, content, more)
+    framing = walk(name, content, more, record)
     blocks = [memoryview(content)[block] for block in framing.blocks]
     if framing.codec == "deflate":
         blocks = [memoryview(_inflated(name, block)) for block in blocks]
@@ -71,25 +93,27 @@ def decode(name: str, content: bytes, more: Collection[str] = ()) -> pa.Table:
     if framing.records > size:
         raise DamagedBlobError(name, f"its blocks announce {framing.records} records in {size} bytes")
     if not size and not set(more) & set(MAP_FIELDS):
-        return pa.schema([*SCHEMA, *(pa.field(name, pa.string()) for name in more)]).empty_table()
-    header, end = _header_and_end(name, framing.schema)
+        return pa.schema([*record.always, *(pa.field(name, pa.string()) for name in more)]).empty_table()
+    header, end = _header_and_end(name, framing.schema, record)
     count = framing.records + 1
     with tempfile.NamedTemporaryFile(suffix=".avro") as file:
         file.writelines([header, _to_long(count), _to_long(size + len(end)), *blocks, end, bytes(SYNC_SIZE)])
         file.flush()
         try:
-            table = _read(file.name, count, [*SCHEMA.names, *more])
+            table = _read(file.name, count, [*record.always.names, *more], record)
         except Exception as error:  # DataFusion raises bare exceptions
             raise DamagedBlobError(name, f"its records cannot be decoded ({_first_line(error)})") from error
-    if table.num_rows != count or table.slice(framing.records).select(SCHEMA.names).to_pylist() != [_END]:
+    if table.num_rows != count or table.slice(framing.records).select(record.always.names).to_pylist() != [
+        dict(record.end)
+    ]:
         raise DamagedBlobError(name, f"its blocks announce {framing.records} records, but do not hold exactly these")
     return table.slice(0, framing.records)
 
 
-def walk(name: str, content: bytes, more: Collection[str] = ()) -> Framing:
+def walk(name: str, content: bytes, more: Collection[str] = (), record: Record = EVENT_DATA) -> Framing:
     """Walk the container's blocks; they must be intact and end exactly where the file ends.
 
-    Its records must be Capture's and have the fields that are always read, and those named in `more`.
+    Its records must be those of the service and have the fields that are always read, and those named in `more`.
     """
     if not content:
         raise DamagedBlobError(name, "it has no bytes")
@@ -102,8 +126,8 @@ def walk(name: str, content: bytes, more: Collection[str] = ()) -> Framing:
     except ValueError as error:
         raise DamagedBlobError(name, "its header cannot be read") from error
     if codec not in CODECS:
-        raise DamagedBlobError(name, f"its codec is {codec!r}, Capture writes null or deflate")
-    _require_event_data(name, schema, more)
+        raise DamagedBlobError(name, f"its codec is {codec!r}, {record.writer} writes null or deflate")
+    _require_record(name, schema, more, record)
     if position == len(content):
         raise DamagedBlobError(name, "it is cut off: no block follows its header")
     records = 0
@@ -157,14 +181,15 @@ def _block(name: str, content: bytes, position: int, sync: bytes) -> tuple[int, 
     return count, slice(start, end)
 
 
-def _require_event_data(name: str, schema: str, more: Collection[str]) -> None:
+def _require_record(name: str, schema: str, more: Collection[str], wanted: Record) -> None:
     try:
         record = json.loads(schema)
         fields = {field["name"] for field in record["fields"]}
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedBlobError(name, "its Avro schema cannot be read") from error
-    if str(record.get("name")).split(".")[-1] != "EventData" or not fields.issuperset(SCHEMA.names):
-        raise DamagedBlobError(name, f"its records are {record.get('name')!r}, not the EventData of Capture")
+    if str(record.get("name")).split(".")[-1] != wanted.name or not fields.issuperset(wanted.always.names):
+        found = f"its records are {record.get('name')!r}, not the {wanted.name} of {wanted.writer}"
+        raise DamagedBlobError(name, found)
     if not fields.issuperset(more):
         raise DamagedBlobError(name, f"its records have no {' and no '.join(sorted({*more} - fields))}")
 
@@ -177,9 +202,9 @@ def _inflated(name: str, block: memoryview) -> bytes:
         raise DamagedBlobError(name, f"a block cannot be inflated ({error})") from error
 
 
-def _header_and_end(name: str, schema: str) -> tuple[bytes, bytes]:
+def _header_and_end(name: str, schema: str, record: Record) -> tuple[bytes, bytes]:
     try:
-        return _header_of(schema), _end_of(schema)
+        return _header_of(schema), _end_of(schema, record.end)
     except Exception as error:  # fastavro raises whatever the schema made it stumble over
         raise DamagedBlobError(name, f"its Avro schema cannot be used ({_first_line(error)})") from error
 
@@ -190,12 +215,12 @@ def _header_of(schema: str) -> bytes:
 
 
 @cache
-def _end_of(schema: str) -> bytes:
+def _end_of(schema: str, values: tuple[tuple[str, object], ...]) -> bytes:
     """The record behind the last, in the file's own schema."""
     record = json.loads(schema)
     blank = {field["name"]: _blank(field["type"]) for field in record["fields"]}
     out = BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(record), blank | _END)
+    fastavro.schemaless_writer(out, fastavro.parse_schema(record), blank | dict(values))
     return out.getvalue()
 
 
@@ -205,23 +230,23 @@ def _blank(kind: Any) -> object:
     return _BLANKS[kind["type"] if isinstance(kind, dict) else kind]
 
 
-def _read(path: str, count: int, fields: Collection[str]) -> pa.Table:
+def _read(path: str, count: int, fields: Collection[str], record: Record) -> pa.Table:
     """Decode in one batch of as many records as the block announces, and ask for no more: so it ends in any case."""
     options = {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": str(count)}
     frame = SessionContext(SessionConfig(options)).read_avro(path)
     table = frame.select(*(f'"{field}"' for field in fields)).limit(count).to_arrow_table()
-    return table.cast(pa.schema([pa.field(field.name, _type(field)) for field in table.schema]))
+    return table.cast(pa.schema([pa.field(field.name, _type(field, record)) for field in table.schema]))
 
 
-def _type(field: pa.Field) -> pa.DataType:
-    """What a field is read as; a map stays as it is. Raises TypeError for what is no map of Capture's."""
-    if field.name in SCHEMA.names:
-        return SCHEMA.field(field.name).type
-    if field.name in TEXT_FIELDS:
+def _type(field: pa.Field, record: Record) -> pa.DataType:
+    """What a field is read as; a map of Capture's stays as it is. Raises TypeError for what is no such map."""
+    if field.name in record.always.names:
+        return record.always.field(field.name).type
+    if field.name not in MAP_FIELDS:
         return pa.string()
-    if not (pa.types.is_map(field.type) and pa.types.is_union(field.type.item_type)):
+    if not pa.types.is_map(field.type) or pa.types.is_union(field.type.item_type) != record.typed:
         raise TypeError(f"{field.name} is no map of properties")
-    return field.type
+    return field.type if record.typed else pa.map_(pa.string(), pa.string())
 
 
 def _long(content: bytes, position: int) -> tuple[int, int]:

@@ -9,12 +9,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spark_jobs.capture.bodies import utf8, whole
+from spark_jobs.capture.events import metadata_of
 from spark_jobs.capture.manifest import CaptureBlob
-from spark_jobs.errors import DamagedBlobError, RunError
+from spark_jobs.errors import DamagedBlobError
 from spark_jobs.query.model import Metadata, MetadataColumn
 from spark_jobs.time_model import ticks
-
-ENQUEUED = MetadataColumn(Metadata.EVENT_ENQUEUED)
 
 _FIELDS = {
     Metadata.EVENT_ENQUEUED: ("EnqueuedTimeUtc", "SystemProperties"),
@@ -40,35 +39,27 @@ def fields_of(columns: Iterable[MetadataColumn]) -> tuple[str, ...]:
 def read(columns: Iterable[MetadataColumn], pinned: CaptureBlob, events: pa.Table) -> dict[MetadataColumn, pa.Array]:
     """The columns for the events of one blob, decoded with `fields_of` them; a datetime in ticks.
 
-    EventProcessedUtcTime is the event's arrival, for no archive tells when a live job read it; where that is the
-    enqueued time, ENQUEUED must be decoded too. Raises DamagedBlobError for enqueued times that cannot be read.
+    Where EventProcessedUtcTime is the enqueued time, that must be decoded too. Raises DamagedBlobError for enqueued
+    times that cannot be read.
     """
-    count = events.num_rows
-    found: dict[MetadataColumn, pa.Array] = {}
-    for column in columns:
-        metadata = column.metadata
-        if metadata is Metadata.EVENT_PROCESSED:
-            metadata = Metadata.BLOB_LAST_MODIFIED if pinned.window is None else Metadata.EVENT_ENQUEUED
+
+    def own(metadata: Metadata, key: str) -> pa.Array | None:
         match metadata:
-            case Metadata.PARTITION_ID:
-                found[column] = pa.repeat(_partition_id(pinned), count)
-            case Metadata.BLOB_NAME:
-                found[column] = pa.repeat(pinned.blob.name, count)
-            case Metadata.BLOB_LAST_MODIFIED:
-                found[column] = pa.repeat(pa.scalar(ticks.from_datetime(pinned.blob.last_modified), pa.int64()), count)
             case Metadata.EVENT_ENQUEUED:
-                found[column] = _enqueued(pinned.blob.name, events)
+                return _enqueued(pinned.blob.name, events)
             case Metadata.SEQUENCE_NUMBER:
-                found[column] = whole(events["SequenceNumber"])
+                return whole(events["SequenceNumber"])
             case Metadata.OFFSET:
-                found[column] = whole(events["Offset"])
+                return whole(events["Offset"])
             case Metadata.PARTITION_KEY:
-                found[column] = text_of(whole(events["SystemProperties"]), "x-opt-partition-key")
+                return text_of(whole(events["SystemProperties"]), "x-opt-partition-key")
             case Metadata.PUBLISHER:
-                found[column] = text_of(whole(events["SystemProperties"]), "x-opt-publisher")
+                return text_of(whole(events["SystemProperties"]), "x-opt-publisher")
             case Metadata.USER:
-                found[column] = text_of(whole(events["Properties"]), column.key)
-    return found
+                return text_of(whole(events["Properties"]), key)
+        return None
+
+    return metadata_of(columns, pinned, events.num_rows, own)
 
 
 def text_of(properties: pa.MapArray, key: str) -> pa.Array:
@@ -102,16 +93,6 @@ def _values(properties: pa.MapArray, key: str) -> Iterator[tuple[NDArray[np.intp
             continue
         here = kinds == kind
         yield rows[here], union.field(kind).take(pa.array(places[here]))
-
-
-def _partition_id(pinned: CaptureBlob) -> pa.Scalar:
-    try:
-        return pa.scalar(int(pinned.partition), pa.int64())
-    except ValueError:
-        raise RunError(
-            f"blob {pinned.blob.name} is of partition {pinned.partition!r}, which is no number: the query's "
-            "PartitionId has no value for it; leave it out of the query"
-        ) from None
 
 
 def _enqueued(name: str, events: pa.Table) -> pa.Array:

@@ -11,18 +11,17 @@ numbers again, but at later times.
 import itertools
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.capture.events import UNKNOWN
 from spark_jobs.capture.manifest import CLOCKS_APART
 from spark_jobs.time_model.slices import REMEMBERED
 from spark_jobs.time_model.ticks import LARGEST
 
 Numbers = NDArray[np.int64]
-UNKNOWN = -1
-"""In place of an enqueued time that the file does not tell."""
 
 
 @dataclass(frozen=True)
@@ -64,15 +63,17 @@ class Missing:
     ranges: Ranges
     enqueued: int
     """When the newest event around them was; they are older, up to the brokers' clocks."""
+    entity: int | None = None
+    """Whose numbers these are, where several partitions of an entity share the blobs."""
 
     def of(self, which: NDArray[np.bool_]) -> "Missing":
         """Some of the ranges."""
-        return Missing(Ranges(self.ranges.first[which], self.ranges.last[which]), self.enqueued)
+        return replace(self, ranges=Ranges(self.ranges.first[which], self.ranges.last[which]))
 
     def without(self, numbers: Numbers, enqueued: Numbers) -> "Missing":
         """What is still missing once these numbers, which ascend, have arrived."""
         came = numbers[enqueued <= self.enqueued + CLOCKS_APART]
-        return Missing(self.ranges.without(Ranges.of(came)), self.enqueued) if len(came) else self
+        return replace(self, ranges=self.ranges.without(Ranges.of(came))) if len(came) else self
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ class Step:
     """Of each range that is missing, the row of the event that came instead."""
     goes_back: bool
     """Whether some of them may have been missed before."""
+    entity: int | None = None
+    """As in Missing."""
 
 
 @dataclass

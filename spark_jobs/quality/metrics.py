@@ -64,6 +64,7 @@ TABLE_COLUMNS = (
 QUARANTINE_COLUMNS = (
     OutputColumn("partition", AsaType.TEXT),
     OutputColumn("sequence_number", AsaType.BIGINT),
+    OutputColumn("place", AsaType.BIGINT),
     OutputColumn("blob", AsaType.TEXT),
     OutputColumn("etag", AsaType.TEXT),
     OutputColumn("verdict", AsaType.TEXT),

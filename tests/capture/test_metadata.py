@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from spark_jobs.capture import metadata
 from spark_jobs.capture.decode import decode
+from spark_jobs.capture.events import ENQUEUED
 from spark_jobs.capture.manifest import CaptureBlob, Window
 from spark_jobs.capture.metadata import fields_of, text_of
 from spark_jobs.capture.sample.capture_file import capture_file, capture_schema
@@ -129,7 +130,7 @@ def enqueued(text: str, milliseconds: Any = None) -> dict[str, Any]:
 
 def test_the_millisecond_is_preferred_to_the_second() -> None:
     event = enqueued("12/9/2022 4:51:25 PM", 1670604685193)
-    late, early = read(metadata.ENQUEUED, event, enqueued("12/9/2022 4:51:25 PM"))
+    late, early = read(ENQUEUED, event, enqueued("12/9/2022 4:51:25 PM"))
     assert late == from_datetime(datetime(2022, 12, 9, 16, 51, 25, 193_000, UTC))
     assert early == from_datetime(datetime(2022, 12, 9, 16, 51, 25, tzinfo=UTC))
 
@@ -144,7 +145,7 @@ def test_the_millisecond_is_preferred_to_the_second() -> None:
     ],
 )
 def test_the_text_of_the_service_is_read(text: str, instant: datetime) -> None:
-    assert read(metadata.ENQUEUED, enqueued(text)) == [from_datetime(instant)]
+    assert read(ENQUEUED, enqueued(text)) == [from_datetime(instant)]
 
 
 WRITTEN = st.one_of(
@@ -175,7 +176,7 @@ def test_many_texts_at_once_are_read_as_each_alone(texts: list[str]) -> None:
 )
 def test_a_blob_whose_enqueued_times_cannot_be_read_is_damaged(event: dict[str, Any], written: str) -> None:
     with pytest.raises(DamagedBlobError) as caught:
-        read(metadata.ENQUEUED, enqueued("3/1/2026 12:00:00 PM"), event)
+        read(ENQUEUED, enqueued("3/1/2026 12:00:00 PM"), event)
     assert f"event 8 has {written}, so when it was enqueued cannot be told" in str(caught.value)
 
 
@@ -186,7 +187,7 @@ def test_an_event_was_processed_when_it_arrived() -> None:
     assert read(processed, event) == [from_datetime(NOON)]
     in_window = CaptureBlob("3", BLOB.blob, Window(from_datetime(NOON), from_datetime(NOON)))
     content = file(event)
-    columns = [processed, metadata.ENQUEUED]
+    columns = [processed, ENQUEUED]
     found = metadata.read(columns, in_window, decode(NAME, content, fields_of(columns)))
     assert found[processed].to_pylist() == [from_datetime(NOON - timedelta(minutes=3))]
 

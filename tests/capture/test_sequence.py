@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_jobs.capture.events import UNKNOWN
 from spark_jobs.capture.manifest import CLOCKS_APART
-from spark_jobs.capture.sequence import UNKNOWN, Missing, Ranges, SequenceNumbers
+from spark_jobs.capture.sequence import Missing, Ranges, SequenceNumbers
 from spark_jobs.time_model.slices import REMEMBERED
 from spark_jobs.time_model.ticks import from_datetime, from_seconds
 from tests.worlds import TEN

@@ -1,0 +1,1 @@
+"""Archives that Capture did not write (capture format, cousins): each kind's blobs as events."""
