@@ -1,5 +1,6 @@
 """Messages that IoT Hub routed to storage, as Avro or as JSON lines (capture format, cousins)."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,7 +64,7 @@ def _of_lines(pinned: CaptureBlob, plain: bytes, wanted: Sequence[MetadataColumn
         f", json_extract_string(json, {pointer((_FIELDS[column.metadata], column.key))}) AS m{place}"
         for place, column in enumerate(keyed)
     )
-    read = select({"line": utf8(line)}, _READING.format(more=more))
+    read = select({"line": utf8(line)}, _READING.format(structure=_STRUCTURE, more=more))
     times, enqueued = enqueued_times(pinned, whole(read["enqueued"]), "EnqueuedTimeUtc")
 
     def own(metadata: Metadata, key: str) -> pa.Array | None:
@@ -79,13 +80,21 @@ def _of_lines(pinned: CaptureBlob, plain: bytes, wanted: Sequence[MetadataColumn
     return Events(np.arange(count), enqueued, body, metadata_of(wanted, pinned, count, own), unreadable=unreadable)
 
 
+_STRUCTURE = json.dumps(
+    {
+        "EnqueuedTimeUtc": "VARCHAR",
+        "SystemProperties": {"contentType": "VARCHAR", "contentEncoding": "VARCHAR"},
+        "Body": "JSON",
+    }
+)
 _READING = """
-    WITH lines AS (SELECT CASE WHEN json_valid(line) THEN line::JSON END AS json FROM bodies),
+    WITH lines AS (SELECT CASE WHEN json_valid(line) THEN line END AS json FROM bodies),
+    read AS (SELECT json, json_transform(json, '{structure}') AS part FROM lines),
     parts AS (
-        SELECT json, json->'$.Body' AS body, json_type(json, '$.Body') AS kind,
-            regexp_matches(json->>'$.SystemProperties.contentType', '^application/json *(;|$)', 'i')
-            AND regexp_full_match(json->>'$.SystemProperties.contentEncoding', 'utf-(8|16|32)', 'i') AS inline
-        FROM lines
+        SELECT json, part.EnqueuedTimeUtc AS enqueued, part.Body AS body, json_type(part.Body) AS kind,
+            regexp_matches(part.SystemProperties.contentType, '^application/json *(;|$)', 'i')
+            AND regexp_full_match(part.SystemProperties.contentEncoding, 'utf-(8|16|32)', 'i') AS inline
+        FROM read
     ),
     bytes AS (
         SELECT *, CASE
@@ -94,7 +103,7 @@ _READING = """
             ELSE encode(body::VARCHAR)
         END AS bytes FROM parts
     )
-    SELECT json->>'$.EnqueuedTimeUtc' AS enqueued, bytes AS body, CASE
+    SELECT enqueued, bytes AS body, CASE
         WHEN json IS NULL THEN 'its line is not JSON'
         WHEN kind = 'VARCHAR' AND bytes IS NULL THEN 'its Body is not base64'
     END AS unreadable{more}

@@ -18,7 +18,7 @@ from spark_jobs.cousins.lines import in_place, lines, text
 from spark_jobs.errors import DamagedBlobError
 from spark_jobs.query.model import MetadataColumn
 
-_END = b"the end of the rows"
+_END = b"end"
 
 
 @dataclass(frozen=True)
@@ -31,31 +31,35 @@ class CsvReader:
     numbered = False
 
     def read(self, pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
-        name, plain = pinned.blob.name, text(pinned.blob.name, content).lstrip(b"\r\n")
-        if not plain.strip():
-            return in_place(pinned, pa.nulls(0, pa.binary()), wanted)
-        header = self._header(name, plain)
-        table, invalid = self._rows(name, plain, header)
-        place = np.array([row.number - 2 for row in invalid], np.int64)
-        body, unreadable = self._bodies(table)
-        if len(invalid):
-            told = [f"{row.actual_columns} fields, the header has {row.expected_columns}" for row in invalid]
-            order = _turns(len(body) + len(invalid), place)
-            body = pa.concat_arrays([body, pa.array([row.text.encode() for row in invalid], pa.binary())]).take(order)
-            unreadable = pa.concat_arrays([unreadable, pa.array(told, pa.string())]).take(order)
+        name = pinned.blob.name
+        every = lines(text(name, content), blank=r"^\r?$")
+        if not len(every):
+            return in_place(pinned, every, wanted)
+        header = self._header(name, every[0].as_py())
+        rows = every.slice(1)
+        legible = pc.is_valid(utf8(rows))
+        table, invalid = self._rows(name, header, rows.filter(legible))
+        body = pa.concat_arrays([_bodies(table), *(pa.array([row.text.encode()], pa.binary()) for row in invalid)])
+        told = [f"{row.actual_columns} fields, the header has {row.expected_columns}" for row in invalid]
+        unreadable = pa.concat_arrays([pa.nulls(table.num_rows, pa.string()), pa.array(told, pa.string())])
+        turns = _turns(len(body), [row.number - 1 for row in invalid])
+        body, unreadable = body.take(turns), unreadable.take(turns)
+        if len(body) < len(rows):
+            illegible = np.flatnonzero(~legible.to_numpy(zero_copy_only=False))
+            turns = _turns(len(rows), illegible)
+            body = pa.concat_arrays([body, rows.take(pa.array(illegible))]).take(turns)
+            unreadable = pa.concat_arrays([unreadable, pa.array(["not UTF-8"] * len(illegible))]).take(turns)
         return in_place(pinned, body, wanted, unreadable)
 
-    def _header(self, name: str, plain: bytes) -> list[str]:
+    def _header(self, name: str, line: bytes) -> list[str]:
         try:
-            header = next(
-                csv.reader(io.TextIOWrapper(io.BytesIO(plain), "utf-8", newline=""), delimiter=self.delimiter)
-            )
+            header = next(csv.reader([line.decode().removesuffix("\r")], delimiter=self.delimiter))
         except (UnicodeDecodeError, csv.Error) as error:
             raise DamagedBlobError(name, f"its header cannot be read ({error})") from error
         lower = [field.lower() for field in header]
         twice = sorted({field for field in lower if lower.count(field) > 1})
         if "" in lower or twice:
-            which = f"names {twice[0]} twice" if twice else "has a field without a name"
+            which = "has a field without a name" if "" in lower else f"names {twice[0]} twice"
             raise DamagedBlobError(name, f"its header {which}")
         if self.fields and not self.fields.intersection(lower):
             raise DamagedBlobError(
@@ -65,8 +69,8 @@ class CsvReader:
             )
         return header
 
-    def _rows(self, name: str, plain: bytes, header: list[str]) -> tuple[pa.Table, list[InvalidRow]]:
-        """The rows, and those that have another number of fields than the header.
+    def _rows(self, name: str, header: list[str], rows: pa.Array) -> tuple[pa.Table, list[InvalidRow]]:
+        """The rows, and those that have another number of fields than the header, numbered from 1.
 
         A row more is put behind the last: where it does not come out last, or not each line is a row, a quotation mark
         was opened and not closed.
@@ -77,49 +81,35 @@ class CsvReader:
             invalid.append(row)
             return "skip"
 
-        end = b"\n" + _END + self.delimiter.encode() * (len(header) - 1) + b"\n"
+        end = _END + self.delimiter.encode() * (len(header) - 1)
+        behind = pa.concat_arrays([rows, pa.array([end])])
+        content = pc.binary_join(pa.ListArray.from_arrays([0, len(behind)], behind), b"\n")[0].as_buffer()
         table = read_csv(
-            io.BytesIO(plain + end),
-            ReadOptions(use_threads=False, block_size=len(plain) + len(end) + 1, column_names=header, skip_rows=1),
+            io.BytesIO(content),
+            ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=header),
             ParseOptions(delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=skip),
-            ConvertOptions(
-                column_types=dict.fromkeys(header, pa.binary()),
-                strings_can_be_null=False,
-                null_values=[],
-                check_utf8=False,
-            ),
+            ConvertOptions(column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False, null_values=[]),
         )
-        found = table.num_rows + len(invalid)
-        expected = len(lines(plain, blank=r"^\r?$"))
-        if found != expected or table[0][-1].as_py() != _END:
-            raise DamagedBlobError(
-                name,
-                f"its {expected} lines give {found} rows: a quotation mark is not closed in its line",
-            )
+        ended = table.num_rows and table[0][-1].as_py() == _END.decode()
+        found = table.num_rows + len(invalid) - bool(ended)
+        if not ended or found != len(rows):
+            reason = f"its {len(rows)} lines give {found} rows: a quotation mark is not closed in its line"
+            raise DamagedBlobError(name, reason)
         return table.slice(0, table.num_rows - 1), invalid
 
-    def _bodies(self, table: pa.Table) -> tuple[pa.Array, pa.Array]:
-        """The rows as JSON, and why one cannot be; in its place stands the row without its quotation marks."""
-        columns = [whole(column) for column in table.columns]
-        texts = {f"c{place}": utf8(column) for place, column in enumerate(columns)}
-        fields = ", ".join(f"{_name(field)} := nullif(c{place}, '')" for place, field in enumerate(table.column_names))
-        body = whole(
-            select(texts, f"SELECT encode(to_json(struct_pack({fields}))::VARCHAR) AS body FROM bodies")["body"]
-        )
-        broken = [
-            pc.and_(pc.is_null(text), pc.is_valid(column)) for text, column in zip(texts.values(), columns, strict=True)
-        ]
-        wrong = broken[0]
-        for each in broken[1:]:
-            wrong = pc.or_(wrong, each)
-        raw = pc.binary_join_element_wise(*columns, self.delimiter.encode())
-        return pc.if_else(wrong, raw, body), pc.if_else(wrong, "not UTF-8", pa.scalar(None, pa.string()))
+
+def _bodies(table: pa.Table) -> pa.Array:
+    """The rows as JSON."""
+    fields = ", ".join(f"{_name(field)} := nullif(c{place}, '')" for place, field in enumerate(table.column_names))
+    columns = {f"c{place}": whole(column) for place, column in enumerate(table.columns)}
+    query = f"SELECT encode(to_json(struct_pack({fields}))::VARCHAR) AS body FROM bodies"
+    return whole(select(columns, query)["body"])
 
 
-def _turns(count: int, later: NDArray[np.int64]) -> pa.Array:
+def _turns(count: int, later: Sequence[int] | NDArray[np.intp]) -> pa.Array:
     """Where each of `count` rows is to be taken from, when those of the places in `later` stand behind the others."""
     behind = np.zeros(count, bool)
-    behind[later] = True
+    behind[np.asarray(later, np.intp)] = True
     turns = np.empty(count, np.int64)
     turns[~behind], turns[behind] = np.arange(count - len(later)), np.arange(count - len(later), count)
     return pa.array(turns)

@@ -1,0 +1,49 @@
+"""Blobs of the cousins, and what their readers make of them."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from spark_jobs.capture.events import Events, Reader
+from spark_jobs.capture.manifest import CaptureBlob, Window
+from spark_jobs.query.model import Metadata, MetadataColumn
+from spark_jobs.storage import Blob
+from spark_jobs.time_model.ticks import from_datetime
+
+REAL = Path(__file__).resolve().parents[3] / "shared" / "capture-files"
+TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+NAME = "archive/2026/03/01/10/blob"
+
+
+def pinned(
+    arrival: datetime = TEN, window: Window | None = None, partition: str = "3", name: str = NAME
+) -> CaptureBlob:
+    return CaptureBlob(partition, Blob(name, "etag", 0, arrival), window)
+
+
+def read(reader: Reader, content: bytes, *wanted: MetadataColumn, blob: CaptureBlob | None = None) -> Events:
+    return reader.read(blob or pinned(), content, wanted)
+
+
+def bodies(events: Events) -> list[bytes | None]:
+    found: list[bytes | None] = events.body.to_pylist()
+    return found
+
+
+def reasons(events: Events) -> list[str | None]:
+    return [None] * len(events.number) if events.unreadable is None else events.unreadable.to_pylist()
+
+
+def column(metadata: Metadata, key: str = "") -> MetadataColumn:
+    return MetadataColumn(metadata, key)
+
+
+def values(events: Events, wanted: MetadataColumn) -> list[Any]:
+    found: list[Any] = events.metadata[wanted].to_pylist()
+    return found
+
+
+def hour() -> Window:
+    """All that was enqueued within an hour of ten."""
+    return Window(from_datetime(TEN - 60 * MINUTE), from_datetime(TEN + 60 * MINUTE))

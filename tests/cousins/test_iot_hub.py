@@ -1,0 +1,166 @@
+"""Messages that IoT Hub routed to storage (capture format, cousins)."""
+
+import base64
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import fastavro
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.cousins.iot_hub import IotHubReader
+from spark_jobs.errors import DamagedBlobError
+from spark_jobs.query.model import Metadata
+from spark_jobs.time_model.ticks import from_datetime
+from tests.cousins.blobs import REAL, TEN, bodies, column, hour, pinned, read, reasons, values
+
+IOT = IotHubReader()
+ENQUEUED = column(Metadata.EVENT_ENQUEUED)
+USER = column(Metadata.USER, "le/vel")
+SCHEMA = {
+    "type": "record",
+    "name": "Message",
+    "namespace": "Microsoft.Azure.Devices",
+    "fields": [
+        {"name": "EnqueuedTimeUtc", "type": "string"},
+        {"name": "Properties", "type": {"type": "map", "values": "string"}},
+        {"name": "SystemProperties", "type": {"type": "map", "values": "string"}},
+        {"name": "Body", "type": ["null", "bytes"]},
+    ],
+}
+MESSAGES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "EnqueuedTimeUtc": st.integers(0, 600).map(
+                lambda s: f"{TEN + timedelta(seconds=s):%Y-%m-%dT%H:%M:%S}.1230000Z"
+            ),
+            "Properties": st.dictionaries(st.sampled_from(["le/vel", "x"]), st.text(max_size=3), max_size=2),
+            "SystemProperties": st.just({"connectionDeviceId": "a"}),
+            "Body": st.one_of(st.none(), st.binary(max_size=12)),
+        }
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def avro(messages: list[dict[str, Any]], codec: str = "null") -> bytes:
+    out = io.BytesIO()
+    fastavro.writer(out, fastavro.parse_schema(SCHEMA), messages, codec=codec)
+    return out.getvalue()
+
+
+def json_lines(messages: list[dict[str, Any]]) -> bytes:
+    def line(message: dict[str, Any]) -> str:
+        body = message["Body"]
+        return json.dumps(message | {"Body": base64.b64encode(body).decode() if isinstance(body, bytes) else body})
+
+    return "\n".join(map(line, messages)).encode()
+
+
+def real(name: str) -> bytes:
+    path = REAL / name
+    if not path.exists():
+        pytest.skip(f"shared/capture-files/{name} is not beside this repository")
+    return path.read_bytes()
+
+
+@given(MESSAGES, st.sampled_from(["null", "deflate"]))
+def test_avro_and_json_lines_hold_the_same_messages(messages: list[dict[str, Any]], codec: str) -> None:
+    wanted = [ENQUEUED, USER, column(Metadata.EVENT_PROCESSED)]
+    for content in (avro(messages, codec), json_lines(messages)):
+        events = read(IOT, content, *wanted, blob=pinned(window=hour()))
+        assert bodies(events) == [message["Body"] for message in messages]
+        assert reasons(events) == [None] * len(messages)
+        assert events.number.tolist() == list(range(len(messages)))
+        expected = [from_datetime(datetime.fromisoformat(message["EnqueuedTimeUtc"])) for message in messages]
+        assert values(events, ENQUEUED) == values(events, wanted[2]) == expected
+        assert values(events, USER) == [message["Properties"].get("le/vel") for message in messages]
+
+
+def test_a_real_blob_with_bodies_in_base64() -> None:
+    events = read(IOT, real("message_enrichments_json_encoding.jsonl"), ENQUEUED, column(Metadata.USER, "level"))
+    body = {
+        "deviceId": "Contoso-Test-Device",
+        "temperature": 29.232016848042615,
+        "humidity": 64.305349692844487,
+        "pointInfo": "This is a storage message.",
+    }
+    assert [json.loads(each or b"") for each in bodies(events)] == [body, body]
+    assert values(events, ENQUEUED) == [from_datetime(datetime(2019, 5, 10, 6, 6, 32, 722_000, UTC))] * 2
+    assert values(events, column(Metadata.USER, "level")) == ["storage"] * 2
+
+
+def test_a_real_blob_with_a_body_inline() -> None:
+    events = read(IOT, real("iot_central_export_blob_inline_json_body.jsonl"))
+    assert [json.loads(each or b"") for each in bodies(events)] == [
+        {"temp": 49.91322758395974, "humid": 49.61214852573155, "pm25": 25.87332214661367}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("system", "body", "expected"),
+    [
+        ({}, "eyJhIjoxfQ==", b'{"a":1}'),
+        ({"contentType": "application/json"}, "eyJhIjoxfQ==", b'{"a":1}'),
+        (
+            {"contentType": "application/json; charset=utf-8", "contentEncoding": "UTF-8"},
+            "eyJhIjoxfQ==",
+            b'"eyJhIjoxfQ=="',
+        ),
+        ({"contentType": "application/json", "contentEncoding": "utf-8"}, {"a": [1, "é"]}, '{"a":[1,"é"]}'.encode()),
+        ({"contentType": "application/octet-stream", "contentEncoding": "utf-8"}, "eyJhIjoxfQ==", b'{"a":1}'),
+        ({}, None, None),
+    ],
+)
+def test_a_body_is_base64_unless_the_sender_said_that_it_is_json(
+    system: dict[str, str], body: object, expected: bytes | None
+) -> None:
+    assert bodies(read(IOT, json.dumps({"SystemProperties": system, "Body": body}).encode())) == [expected]
+
+
+def test_lines_that_hold_no_message_stand_in_their_places_with_their_bytes() -> None:
+    lines = [b'{"Body": {"a": 1}}', b'{"Body": "no base64!"}', b"{", b'{"Bo', b'{"Body": "e30="}', b"\xff"]
+    events = read(IOT, b"\n".join(lines))
+    assert bodies(events) == [b'{"a":1}', lines[1], lines[2], lines[3], b"{}", lines[5]]
+    told = "its line is not JSON"
+    assert reasons(events) == [None, "its Body is not base64", told, told, None, told]
+
+
+@pytest.mark.parametrize("text", [None, "", "yesterday"])
+def test_where_messages_arrive_when_they_were_enqueued_each_must_tell(text: str | None) -> None:
+    message = {"Properties": {}, "SystemProperties": {}, "Body": b"{}"}
+    good, bad = message | {"EnqueuedTimeUtc": "2026-03-01T10:00:00.0000000Z"}, message | {"EnqueuedTimeUtc": text}
+    contents = [json_lines([good, bad])] + ([] if text is None else [avro([good, bad])])
+    for content in contents:
+        assert len(bodies(read(IOT, content))) == 2
+        with pytest.raises(DamagedBlobError) as caught:
+            read(IOT, content, ENQUEUED, blob=pinned(window=hour()))
+        assert "its event 1 has " in str(caught.value)
+        assert "so when it was enqueued cannot be told" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "it has no bytes"),
+        (b"deviceId,temperature\n", "it is neither an Avro file nor JSON lines"),
+        (avro([])[:40], "it is cut off"),
+        (avro([]).replace(b"null", b"zstd", 1), "its codec is 'zstd', IoT Hub writes null or deflate"),
+    ],
+)
+def test_what_iot_hub_did_not_write_is_damaged(content: bytes, reason: str) -> None:
+    with pytest.raises(DamagedBlobError) as caught:
+        read(IOT, content)
+    assert reason in str(caught.value)
+
+
+def test_captures_own_records_are_not_those_of_iot_hub() -> None:
+    from spark_jobs.capture.sample.capture_file import capture_file
+
+    with pytest.raises(DamagedBlobError) as caught:
+        read(IOT, capture_file([]))
+    assert "its records are 'EventData', not the Message of IoT Hub" in str(caught.value)

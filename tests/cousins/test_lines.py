@@ -1,0 +1,89 @@
+"""Text blobs: an event a line, or an array of events; gzip too (capture format, cousins)."""
+
+import gzip
+import json
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.cousins.lines import JsonReader
+from spark_jobs.errors import DamagedBlobError
+from spark_jobs.query.model import Metadata
+from spark_jobs.time_model.ticks import from_datetime
+from tests.cousins.blobs import NAME, TEN, bodies, column, pinned, read, reasons, values
+
+JSON = JsonReader()
+LINES = st.lists(
+    st.one_of(
+        st.binary(max_size=8),
+        st.sampled_from([b"", b" \t", b"\r", b'{"a": 1.10}', b'{"a": 1}\r', "é".encode(), b"[1]"]),
+    ).filter(lambda line: b"\n" not in line and b"\0" not in line)
+)
+
+
+@given(LINES, st.booleans())
+def test_every_line_that_is_not_blank_is_an_event_in_its_place(lines: list[bytes], zipped: bool) -> None:
+    content = b"\n".join([b'{"first": 1}', *lines])
+    events = read(JSON, gzip.compress(content) if zipped else content)
+    expected = [line for line in content.split(b"\n") if line.strip(b" \t\r")]
+    assert bodies(events) == expected
+    assert events.number.tolist() == list(range(len(expected)))
+    assert reasons(events) == [None] * len(expected)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b" \r\n", gzip.compress(b"")])
+def test_a_text_without_a_line_has_no_event(content: bytes) -> None:
+    assert bodies(read(JSON, content)) == []
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_event() -> None:
+    assert bodies(read(JSON, b'\xef\xbb\xbf{"a": 1}\n')) == [b'{"a": 1}']
+
+
+def test_an_array_holds_its_elements_over_any_number_of_lines() -> None:
+    found = bodies(read(JSON, json.dumps([{"a": 1}, {"b": [2, "é"]}, 3], indent=2).encode()))
+    assert [json.loads(body or b"") for body in found] == [{"a": 1}, {"b": [2, "é"]}, 3]
+
+
+def test_half_an_array_is_lines_which_the_parser_refuses_one_by_one() -> None:
+    content = b'[\n {"a": 1},\n {"b": 2},'
+    assert bodies(read(JSON, content)) == content.split(b"\n")
+
+
+def test_gzip_of_several_members_is_read_to_its_last() -> None:
+    assert bodies(read(JSON, gzip.compress(b"{}\n") + gzip.compress(b"{ }"))) == [b"{}", b"{ }"]
+
+
+@given(st.data())
+def test_gzip_that_was_cut_or_changed_is_refused_or_read_whole(data: st.DataObject) -> None:
+    content = b'{"a": 1}\n' * 5
+    zipped = gzip.compress(content, mtime=0)
+    place = data.draw(st.integers(2, len(zipped) - 1))
+    flipped = bytearray(zipped)
+    flipped[place] ^= 1 << data.draw(st.integers(0, 7))
+    for damaged in (zipped[:place], bytes(flipped)):
+        try:
+            assert bodies(read(JSON, damaged)) == [b'{"a": 1}'] * 5
+        except DamagedBlobError:
+            continue
+
+
+@pytest.mark.parametrize("content", [b"Obj\x01\x04\x14avro.codec\x00", '{"a": 1}'.encode("utf-16")])
+def test_what_is_no_text_is_a_damaged_blob(content: bytes) -> None:
+    with pytest.raises(DamagedBlobError) as caught:
+        read(JSON, content)
+    assert f"blob {NAME} is damaged: it is no text in UTF-8: byte " in str(caught.value)
+
+
+def test_the_metadata_is_that_of_the_blob() -> None:
+    wanted = [
+        column(Metadata.PARTITION_ID),
+        column(Metadata.BLOB_NAME),
+        column(Metadata.BLOB_LAST_MODIFIED),
+        column(Metadata.EVENT_PROCESSED),
+    ]
+    events = read(JSON, b"{}\n{}", *wanted, blob=pinned(TEN + timedelta(seconds=7)))
+    written = from_datetime(TEN + timedelta(seconds=7))
+    assert [values(events, each) for each in wanted] == [[3] * 2, [NAME] * 2, [written] * 2, [written] * 2]

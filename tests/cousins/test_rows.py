@@ -1,0 +1,92 @@
+"""CSV blobs: a header, then an event a line (capture format, cousins)."""
+
+import csv
+import gzip
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.cousins.rows import CsvReader
+from spark_jobs.errors import DamagedBlobError
+from tests.cousins.blobs import bodies, read, reasons
+
+CSV = CsvReader(",", frozenset({"a"}))
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0"), max_size=6)
+DELIMITERS = (",", ";", "\t", "|", " ")
+
+
+@given(st.sampled_from(DELIMITERS), st.lists(st.lists(TEXT, min_size=1, max_size=4), max_size=8), st.booleans())
+def test_rows_are_those_of_a_naive_reader(delimiter: str, rows: list[list[str]], zipped: bool) -> None:
+    out = io.StringIO()
+    csv.writer(out, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(
+        [["a", "B c", 'd"'], *rows]
+    )
+    content = out.getvalue().encode()
+    events = read(CsvReader(delimiter, frozenset({"a"})), gzip.compress(content) if zipped else content)
+    assert events.number.tolist() == list(range(len(rows)))
+    for row, body, reason in zip(rows, bodies(events), reasons(events), strict=True):
+        assert body is not None
+        if len(row) == 3:
+            assert reason is None
+            assert json.loads(body) == {
+                name: value or None for name, value in zip(["a", "B c", 'd"'], row, strict=True)
+            }
+        else:
+            assert reason == f"{len(row)} fields, the header has 3"
+
+
+def test_fields_without_quotation_marks_and_lines_that_end_in_any_way() -> None:
+    events = read(CSV, b"\xef\xbb\xbfa,b\r\n1,x y\r\n\r\n2,\n,\xc3\xa9")
+    assert list(map(json.loads, bodies(events))) == [  # type: ignore[arg-type]
+        {"a": "1", "b": "x y"},
+        {"a": "2", "b": None},
+        {"a": None, "b": "é"},
+    ]
+
+
+def test_rows_that_cannot_be_used_stand_in_their_places_with_their_bytes() -> None:
+    events = read(CSV, b'a,b\n1,2\n{"a": 1}\n3,4,5\n6,\xff\n7,8\n')
+    assert bodies(events) == [b'{"a":"1","b":"2"}', b'{"a": 1}', b"3,4,5", b"6,\xff", b'{"a":"7","b":"8"}']
+    assert reasons(events) == [
+        None,
+        "1 fields, the header has 2",
+        "3 fields, the header has 2",
+        "not UTF-8",
+        None,
+    ]
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"a,b", b"a,b\n\n"])
+def test_a_blob_without_rows_has_no_event(content: bytes) -> None:
+    assert bodies(read(CSV, content)) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b'a,b\n1,"x\n2,y\n', "its 2 lines give 1 rows: a quotation mark is not closed in its line"),
+        (b'a,b\n1,"x\n2,y"\n3,z\n', "its 3 lines give 2 rows: a quotation mark is not closed in its line"),
+        (b"1,2\n3,4\n", "its first line names 1, 2 and none of the fields that the query reads (a)"),
+        (b"a,A\n1,2\n", "its header names a twice"),
+        (b"a,,b\n1,2,3\n", "its header has a field without a name"),
+        (b"a,\xff\n1,2\n", "its header cannot be read"),
+    ],
+)
+def test_a_blob_whose_rows_cannot_be_told_is_damaged(content: bytes, reason: str) -> None:
+    with pytest.raises(DamagedBlobError) as caught:
+        read(CSV, content)
+    assert reason in str(caught.value)
+
+
+@given(st.binary(max_size=40))
+def test_no_line_of_any_bytes_is_lost(tail: bytes) -> None:
+    content = b"a,b\n1,2\n" + tail
+    try:
+        events = read(CSV, content)
+    except DamagedBlobError:
+        return
+    lines = [line for line in content.split(b"\n")[1:] if line.removesuffix(b"\r")]
+    assert len(events.number) == len(lines)

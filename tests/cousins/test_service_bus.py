@@ -1,0 +1,147 @@
+"""Archives of Service Bus messages, in the order of their sequence numbers (capture format, cousins; seed 004)."""
+
+import json
+import os
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.capture.entities import Unrolled, told
+from spark_jobs.capture.manifest import CaptureBlob, PlannedSlice
+from spark_jobs.cousins.service_bus import ServiceBusReader
+from spark_jobs.ordering import Counters, Task, order, schema
+from spark_jobs.query import compile_query
+from spark_jobs.query.model import Metadata
+from spark_jobs.storage import open_container
+from spark_jobs.time_model.policies import Policies, Verdict
+from spark_jobs.time_model.slices import Arrivals, Slice
+from spark_jobs.time_model.ticks import from_datetime, from_seconds
+from tests.cousins.blobs import MINUTE, TEN, bodies, column, read, reasons, values
+
+BUS = ServiceBusReader("SequenceNumber", "EnqueuedTimeUtc", "Body")
+NUMBER, PARTITION = column(Metadata.SEQUENCE_NUMBER), column(Metadata.PARTITION_ID)
+ROUND = 1 << 48
+QUERY = compile_query(
+    "SELECT PartitionId, COUNT(*) AS n INTO out FROM t TIMESTAMP BY eventTime "
+    "GROUP BY PartitionId, TumblingWindow(minute, 5)",
+    input_alias="t",
+    output_aliases=["out"],
+)
+POLICIES = Policies(out_of_order=0, late=from_seconds(3600), early=from_seconds(300), adjust=True)
+
+
+def line(number: object, body: object, **more: object) -> str:
+    return json.dumps({"SequenceNumber": number, "EnqueuedTimeUtc": "2026-03-01T09:59:00Z", "Body": body} | more)
+
+
+def message(partition: int, low: int, time: datetime) -> str:
+    return line(partition * ROUND + low, {"eventTime": time.isoformat()})
+
+
+def ordered(folder: Path, *blobs: tuple[datetime, list[str]]) -> tuple[list[dict[str, Any]], Counters]:
+    """What a task makes of blobs that arrived then."""
+    found = []
+    for place, (arrival, lines) in enumerate(blobs):
+        path = folder / f"{place}.jsonl"
+        path.write_text("\n".join(lines))
+        os.utime(path, (arrival.timestamp(),) * 2)
+    for blob in open_container(folder.as_uri()).list():
+        found.append(CaptureBlob("0", blob))
+    start = from_datetime(TEN)
+    hour = Slice(start, start + from_seconds(3600))
+    planned = PlannedSlice(hour, Arrivals(start - from_seconds(3 * 3600), hour.end), "", ())
+    task = Task("0", (planned,), tuple(found))
+    batches, counters = order(task, open_container(folder.as_uri()), QUERY, POLICIES, reader=BUS)
+    rows = pa.Table.from_batches(batches, schema(QUERY)).to_pylist()
+    return rows, counters[hour]
+
+
+def test_a_line_is_a_message_and_its_number_tells_the_partition() -> None:
+    events = read(
+        BUS,
+        "\n".join([line(5, {"a": 1}), line(str(2 * ROUND + 7), '{"b": 1.10}'), line(6, None)]).encode(),
+        NUMBER,
+        PARTITION,
+    )
+    assert bodies(events) == [b'{"a":1}', b'{"b": 1.10}', None]
+    assert values(events, NUMBER) == [5, 2 * ROUND + 7, 6]
+    assert values(events, PARTITION) == [0, 2, 0]
+    assert reasons(events) == [None] * 3
+
+
+def test_the_fields_are_those_that_the_pipeline_names() -> None:
+    reader = ServiceBusReader("system.Sequence", "when", "message")
+    content = json.dumps({"system": {"Sequence": 9}, "when": "2026-03-01T10:00:00Z", "message": {"a": 1}}).encode()
+    events = read(reader, content, NUMBER, column(Metadata.EVENT_ENQUEUED))
+    assert (values(events, NUMBER), bodies(events)) == ([9], [b'{"a":1}'])
+    assert values(events, column(Metadata.EVENT_ENQUEUED)) == [from_datetime(TEN)]
+
+
+@pytest.mark.parametrize("number", [None, "x", 1.5, -1, True, {"a": 1}, 1 << 63])
+def test_a_line_without_a_number_is_set_aside_with_its_bytes(number: object) -> None:
+    lines = [line(7, {}), line(number, {}), "no JSON"]
+    events = read(BUS, "\n".join(lines).encode(), NUMBER)
+    assert reasons(events) == [None, "its line has no whole number in SequenceNumber", "its line is not JSON"]
+    assert bodies(events)[1:] == [each.encode() for each in lines[1:]]
+    assert values(events, NUMBER) == [7, None, None]
+
+
+def test_messages_are_in_the_order_of_their_numbers_not_of_their_times_or_lines(tmp_path: Path) -> None:
+    later = [message(0, number, TEN + timedelta(seconds=second)) for number, second in [(3, 2), (1, 9), (2, 5)]]
+    rows, counted = ordered(tmp_path, (TEN + MINUTE, later))
+    assert [row["_system_timestamp"] for row in rows] == [from_datetime(TEN + timedelta(seconds=9))] * 3
+    assert (counted.out_of_order, counted.missing) == (2, [])
+
+
+def test_each_partition_of_the_entity_has_a_watermark_of_its_own(tmp_path: Path) -> None:
+    lines = [message(1, 1, TEN + 9 * MINUTE), message(0, 1, TEN + MINUTE), message(1, 2, TEN + 5 * MINUTE)]
+    rows, counted = ordered(tmp_path, (TEN + 10 * MINUTE, lines))
+    times = {(row["@PartitionId"], row["_system_timestamp"]) for row in rows}
+    assert times == {(0, from_datetime(TEN + MINUTE)), (1, from_datetime(TEN + 9 * MINUTE))}
+    assert counted.verdicts[Verdict.ON_TIME] == 2
+
+
+def test_a_number_that_rolled_over_follows_the_largest(tmp_path: Path) -> None:
+    first = [message(4, 1, TEN + 3 * MINUTE), message(4, ROUND - 1, TEN + MINUTE), message(4, 0, TEN + 2 * MINUTE)]
+    rows, counted = ordered(tmp_path, (TEN + 4 * MINUTE, first), (TEN + 9 * MINUTE, [message(4, 3, TEN + 8 * MINUTE)]))
+    assert [(row["_system_timestamp"] - from_datetime(TEN)) // from_seconds(60) for row in rows] == [1, 2, 3, 8]
+    assert counted.out_of_order == 0
+    assert [told(missing) for missing in counted.missing] == [[(4 * ROUND + 2, 4 * ROUND + 2)]]
+
+
+def test_copies_and_gaps_are_counted_in_each_partition(tmp_path: Path) -> None:
+    blobs = [
+        (TEN + MINUTE, [message(0, 1, TEN), message(1, 1, TEN), message(1, 1, TEN)]),
+        (TEN + 2 * MINUTE, [message(0, 1, TEN), message(0, 4, TEN), message(1, 3, TEN), "", "nothing"]),
+        (TEN + 3 * MINUTE, [message(1, 2, TEN)]),
+    ]
+    _, counted = ordered(tmp_path, *blobs)
+    assert (counted.events, counted.duplicates, counted.verdicts.sum()) == (8, 2, 6)
+    assert [told(missing) for missing in counted.missing] == [[(2, 3)]]
+    (aside,) = [row for batch in counted.quarantine for row in batch.to_pylist()]
+    assert (aside["sequence_number"], aside["place"], aside["body"]) == (None, 3, b"nothing")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(-50, 50)), min_size=1, max_size=30),
+    st.integers(0, ROUND - 1),
+    st.integers(1, 30),
+)
+def test_turns_are_as_far_apart_as_the_numbers_wherever_these_roll_over_and_reading_stops(
+    steps: list[tuple[int, int]], first: int, size: int
+) -> None:
+    true = [first + ROUND + step for _, step in steps]
+    entity = np.array([each for each, _ in steps], np.int64)
+    number = np.array([each * ROUND + turn % ROUND for (each, _), turn in zip(steps, true, strict=True)], np.int64)
+    unrolled = Unrolled()
+    parts = [slice(begin, begin + size) for begin in range(0, len(steps), size)]
+    turns = np.concatenate([unrolled.read(number[part], entity[part]) for part in parts])
+    for each in set(entity.tolist()):
+        here = entity == each
+        assert len(set((turns[here] - np.array(true)[here]).tolist())) == 1
