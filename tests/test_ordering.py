@@ -671,7 +671,7 @@ def test_an_early_event_may_be_adjusted(tmp_path: Path) -> None:
     assert system_times(rows) == [900, 900, 900]
     assert verdicts(counted) == {"early_adjusted": 1, "out_of_order_adjusted": 1, "on_time": 1}
     assert counted.early == 1
-    assert counted.furthest_ahead == ordering.Ahead(from_seconds(300), 3, counted.furthest_ahead.blob)
+    assert counted.furthest_ahead == ordering.Ahead(from_seconds(300), 3, counted.furthest_ahead.blob, True)
     rows, counted = only(tmp_path)
     assert system_times(rows) == [600, 900]
     assert verdicts(counted) == {"early_dropped": 1, "on_time": 2}

@@ -1,0 +1,79 @@
+"""Events without sequence numbers keep the places that their blobs give them (capture format, cousins)."""
+
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from spark_jobs.capture.manifest import CaptureBlob, PlannedSlice
+from spark_jobs.cousins.lines import JsonReader
+from spark_jobs.cousins.rows import CsvReader
+from spark_jobs.ordering import Counters, Task, order, schema
+from spark_jobs.query import compile_query
+from spark_jobs.storage import open_container
+from spark_jobs.time_model.policies import Policies, Verdict
+from spark_jobs.time_model.slices import Arrivals, Slice
+from spark_jobs.time_model.ticks import from_datetime, from_seconds
+from tests.cousins.blobs import MINUTE, TEN
+
+QUERY = compile_query(
+    "SELECT COUNT(n) AS n INTO out FROM t TIMESTAMP BY eventTime GROUP BY TumblingWindow(minute, 5)",
+    input_alias="t",
+    output_aliases=["out"],
+)
+POLICIES = Policies(out_of_order=from_seconds(60), late=from_seconds(3600), early=from_seconds(300), adjust=True)
+
+
+def event(number: int, second: int) -> str:
+    return json.dumps({"n": number, "eventTime": (TEN + timedelta(seconds=second)).isoformat()})
+
+
+def ordered(
+    folder: Path, texts: dict[str, str], reader: JsonReader | CsvReader
+) -> tuple[list[tuple[str, int]], Counters]:
+    """The events in order, as (n, second), and the counters; all blobs arrived together."""
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+        os.utime(folder / name, ((TEN + 5 * MINUTE).timestamp(),) * 2)
+    container = open_container(folder.as_uri())
+    start = from_datetime(TEN)
+    hour = Slice(start, start + from_seconds(3600))
+    planned = PlannedSlice(hour, Arrivals(start - from_seconds(3 * 3600), hour.end), "", ())
+    task = Task("0", (planned,), tuple(CaptureBlob("0", blob) for blob in container.list()))
+    batches, counters = order(task, container, QUERY, POLICIES, reader=reader)
+    rows = pa.Table.from_batches(batches, schema(QUERY)).to_pylist()
+    return [(row["n"], (row["_system_timestamp"] - start) // from_seconds(1)) for row in rows], counters[hour]
+
+
+def test_blobs_that_arrived_together_stand_one_behind_the_other_by_name(tmp_path: Path) -> None:
+    texts = {"b": "\n".join([event(3, 30), event(4, 20)]), "a": "\n".join([event(1, 40), event(2, 10)])}
+    rows, counted = ordered(tmp_path, texts, JsonReader())
+    assert rows == [("1", 40), ("2", 10), ("3", 30), ("4", 20)]
+    assert (counted.events, counted.duplicates, counted.missing) == (4, 0, [])
+
+
+def test_the_same_line_twice_is_two_events_as_nothing_tells_them_apart(tmp_path: Path) -> None:
+    _, counted = ordered(tmp_path, {"a": f"{event(1, 1)}\n{event(1, 1)}", "b": event(1, 1)}, JsonReader())
+    assert (counted.events, counted.duplicates, counted.verdicts[Verdict.ON_TIME]) == (3, 0, 3)
+
+
+def test_what_cannot_be_used_is_set_aside_with_its_place(tmp_path: Path) -> None:
+    text = 'n,eventTime\n1,2026-03-01T10:01:00Z\n{"n": 1}\n2,yesterday\n3,4,5\n'
+    rows, counted = ordered(tmp_path, {"a.csv": text}, CsvReader(",", frozenset({"n"})))
+    assert rows == [("1", 60)]
+    assert (counted.events, counted.verdicts.sum()) == (4, 4)
+    aside = [row for batch in counted.quarantine for row in batch.to_pylist()]
+    assert [(row["place"], row["sequence_number"], row["verdict"], row["reason"], row["body"]) for row in aside] == [
+        (1, None, "malformed", "1 fields, the header has 2", b'{"n": 1}'),
+        (2, None, "invalid_timestamp", "eventTime is not a time", b'{"n":"2","eventTime":"yesterday"}'),
+        (3, None, "malformed", "3 fields, the header has 2", b"3,4,5"),
+    ]
+
+
+def test_the_event_that_ran_furthest_ahead_is_told_by_its_place(tmp_path: Path) -> None:
+    _, counted = ordered(tmp_path, {"a": f"{event(1, 1)}\n{event(2, 500)}"}, JsonReader())
+    ahead = counted.furthest_ahead
+    assert ahead is not None
+    assert (ahead.number, ahead.blob, ahead.numbered) == (1, "a", False)
