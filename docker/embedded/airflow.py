@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +20,8 @@ from embedded.process import CACHE, ROOT, Server, free_port
 USER = "admin"
 PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 ENDED = ("success", "failed")
+BUSY_TRIES = 10
+"""SQLite locks the whole database: Airflow then answers 503 and has done nothing."""
 
 
 class Airflow:
@@ -171,7 +174,7 @@ class Airflow:
     def _healthy(self) -> bool:
         try:
             health = self._call("GET", "/api/v2/monitor/health")
-        except (OSError, ValueError):
+        except (OSError, ValueError, RuntimeError):
             return False
         return all(health[part]["status"] == "healthy" for part in PARTS)
 
@@ -186,8 +189,15 @@ class Airflow:
                 **({"Authorization": f"Bearer {self._token}"} if self._token else {}),
             },
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.load(answer)
+        for _ in range(BUSY_TRIES):
+            try:
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                if error.code != HTTPStatus.SERVICE_UNAVAILABLE:
+                    raise
+                time.sleep(2)
+        raise RuntimeError(f"{method} {path}: Airflow's database was locked for {2 * BUSY_TRIES} s")
 
 
 def _run(dag: str, run: str) -> str:
