@@ -112,7 +112,7 @@ def backfill(pipeline: Pipeline) -> DAG:
 
     with DAG(
         pipeline.name,
-        description=f"{pipeline.input.namespace}/{pipeline.input.event_hub} to {', '.join(tables)}",
+        description=f"{pipeline.input.source} to {', '.join(tables)}",
         schedule=CronDataIntervalTimetable(every(pipeline.slice_hours), timezone="UTC"),
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
@@ -127,7 +127,7 @@ def backfill(pipeline: Pipeline) -> DAG:
             "retry_delay": timedelta(minutes=1),
             "retry_policy": FINAL_ERRORS,
         },
-        tags=["recapture", pipeline.input.namespace, pipeline.input.event_hub],
+        tags=["recapture", *pipeline.input.tags],
         doc_md=DOCUMENTATION,
     ) as dag:
         wait_for_capture = CaptureCompleteSensor(
@@ -158,7 +158,7 @@ def every(hours: int) -> str:
 
 
 DOCUMENTATION = """
-Recomputes slices of the pipeline from Event Hubs Capture and publishes them when they pass their audit.
+Recomputes slices of the pipeline from its archive and publishes them when they pass their audit.
 
 **When to use it.** On its schedule: each run computes the slice that its data interval spans, once Capture has
 written it. By hand with `from` and `to`: to compute a range again after the query, the policies or the suite changed,

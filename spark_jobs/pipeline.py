@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 from yaml.reader import ReaderError
 
-from spark_jobs.capture.manifest import SEARCH_HOURS, ArrivalTime
-from spark_jobs.capture.names import DEFAULT_PATH, CaptureNames
+from spark_jobs.capture.manifest import ArrivalTime
 from spark_jobs.errors import DefinitionError
+from spark_jobs.inputs import Input, Section, format_of, formats_with
 from spark_jobs.query import CompiledOutput, CompiledQuery, compile_query
 from spark_jobs.storage import open_container
 from spark_jobs.storage.address import AzureAddress, parse
@@ -28,33 +28,6 @@ Alias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Input(_Section):
-    """The Capture container."""
-
-    alias: Alias
-    container: str
-    path: str = DEFAULT_PATH
-    namespace: Annotated[str, Field(min_length=1)]
-    event_hub: Annotated[str, Field(min_length=1)]
-    capture_interval_seconds: Annotated[int, Field(ge=60, le=900)] = 300
-    arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
-    search_hours: Annotated[int, Field(ge=0, le=87_600)] = SEARCH_HOURS
-    """How long after the time in its name a blob is still found, beyond the capture interval; up to ten years."""
-    partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    """Of the event hub; None where only its blobs tell."""
-    empty_blobs: bool = True
-    """Whether Capture writes a blob for an interval without events, which proves that there were none."""
-    on_damaged_blob: Literal["stop", "quarantine"] = "stop"
-
-    @cached_property
-    def names(self) -> CaptureNames:
-        return CaptureNames(self.namespace, self.event_hub, self.path)
-
-
 def _no_switch(seconds: object) -> object:
     """YAML's off is no number."""
     if isinstance(seconds, bool):
@@ -62,7 +35,7 @@ def _no_switch(seconds: object) -> object:
     return seconds
 
 
-class Job(_Section):
+class Job(Section):
     """Names, meaning, defaults and ranges as in ASA's own job definition, then ours (time model, section 2)."""
 
     policy: Annotated[Literal["Adjust", "Drop"], Field(alias="eventsOutOfOrderPolicy")] = "Adjust"
@@ -76,13 +49,13 @@ class Job(_Section):
     query: str
 
 
-class Quality(_Section):
+class Quality(Section):
     """The suite that the aggregates must pass."""
 
     suite: str
 
 
-class Output(_Section):
+class Output(Section):
     """A published Delta table."""
 
     alias: Alias
@@ -107,7 +80,7 @@ def _listed(outputs: object) -> object:
     return outputs if isinstance(outputs, list) else [outputs]
 
 
-class Pipeline(_Section):
+class Pipeline(Section):
     """One pipeline file."""
 
     name: Name
@@ -124,11 +97,22 @@ class Pipeline(_Section):
     @cached_property
     def query(self) -> CompiledQuery:
         aliases = [output.alias for output in self.outputs]
-        return compile_query(self.job.query, input_alias=self.input.alias, output_aliases=aliases)
+        return compile_query(
+            self.job.query,
+            input_alias=self.input.alias,
+            output_aliases=aliases,
+            input_metadata=self.input.metadata,
+        )
 
     def compiled(self, output: Output) -> CompiledOutput:
         """What the query writes into an output."""
         return next(each for each in self.query.outputs if each.alias.lower() == output.alias.lower())
+
+    def input_holds(self, table: str) -> bool:
+        """Whether the files of a table would be blobs of the input."""
+        container = f"{self.input.container.rstrip('/')}/"
+        inside = f"{table.rstrip('/')}/a/b.parquet"
+        return inside.startswith(container) and self.input.names.parse(inside.removeprefix(container)) is not None
 
     @property
     def policies(self) -> Policies | None:
@@ -165,16 +149,18 @@ class Pipeline(_Section):
         return [f"{self.definition}: {warning}" for warning in (*self._late_warnings(), *self._early_warnings())]
 
     def _late_warnings(self) -> Iterator[str]:
-        late, interval = self.job.late_seconds, self.input.capture_interval_seconds
+        late, interval = self.job.late_seconds, self.input.interval_seconds
+        by_blob = self.input.arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
         if late == -1:
             yield (
                 "eventsLateArrivalMaxDelayInSeconds is -1: every later arrival counts, so a slice is read up to the "
                 "newest blob and is never final; its verdicts depend on where reading began"
             )
-        elif late < interval and self.input.arrival_time is ArrivalTime.BLOB_LAST_MODIFIED:
+        elif late < interval and by_blob and self.input.names.on_schedule:
             yield (
-                f"eventsLateArrivalMaxDelayInSeconds is {late}, less than the capture interval of {interval}: with the "
-                f"blob's LastModified as arrival time almost every event will be late; set at least {interval}"
+                f"eventsLateArrivalMaxDelayInSeconds is {late}, less than the {self.input.interval_name} of "
+                f"{interval}: with the blob's LastModified as arrival time almost every event will be late; set at "
+                f"least {interval}"
             )
 
     def _early_warnings(self) -> Iterator[str]:
@@ -269,6 +255,8 @@ def _checked(pipeline: Pipeline, root: yaml.Node) -> Pipeline:
         _ = pipeline.input.names
     except DefinitionError as error:
         raise refuse(("input", "path"), str(error)) from error
+    for key, reason in pipeline.input.at_odds():
+        raise refuse(("input", key), reason)
     for place, reason in _outputs_at_odds(pipeline):
         raise refuse(place, reason)
     try:
@@ -288,6 +276,9 @@ def _outputs_at_odds(pipeline: Pipeline) -> Iterator[tuple[tuple[str | int, ...]
         address = parse(output.table)
         if isinstance(address, AzureAddress) and not address.prefix:
             reason = "a table needs a name in its container: its metrics lie beside it, in the table NAME_metrics"
+            yield ("output", number, "table"), reason
+        if any(map(pipeline.input_holds, _folders(output))):
+            reason = "the input would read this table's own files: choose another place, or set input.path"
             yield ("output", number, "table"), reason
         for other in pipeline.outputs[:number]:
             if output.alias.lower() == other.alias.lower():
@@ -349,13 +340,22 @@ def _without_values(message: str, written: str | None) -> str:
 
 
 def _sentence(path: Path, root: yaml.Node, problem: dict[str, Any]) -> str:
-    place = _as_written(root, problem["loc"])
+    """What pydantic found, and where; behind `input` it names the format, which is no key."""
+    section, *rest = problem["loc"]
+    place = _as_written(root, (section, *(rest[1:] if section == "input" else rest)))
     where = ".".join(map(str, place))
     match problem["type"]:
+        case "union_tag_invalid":
+            place = ("input", "format")
+            where, problem = (
+                "input.format",
+                problem | {"msg": f"should be {problem['ctx']['expected_tags']}", "input": ""},
+            )
         case "missing":
             return f"{path}:{_line(root, place[:-1])}: {where} is missing: add it"
         case "extra_forbidden":
-            return f"{path}:{_line(root, place)}: {where}: unknown key: remove it or correct its name"
+            reason = _of_another_format(root, place) or "unknown key: remove it or correct its name"
+            return f"{path}:{_line(root, place)}: {where}: {reason}"
         case "model_type":
             return f"{path}:{_line(root, place)}: {where}: should be a mapping, its keys on lines of their own"
     written = _written(root, place)
@@ -363,6 +363,15 @@ def _sentence(path: Path, root: yaml.Node, problem: dict[str, Any]) -> str:
     shown = "" if written is None else f" ({given} given)"
     reason = problem["msg"].removeprefix("Input ").removeprefix("Value error, ")
     return f"{path}:{_line(root, place)}: {where}: {reason}{shown}"
+
+
+def _of_another_format(root: yaml.Node, place: tuple[str | int, ...]) -> str | None:
+    """What is wrong with a key that inputs of other formats have; None where it is no such key."""
+    formats = formats_with(str(place[-1])) if place[0] == "input" and len(place) == 2 else []
+    if not formats:
+        return None
+    own = _written(root, ("input", "format")) or format_of({})
+    return f"a key of {' and '.join(formats)}, and this input's format is {own}: remove it, or correct input.format"
 
 
 def _as_written(root: yaml.Node, place: tuple[str | int, ...]) -> tuple[str | int, ...]:

@@ -61,7 +61,7 @@ def definition(pipeline: Pipeline) -> Definition:
         pipeline.query.canonical,
         pipeline.policies,
         pipeline.query.look_back,
-        pipeline.input.capture_interval_seconds,
+        pipeline.input.interval_seconds,
         pipeline.input.arrival_time,
         pipeline.input.search_hours,
         pipeline.input.partitions,
@@ -104,8 +104,8 @@ def kept(pipeline: Pipeline, name: str) -> Manifest:
     manifest.require_whole(found)
     if found.definition_digest != definition(pipeline).digest:
         raise DefinitionError(
-            f"run {found.run} was planned by another engine, query or policies than {pipeline.definition} has now "
-            f"(engine {found.engine}, now {__version__}): only what it was planned by makes it that run; plan again"
+            f"run {found.run} was planned by another engine, query, policies or input than {pipeline.definition} has "
+            f"now (engine {found.engine}, now {__version__}): only what it was planned by makes it that run; plan again"
         )
     if found.container != open_container(pipeline.input.container).url:
         raise DefinitionError(f"run {found.run} reads {found.container}, which is not this pipeline's input.container")
@@ -130,7 +130,7 @@ def take_up(pipeline: Pipeline, planned: Manifest) -> str:
 
 @dataclass(frozen=True)
 class Completeness:
-    """How far Capture has got, and what a range still waits for."""
+    """How far the archive reaches, and what a range still waits for."""
 
     partitions: tuple[Progress, ...]
     waiting: tuple[str, ...]
@@ -138,13 +138,13 @@ class Completeness:
 
 
 def completeness(pipeline: Pipeline, start: datetime, end: datetime, now: datetime) -> Completeness:
-    """Whether Capture has written the range. Only the newest blobs are looked for: from its last slice on."""
+    """Whether all of the range has been written. Only the newest blobs are looked for: from its last slice on."""
     last = _slices(pipeline, start, end)[-1]
     described = replace(definition(pipeline), search_hours=0)
     needed = Arrivals(last.start, described.last_needed(last))
     seen, partitions = manifest.survey(described, open_container(pipeline.input.container), [needed], now)
     if not partitions:
-        return Completeness((), (f"no Capture blob under {described.names.prefix} yet",))
+        return Completeness((), (f"no blob of this input under {described.names.prefix} yet",))
     found = tuple(
         progress(described, name, seen.newest.get(name), pipeline.input.empty_blobs, now) for name in partitions
     )
@@ -157,7 +157,7 @@ def completeness(pipeline: Pipeline, start: datetime, end: datetime, now: dateti
 
 
 def capture_progress(pipeline: Pipeline, planned: Manifest, now: datetime) -> list[Progress]:
-    """How far Capture has got in each partition of a plan."""
+    """How far the archive reaches in each partition of a plan."""
     described, newest = definition(pipeline), {each.partition: each for each in planned.newest}
     return [progress(described, name, newest.get(name), pipeline.input.empty_blobs, now) for name in planned.partitions]
 
@@ -329,7 +329,7 @@ def report(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
             *(warning for each in committed for warning in each["warnings"]),
             *_unanchored(outputs),
             *_losses(slices, pipeline.outputs[0].quarantine_table),
-            *_time_warnings(slices, pipeline.input.arrival_time is manifest.ArrivalTime.BLOB_LAST_MODIFIED),
+            *_time_warnings(slices, pipeline),
         ],
     }
 
@@ -471,13 +471,14 @@ def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str) -> Iterato
         yield f"{missing} sequence numbers never arrived: {ranges}{more}"
 
 
-def _time_warnings(slices: Mapping[str, Mapping[str, Any]], by_blob: bool) -> Iterator[str]:
+def _time_warnings(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline) -> Iterator[str]:
+    by_blob = pipeline.input.arrival_time is manifest.ArrivalTime.BLOB_LAST_MODIFIED
     totals = metrics.together(slices.values())
     events, late, disordered = (totals[name] for name in ("InputEvents", "LateInputEvents", "DroppedOrAdjustedEvents"))
     if events and late > events / 2:
         yield (
             f"{late / events:.1%} of the events were late: raise eventsLateArrivalMaxDelayInSeconds to at least what "
-            f"the devices need{' plus the capture interval' if by_blob else ''}"
+            f"the devices need{f' plus the {pipeline.input.interval_name}' if by_blob else ''}"
         )
     if events and disordered > events / 10:
         pushers = [each["furthest_ahead"] for each in slices.values() if each["furthest_ahead"]]

@@ -132,7 +132,7 @@ def test_plan_says_how_far_capture_has_got_and_what_it_saw(capsys: pytest.Captur
     assert (told["far_blobs"]["read"], told["far_blobs"]["example"]) == (1, str(late))
     assert cli.main(["plan", str(world.file), *HOUR]) == 0
     shown = capsys.readouterr()
-    assert "partition 0: Capture has got to 2024-03-01T12:30:00Z; the newest blob has the time 2024-03-01T12:25" in (
+    assert "partition 0: written up to 2024-03-01T12:30:00Z; the newest blob has the time 2024-03-01T12:25" in (
         shown.out
     )
     assert "warning: partition 1 has no blob in this range" in shown.err
@@ -145,7 +145,7 @@ def test_a_container_that_is_missing_or_holds_another_hub_is_one_line_and_exit_1
     os.rename(world.capture, world.home / "elsewhere")
     assert "does not exist" in failed(capsys, 1, "backfill", world.file, *HOUR)
     world.capture.mkdir()
-    assert "no Capture blob under" in failed(capsys, 1, "plan", world.file, *HOUR)
+    assert "no blob of this input under" in failed(capsys, 1, "plan", world.file, *HOUR)
 
 
 def test_a_table_that_cannot_be_written_is_one_line_and_exit_1(

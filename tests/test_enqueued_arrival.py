@@ -106,5 +106,5 @@ def test_by_enqueued_time_a_range_waits_for_a_window_that_began_behind_it(home: 
     waiting = stages.completeness(by_event, TEN, TEN + 3 * HOUR, last).waiting
     assert len(waiting) == 2
     for partition, line in enumerate(waiting):
-        assert line.startswith(f"partition {partition}: Capture has got to 2024-03-01T12:30:00Z; ")
+        assert line.startswith(f"partition {partition}: written up to 2024-03-01T12:30:00Z; ")
         assert line.endswith("; slice 2024-03-01T12:00:00Z needs more")

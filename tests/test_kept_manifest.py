@@ -155,7 +155,7 @@ def test_a_manifest_without_one_of_its_blobs_is_refused(world: World) -> None:
 
 def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> None:
     path, _ = kept(world)
-    with pytest.raises(DefinitionError, match="was planned by another engine, query or policies"):
+    with pytest.raises(DefinitionError, match="was planned by another engine, query, policies or input"):
         stages.kept(world.define(eventsLateArrivalMaxDelayInSeconds=700), str(path))
     pipeline = world.define()
     world.capture.rename(world.home / "moved")

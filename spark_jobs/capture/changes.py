@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from spark_jobs.capture import listing
+from spark_jobs.capture.blob_names import BlobNames
 from spark_jobs.capture.manifest import Manifest
-from spark_jobs.capture.names import CaptureNames
 from spark_jobs.errors import DefinitionError
 from spark_jobs.storage import Blob, Container
 
@@ -37,7 +37,7 @@ class Change:
         return f"{self.pinned.name} was touched ({told})"
 
 
-def since(manifest: Manifest, names: CaptureNames, container: Container) -> list[Change]:
+def since(manifest: Manifest, names: BlobNames, container: Container) -> list[Change]:
     """The manifest's blobs that are not there any more as they were pinned, in the manifest's order.
 
     Found by listing where their names lie, and not blob by blob. Raises DefinitionError where the names are of another
@@ -62,17 +62,20 @@ def told(changes: Iterable[Change]) -> str:
     return "\n".join([*lines[:SHOWN], *more])
 
 
-def _beginnings(manifest: Manifest, names: CaptureNames) -> list[str]:
+def _beginnings(manifest: Manifest, names: BlobNames) -> list[str]:
     partitions, days = set(), set()
     for pinned in manifest.blobs:
         parsed = names.parse(pinned.blob.name)
         if parsed is None:
             raise DefinitionError(
                 f"the manifest of run {manifest.run} pins {pinned.blob.name}, which is no name of this pipeline: "
-                "input.path, namespace or event_hub changed since; plan again"
+                "input.path, or another key that its names are made of, changed since; plan again"
             )
-        partitions.add(parsed[0])
-        days.add(parsed[1].replace(hour=0, minute=0, second=0))
+        partition, opened = parsed
+        if opened is None:
+            return [names.prefix]
+        partitions.add(partition)
+        days.add(opened.replace(hour=0, minute=0, second=0))
     found = (names.prefixes(first, last, partitions) for first, last in _spans(sorted(days)))
     return sorted(set(itertools.chain.from_iterable(found)))
 

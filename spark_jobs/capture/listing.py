@@ -1,15 +1,16 @@
-"""An event hub's blobs as a container lists them: by the beginnings that the name format allows, several at once.
+"""An input's blobs as a container lists them: by the beginnings that their names allow, several at once.
 
 LastModified, or the name where that decides, says what is kept; the time in a name only says where to look.
 """
 
+import itertools
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from spark_jobs.capture.names import CaptureNames
+from spark_jobs.capture.blob_names import ONLY_PARTITION, BlobNames
 from spark_jobs.storage import Blob, Container
 from spark_jobs.time_model import ticks
 from spark_jobs.time_model.slices import Arrivals
@@ -17,7 +18,7 @@ from spark_jobs.time_model.slices import Arrivals
 LISTINGS = 8
 """Beginnings that are listed at once. What one holds in memory is a page, of 5,000 blobs at most."""
 FAR = ticks.from_seconds(900)
-"""How long after its window, a capture interval from the time in its name, a blob is written at the latest.
+"""How long after its window, an interval from the time in its name, a blob is written at the latest.
 
 The longest interval that Capture allows; an outage or a copy makes it more, and nothing makes it less than none.
 """
@@ -26,11 +27,11 @@ _HOUR = ticks.from_seconds(3600)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A Capture blob, and what its name tells."""
+    """A blob of the input, and what its name tells."""
 
     partition: str
     opened: int
-    """When its window began; ticks."""
+    """The time in its name, or LastModified where there is none; ticks."""
     blob: Blob
 
     @property
@@ -41,12 +42,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """How far Capture has got in a partition: its newest blob, an empty one as well."""
+    """How far the archive reaches in a partition: its newest blob, an empty one as well."""
 
     partition: str
     name: str
     opened: int
-    """The time in its name; ticks."""
+    """As in Found; ticks."""
     written: int
     """Its LastModified; ticks."""
 
@@ -59,7 +60,7 @@ class Search:
     by_name: bool
     """Whether the time in the name decides what is kept, and not LastModified."""
     interval: int
-    """Of Capture."""
+    """After the time in its name, how long a blob may hold what came."""
     reach: int
     """How much longer than the interval after the time in its name a blob may have been written."""
     clocks_apart: int
@@ -68,7 +69,7 @@ class Search:
     def opened(self, now: int) -> tuple[int, int]:
         """The first and the last time in the names that are listed: all that may be kept, and an hour more behind it.
 
-        What is behind it tells how far Capture has got. `now` stands for a last arrival that is not bounded.
+        What is behind it tells how far the archive reaches. `now` stands for a last arrival that is not bounded.
         """
         last = now if self.arrivals.last is None else self.arrivals.last
         first = self.arrivals.first - self.clocks_apart - self.interval - self.reach
@@ -153,17 +154,22 @@ def _distance(found: Found) -> tuple[int, str]:
     return abs(found.written - found.opened), found.blob.name
 
 
-def partitions(names: CaptureNames, container: Container) -> set[str]:
-    """The hub's partitions whose folders are there; none where the name format has no such folders."""
+def partitions(names: BlobNames, container: Container) -> set[str]:
+    """The partitions whose folders are there; none where the names have no such folders.
+
+    ONLY_PARTITION where the names tell no partition and there is any blob.
+    """
+    if not names.partitioned:
+        return {ONLY_PARTITION for _ in itertools.islice(find(names, container, names.prefix), 1)}
     base = names.folder_of_partitions()
     folders = () if base is None else container.list_folders(base)
     return set(filter(None, map(names.partition_of_folder, folders)))
 
 
-def look(names: CaptureNames, container: Container, search: Search, known: Iterable[str], now: datetime) -> Seen:
+def look(names: BlobNames, container: Container, search: Search, known: Iterable[str], now: datetime) -> Seen:
     """List what the search needs, in the partitions that are known, or in all; the order of what is kept is no matter.
 
-    Blobs whose names are not of this hub's Capture are passed over.
+    Blobs whose names are not of the input are passed over.
     """
     first, last = search.opened(ticks.from_datetime(now))
     beginnings = names.prefixes(ticks.to_datetime(first), ticks.to_datetime(last), known)
@@ -181,12 +187,12 @@ def look(names: CaptureNames, container: Container, search: Search, known: Itera
     return seen
 
 
-def find(names: CaptureNames, container: Container, beginning: str) -> Iterator[Found]:
-    """The hub's blobs whose names begin so."""
+def find(names: BlobNames, container: Container, beginning: str) -> Iterator[Found]:
+    """The input's blobs whose names begin so."""
     for blob in container.list(beginning):
         parsed = names.parse(blob.name)
         if parsed is not None:
-            yield Found(parsed[0], ticks.from_datetime(parsed[1]), blob)
+            yield Found(parsed[0], ticks.from_datetime(parsed[1] or blob.last_modified), blob)
 
 
 def by_number(partition: str) -> tuple[int, str]:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pydantic import TypeAdapter, ValidationError
 
 from spark_jobs.capture import listing
+from spark_jobs.capture.blob_names import BlobNames
 from spark_jobs.capture.listing import FarBlobs, Found, Newest, Search
 from spark_jobs.capture.names import CaptureNames
 from spark_jobs.errors import RunError
@@ -21,7 +22,7 @@ from spark_jobs.time_model.policies import Policies
 from spark_jobs.time_model.slices import Arrivals, Slice, arrivals_of
 
 CLOCKS_APART = ticks.from_seconds(300)
-"""By how much the hub's clock, which stamps the events, may differ from those of Capture and the storage.
+"""By how much the hub's clock, which stamps the events, may differ from those of the writer and the storage.
 
 The clocks of one service differ by seconds. What differs by more stops the run that reads it (see `ordering`).
 """
@@ -42,9 +43,12 @@ class Window:
     """When the events of a blob were enqueued, as far as its name and those of its neighbours tell; ticks."""
 
     first: int
-    """The time in the blob's name."""
+    """The time in the blob's name, or an interval before it where names are not exact."""
     last: int
-    """The time in the next blob's name, or LastModified where that is earlier; it never falls from blob to blob."""
+    """As much as that after the time in the next blob's name, or LastModified where that is earlier.
+
+    It never falls from blob to blob.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +152,13 @@ class Definition:
     """What of a pipeline decides which blobs a slice needs and what becomes of them."""
 
     name: str
-    names: CaptureNames
+    names: BlobNames
     engine: str
     canonical_query: str
     policies: Policies | None
     look_back: int
-    capture_interval_seconds: int
+    interval_seconds: int
+    """After the time in its name, how long a blob may hold what came; 0 where the names tell no time."""
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
     search_hours: int = SEARCH_HOURS
     partitions: int | None = None
@@ -162,15 +167,24 @@ class Definition:
     @property
     def longest_window(self) -> int:
         """After the time in its name, how long a blob is looked for; ticks."""
-        return ticks.from_seconds(self.capture_interval_seconds + 3600 * self.search_hours)
+        return ticks.from_seconds(self.interval_seconds + 3600 * self.search_hours)
 
     @property
     def by_name(self) -> bool:
         """Whether the windows in the names decide what is read, and not LastModified."""
         return self.arrival_time is ArrivalTime.EVENT_ENQUEUED
 
+    @property
+    def delay(self) -> timedelta:
+        """How long after an event arrived the clock says that its blob is there.
+
+        A blob that its own LastModified dates is there at once, for all that clocks differ.
+        """
+        waits = self.names.on_schedule or self.by_name
+        return timedelta(seconds=self.interval_seconds if waits else CLOCKS_APART // ticks.TICKS_PER_SECOND)
+
     def reached(self, newest: Newest) -> int:
-        """How far Capture has got in a partition, as arrival; ticks."""
+        """How far the archive reaches in a partition, as arrival; ticks."""
         return newest.opened if self.by_name else newest.written
 
     def last_needed(self, wanted: Slice) -> int:
@@ -185,7 +199,7 @@ class Definition:
         return Search(
             Arrivals(min(each.first for each in needed), max(ends) if len(ends) == len(needed) else None),
             by_name,
-            ticks.from_seconds(self.capture_interval_seconds),
+            ticks.from_seconds(self.interval_seconds),
             ticks.from_seconds(3600 * self.search_hours),
             CLOCKS_APART if by_name else 0,
         )
@@ -193,21 +207,21 @@ class Definition:
     @property
     def digest(self) -> str:
         policies = None if self.policies is None else asdict(self.policies)
-        return _digest([self.engine, self.canonical_query, policies, self.arrival_time])
+        told = [self.engine, self.canonical_query, policies, self.arrival_time]
+        return _digest(told if isinstance(self.names, CaptureNames) else [*told, repr(self.names)])
 
 
 def plan(definition: Definition, container: Container, slices: Iterable[Slice], now: datetime) -> Manifest:
     """List the container and pin what the slices need.
 
-    Blobs whose names are not of this event hub's Capture are not read. Raises RunError where there is no Capture blob
-    at all.
+    Blobs whose names are not of this input are not read. Raises RunError where there is none at all.
     """
     wanted = [(each, arrivals_of(each, definition.policies, definition.look_back)) for each in slices]
     seen, partitions = survey(definition, container, [arrivals for _, arrivals in wanted], now)
     if not partitions:
         raise RunError(
-            f"no Capture blob under {container.url}/{definition.names.prefix}: "
-            "check namespace, event_hub, path and container"
+            f"no blob of this input under {container.url}/{definition.names.prefix}: "
+            "check input.container, input.path and the names in it"
         )
     listed = in_order(seen.kept, definition)
     planned = []
@@ -236,9 +250,9 @@ def plan(definition: Definition, container: Container, slices: Iterable[Slice], 
 def survey(
     definition: Definition, container: Container, needed: Sequence[Arrivals], now: datetime
 ) -> tuple[listing.Seen, tuple[str, ...]]:
-    """What the container lists for these arrivals, and the hub's partitions in order, silent ones as well.
+    """What the container lists for these arrivals, and the partitions in order, silent ones as well.
 
-    No partitions where there is no Capture blob at all.
+    No partitions where there is no blob of the input at all.
     """
     found = listing.partitions(definition.names, container)
     told = {str(number) for number in range(definition.partitions or 0)}
@@ -252,16 +266,19 @@ def in_order(found: Iterable[Found], definition: Definition) -> list[CaptureBlob
     """By partition, arrival and name.
 
     By LastModified the time in a blob's name says nothing of its arrival. Where events arrive when they were enqueued,
-    their order is that of the windows in which they were captured, whenever the blobs were written or copied.
+    their order is that of the windows in which they were written, whenever the blobs were copied.
     """
     if definition.by_name:
-        blobs = list(_with_windows(found, definition.longest_window))
+        blobs = list(_with_windows(found, definition))
     else:
         blobs = [CaptureBlob(each.partition, each.blob) for each in found]
     return sorted(blobs, key=lambda pinned: (listing.by_number(pinned.partition), pinned.arrival, pinned.blob.name))
 
 
-def _with_windows(found: Iterable[Found], longest: int) -> Iterator[CaptureBlob]:
+def _with_windows(found: Iterable[Found], definition: Definition) -> Iterator[CaptureBlob]:
+    """Where names are not exact, a batch may be named by its first event or by its last."""
+    longest = definition.longest_window
+    around = 0 if definition.names.exact else ticks.from_seconds(definition.interval_seconds)
     begun = sorted(found, key=lambda each: (each.partition, each.opened))
     for _, group in itertools.groupby(begun, lambda each: each.partition):
         windows = list(group)
@@ -269,8 +286,9 @@ def _with_windows(found: Iterable[Found], longest: int) -> Iterator[CaptureBlob]
         last = 0
         for each in windows:
             place = bisect_right(starts, each.opened)
-            last = max(last, min([each.written, each.opened + longest, *starts[place : place + 1]]))
-            yield CaptureBlob(each.partition, each.blob, Window(each.opened, last))
+            following = [start + around for start in starts[place : place + 1]]
+            last = max(last, min([each.written, each.opened + longest, *following]))
+            yield CaptureBlob(each.partition, each.blob, Window(each.opened - around, last))
 
 
 def read_for(blobs: Iterable[CaptureBlob], needed: Iterable[Arrivals]) -> Iterator[list[CaptureBlob]]:
@@ -303,13 +321,12 @@ def _latest(pinned: CaptureBlob) -> int:
 def is_complete(definition: Definition, wanted: Slice, newest: Newest | None, now: datetime) -> bool:
     """Whether all of a partition's arrivals for this slice are there (time model, section 3).
 
-    Either the partition's newest blob proves it, or the clock says that Capture must have written it. Where the start
-    of its window is its arrival, what was captured before it has been written.
+    Either the partition's newest blob proves it, or the clock says that it must have been written. Where the start of
+    its window is its arrival, what came before it has been written.
     """
     needed = definition.last_needed(wanted)
-    interval = timedelta(seconds=definition.capture_interval_seconds)
     reached = 0 if newest is None else definition.reached(newest)
-    return reached > needed or now > ticks.to_datetime(needed) + interval
+    return reached > needed or now > ticks.to_datetime(needed) + definition.delay
 
 
 def _slice_digest(definition_digest: str, wanted: Slice, read: Iterable[CaptureBlob]) -> str:

@@ -1,8 +1,8 @@
-"""How far Capture has got in each partition, and what a listing saw that its reader should know."""
+"""How far the archive reaches in each partition, and what a listing saw that its reader should know."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from spark_jobs.capture.listing import FarBlobs, Newest
@@ -14,7 +14,7 @@ SHOWN_HOURS = 3
 
 @dataclass(frozen=True)
 class Progress:
-    """How far Capture has got in a partition."""
+    """How far the archive reaches in a partition."""
 
     partition: str
     newest: Newest | None
@@ -23,14 +23,16 @@ class Progress:
     """Up to where all arrivals are there; ticks. None where nothing tells."""
     by_clock: bool
     """Whether the clock tells, as an interval without events leaves no blob."""
+    timed: bool = True
+    """Whether names tell a time."""
 
     def __str__(self) -> str:
         if self.newest is None:
             told = "no blob was found"
         else:
-            opened, written = ticks.to_text(self.newest.opened), ticks.to_text(self.newest.written)
-            told = f"the newest blob has the time {opened} and LastModified {written}"
-        reached = "" if self.reached is None else f"Capture has got to {ticks.to_text(self.reached)}"
+            time = f"the time {ticks.to_text(self.newest.opened)} and " * self.timed
+            told = f"the newest blob has {time}LastModified {ticks.to_text(self.newest.written)}"
+        reached = "" if self.reached is None else f"written up to {ticks.to_text(self.reached)}"
         clock = ", by the clock" if self.by_clock else ""
         return f"partition {self.partition}: {reached}{clock}{'; ' * bool(reached)}{told}"
 
@@ -42,7 +44,7 @@ class Progress:
             "reached": None if self.reached is None else ticks.to_text(self.reached),
             "by_clock": self.by_clock,
             "blob": None if newest is None else newest.name,
-            "path_time": None if newest is None else ticks.to_text(newest.opened),
+            "path_time": ticks.to_text(newest.opened) if newest is not None and self.timed else None,
             "last_modified": None if newest is None else ticks.to_text(newest.written),
         }
 
@@ -50,17 +52,17 @@ class Progress:
 def progress(
     definition: Definition, partition: str, newest: Newest | None, empty_blobs: bool, now: datetime
 ) -> Progress:
-    """How far Capture has got: where it writes empty blobs, as far as its newest blob, else as far as the clock says.
+    """How far the archive reaches: with empty blobs, as far as its newest blob, else as far as the clock says.
 
-    By the clock it has written, an interval after an event came, the blob that holds it.
+    By the clock, the blob that holds an event has been written an interval after it came.
     """
-    by_blob = None if newest is None else definition.reached(newest)
+    by_blob, timed = None if newest is None else definition.reached(newest), definition.names.timed
     if empty_blobs:
-        return Progress(partition, newest, by_blob, by_clock=False)
-    clock = ticks.from_datetime((now - timedelta(seconds=definition.capture_interval_seconds)).replace(microsecond=0))
+        return Progress(partition, newest, by_blob, by_clock=False, timed=timed)
+    clock = ticks.from_datetime((now - definition.delay).replace(microsecond=0))
     if by_blob is None or clock > by_blob:
-        return Progress(partition, newest, clock, by_clock=True)
-    return Progress(partition, newest, by_blob, by_clock=False)
+        return Progress(partition, newest, clock, by_clock=True, timed=timed)
+    return Progress(partition, newest, by_blob, by_clock=False, timed=timed)
 
 
 def warnings(planned: Manifest, empty_blobs: bool) -> Iterator[str]:

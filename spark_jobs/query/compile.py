@@ -10,7 +10,16 @@ from spark_jobs.query.asaql import Script, parse
 from spark_jobs.query.coercion import Coercion
 from spark_jobs.query.declared import declared_types
 from spark_jobs.query.field_types import FieldTypes
-from spark_jobs.query.model import AsaType, CompiledOutput, CompiledQuery, InputColumn, MetadataColumn, OutputColumn
+from spark_jobs.query.model import (
+    CAPTURE_METADATA,
+    AsaType,
+    CompiledOutput,
+    CompiledQuery,
+    InputColumn,
+    InputMetadata,
+    MetadataColumn,
+    OutputColumn,
+)
 from spark_jobs.query.relations import InputRelation, StepRelation
 from spark_jobs.query.selects import Part, SelectCompiler
 from spark_jobs.query.source import Source, only
@@ -21,7 +30,9 @@ from spark_jobs.time_model.windows import Reach
 _DEFAULT_OUTPUT = "output"
 
 
-def compile_query(text: str, *, input_alias: str, output_aliases: Sequence[str]) -> CompiledQuery:
+def compile_query(
+    text: str, *, input_alias: str, output_aliases: Sequence[str], input_metadata: InputMetadata = CAPTURE_METADATA
+) -> CompiledQuery:
     """Compile a query that reads `input_alias` and writes each of `output_aliases`.
 
     Raises DefinitionError, with line and column of the text, for a syntax error and for whatever is not supported.
@@ -35,7 +46,7 @@ def compile_query(text: str, *, input_alias: str, output_aliases: Sequence[str])
         requests: dict[str, dict[Path, None]] = {step.name.text.lower(): {} for step in script.steps}
         while True:
             before = types.state(), {name: len(asked) for name, asked in requests.items()}
-            compiled = _Compilation(script, types, requests, input_alias, output_aliases).result()
+            compiled = _Compilation(script, types, requests, input_alias, output_aliases, input_metadata).result()
             after = types.state(), {name: len(asked) for name, asked in requests.items()}
             if types.closed and before == after:
                 return compiled
@@ -53,11 +64,12 @@ class _Compilation:
     requests: dict[str, dict[Path, None]]
     input_alias: str
     output_aliases: Sequence[str]
+    input_metadata: InputMetadata
     tables: list[Table] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.source = self.script.source
-        self.input = InputRelation(self.source, self.input_alias, self.types)
+        self.input = InputRelation(self.source, self.input_alias, self.types, self.input_metadata)
         self.selects = SelectCompiler(self.source, self.types, self.input)
 
     def result(self) -> CompiledQuery:

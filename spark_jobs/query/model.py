@@ -52,6 +52,18 @@ class Metadata(StrEnum):
 
 
 @dataclass(frozen=True)
+class InputMetadata:
+    """Which metadata the events of an input have."""
+
+    format: str
+    """Of its blobs."""
+    known: tuple[Metadata, ...]
+
+
+CAPTURE_METADATA = InputMetadata("EventHubsCapture", tuple(Metadata))
+
+
+@dataclass(frozen=True)
 class MetadataColumn:
     """Metadata that the query reads."""
 

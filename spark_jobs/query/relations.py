@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from spark_jobs.query.field_types import FieldTypes
 from spark_jobs.query.json_text import json_record, property_of
-from spark_jobs.query.model import AsaType, InputColumn, Metadata, MetadataColumn
+from spark_jobs.query.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
 from spark_jobs.query.names import identifiers, is_system_timestamp
 from spark_jobs.query.source import Source
 from spark_jobs.query.values import Path, Value, quoted_name
@@ -24,7 +24,8 @@ _ADDED = {
         Metadata.BLOB_LAST_MODIFIED,
     )
 }
-_STARRED = (Metadata.EVENT_PROCESSED, Metadata.PARTITION_ID, Metadata.EVENT_ENQUEUED)
+_STARRED_OF_A_HUB = (Metadata.EVENT_PROCESSED, Metadata.PARTITION_ID, Metadata.EVENT_ENQUEUED)
+_STARRED_OF_BLOBS = (Metadata.BLOB_NAME, Metadata.EVENT_PROCESSED, Metadata.BLOB_LAST_MODIFIED)
 _ADAPTERS = {
     "eventhub": (
         Metadata.SEQUENCE_NUMBER,
@@ -79,6 +80,7 @@ class InputRelation:
     source: Source
     alias: str
     types: FieldTypes
+    offered: InputMetadata
     columns: dict[str, InputColumn | MetadataColumn] = field(default_factory=dict)
     """What was read so far, by lower-case name."""
     table: str = "`events`"
@@ -101,7 +103,8 @@ class InputRelation:
         if self.types.declared is None:
             return None
         columns = [InputColumn(path, kind) for path, kind in self.types.declared.items() if len(path) == 1]
-        added = [MetadataColumn(each) for each in _STARRED if (str(each),) not in self.types.declared]
+        starred = _STARRED_OF_A_HUB if Metadata.EVENT_ENQUEUED in self.offered.known else _STARRED_OF_BLOBS
+        added = [MetadataColumn(each) for each in starred if (str(each),) not in self.types.declared]
         return [(column.path[-1], self._read(column, where)) for column in columns] + [
             (str(column.metadata), self._read(column, where)) for column in added
         ]
@@ -121,6 +124,13 @@ class InputRelation:
         raise self.source.refuse(where, f"'{property_name}' is not supported: there are {known} and [User].[name]")
 
     def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
+        if isinstance(column, MetadataColumn) and column.metadata not in self.offered.known:
+            there = ", ".join(self.offered.known)
+            raise self.source.refuse(
+                where,
+                f"{column.metadata} is no metadata of {self.offered.format} blobs: they have {there}; a field of that "
+                "name in the body has to be declared in CREATE TABLE",
+            )
         known = self.columns.setdefault(column.name.lower(), column)
         if (
             type(known) is not type(column)

@@ -190,7 +190,7 @@ def test_the_newest_blob_of_each_partition_tells_how_far_capture_has_got(tmp_pat
         "last_modified": "2026-03-01T10:11:00Z",
     }
     assert str(told) == (
-        "partition 0: Capture has got to 2026-03-01T10:11:00Z; "
+        "partition 0: written up to 2026-03-01T10:11:00Z; "
         "the newest blob has the time 2026-03-01T10:05:00Z and LastModified 2026-03-01T10:11:00Z"
     )
 
@@ -200,9 +200,9 @@ def test_without_empty_blobs_the_clock_tells_how_far_capture_has_got(tmp_path: P
     put(tmp_path, "0", TEN, TEN + 6 * MINUTE)
     (newest,) = planned(tmp_path).newest
     told = progress(DEFINITION, "0", newest, empty_blobs=False, now=TEN + 30 * MINUTE)
-    assert str(told).startswith("partition 0: Capture has got to 2026-03-01T10:25:00Z, by the clock; the newest blob")
+    assert str(told).startswith("partition 0: written up to 2026-03-01T10:25:00Z, by the clock; the newest blob")
     told = progress(DEFINITION, "1", None, empty_blobs=False, now=TEN + 30 * MINUTE)
-    assert str(told) == "partition 1: Capture has got to 2026-03-01T10:25:00Z, by the clock; no blob was found"
+    assert str(told) == "partition 1: written up to 2026-03-01T10:25:00Z, by the clock; no blob was found"
     told = progress(DEFINITION, "0", newest, empty_blobs=False, now=TEN + 8 * MINUTE)
     assert (told.reached, told.by_clock) == (newest.written, False)
 
@@ -225,7 +225,7 @@ def test_a_partition_that_never_spoke_is_named(tmp_path: Path) -> None:
 
 
 def test_partitions_that_were_told_are_not_taken_for_an_archive(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="no Capture blob under"):
+    with pytest.raises(RunError, match="no blob of this input under"):
         planned(tmp_path, definition=replace(DEFINITION, partitions=4))
 
 

@@ -45,7 +45,7 @@ DEFINITION = Definition(
     canonical_query="SELECT 1",
     policies=POLICIES,
     look_back=from_seconds(300),
-    capture_interval_seconds=300,
+    interval_seconds=300,
 )
 
 
@@ -140,7 +140,8 @@ def test_no_blobs_at_all_is_an_error_of_one_line(world: Path, names: CaptureName
     with pytest.raises(RunError) as caught:
         planned(world, definition=replace(DEFINITION, names=names))
     assert str(caught.value) == (
-        f"no Capture blob under {world.as_uri()}/{names.prefix}: check namespace, event_hub, path and container"
+        f"no blob of this input under {world.as_uri()}/{names.prefix}: "
+        "check input.container, input.path and the names in it"
     )
 
 
@@ -275,7 +276,7 @@ def test_the_digest_changes_with_what_becomes_of_the_events(world: Path, change:
     assert planned(world, definition=other).slices[0].digest != planned(world).slices[0].digest
 
 
-@pytest.mark.parametrize("change", [{"name": "other"}, {"capture_interval_seconds": 60}], ids=str)
+@pytest.mark.parametrize("change", [{"name": "other"}, {"interval_seconds": 60}], ids=str)
 def test_the_digest_does_not_change_with_what_decides_nothing(world: Path, change: dict[str, Any]) -> None:
     assert planned(world, definition=replace(DEFINITION, **change)).digest == planned(world).digest
 

@@ -1,0 +1,251 @@
+"""The input of a pipeline file: a section for each format of blobs (capture format)."""
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from spark_jobs.capture.blob_names import BlobNames
+from spark_jobs.capture.input_path import DATE_FORMAT, InputPath
+from spark_jobs.capture.iot_hub_names import DEFAULT_PATH as IOT_HUB_PATH
+from spark_jobs.capture.iot_hub_names import IotHubNames
+from spark_jobs.capture.manifest import SEARCH_HOURS, ArrivalTime
+from spark_jobs.capture.names import DEFAULT_PATH as CAPTURE_PATH
+from spark_jobs.capture.names import CaptureNames
+from spark_jobs.errors import DefinitionError
+from spark_jobs.query.model import CAPTURE_METADATA, InputMetadata, Metadata
+
+_OF_ANY_BLOB = (Metadata.PARTITION_ID, Metadata.EVENT_PROCESSED, Metadata.BLOB_NAME, Metadata.BLOB_LAST_MODIFIED)
+
+
+class Section(BaseModel):
+    """A mapping of the pipeline file; a key that it does not know is a mistake."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Input(Section):
+    """What every format has."""
+
+    metadata: ClassVar[InputMetadata]
+    interval_name: ClassVar[str]
+    """What an event waits for before its blob is written."""
+
+    alias: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
+    container: str
+    arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
+    search_hours: Annotated[int, Field(ge=0, le=87_600)] = SEARCH_HOURS
+    """How long after the time in its name a blob is still found, beyond the interval; up to ten years."""
+    partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """How many there are; None where only blobs tell."""
+    on_damaged_blob: Literal["stop", "quarantine"] = "stop"
+
+    def at_odds(self) -> Iterator[tuple[str, str]]:
+        """What is wrong between its keys: the key, and the reason."""
+        yield from ()
+
+
+class CaptureInput(_Input):
+    """The Capture container of an event hub."""
+
+    metadata: ClassVar[InputMetadata] = CAPTURE_METADATA
+    interval_name: ClassVar[str] = "capture interval"
+
+    format: Literal["EventHubsCapture"] = "EventHubsCapture"
+    path: str = CAPTURE_PATH
+    namespace: Annotated[str, Field(min_length=1)]
+    event_hub: Annotated[str, Field(min_length=1)]
+    capture_interval_seconds: Annotated[int, Field(ge=60, le=900)] = 300
+    empty_blobs: bool = True
+    """Whether Capture writes a blob for an interval without events, which proves that there were none."""
+
+    @cached_property
+    def names(self) -> BlobNames:
+        return CaptureNames(self.namespace, self.event_hub, self.path)
+
+    @property
+    def interval_seconds(self) -> int:
+        return self.capture_interval_seconds
+
+    @property
+    def source(self) -> str:
+        """What it is called where a reader looks for it."""
+        return f"{self.namespace}/{self.event_hub}"
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return self.namespace, self.event_hub
+
+
+def _iot_hub(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9-]{1,48}[A-Za-z0-9])", name):
+        raise ValueError("write the hub's own name: 3 to 50 letters, digits and hyphens, without .azure-devices.net")
+    return name
+
+
+class IotHubInput(_Input):
+    """The container of a storage endpoint to which an IoT hub routes messages."""
+
+    metadata: ClassVar[InputMetadata] = InputMetadata("IotHub", (*_OF_ANY_BLOB, Metadata.EVENT_ENQUEUED, Metadata.USER))
+    interval_name: ClassVar[str] = "batch interval"
+    empty_blobs: ClassVar[bool] = False
+
+    format: Literal["IotHub"]
+    path: str = IOT_HUB_PATH
+    iot_hub: Annotated[str, AfterValidator(_iot_hub)]
+    batch_interval_seconds: Annotated[int, Field(ge=60, le=720)] = 300
+    """The endpoint's batchFrequencyInSeconds."""
+
+    @cached_property
+    def names(self) -> BlobNames:
+        return IotHubNames(self.iot_hub, self.path)
+
+    @property
+    def interval_seconds(self) -> int:
+        return self.batch_interval_seconds
+
+    @property
+    def source(self) -> str:
+        """What it is called where a reader looks for it."""
+        return self.iot_hub
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return (self.iot_hub,)
+
+
+def _date_format(written: str) -> str:
+    try:
+        InputPath(date_format=written)
+    except DefinitionError as error:
+        raise ValueError(str(error)) from error
+    return written
+
+
+class _PathInput(_Input):
+    """Blobs that somebody's own writer put below a path."""
+
+    interval_name: ClassVar[str] = "time until its blob is written"
+    empty_blobs: ClassVar[bool] = False
+
+    path: str = ""
+    date_format: Annotated[str, AfterValidator(_date_format)] = DATE_FORMAT
+    time_format: Literal["HH", "HH/mm", "HH-mm"] = "HH"
+
+    @cached_property
+    def names(self) -> BlobNames:
+        return self._path
+
+    @cached_property
+    def _path(self) -> InputPath:
+        return InputPath(self.path, self.date_format, self.time_format)
+
+    @property
+    def interval_seconds(self) -> int:
+        """How long the time in a name lasts; 0 where there is none."""
+        return self._path.period_seconds
+
+    @property
+    def source(self) -> str:
+        """What it is called where a reader looks for it."""
+        return self.path or self.container
+
+    def at_odds(self) -> Iterator[tuple[str, str]]:
+        if self.partitions is not None and not self.names.partitioned:
+            yield "partitions", "the path has no {partition}, so there is only one: leave this key out"
+
+
+class _PlainInput(_PathInput):
+    def at_odds(self) -> Iterator[tuple[str, str]]:
+        yield from super().at_odds()
+        if self.arrival_time is ArrivalTime.EVENT_ENQUEUED:
+            reason = "their blobs do not tell when an event was enqueued: only BlobLastModified is known"
+            yield "arrival_time", f"{self.metadata.format}: {reason}"
+
+
+class JsonInput(_PlainInput):
+    """JSON lines."""
+
+    metadata: ClassVar[InputMetadata] = InputMetadata("Json", _OF_ANY_BLOB)
+
+    format: Literal["Json"]
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return (self.format,)
+
+
+class CsvInput(_PlainInput):
+    """Delimited lines, the first of which names the columns."""
+
+    metadata: ClassVar[InputMetadata] = InputMetadata("Csv", _OF_ANY_BLOB)
+
+    format: Literal["Csv"]
+    delimiter: Literal[",", ";", "\t", "|", " "] = ","
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return (self.format,)
+
+
+FieldPath = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$")]
+"""A field's name; dots step into records."""
+
+
+class ServiceBusFields(Section):
+    """In which fields of a line the parts of a message are."""
+
+    sequence_number: FieldPath = "SequenceNumber"
+    enqueued_time: FieldPath = "EnqueuedTimeUtc"
+    body: FieldPath = "Body"
+
+
+class ServiceBusInput(_PathInput):
+    """JSON lines into which somebody wrote the messages of a queue or a subscription."""
+
+    metadata: ClassVar[InputMetadata] = InputMetadata(
+        "ServiceBus", (*_OF_ANY_BLOB, Metadata.EVENT_ENQUEUED, Metadata.SEQUENCE_NUMBER)
+    )
+
+    format: Literal["ServiceBus"]
+    fields: ServiceBusFields = ServiceBusFields()
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return (self.format,)
+
+    def at_odds(self) -> Iterator[tuple[str, str]]:
+        yield from super().at_odds()
+        if self.arrival_time is ArrivalTime.EVENT_ENQUEUED and not self.names.timed:
+            reason = "without {date} in the path no name tells which blobs hold what was enqueued in an hour"
+            yield "arrival_time", f"{reason}: write {{date}}, or take BlobLastModified"
+
+
+_FORMATS: dict[str, type[_Input]] = {
+    get_args(section.model_fields["format"].annotation)[0]: section
+    for section in (CaptureInput, IotHubInput, ServiceBusInput, JsonInput, CsvInput)
+}
+
+
+def format_of(section: Any) -> str:
+    """What the section says; that of Capture where it says nothing."""
+    if isinstance(section, _Input):
+        section = section.model_dump(include={"format"})
+    return str(section.get("format", "EventHubsCapture")) if isinstance(section, dict) else "EventHubsCapture"
+
+
+def formats_with(key: str) -> list[str]:
+    """The formats of an input that have a key."""
+    return [name for name, section in _FORMATS.items() if key in section.model_fields]
+
+
+Input = Annotated[
+    Annotated[CaptureInput, Tag("EventHubsCapture")]
+    | Annotated[IotHubInput, Tag("IotHub")]
+    | Annotated[ServiceBusInput, Tag("ServiceBus")]
+    | Annotated[JsonInput, Tag("Json")]
+    | Annotated[CsvInput, Tag("Csv")],
+    Discriminator(format_of),
+]

@@ -1,0 +1,182 @@
+"""What IoT Hub names the blobs into which it routes messages (capture format, cousins)."""
+
+import re
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_jobs.capture.iot_hub_names import DEFAULT_PATH, IotHubNames
+from spark_jobs.capture.name_format import IOT_HUB
+from spark_jobs.errors import DefinitionError
+
+NAMES = IotHubNames("contoso")
+TEN = datetime(2026, 3, 1, 10, 5, tzinfo=UTC)
+TIME = "{YYYY}{MM}{DD}{HH}{mm}"
+
+
+@pytest.mark.parametrize(
+    ("hub", "path", "name", "partition", "opened"),
+    [
+        ("chgpiothub", DEFAULT_PATH, "chgpiothub/00/2021/05/07/08/12.json", "0", datetime(2021, 5, 7, 8, 12)),
+        ("laika-hub", DEFAULT_PATH, "laika-hub/00/2018/04/22/10/12", "0", datetime(2018, 4, 22, 10, 12)),
+        ("ContosoTestHub", DEFAULT_PATH, "ContosoTestHub/0/2018/10/30/10/56", "0", datetime(2018, 10, 30, 10, 56)),
+        ("hub", f"{DEFAULT_PATH}.avro", "hub/11/2021/05/07/08/12.avro", "11", datetime(2021, 5, 7, 8, 12)),
+        (
+            "hub",
+            "{iothub}/{partition}_{YYYY}_{MM}_{DD}_{HH}_{mm}",
+            "hub/03_2021_05_07_08_12",
+            "3",
+            datetime(2021, 5, 7, 8, 12),
+        ),
+        (
+            "hub",
+            f"iotdata/{DEFAULT_PATH}",
+            "iotdata/hub/3/2026/04/28/10/30/6f1b.json",
+            "3",
+            datetime(2026, 4, 28, 10, 30),
+        ),
+    ],
+)
+def test_a_real_name_tells_its_partition_and_minute(
+    hub: str, path: str, name: str, partition: str, opened: datetime
+) -> None:
+    """Partitions are seen with a zero before them and without, names with an extension and without."""
+    assert IotHubNames(hub, path).parse(name) == (partition, opened.replace(tzinfo=UTC))
+
+
+@pytest.mark.parametrize("behind", ["", ".avro", ".JSON", "-1.avro", "_2", "/part", ".json.gz"])
+def test_behind_the_format_a_name_may_go_on(behind: str) -> None:
+    assert NAMES.parse(f"contoso/7/2026/03/01/10/05{behind}") == ("7", TEN)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "contoso/7/2026/03/01/10/059",
+        "contoso/7/2026/03/01/10/05a",
+        "contoso/007/2026/03/01/10/05",
+        "contoso/7/2026/03/01/10",
+        "contoso/7/2026/02/30/10/05",
+        "contoso2/7/2026/03/01/10/05",
+        "Contoso/7/2026/03/01/10/05",
+        "x/contoso/7/2026/03/01/10/05",
+        "contoso/a/2026/03/01/10/05",
+        "",
+    ],
+)
+def test_any_other_name_is_none_of_the_hub_s(name: str) -> None:
+    assert NAMES.parse(name) is None
+
+
+@pytest.mark.parametrize("token", ["partition", "YYYY", "MM", "DD", "HH", "mm"])
+def test_without_a_token_a_format_is_refused_that_names_it(token: str) -> None:
+    with pytest.raises(DefinitionError, match=f"^{{{token}}} is missing: .* IoT Hub uses {{iothub}}, {{partition}}, "):
+        IotHubNames("contoso", DEFAULT_PATH.replace(f"{{{token}}}", "x"))
+
+
+@pytest.mark.parametrize("piece", ["{ss}", "{yyyy}", "{PartitionId}", "{", "}}"])
+def test_what_is_no_token_is_refused(piece: str) -> None:
+    with pytest.raises(DefinitionError, match=re.escape(IOT_HUB.shown)):
+        IotHubNames("contoso", DEFAULT_PATH + piece)
+
+
+@pytest.mark.parametrize(
+    ("path", "example", "instead"),
+    [
+        (
+            "{iothub}{partition}/" + TIME,
+            "contoso11/111111111111 may be partition 11 of contoso or partition 1 of contoso1",
+            "contoso{partition}/" + TIME,
+        ),
+        (TIME + "{partition}/{iothub}{mm}", " of contoso11-1", TIME + "{partition}/contoso{mm}"),
+    ],
+)
+def test_a_format_that_names_another_hub_s_blob_alike_is_refused(path: str, example: str, instead: str) -> None:
+    """Also where only what may follow the format makes them alike."""
+    with pytest.raises(DefinitionError, match="blobs of other IoT hubs cannot be told apart") as caught:
+        IotHubNames("contoso", path)
+    assert example in str(caught.value)
+    assert str(caught.value).endswith(f": {instead}")
+    assert IotHubNames("contoso", instead).parse(IotHubNames("contoso", instead).name("3", TEN)) == ("3", TEN)
+
+
+def test_a_hub_s_name_at_the_end_is_not_gone_on_by_a_hyphen() -> None:
+    names = IotHubNames("contoso", TIME + "/{partition}/{iothub}")
+    assert names.parse("202603011005/3/contoso.avro") == ("3", TEN)
+    assert names.parse("202603011005/3/contoso-2.avro") is None
+
+
+# Both ways
+
+moments = st.datetimes(datetime(2016, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC)).map(
+    lambda instant: instant.replace(second=0, microsecond=0)
+)
+partitions = st.integers(0, 127).map(str)
+texts = st.sampled_from(["", "", "/", "_", "-", "--", "p", "=", "v1/", "a.b", "0", ".json"])
+behind = st.sampled_from(["", ".avro", "-1", "/x.json"])
+
+
+@st.composite
+def formats(draw: st.DrawFn) -> str:
+    tokens = draw(st.permutations(list(IOT_HUB.tokens)))
+    return "".join(draw(texts) + f"{{{token}}}" for token in tokens) + draw(texts)
+
+
+def compiled(path: str) -> IotHubNames:
+    try:
+        return IotHubNames("contoso", path)
+    except DefinitionError:
+        return IotHubNames("contoso", path.replace("{iothub}", "contoso"))
+
+
+@settings(max_examples=50)
+@given(formats(), partitions, st.booleans(), moments, behind)
+def test_a_name_of_any_format_tells_what_it_was_made_of(
+    path: str, partition: str, padded: bool, opened: datetime, behind: str
+) -> None:
+    names = compiled(path)
+    if path.endswith("{iothub}") and "{iothub}" in names.format:
+        behind = behind.replace("-", "_")
+    name = names.name(partition.zfill(2) if padded else partition, opened, behind)
+    assert names.parse(name) == (partition, opened)
+    assert name.startswith(names.prefix)
+
+
+@settings(max_examples=50)
+@given(formats(), st.sampled_from(["contoso1", "1contoso", "contos", "contoso-05"]), partitions, moments, behind)
+def test_a_hub_s_name_is_no_name_of_another_hub(
+    path: str, other: str, partition: str, opened: datetime, behind: str
+) -> None:
+    try:
+        ours, theirs = IotHubNames("contoso", path), IotHubNames(other, path)
+    except DefinitionError:
+        return
+    if path.endswith("{iothub}"):
+        behind = behind.replace("-", "_")
+    assert ours.parse(theirs.name(partition, opened, behind)) is None
+
+
+@settings(max_examples=50)
+@given(formats(), st.lists(partitions, min_size=1, max_size=3, unique=True), moments, st.integers(0, 500), st.data())
+def test_each_name_of_a_range_has_one_of_its_beginnings(
+    path: str, known: list[str], first: datetime, hours: int, data: st.DataObject
+) -> None:
+    names = compiled(path)
+    beginnings = names.prefixes(first, first + timedelta(hours=hours), known)
+    partition = data.draw(st.sampled_from(known))
+    opened = first + timedelta(minutes=data.draw(st.integers(0, hours * 60)))
+    for written in {partition, partition.zfill(2)}:
+        assert Counter(map(names.name(written, opened, ".json").startswith, beginnings))[True] == 1
+
+
+def test_an_hour_is_listed_under_both_ways_to_write_a_partition() -> None:
+    assert NAMES.prefixes(TEN, TEN, ["3", "12"]) == [
+        "contoso/03/2026/03/01/10/",
+        "contoso/12/2026/03/01/10/",
+        "contoso/3/2026/03/01/10/",
+    ]
+    assert NAMES.folder_of_partitions() == "contoso/"
+    assert [NAMES.partition_of_folder(f"contoso/{each}/") for each in ("03", "3", "12", "x")] == ["3", "3", "12", None]

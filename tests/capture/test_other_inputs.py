@@ -1,0 +1,254 @@
+"""What is planned of an archive that is not Capture's: IoT Hub's blobs, and those below a path of folders."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.capture import changes, listing, manifest
+from spark_jobs.capture.input_path import InputPath
+from spark_jobs.capture.iot_hub_names import IotHubNames
+from spark_jobs.capture.manifest import CLOCKS_APART, ArrivalTime, Definition, Manifest, arrived_in, is_complete, plan
+from spark_jobs.capture.progress import progress
+from spark_jobs.errors import RunError
+from spark_jobs.storage import Blob, open_container
+from spark_jobs.time_model.slices import Arrivals
+from spark_jobs.time_model.ticks import from_datetime, from_seconds
+from tests.capture.test_listing import Watched
+from tests.capture.test_manifest import DEFINITION, HOUR, LATER, MINUTE, TEN, listed, names, ten_to
+
+IOT_HUB = replace(DEFINITION, names=IotHubNames("contoso"))
+FOLDER = replace(DEFINITION, names=InputPath("logs"), interval_seconds=0)
+DAYS = replace(DEFINITION, names=InputPath("logs/{date}"), interval_seconds=86_400, search_hours=24)
+HOURS = replace(DEFINITION, names=InputPath("logs/{partition}/{date}/{time}"), interval_seconds=3600, search_hours=24)
+
+
+def put(folder: Path, name: str, last_modified: datetime) -> str:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x")
+    os.utime(path, (last_modified.timestamp(),) * 2)
+    return name
+
+
+def planned(folder: Path, definition: Definition, hours: int = 1, now: datetime = LATER) -> Manifest:
+    return plan(definition, open_container(folder.as_uri()), ten_to(hours), now)
+
+
+def listed_for(folder: Path, definition: Definition) -> list[str]:
+    """The beginnings that are listed for a slice."""
+    container = Watched(open_container(folder.as_uri()))
+    plan(definition, container, ten_to(1), LATER)  # type: ignore[arg-type]
+    return sorted(container.listed)
+
+
+def hourly(times: int, start: datetime = TEN - 240 * HOUR) -> Iterator[datetime]:
+    return (start + number * HOUR for number in range(times))
+
+
+# IoT Hub
+
+
+def test_an_iot_hub_s_archive_is_listed_by_its_partitions_and_days(tmp_path: Path) -> None:
+    """Whether a zero stands before them or not."""
+    for opened in hourly(250):
+        for partition in ("00", "01", "11"):
+            put(tmp_path, f"contoso/{partition}/{opened:%Y/%m/%d/%H/%M}.avro", opened + 5 * MINUTE)
+    found = planned(tmp_path, IOT_HUB)
+    assert found.partitions == ("0", "1", "11")
+    assert {pinned.partition for pinned in found.blobs} == {"0", "1", "11"}
+    beginnings = listed_for(tmp_path, replace(IOT_HUB, search_hours=24))
+    assert {each.split("/", 2)[1] for each in beginnings} == {"0", "00", "1", "01", "11"}
+    assert {each.split("/", 2)[2] for each in beginnings} == {"2026/02/28/", "2026/03/01/"}
+
+
+def test_partitions_that_are_told_are_those_whose_folders_are_there(tmp_path: Path) -> None:
+    put(tmp_path, "contoso/00/2026/03/01/10/05.json", TEN + 10 * MINUTE)
+    found = planned(tmp_path, replace(IOT_HUB, partitions=2))
+    assert (found.partitions, found.silent) == (("0", "1"), ("1",))
+
+
+def test_several_blobs_of_a_minute_are_all_read(tmp_path: Path) -> None:
+    blobs = [
+        put(tmp_path, f"contoso/0/2026/03/01/10/05{behind}", TEN + 10 * MINUTE) for behind in (".avro", "-1.avro", "_2")
+    ]
+    assert sorted(names(planned(tmp_path, IOT_HUB))) == sorted(blobs)
+
+
+def test_last_modified_decides_unless_events_arrive_when_they_were_enqueued(tmp_path: Path) -> None:
+    copied = put(tmp_path, "contoso/0/2026/03/01/10/05.avro", LATER)
+    restored = put(tmp_path, "contoso/0/2026/02/28/10/05.avro", TEN + MINUTE)
+    assert names(planned(tmp_path, IOT_HUB)) == [restored]
+    enqueued = planned(tmp_path, replace(IOT_HUB, arrival_time=ArrivalTime.EVENT_ENQUEUED))
+    assert copied in names(enqueued)
+
+
+@given(
+    named_by_end=st.booleans(),
+    batches=st.lists(st.tuples(st.integers(0, 900), st.integers(0, 299), st.integers(0, 30)), max_size=8),
+    first=st.integers(-400, 3000),
+    length=st.one_of(st.none(), st.integers(0, 400)),
+)
+def test_no_batch_that_may_hold_an_arrival_is_left_out(
+    named_by_end: bool, batches: list[tuple[int, int, int]], first: int, length: int | None
+) -> None:
+    """Whether its name has the minute of its first event, as was seen, or of its last; nothing promises either."""
+    definition = replace(IOT_HUB, arrival_time=ArrivalTime.EVENT_ENQUEUED)
+    assert isinstance(definition.names, IotHubNames)
+    begin, blobs, holds = 0, [], {}
+    for pause, lasts, delay in batches:
+        begin += pause
+        end = begin + lasts
+        named = TEN + timedelta(seconds=end if named_by_end else begin)
+        name = definition.names.name("0", named, f"-{len(blobs)}.avro")
+        blobs.append(Blob(name, "", 1, TEN + timedelta(seconds=end + 60 * delay)))
+        holds[name] = (begin, end)
+        begin = end
+    start = from_datetime(TEN) + from_seconds(first)
+    wanted = Arrivals(start, None if length is None else start + from_seconds(length))
+    seen, _ = manifest.survey(definition, listed(blobs), [wanted], LATER)
+    in_order = manifest.in_order(seen.kept, definition)
+    assert [pinned.blob.name for pinned in in_order] == [
+        blob.name for blob in blobs if blob in [p.blob for p in in_order]
+    ]
+    found = {pinned.blob.name for pinned in arrived_in(in_order, wanted)}
+    for name, (earliest, latest) in holds.items():
+        ends = from_datetime(TEN) + from_seconds(latest) >= wanted.first
+        begins = wanted.last is None or from_datetime(TEN) + from_seconds(earliest) <= wanted.last
+        assert name in found or not (ends and begins)
+    for pinned in in_order:
+        assert pinned.window is not None
+        earliest, latest = (from_datetime(TEN) + from_seconds(each) for each in holds[pinned.blob.name])
+        assert pinned.window.first - CLOCKS_APART <= earliest
+        assert latest <= pinned.window.last + CLOCKS_APART
+
+
+# A path of folders
+
+
+def test_without_a_date_the_whole_folder_is_listed_and_last_modified_decides(tmp_path: Path) -> None:
+    for number, opened in enumerate(hourly(250)):
+        put(tmp_path, f"logs/{number}.json", opened + MINUTE)
+        put(tmp_path, f"other/{number}.json", opened + MINUTE)
+    assert listed_for(tmp_path, FOLDER) == ["logs/", "logs/"], "once to see whether there is any"
+    found = planned(tmp_path, FOLDER)
+    assert names(found) == ["logs/239.json", "logs/240.json", "logs/241.json"]
+    assert (found.partitions, found.silent, found.far) == (("0",), (), None)
+
+
+def test_a_blob_without_a_time_is_never_far_and_always_within_reach(tmp_path: Path) -> None:
+    old = put(tmp_path, "logs/of-2019.json", TEN + MINUTE)
+    found = planned(tmp_path, replace(FOLDER, search_hours=0))
+    assert names(found) == [old]
+    assert found.far is None
+
+
+def test_an_hour_in_which_nothing_was_written_is_a_run_that_reads_nothing(tmp_path: Path) -> None:
+    for definition in (FOLDER, DAYS):
+        put(tmp_path, "logs/2019/01/01/a.json", TEN - 9999 * HOUR)
+        found = planned(tmp_path, definition)
+        assert (found.blobs, found.partitions) == ((), ("0",))
+        assert [each.incomplete for each in found.slices] == [()]
+
+
+def test_only_the_days_of_the_search_are_listed(tmp_path: Path) -> None:
+    """A day's blob may be written until the day is over, and as much later as the definition says."""
+    for opened in hourly(300):
+        put(tmp_path, f"logs/{opened:%Y/%m/%d/%H}.json", opened + HOUR)
+    assert listed_for(tmp_path, DAYS) == ["logs/"] + [
+        f"logs/{day}" for day in ("2026/02/27", "2026/02/28", "2026/03/01", "2026/03/02")
+    ]
+    assert names(planned(tmp_path, DAYS)) == [f"logs/2026/03/01/{hour}.json" for hour in ("08", "09", "10")]
+
+
+def test_a_blob_far_from_its_folder_s_day_is_reported(tmp_path: Path) -> None:
+    put(tmp_path, "logs/2026/03/01/a.json", TEN + MINUTE)
+    put(tmp_path, "logs/2026/02/27/b.json", TEN + MINUTE)
+    found = planned(tmp_path, DAYS)
+    assert names(found) == ["logs/2026/03/01/a.json"]
+    assert found.far is not None
+    assert (found.far.unread, found.far.example) == (1, "logs/2026/02/27/b.json")
+
+
+def test_folders_of_partitions_are_partitions(tmp_path: Path) -> None:
+    for partition in ("0", "1", "2"):
+        put(tmp_path, f"logs/{partition}/2026/03/01/10/a.csv.gz", TEN + MINUTE)
+    found = planned(tmp_path, HOURS)
+    assert found.partitions == ("0", "1", "2")
+    assert all(pinned.partition == pinned.blob.name.split("/")[1] for pinned in found.blobs)
+
+
+def test_by_enqueued_time_the_folders_of_the_hours_around_are_read(tmp_path: Path) -> None:
+    """An hour's folder holds what was enqueued in it, or what was written in it: the hour before as well."""
+    for opened in hourly(40, TEN - 20 * HOUR):
+        put(tmp_path, f"logs/0/{opened:%Y/%m/%d/%H}/a.json", LATER)
+    found = planned(tmp_path, replace(HOURS, arrival_time=ArrivalTime.EVENT_ENQUEUED))
+    hours = sorted({name.split("/")[5] for name in names(found)})
+    assert hours == ["07", "08", "09", "10", "11", "12"]
+
+
+def test_what_is_not_there_is_an_error_that_says_where_to_look(tmp_path: Path) -> None:
+    for definition in (IOT_HUB, FOLDER, HOURS, replace(DEFINITION, names=InputPath())):
+        with pytest.raises(RunError, match=r"^no blob of this input under .*: check input\.container, input\.path and"):
+            planned(tmp_path, definition)
+
+
+# How far the archive reaches
+
+
+def test_what_last_modified_dates_is_there_when_the_clock_says_so(tmp_path: Path) -> None:
+    """A user's writer has no interval that had to be waited for; only clocks may differ."""
+    wanted = ten_to(1)[0]
+    due = TEN + HOUR + 10 * MINUTE + timedelta(microseconds=CLOCKS_APART // 10)
+    for definition in (FOLDER, DAYS):
+        assert not is_complete(definition, wanted, None, due)
+        assert is_complete(definition, wanted, None, due + timedelta(seconds=1))
+    put(tmp_path, "logs/a.json", TEN + MINUTE)
+    (newest,) = planned(tmp_path, FOLDER).newest
+    told = progress(FOLDER, "0", newest, empty_blobs=False, now=due)
+    assert str(told) == (
+        "partition 0: written up to 2026-03-01T11:10:00Z, by the clock; "
+        "the newest blob has LastModified 2026-03-01T10:01:00Z"
+    )
+    assert told.to_dict()["path_time"] is None
+
+
+def test_what_was_enqueued_is_in_its_folder_when_its_period_is_over() -> None:
+    """Or when a later folder is there."""
+    wanted, enqueued = ten_to(1)[0], replace(HOURS, arrival_time=ArrivalTime.EVENT_ENQUEUED)
+    needed = TEN + HOUR + 10 * MINUTE + timedelta(microseconds=CLOCKS_APART // 10)
+    assert not is_complete(enqueued, wanted, None, needed + HOUR)
+    assert is_complete(enqueued, wanted, None, needed + HOUR + timedelta(seconds=1))
+    later = listing.Newest("0", "", from_datetime(TEN + 2 * HOUR), from_datetime(LATER))
+    assert is_complete(enqueued, wanted, later, TEN)
+
+
+# Kept
+
+
+@pytest.mark.parametrize(
+    ("definition", "name"),
+    [
+        (IOT_HUB, "contoso/00/2026/03/01/10/05.json"),
+        (FOLDER, "logs/a.json"),
+        (DAYS, "logs/2026/03/01/a.json"),
+        (HOURS, "logs/3/2026/03/01/10/a.json"),
+    ],
+)
+def test_a_touched_or_deleted_blob_of_a_kept_manifest_is_named(
+    tmp_path: Path, definition: Definition, name: str
+) -> None:
+    put(tmp_path, name, TEN + 10 * MINUTE)
+    kept, container = planned(tmp_path, definition), open_container(tmp_path.as_uri())
+    assert changes.since(kept, definition.names, container) == []
+    put(tmp_path, name, TEN + 20 * MINUTE)
+    (touched,) = changes.since(kept, definition.names, container)
+    assert str(touched).startswith(f"{name} was touched (LastModified 2026-03-01T10:10:00Z, now 2026-03-01T10:20:00Z")
+    (tmp_path / name).unlink()
+    (deleted,) = changes.since(kept, definition.names, container)
+    assert str(deleted) == f"{name} was deleted"

@@ -1,0 +1,280 @@
+"""The input of a pipeline file says of what format its blobs are, and has that format's keys and no other."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs import stages
+from spark_jobs.capture.input_path import InputPath
+from spark_jobs.capture.iot_hub_names import IotHubNames
+from spark_jobs.capture.manifest import ArrivalTime
+from spark_jobs.capture.names import CaptureNames
+from spark_jobs.errors import DefinitionError
+from spark_jobs.inputs import CaptureInput, CsvInput, IotHubInput, JsonInput, ServiceBusInput
+from spark_jobs.pipeline import Pipeline, load
+
+PIPELINE = """\
+name: cousins
+input:
+  alias: telemetry
+  container: archive
+{keys}
+job:
+  eventsLateArrivalMaxDelayInSeconds: {late}
+  query: |
+    SELECT System.Timestamp() AS windowEnd, COUNT(*) AS events
+    INTO aggregates
+    FROM telemetry TIMESTAMP BY {time}
+    GROUP BY TumblingWindow(minute, 5)
+output:
+  alias: aggregates
+  table: curated/aggregates
+"""
+CAPTURE = "namespace: contoso, event_hub: telemetry"
+IOT_HUB = "format: IotHub, iot_hub: contoso-hub"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "cousins.yaml"
+
+
+def written(file: Path, keys: str, time: str = "eventTime", late: int = 600) -> Path:
+    """A pipeline file whose input has these keys, a line each, from line 5 on."""
+    lines = "\n".join(f"  {key.strip()}" for key in keys.split(", "))
+    file.write_text(PIPELINE.format(keys=lines, time=time, late=late))
+    return file
+
+
+def loaded(file: Path, keys: str, time: str = "eventTime", late: int = 600) -> Pipeline:
+    return load(written(file, keys, time, late))
+
+
+def complaint(file: Path, keys: str, time: str = "eventTime") -> tuple[int, str]:
+    """The line and the message of the error."""
+    with pytest.raises(DefinitionError) as caught:
+        loaded(file, keys, time)
+    _, line, message = str(caught.value).split(":", 2)
+    return int(line), message.strip()
+
+
+def test_without_a_format_the_blobs_are_those_of_event_hubs_capture(file: Path) -> None:
+    for keys in (CAPTURE, f"format: EventHubsCapture, {CAPTURE}"):
+        read = loaded(file, keys).input
+        assert isinstance(read, CaptureInput)
+        assert read.names == CaptureNames("contoso", "telemetry")
+        assert (read.interval_seconds, read.empty_blobs, read.source) == (300, True, "contoso/telemetry")
+        assert read.tags == ("contoso", "telemetry")
+
+
+def test_an_iot_hub_s_keys_and_what_is_left_out(file: Path) -> None:
+    read = loaded(file, IOT_HUB).input
+    assert isinstance(read, IotHubInput)
+    assert read.names == IotHubNames("contoso-hub")
+    assert (read.interval_seconds, read.empty_blobs, read.source) == (300, False, "contoso-hub")
+    path = "raw/{iothub}/{partition}/{YYYY}{MM}{DD}{HH}{mm}"
+    read = loaded(file, f"{IOT_HUB}, batch_interval_seconds: 720, partitions: 4, path: '{path}'").input
+    assert read.interval_seconds == 720
+    assert read.names.prefix == "raw/contoso-hub/"
+
+
+@pytest.mark.parametrize(("name", "section"), [("Json", JsonInput), ("Csv", CsvInput), ("ServiceBus", ServiceBusInput)])
+def test_a_path_of_folders_is_read_as_asa_reads_it(file: Path, name: str, section: type) -> None:
+    read = loaded(
+        file, f"format: {name}, path: 'logs/{{date}}/{{time}}', date_format: DD-MM-YYYY, time_format: HH-mm"
+    ).input
+    assert isinstance(read, section)
+    assert read.names == InputPath("logs/{date}/{time}", "DD-MM-YYYY", "HH-mm")
+    assert (read.interval_seconds, read.empty_blobs, read.source) == (60, False, "logs/{date}/{time}")
+    whole = loaded(file, f"format: {name}, path: raw").input
+    assert (whole.names.prefix, whole.interval_seconds) == ("raw/", 0)
+
+
+def test_a_delimiter_is_the_sign_itself(file: Path) -> None:
+    for sign in (",", ";", r"\t", "|", " "):
+        read = loaded(file, f'format: Csv, path: raw, delimiter: "{sign}"').input
+        assert isinstance(read, CsvInput)
+        assert read.delimiter == sign.replace(r"\t", "\t")
+    assert complaint(file, 'format: Csv, delimiter: ":"')[1].startswith("input.delimiter: should be ','")
+
+
+def test_the_fields_of_a_service_bus_message(file: Path) -> None:
+    read = loaded(file, "format: ServiceBus, path: raw").input
+    assert isinstance(read, ServiceBusInput)
+    told = read.fields
+    assert (told.sequence_number, told.enqueued_time, told.body) == ("SequenceNumber", "EnqueuedTimeUtc", "Body")
+    read = loaded(file, "format: ServiceBus, path: raw, fields: {sequence_number: meta.seq}").input
+    assert isinstance(read, ServiceBusInput)
+    assert (read.fields.sequence_number, read.fields.body) == ("meta.seq", "Body")
+    line, message = complaint(file, "format: ServiceBus, path: raw, fields: {sequence: seq}")
+    assert (line, message) == (7, "input.fields.sequence: unknown key: remove it or correct its name")
+    assert complaint(file, "format: ServiceBus, path: raw, fields: {body: a..b}")[1].startswith("input.fields.body: ")
+
+
+@pytest.mark.parametrize(
+    ("keys", "line", "message"),
+    [
+        (
+            "format: Avro",
+            5,
+            "input.format: should be 'EventHubsCapture', 'IotHub', 'ServiceBus', 'Json', 'Csv' ('Avro' given)",
+        ),
+        (
+            "format: [Json]",
+            5,
+            "input.format: should be 'EventHubsCapture', 'IotHub', 'ServiceBus', 'Json', 'Csv'",
+        ),
+        ("format: IotHub", 2, "input.iot_hub is missing: add it"),
+        ("iot_hub: hub", 2, "input.namespace is missing: add it"),
+        (
+            f"{IOT_HUB}, event_hub: x",
+            7,
+            "input.event_hub: a key of EventHubsCapture, and this input's format is IotHub: remove it, or correct "
+            "input.format",
+        ),
+        (
+            f"{CAPTURE}, date_format: YYYY/MM/DD",
+            7,
+            "input.date_format: a key of ServiceBus and Json and Csv, and this input's format is EventHubsCapture: ",
+        ),
+        ("format: Json, delimiter: ','", 6, "input.delimiter: a key of Csv, and this input's format is Json: "),
+        ("format: Json, empty_blobs: false", 6, "input.empty_blobs: a key of EventHubsCapture, "),
+        ("format: Json, pathPattern: x", 6, "input.pathPattern: unknown key: remove it or correct its name"),
+        ("format: IotHub, iot_hub: a.azure-devices.net", 6, "input.iot_hub: write the hub's own name: 3 to 50 letters"),
+        (f"{IOT_HUB}, batch_interval_seconds: 59", 7, "input.batch_interval_seconds: should be greater than or equal"),
+        (f"{IOT_HUB}, batch_interval_seconds: 721", 7, "input.batch_interval_seconds: should be less than or equal"),
+        (f"{IOT_HUB}, path: '{{iothub}}/{{partition}}'", 7, "input.path: {YYYY}, {MM}, {DD}, {HH}, {mm} is missing: "),
+        ("format: Json, path: 'x/{time}'", 6, "input.path: {time} without {date} tells no day: "),
+        ("format: Json, path: 'x/{Date}'", 6, "input.path: {Date} is no token of an input's path: "),
+        ("format: Json, date_format: YYYY", 6, "input.date_format: the date format 'YYYY' should have YYYY, MM and DD"),
+        ("format: Json, time_format: HHmm", 6, "input.time_format: should be 'HH', 'HH/mm' or 'HH-mm' ('HHmm' given)"),
+        ("format: Csv, path: x, partitions: 4", 7, "input.partitions: the path has no {partition}, so there is only"),
+        (
+            "format: Csv, path: 'x/{date}', arrival_time: EventEnqueuedUtcTime",
+            7,
+            "input.arrival_time: Csv: their blobs do not tell when an event was enqueued: ",
+        ),
+        (
+            "format: Json, path: 'x/{date}', arrival_time: EventEnqueuedUtcTime",
+            7,
+            "input.arrival_time: Json: their blobs do not tell when an event was enqueued: ",
+        ),
+        (
+            "format: ServiceBus, path: x, arrival_time: EventEnqueuedUtcTime",
+            7,
+            "input.arrival_time: without {date} in the path no name tells which blobs hold what was enqueued in an "
+            "hour: write {date}, or take BlobLastModified",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_key_and_line(file: Path, keys: str, line: int, message: str) -> None:
+    found = complaint(file, keys)
+    assert found[0] == line
+    assert found[1].startswith(message)
+
+
+def test_where_names_tell_a_time_events_may_arrive_when_they_were_enqueued(file: Path) -> None:
+    for keys in (IOT_HUB, "format: ServiceBus, path: 'x/{date}'"):
+        pipeline = loaded(file, f"{keys}, arrival_time: EventEnqueuedUtcTime")
+        assert pipeline.input.arrival_time is ArrivalTime.EVENT_ENQUEUED
+
+
+def test_an_input_does_not_read_its_own_output(file: Path) -> None:
+    """A folder of Capture or by date has other names."""
+    text = written(file, "format: Json").read_text().replace("table: curated", "table: archive/curated")
+    file.write_text(text)
+    with pytest.raises(DefinitionError, match=r":15: output.table: the input would read this table's own files"):
+        load(file)
+    for keys in (CAPTURE, "format: Json, path: raw", "format: Json, path: '{date}'"):
+        written(file, keys)
+        file.write_text(file.read_text().replace("table: curated", "table: archive/curated"))
+        load(file)
+
+
+# What the rest makes of it
+
+
+def test_a_late_tolerance_below_the_batch_interval_is_warned_of(file: Path) -> None:
+    (warning,) = loaded(file, IOT_HUB, late=299).warnings
+    assert "is 299, less than the batch interval of 300: with the blob's LastModified as arrival time" in warning
+    assert loaded(file, IOT_HUB, late=300).warnings == []
+    assert loaded(file, f"{IOT_HUB}, arrival_time: EventEnqueuedUtcTime", late=5).warnings == []
+
+
+def test_how_long_a_user_s_own_writer_waits_is_not_known_and_not_warned_of(file: Path) -> None:
+    assert loaded(file, "format: Json, path: 'logs/{date}'", late=5).warnings == []
+
+
+def test_what_a_run_is_planned_by_changes_with_the_names_but_for_capture(file: Path) -> None:
+    def digest(keys: str) -> str:
+        return stages.definition(loaded(file, keys)).digest
+
+    assert digest(CAPTURE) == digest("namespace: fabrikam, event_hub: other")
+    others = ["path: a", "path: 'a/{partition}'", "path: 'a/{date}'", "path: 'a/{date}', date_format: DD/MM/YYYY"]
+    assert len({digest(CAPTURE), digest(IOT_HUB), *(digest(f"format: Json, {each}") for each in others)}) == 6
+
+
+# Metadata
+
+
+@pytest.mark.parametrize(
+    ("keys", "known"),
+    [
+        (CAPTURE, "EventEnqueuedUtcTime EventProcessedUtcTime BlobLastModifiedUtcTime"),
+        (IOT_HUB, "EventEnqueuedUtcTime EventProcessedUtcTime BlobLastModifiedUtcTime"),
+        ("format: ServiceBus, path: a", "EventEnqueuedUtcTime EventProcessedUtcTime BlobLastModifiedUtcTime"),
+        ("format: Json, path: a", "EventProcessedUtcTime BlobLastModifiedUtcTime"),
+        ("format: Csv, path: a", "EventProcessedUtcTime BlobLastModifiedUtcTime"),
+    ],
+)
+def test_a_query_reads_the_metadata_that_its_blobs_have(file: Path, keys: str, known: str) -> None:
+    for name in ("EventEnqueuedUtcTime", "EventProcessedUtcTime", "BlobLastModifiedUtcTime"):
+        if name in known.split():
+            loaded(file, keys, time=name)
+        else:
+            line, message = complaint(file, keys, time=name)
+            assert line == file.read_text().splitlines().index("  query: |") + 1
+            assert message.startswith(f"job.query: query, line 3, column 29: {name} is no metadata of ")
+
+
+def refused(file: Path, keys: str, column: str) -> str | None:
+    written(file, keys)
+    file.write_text(file.read_text().replace("COUNT(*) AS events", f"COUNT({column}) AS events"))
+    try:
+        load(file)
+    except DefinitionError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("column", "formats"),
+    [
+        ("PartitionId", "EventHubsCapture IotHub ServiceBus Json"),
+        ("BlobName", "EventHubsCapture IotHub ServiceBus Json"),
+        ("GetMetadataPropertyValue(telemetry, '[EventHub].[SequenceNumber]')", "EventHubsCapture ServiceBus"),
+        ("GetMetadataPropertyValue(telemetry, '[EventHub].[Offset]')", "EventHubsCapture"),
+        ("GetMetadataPropertyValue(telemetry, '[EventHub].[PartitionKey]')", "EventHubsCapture"),
+        ("GetMetadataPropertyValue(telemetry, '[User].[site]')", "EventHubsCapture IotHub"),
+        ("EventEnqueuedUtcTime", "EventHubsCapture IotHub ServiceBus"),
+    ],
+)
+def test_other_metadata_is_refused_with_what_there_is(file: Path, column: str, formats: str) -> None:
+    inputs = {
+        "EventHubsCapture": CAPTURE,
+        "IotHub": IOT_HUB,
+        "ServiceBus": "format: ServiceBus, path: a",
+        "Json": "format: Json, path: a",
+    }
+    for name, keys in inputs.items():
+        told = refused(file, keys, column)
+        assert (told is None) == (name in formats.split()), (name, told)
+        if told is not None:
+            assert f"is no metadata of {name} blobs: they have PartitionId, EventProcessedUtcTime, BlobName, " in told
+
+
+def test_a_field_of_the_body_that_is_named_as_metadata_is_declared(file: Path) -> None:
+    written(file, "format: Json, path: a", time="EventEnqueuedUtcTime")
+    declared = "CREATE TABLE telemetry (EventEnqueuedUtcTime datetime);\n    SELECT System"
+    file.write_text(file.read_text().replace("SELECT System", declared))
+    load(file)
