@@ -24,6 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs import ordering
 from spark_jobs.capture.entities import told
+from spark_jobs.capture.events import Reader
 from spark_jobs.capture.manifest import Manifest
 from spark_jobs.capture.sequence import Missing
 from spark_jobs.errors import RecaptureError, RunError
@@ -88,6 +89,7 @@ class Work:
     run: str
     query: CompiledQuery
     policies: Policies | None
+    reader: Reader
     set_aside: bool
     """What becomes of damaged blobs; otherwise they stop the run."""
 
@@ -135,8 +137,9 @@ def run(spark: SparkSession, pipeline: Pipeline, run_id: str) -> None:
     manifest = papers.manifest()
     if manifest.definition_digest != _definition_digest(pipeline):
         raise RunError(f"{pipeline.definition} changed since run {run_id} was planned: plan again")
+    reader = pipeline.input.reader(pipeline.query)
     set_aside = pipeline.input.on_damaged_blob == "quarantine"
-    work = Work(pipeline.input.container, first, run_id, pipeline.query, pipeline.policies, set_aside)
+    work = Work(pipeline.input.container, first, run_id, pipeline.query, pipeline.policies, reader, set_aside)
     task_bytes = max(SMALLEST_TASK, manifest.size // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
     tasks = list(ordering.split(manifest.slices, manifest.blobs, task_bytes))
     digests = {planned.slice.start: planned.digest for planned in manifest.slices}
@@ -229,7 +232,7 @@ def _events(spark: SparkSession, work: Work, tasks: list[Task]) -> DataFrame:
 def _run_task(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
     papers = Run(open_container(work.papers), work.run)
     container = open_container(work.container)
-    batches, counters = ordering.order(task, container, work.query, work.policies, work.set_aside)
+    batches, counters = ordering.order(task, container, work.query, work.policies, work.set_aside, work.reader)
     yield from batches
     for wanted, counted in counters.items():
         _keep(papers, task.partition, wanted, counted, work.policies)

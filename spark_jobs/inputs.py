@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
@@ -15,7 +15,10 @@ from spark_jobs.capture.manifest import SEARCH_HOURS, ArrivalTime
 from spark_jobs.capture.names import DEFAULT_PATH as CAPTURE_PATH
 from spark_jobs.capture.names import CaptureNames
 from spark_jobs.errors import DefinitionError
-from spark_jobs.query.model import CAPTURE_METADATA, InputMetadata, Metadata
+from spark_jobs.query.model import CAPTURE_METADATA, CompiledQuery, InputMetadata, Metadata, fields
+
+if TYPE_CHECKING:
+    from spark_jobs.capture.events import Reader
 
 _OF_ANY_BLOB = (Metadata.PARTITION_ID, Metadata.EVENT_PROCESSED, Metadata.BLOB_NAME, Metadata.BLOB_LAST_MODIFIED)
 
@@ -45,6 +48,10 @@ class _Input(Section):
     def at_odds(self) -> Iterator[tuple[str, str]]:
         """What is wrong between its keys: the key, and the reason."""
         yield from ()
+
+    def reader(self, query: CompiledQuery) -> "Reader":
+        """How its blobs are read for a query. Loads what decodes them: no DAG file should ask."""
+        raise NotImplementedError
 
 
 class CaptureInput(_Input):
@@ -77,6 +84,11 @@ class CaptureInput(_Input):
     @property
     def tags(self) -> tuple[str, ...]:
         return self.namespace, self.event_hub
+
+    def reader(self, query: CompiledQuery) -> "Reader":
+        from spark_jobs.capture.reader import CaptureReader
+
+        return CaptureReader()
 
 
 def _iot_hub(name: str) -> str:
@@ -114,6 +126,11 @@ class IotHubInput(_Input):
     @property
     def tags(self) -> tuple[str, ...]:
         return (self.iot_hub,)
+
+    def reader(self, query: CompiledQuery) -> "Reader":
+        from spark_jobs.cousins.iot_hub import IotHubReader
+
+        return IotHubReader()
 
 
 def _date_format(written: str) -> str:
@@ -176,6 +193,11 @@ class JsonInput(_PlainInput):
     def tags(self) -> tuple[str, ...]:
         return (self.format,)
 
+    def reader(self, query: CompiledQuery) -> "Reader":
+        from spark_jobs.cousins.lines import JsonReader
+
+        return JsonReader()
+
 
 class CsvInput(_PlainInput):
     """Delimited lines, the first of which names the columns."""
@@ -188,6 +210,12 @@ class CsvInput(_PlainInput):
     @property
     def tags(self) -> tuple[str, ...]:
         return (self.format,)
+
+    def reader(self, query: CompiledQuery) -> "Reader":
+        from spark_jobs.cousins.rows import CsvReader
+
+        columns = (*query.body_columns, *fields(query.timestamp_by))
+        return CsvReader(self.delimiter, frozenset(column.path[0].lower() for column in columns if column.path))
 
 
 FieldPath = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$")]
@@ -215,6 +243,11 @@ class ServiceBusInput(_PathInput):
     @property
     def tags(self) -> tuple[str, ...]:
         return (self.format,)
+
+    def reader(self, query: CompiledQuery) -> "Reader":
+        from spark_jobs.cousins.service_bus import ServiceBusReader
+
+        return ServiceBusReader(self.fields.sequence_number, self.fields.enqueued_time, self.fields.body)
 
     def at_odds(self) -> Iterator[tuple[str, str]]:
         yield from super().at_odds()

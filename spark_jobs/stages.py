@@ -65,6 +65,7 @@ def definition(pipeline: Pipeline) -> Definition:
         pipeline.input.arrival_time,
         pipeline.input.search_hours,
         pipeline.input.partitions,
+        repr(pipeline.input.reader(pipeline.query)),
     )
 
 

@@ -163,6 +163,8 @@ class Definition:
     search_hours: int = SEARCH_HOURS
     partitions: int | None = None
     """How many the hub has; None where that was not told."""
+    reading: str = ""
+    """How blobs are read that Capture did not write."""
 
     @property
     def longest_window(self) -> int:
@@ -208,7 +210,7 @@ class Definition:
     def digest(self) -> str:
         policies = None if self.policies is None else asdict(self.policies)
         told = [self.engine, self.canonical_query, policies, self.arrival_time]
-        return _digest(told if isinstance(self.names, CaptureNames) else [*told, repr(self.names)])
+        return _digest(told if isinstance(self.names, CaptureNames) else [*told, repr(self.names), self.reading])
 
 
 def plan(definition: Definition, container: Container, slices: Iterable[Slice], now: datetime) -> Manifest:
