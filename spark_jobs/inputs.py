@@ -100,7 +100,9 @@ def _iot_hub(name: str) -> str:
 class IotHubInput(_Input):
     """The container of a storage endpoint to which an IoT hub routes messages."""
 
-    metadata: ClassVar[InputMetadata] = InputMetadata("IotHub", (*_OF_ANY_BLOB, Metadata.EVENT_ENQUEUED, Metadata.USER))
+    metadata: ClassVar[InputMetadata] = InputMetadata(
+        "IotHub", (*_OF_ANY_BLOB, Metadata.EVENT_ENQUEUED, Metadata.USER, Metadata.IOT_HUB)
+    )
     interval_name: ClassVar[str] = "batch interval"
     empty_blobs: ClassVar[bool] = False
 

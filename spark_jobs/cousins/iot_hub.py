@@ -19,6 +19,7 @@ from spark_jobs.query.model import Metadata, MetadataColumn
 
 _FIELDS = {
     Metadata.USER: "Properties",
+    Metadata.IOT_HUB: "SystemProperties",
 }
 """The map of a message in which metadata stands."""
 

@@ -49,6 +49,8 @@ class Metadata(StrEnum):
     PUBLISHER = "Publisher"
     USER = "User"
     """One of the event's own properties."""
+    IOT_HUB = "IoTHub"
+    """What IoT Hub knows of a message, such as the device that sent it."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class InputMetadata:
     known: tuple[Metadata, ...]
 
 
-CAPTURE_METADATA = InputMetadata("EventHubsCapture", tuple(Metadata))
+CAPTURE_METADATA = InputMetadata("EventHubsCapture", tuple(each for each in Metadata if each is not Metadata.IOT_HUB))
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,12 @@ class MetadataColumn:
 
     metadata: Metadata
     key: str = ""
-    """The name of the event's own property; for USER only."""
+    """The name of the property; for USER and IOT_HUB only."""
 
     @property
     def name(self) -> str:
         """The column's name in the view of ordered events."""
-        return f"@{self.metadata}" + (f".{self.key}" if self.metadata is Metadata.USER else "")
+        return f"@{self.metadata}" + (f".{self.key}" if self.key else "")
 
     @property
     def type(self) -> AsaType:

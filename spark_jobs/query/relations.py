@@ -38,6 +38,14 @@ _ADAPTERS = {
     ),
     "blob": (Metadata.BLOB_NAME, Metadata.BLOB_LAST_MODIFIED, Metadata.EVENT_PROCESSED),
 }
+_OF_IOT_HUB = {
+    "messageid": MetadataColumn(Metadata.IOT_HUB, "messageId"),
+    "correlationid": MetadataColumn(Metadata.IOT_HUB, "correlationId"),
+    "connectiondeviceid": MetadataColumn(Metadata.IOT_HUB, "connectionDeviceId"),
+    "connectiondevicegenerationid": MetadataColumn(Metadata.IOT_HUB, "connectionDeviceGenerationId"),
+    "enqueuedtime": MetadataColumn(Metadata.EVENT_ENQUEUED),
+}
+"""What stands in the record IoTHub of an event; the keys are the system properties' own names."""
 _PROPERTY = re.compile(r"(?:\[([^\]]+)\]|(\w+))(?:\.(?:\[([^\]]+)\]|([^\[\].]+)))?")
 WHOLE: Path = ()
 """What is asked of a star by who wants the whole row, as a record."""
@@ -92,6 +100,8 @@ class InputRelation:
         declared = self.types.declared or {}
         if len(path) == 1 and path[0].lower() in _ADDED and path not in declared:
             return self._read(MetadataColumn(_ADDED[path[0].lower()]), names[0])
+        if Metadata.IOT_HUB in self.offered.known and path[0].lower() == "iothub" and path[:1] not in declared:
+            return self._of_iot_hub(path[1:], names[0])
         self._check(path, names[0])
         for name in names:
             if "start" not in name.meta:
@@ -108,6 +118,16 @@ class InputRelation:
         return [(column.path[-1], self._read(column, where)) for column in columns] + [
             (str(column.metadata), self._read(column, where)) for column in added
         ]
+
+    def _of_iot_hub(self, path: Path, where: exp.Identifier) -> Value:
+        column = _OF_IOT_HUB.get(".".join(path).lower())
+        if column is None:
+            raise self.source.refuse(
+                where,
+                "of IoTHub there are MessageId, CorrelationId, ConnectionDeviceId, ConnectionDeviceGenerationId and "
+                "EnqueuedTime, each by its name",
+            )
+        return self._read(column, where)
 
     def record(self, where: exp.Expr) -> Value:
         return self._read(InputColumn((), AsaType.RECORD), where)

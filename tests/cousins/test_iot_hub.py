@@ -20,6 +20,7 @@ from tests.cousins.blobs import REAL, TEN, bodies, column, hour, pinned, read, r
 IOT = IotHubReader()
 ENQUEUED = column(Metadata.EVENT_ENQUEUED)
 USER = column(Metadata.USER, "le/vel")
+DEVICE = column(Metadata.IOT_HUB, "connectionDeviceId")
 SCHEMA = {
     "type": "record",
     "name": "Message",
@@ -70,7 +71,7 @@ def real(name: str) -> bytes:
 
 @given(MESSAGES, st.sampled_from(["null", "deflate"]))
 def test_avro_and_json_lines_hold_the_same_messages(messages: list[dict[str, Any]], codec: str) -> None:
-    wanted = [ENQUEUED, USER, column(Metadata.EVENT_PROCESSED)]
+    wanted = [ENQUEUED, USER, column(Metadata.EVENT_PROCESSED), DEVICE]
     for content in (avro(messages, codec), json_lines(messages)):
         events = read(IOT, content, *wanted, blob=pinned(window=hour()))
         assert bodies(events) == [message["Body"] for message in messages]
@@ -78,11 +79,14 @@ def test_avro_and_json_lines_hold_the_same_messages(messages: list[dict[str, Any
         assert events.number.tolist() == list(range(len(messages)))
         expected = [from_datetime(datetime.fromisoformat(message["EnqueuedTimeUtc"])) for message in messages]
         assert values(events, ENQUEUED) == values(events, wanted[2]) == expected
+        assert values(events, DEVICE) == ["a"] * len(messages)
         assert values(events, USER) == [message["Properties"].get("le/vel") for message in messages]
 
 
 def test_a_real_blob_with_bodies_in_base64() -> None:
-    events = read(IOT, real("message_enrichments_json_encoding.jsonl"), ENQUEUED, column(Metadata.USER, "level"))
+    events = read(
+        IOT, real("message_enrichments_json_encoding.jsonl"), ENQUEUED, column(Metadata.USER, "level"), DEVICE
+    )
     body = {
         "deviceId": "Contoso-Test-Device",
         "temperature": 29.232016848042615,
@@ -92,6 +96,7 @@ def test_a_real_blob_with_bodies_in_base64() -> None:
     assert [json.loads(each or b"") for each in bodies(events)] == [body, body]
     assert values(events, ENQUEUED) == [from_datetime(datetime(2019, 5, 10, 6, 6, 32, 722_000, UTC))] * 2
     assert values(events, column(Metadata.USER, "level")) == ["storage"] * 2
+    assert values(events, DEVICE) == ["Contoso-Test-Device"] * 2
 
 
 def test_a_real_blob_with_a_body_inline() -> None:

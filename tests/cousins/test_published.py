@@ -1,0 +1,168 @@
+"""The same events give the same rows and the same verdicts, whatever wrote their blobs (capture format, cousins)."""
+
+import base64
+import gzip
+import io
+import json
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+import pytest
+
+from spark_jobs import stages
+from spark_jobs.capture.sample import SampleEvent, capture_file
+from spark_jobs.errors import RunError
+from spark_jobs.pipeline import Pipeline, load
+from tests.cousins.test_iot_hub import SCHEMA
+from tests.worlds import COUNTS, HOUR, TEN, at, backfill, body, published
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+Numbered = list[tuple[int, bytes]]
+CAPTURE = {"namespace": "contoso", "event_hub": "telemetry"}
+IOT_HUB = {"format": "IotHub", "iot_hub": "contoso-hub"}
+LOGS = {"path": "logs/{date}/{time}/{partition}", "time_format": "HH-mm"}
+COLUMNS = ("deviceId", "temperature", "eventTime")
+
+
+def capture(events: Numbered, enqueued: datetime) -> bytes:
+    return capture_file(SampleEvent(number, str(number), enqueued, content) for number, content in events)
+
+
+def message(content: bytes, enqueued: datetime) -> dict[str, Any]:
+    told = f"{enqueued:%Y-%m-%dT%H:%M:%S}.0000000Z"
+    return {"EnqueuedTimeUtc": told, "Properties": {}, "SystemProperties": {}, "Body": content}
+
+
+def iot_avro(events: Numbered, enqueued: datetime) -> bytes:
+    out = io.BytesIO()
+    fastavro.writer(out, fastavro.parse_schema(SCHEMA), [message(content, enqueued) for _, content in events])
+    return out.getvalue()
+
+
+def iot_lines(events: Numbered, enqueued: datetime) -> bytes:
+    messages = (message(content, enqueued) | {"Body": base64.b64encode(content).decode()} for _, content in events)
+    return "\n".join(map(json.dumps, messages)).encode()
+
+
+def service_bus(events: Numbered, enqueued: datetime) -> bytes:
+    lines = [
+        json.dumps({"SequenceNumber": number, "EnqueuedTimeUtc": enqueued.isoformat(), "Body": content.decode()})
+        for number, content in events
+    ]
+    return "\n".join(reversed(lines)).encode()
+
+
+def json_lines(events: Numbered, enqueued: datetime) -> bytes:
+    return b"\n".join(content for _, content in events)
+
+
+def csv_rows(events: Numbered, enqueued: datetime) -> bytes:
+    def row(content: bytes) -> str:
+        fields = json.loads(content) if content.startswith(b"{") else None
+        return content.decode() if fields is None else ";".join(str(fields.get(name, "")) for name in COLUMNS)
+
+    return gzip.compress("\r\n".join([";".join(COLUMNS), *(row(content) for _, content in events)]).encode())
+
+
+FORMATS: dict[str, tuple[dict[str, Any], str, Callable[[Numbered, datetime], bytes]]] = {
+    "Capture": (CAPTURE, "contoso/telemetry/0/{:%Y/%m/%d/%H/%M/%S}.avro", capture),
+    "IoT Hub, Avro": (IOT_HUB, "contoso-hub/0/{:%Y/%m/%d/%H/%M}.avro", iot_avro),
+    "IoT Hub, JSON": (IOT_HUB, "contoso-hub/0/{:%Y/%m/%d/%H/%M}.json", iot_lines),
+    "Service Bus": (LOGS | {"format": "ServiceBus"}, "logs/{:%Y/%m/%d/%H-%M}/0/messages.jsonl", service_bus),
+    "JSON": (LOGS | {"format": "Json"}, "logs/{:%Y/%m/%d/%H-%M}/0/a.json", json_lines),
+    "CSV": (LOGS | {"format": "Csv", "delimiter": ";"}, "logs/{:%Y/%m/%d/%H-%M}/0/a.csv.gz", csv_rows),
+}
+
+
+def put(home: Path, kind: str, opened: datetime, events: Numbered) -> Path:
+    """A blob of the archive, written five minutes after it was opened."""
+    _, name, write = FORMATS[kind]
+    path = home / "archive" / name.format(opened)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(write(events, opened))
+    os.utime(path, ((opened + timedelta(minutes=5)).timestamp(),) * 2)
+    return path
+
+
+def defined(home: Path, kind: str, **more: str) -> Pipeline:
+    keys, _, _ = FORMATS[kind]
+    file = home / "telemetry.yaml"
+    sections = {
+        "name": "telemetry",
+        "input": {"alias": "telemetry", "container": "archive", **keys, **more},
+        "job": {"eventsLateArrivalMaxDelayInSeconds": 600, "query": COUNTS},
+        "output": {"alias": "aggregates", "table": "table"},
+    }
+    file.write_text(json.dumps(sections))
+    return load(file)
+
+
+def archive(home: Path, kind: str) -> None:
+    """From an hour before ten to half past eleven; some events late, some out of order, one that nobody can read."""
+    number = 0
+    for place in range(30):
+        opened = at(-60 + 5 * place)
+        events = []
+        for n in range(4):
+            late = place % 7 == n
+            time = opened + timedelta(seconds=290 - 70 * n - 700 * late)
+            events.append((number, body(f"late-{place}" if late else f"device-{n % 2}", time, 20 + 0.1 * number)))
+            number += 1
+        if place == 20:
+            events.append((number, b"not an event"))
+            number += 1
+        put(home, kind, opened, events)
+
+
+def rows_and_counts(spark: "SparkSession", home: Path, kind: str, **more: str) -> tuple[list[Any], dict[str, Any]]:
+    archive(home, kind)
+    report = backfill(spark, defined(home, kind, **more), TEN, TEN + HOUR)
+    counts = {name: value for name, value in report["metrics"].items() if name != "InputEventBytes"}
+    return published(home / "table"), counts
+
+
+@pytest.fixture(scope="module")
+def expected(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], dict[str, Any]]:
+    """What Capture's blobs give."""
+    rows, counts = rows_and_counts(spark, tmp_path_factory.mktemp("capture"), "Capture")
+    assert len(rows) > 10
+    assert (counts["malformed"], counts["SequenceGaps"], counts["DuplicateEvents"]) == (1, 0, 0)
+    assert min(counts[name] for name in ("on_time", "late_adjusted", "out_of_order_adjusted")) > 0
+    return rows, counts
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "Capture"])
+def test_the_rows_and_the_verdicts_are_those_of_capture(
+    spark: "SparkSession", tmp_path: Path, kind: str, expected: tuple[list[Any], dict[str, Any]]
+) -> None:
+    assert rows_and_counts(spark, tmp_path, kind) == expected
+
+
+def test_a_damaged_blob_of_a_cousin_stops_the_run_or_is_set_aside(spark: "SparkSession", tmp_path: Path) -> None:
+    archive(tmp_path, "CSV")
+    path = put(tmp_path, "CSV", at(20), [(0, body("a", at(20)))])
+    path.write_bytes(path.read_bytes()[:-9])
+    os.utime(path, (at(25).timestamp(),) * 2)
+    pipeline = defined(tmp_path, "CSV")
+    with pytest.raises(RunError, match=r"^blob logs/2024/03/01/10-20/0/a.csv.gz is damaged: its gzip cannot be"):
+        backfill(spark, pipeline, TEN, TEN + HOUR)
+    report = backfill(spark, defined(tmp_path, "CSV", on_damaged_blob="quarantine"), TEN, TEN + HOUR)
+    assert (report["metrics"]["DamagedBlobs"], report["metrics"]["InputEvents"]) == (1, 45)
+    (aside,) = [row for row in published(tmp_path / "table_quarantine", "1") if row["verdict"] == "damaged"]
+    assert (aside["blob"], aside["body"]) == ("logs/2024/03/01/10-20/0/a.csv.gz", path.read_bytes())
+
+
+def test_iot_hub_s_messages_may_arrive_when_they_were_enqueued(spark: "SparkSession", tmp_path: Path) -> None:
+    archive(tmp_path, "IoT Hub, Avro")
+    pipeline = defined(tmp_path, "IoT Hub, Avro", arrival_time="EventEnqueuedUtcTime")
+    report = backfill(spark, pipeline, TEN, TEN + HOUR)
+    assert report["metrics"]["InputEvents"] == 49, "enqueued from 10:05 to 11:00"
+    assert stages.status(pipeline)["slices"][0]["rows"] == len(published(tmp_path / "table")) > 10
