@@ -98,7 +98,7 @@ class CaptureCompleteTrigger(BaseTrigger):
                 yield TriggerEvent({"range": {"from": self.start, "to": self.end}})
                 return
             for line in found.waiting:
-                self.log.info("waiting for Capture: %s", line)
+                self.log.info("waiting for the archive: %s", line)
             await asyncio.sleep(self.poll_seconds)
 
 
@@ -128,7 +128,7 @@ class CaptureCompleteSensor(BaseSensorOperator):
         found = _completeness(self.definition, start, end)
         if found.waiting:
             for line in found.waiting:
-                self.log.info("waiting for Capture: %s", line)
+                self.log.info("waiting for the archive: %s", line)
             self.defer(
                 trigger=CaptureCompleteTrigger(self.definition, start.isoformat(), end.isoformat(), self.poll_seconds),
                 method_name="resume",

@@ -15,12 +15,10 @@ from spark_jobs.capture.manifest import SEARCH_HOURS, ArrivalTime
 from spark_jobs.capture.names import DEFAULT_PATH as CAPTURE_PATH
 from spark_jobs.capture.names import CaptureNames
 from spark_jobs.errors import DefinitionError
-from spark_jobs.query.model import CAPTURE_METADATA, CompiledQuery, InputMetadata, Metadata, fields
+from spark_jobs.query.model import INPUT_METADATA, CompiledQuery, InputMetadata, fields
 
 if TYPE_CHECKING:
     from spark_jobs.capture.events import Reader
-
-_OF_ANY_BLOB = (Metadata.PARTITION_ID, Metadata.EVENT_PROCESSED, Metadata.BLOB_NAME, Metadata.BLOB_LAST_MODIFIED)
 
 
 class Section(BaseModel):
@@ -32,10 +30,10 @@ class Section(BaseModel):
 class _Input(Section):
     """What every format has."""
 
-    metadata: ClassVar[InputMetadata]
     interval_name: ClassVar[str]
     """What an event waits for before its blob is written."""
 
+    format: str
     alias: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
     container: str
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
@@ -44,6 +42,11 @@ class _Input(Section):
     partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """How many there are; None where only blobs tell."""
     on_damaged_blob: Literal["stop", "quarantine"] = "stop"
+
+    @property
+    def metadata(self) -> InputMetadata:
+        """What a query can read of an event, beside its body."""
+        return INPUT_METADATA[self.format]
 
     def at_odds(self) -> Iterator[tuple[str, str]]:
         """What is wrong between its keys: the key, and the reason."""
@@ -57,7 +60,6 @@ class _Input(Section):
 class CaptureInput(_Input):
     """The Capture container of an event hub."""
 
-    metadata: ClassVar[InputMetadata] = CAPTURE_METADATA
     interval_name: ClassVar[str] = "capture interval"
 
     format: Literal["EventHubsCapture"] = "EventHubsCapture"
@@ -78,7 +80,7 @@ class CaptureInput(_Input):
 
     @property
     def source(self) -> str:
-        """What it is called where a reader looks for it."""
+        """What the DAG calls it."""
         return f"{self.namespace}/{self.event_hub}"
 
     @property
@@ -100,9 +102,6 @@ def _iot_hub(name: str) -> str:
 class IotHubInput(_Input):
     """The container of a storage endpoint to which an IoT hub routes messages."""
 
-    metadata: ClassVar[InputMetadata] = InputMetadata(
-        "IotHub", (*_OF_ANY_BLOB, Metadata.EVENT_ENQUEUED, Metadata.USER, Metadata.IOT_HUB)
-    )
     interval_name: ClassVar[str] = "batch interval"
     empty_blobs: ClassVar[bool] = False
 
@@ -122,7 +121,7 @@ class IotHubInput(_Input):
 
     @property
     def source(self) -> str:
-        """What it is called where a reader looks for it."""
+        """What the DAG calls it."""
         return self.iot_hub
 
     @property
@@ -168,8 +167,12 @@ class _PathInput(_Input):
 
     @property
     def source(self) -> str:
-        """What it is called where a reader looks for it."""
+        """What the DAG calls it."""
         return self.path or self.container
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return (self.format,)
 
     def at_odds(self) -> Iterator[tuple[str, str]]:
         if self.partitions is not None and not self.names.partitioned:
@@ -177,23 +180,19 @@ class _PathInput(_Input):
 
 
 class _PlainInput(_PathInput):
+    """Blobs that hold nothing but bodies."""
+
     def at_odds(self) -> Iterator[tuple[str, str]]:
         yield from super().at_odds()
         if self.arrival_time is ArrivalTime.EVENT_ENQUEUED:
             reason = "their blobs do not tell when an event was enqueued: only BlobLastModified is known"
-            yield "arrival_time", f"{self.metadata.format}: {reason}"
+            yield "arrival_time", f"{self.format}: {reason}"
 
 
 class JsonInput(_PlainInput):
     """JSON lines."""
 
-    metadata: ClassVar[InputMetadata] = InputMetadata("Json", _OF_ANY_BLOB)
-
     format: Literal["Json"]
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        return (self.format,)
 
     def reader(self, query: CompiledQuery) -> "Reader":
         from spark_jobs.cousins.lines import JsonReader
@@ -204,14 +203,8 @@ class JsonInput(_PlainInput):
 class CsvInput(_PlainInput):
     """Delimited lines, the first of which names the columns."""
 
-    metadata: ClassVar[InputMetadata] = InputMetadata("Csv", _OF_ANY_BLOB)
-
     format: Literal["Csv"]
     delimiter: Literal[",", ";", "\t", "|", " "] = ","
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        return (self.format,)
 
     def reader(self, query: CompiledQuery) -> "Reader":
         from spark_jobs.cousins.rows import CsvReader
@@ -235,16 +228,8 @@ class ServiceBusFields(Section):
 class ServiceBusInput(_PathInput):
     """JSON lines into which somebody wrote the messages of a queue or a subscription."""
 
-    metadata: ClassVar[InputMetadata] = InputMetadata(
-        "ServiceBus", (*_OF_ANY_BLOB, Metadata.EVENT_ENQUEUED, Metadata.SEQUENCE_NUMBER)
-    )
-
     format: Literal["ServiceBus"]
     fields: ServiceBusFields = ServiceBusFields()
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        return (self.format,)
 
     def reader(self, query: CompiledQuery) -> "Reader":
         from spark_jobs.cousins.service_bus import ServiceBusReader
@@ -265,9 +250,9 @@ _FORMATS: dict[str, type[_Input]] = {
 
 
 def format_of(section: Any) -> str:
-    """What the section says; that of Capture where it says nothing."""
+    """What a section says, of whatever form; that of Capture where it says nothing."""
     if isinstance(section, _Input):
-        section = section.model_dump(include={"format"})
+        return section.format
     return str(section.get("format", "EventHubsCapture")) if isinstance(section, dict) else "EventHubsCapture"
 
 

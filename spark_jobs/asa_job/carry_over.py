@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spark_jobs.asa_job import query_text
-from spark_jobs.asa_job.job import HOLE, AsaJob, BlobFolder, EventHub, JobInput
+from spark_jobs.asa_job.job import HOLE, AsaJob, BlobFolder, BlobPath, EventHub, JobInput
 from spark_jobs.errors import DefinitionError
 from spark_jobs.query import compile_query
+from spark_jobs.query.model import INPUT_METADATA
 
 CAPTURE_INTERVAL = 300
 """Seconds; what Capture is set to unless somebody says otherwise."""
@@ -15,6 +16,7 @@ CAPTURE_INTERVAL = 300
 NO_CONTAINER = "https://ACCOUNT.blob.core.windows.net/CONTAINER"
 """Stands for an unknown container; no pipeline with it can be loaded, for a container's name has small letters."""
 
+_DELIMITERS = (",", ";", "\t", "|", " ")
 _CAPTURE_FIELDS = ("SequenceNumber", "Offset", "EnqueuedTimeUtc", "SystemProperties", "Properties", "Body")
 _BEFORE_1_2 = "a JSON true or false is a bit here and was a bigint, 1 or 0: CAST it where the query counts on that"
 _LEVELS = {
@@ -84,6 +86,8 @@ def _stream(job: AsaJob) -> JobInput | None:
 
 
 def _input(draft: Draft, job: AsaJob, stream: JobInput | None) -> dict[str, Any]:
+    if stream and isinstance(stream.source, BlobFolder) and stream.serialization in ("Json", "Csv"):
+        return _plain(draft, stream, stream.source)
     hub, container = EventHub(None, None), None
     if stream is None:
         read = query_text.sources(job.query)
@@ -105,6 +109,38 @@ def _input(draft: Draft, job: AsaJob, stream: JobInput | None) -> dict[str, Any]
     }
 
 
+def _plain(draft: Draft, stream: JobInput, folder: BlobFolder) -> dict[str, Any]:
+    """A Blob input of JSON lines or CSV."""
+    name = f"input {stream.alias}"
+    container = _container_url(folder)
+    if container is None:
+        finding = Finding(stream.where, f"{name} names no storage account or no container: set container")
+        draft.lacks(finding, ("input", "container"))
+    if stream.compression not in ("None", "GZip"):
+        reason = f"{name} holds blobs compressed with {stream.compression}, and only plain ones and GZip are read"
+        draft.lacks(Finding(stream.where, f"{reason}: have the writer leave them plain"), ("input", "container"))
+    path = stream.path or BlobPath("", "", "")
+    values = {
+        "alias": stream.alias,
+        "format": stream.serialization,
+        "container": container or NO_CONTAINER,
+        "path": path.pattern,
+        "date_format": path.date_format,
+        "time_format": path.time_format,
+        "delimiter": (stream.delimiter or ",") if stream.serialization == "Csv" else "",
+        "arrival_time": "BlobLastModified",
+    }
+    for key in ("path", "date_format", "time_format"):
+        if values[key] is None:
+            finding = Finding(stream.where, f"{name} has a {key.replace('_', ' ')} that cannot be read: set {key}")
+            draft.lacks(finding, ("input", key))
+    if values["delimiter"] not in ("", *_DELIMITERS):
+        values["delimiter"] = None
+        finding = Finding(stream.where, f"{name} has a delimiter that ASA does not have: set delimiter")
+        draft.lacks(finding, ("input", "delimiter"))
+    return {key: value for key, value in values.items() if value != ""}
+
+
 def _where_capture_is(draft: Draft, job: AsaJob, stream: JobInput) -> tuple[EventHub, str | None]:
     """The event hub and the container, as far as the input tells."""
     name = f"input {stream.alias}"
@@ -120,8 +156,8 @@ def _where_capture_is(draft: Draft, job: AsaJob, stream: JobInput) -> tuple[Even
     if isinstance(stream.source, BlobFolder):
         return _captured(draft, job, stream, stream.source)
     reason = (
-        f"{name} is of kind {stream.kind}, and only what Event Hubs Capture wrote is read: route its events to an "
-        "event hub with Capture, and set container, namespace and event_hub"
+        f"{name} is of kind {stream.kind}, and only an archive is read: route its events to an event hub with "
+        "Capture, and set container, namespace and event_hub; or write the input of another format"
     )
     finding = Finding(stream.where, reason)
     draft.lacks(finding, ("input", "container"), ("input", "namespace"), ("input", "event_hub"))
@@ -143,7 +179,7 @@ def _captured(draft: Draft, job: AsaJob, stream: JobInput, folder: BlobFolder) -
     """A Blob input: of Capture's files, when they are Avro. The pattern may begin with namespace and event hub."""
     name = f"input {stream.alias}"
     if stream.serialization.lower() != "avro":
-        reason = f"reads {stream.serialization} blobs, and only the Avro blobs of Event Hubs Capture are read"
+        reason = f"reads {stream.serialization} blobs, and only JSON, CSV and the Avro blobs of Capture are read"
         draft.lacks(Finding(stream.where, f"{name} {reason}: set the container of a Capture"), ("input", "container"))
     lines = sorted({line for field in _CAPTURE_FIELDS for line in query_text.lines_naming(job.query, field)})
     if lines:
@@ -305,7 +341,12 @@ def _leaves(value: Any, place: Place = ()) -> list[tuple[Place, Any]]:
 def _query(draft: Draft, job: AsaJob) -> None:
     alias = draft.values["input"]["alias"] or "input"
     try:
-        compile_query(job.query, input_alias=alias, output_aliases=query_text.written(job.query))
+        compile_query(
+            job.query,
+            input_alias=alias,
+            output_aliases=query_text.written(job.query),
+            input_metadata=INPUT_METADATA[draft.values["input"].get("format", "EventHubsCapture")],
+        )
     except DefinitionError as error:
         draft.lacks(Finding(job.query_where, str(error)), ("job", "query"))
 

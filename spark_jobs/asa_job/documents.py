@@ -169,3 +169,5 @@ class SourcePart(Part):
     storage_accounts: tuple[AccountPart, ...] = ()
     container: str | None = None
     path_pattern: str = ""
+    date_format: str = ""
+    time_format: str = ""

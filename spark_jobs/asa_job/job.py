@@ -29,6 +29,15 @@ class BlobFolder:
 
 
 @dataclass(frozen=True)
+class BlobPath:
+    """Where the blobs of a Blob input lie; texts are empty where the job has none, None where they are not readable."""
+
+    pattern: str | None
+    date_format: str | None
+    time_format: str | None
+
+
+@dataclass(frozen=True)
 class JobInput:
     """One input."""
 
@@ -44,6 +53,10 @@ class JobInput:
     """`Json`, `Avro`, `Csv`, … in this letter case."""
     compression: str
     """`None`, `GZip` or `Deflate`."""
+    path: BlobPath | None = None
+    """Of a Blob input."""
+    delimiter: str | None = None
+    """Of CSV."""
 
 
 @dataclass(frozen=True)

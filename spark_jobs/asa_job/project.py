@@ -26,6 +26,7 @@ class _Project(Part):
 
 class _Serialization(Part):
     type: Format = "Json"
+    field_delimiter: str | None = None
 
 
 class _Input(Part):
@@ -132,6 +133,8 @@ def _inputs(folder: Path, project: _Project) -> Iterator[JobInput]:
             source=source,
             serialization=read.serialization.type,
             compression=read.compression_type,
+            path=sources.blob_path(read.blob_storage_properties) if read.blob_storage_properties else None,
+            delimiter=read.serialization.field_delimiter,
         )
 
 

@@ -4,10 +4,14 @@ import itertools
 import re
 
 from spark_jobs.asa_job.documents import SettingsPart, SourcePart
-from spark_jobs.asa_job.job import HOLE, BlobFolder, EventHub, JobSettings
+from spark_jobs.asa_job.job import HOLE, BlobFolder, BlobPath, EventHub, JobSettings
 
 _NAMESPACE = re.compile(r"[A-Za-z][A-Za-z0-9-]{1,49}")
 _EVENT_HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
+_FOLDER = re.compile(r"[A-Za-z0-9._=-]{1,256}")
+_TOKEN = re.compile(r"(?<!\$)\{(?:date|time|partition)\}")
+_DATE_FORMAT = re.compile(r"[YMD/._ -]{0,12}")
+_TIME_FORMAT = re.compile(r"[Hm/-]{0,5}")
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 _CONTAINER = re.compile(r"[a-z0-9](-?[a-z0-9]){2,62}")
 
@@ -20,6 +24,17 @@ def event_hub(part: SourcePart) -> EventHub:
 def blob_folder(part: SourcePart) -> BlobFolder:
     account = part.storage_accounts[0].account_name if part.storage_accounts else None
     return BlobFolder(_name(_ACCOUNT, account), _name(_CONTAINER, part.container), _folders(part.path_pattern))
+
+
+def blob_path(part: SourcePart) -> BlobPath:
+    pattern = part.path_pattern.strip("/")
+    folders = [_TOKEN.sub("x", folder) for folder in pattern.split("/")] if pattern else []
+    date_format = part.date_format.replace("y", "Y").replace("d", "D")
+    return BlobPath(
+        pattern if all(_name(_FOLDER, folder) for folder in folders) else None,
+        date_format if _DATE_FORMAT.fullmatch(date_format) else None,
+        part.time_format if _TIME_FORMAT.fullmatch(part.time_format) else None,
+    )
 
 
 def settings(part: SettingsPart, where: str) -> JobSettings:

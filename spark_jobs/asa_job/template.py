@@ -67,8 +67,13 @@ class _Typed(Part):
     type: Kind = "unknown"
 
 
+class _Delimited(Part):
+    field_delimiter: str | None = None
+
+
 class _Serialization(Part):
     type: Format = "Json"
+    properties: _Delimited = _Delimited()
 
 
 class _Compression(Part):
@@ -223,10 +228,12 @@ def _input(name: str, properties: dict[str, Any], where: str) -> JobInput:
     read = part(_InputProperties, properties, where)
     kind = _kind(read.datasource)
     source: EventHub | BlobFolder | None = None
+    path = None
     if kind == "Event Hub":
         source = sources.event_hub(read.datasource.properties)
     elif kind == "Blob storage":
         source = sources.blob_folder(read.datasource.properties)
+        path = sources.blob_path(read.datasource.properties)
     return JobInput(
         alias=name,
         where=where,
@@ -235,6 +242,8 @@ def _input(name: str, properties: dict[str, Any], where: str) -> JobInput:
         source=source,
         serialization=read.serialization.type,
         compression=read.compression.type,
+        path=path,
+        delimiter=read.serialization.properties.field_delimiter,
     )
 
 

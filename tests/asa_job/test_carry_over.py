@@ -118,6 +118,63 @@ def test_a_job_on_capture_blobs_lacks_nothing_and_saw_their_last_modified(tmp_pa
     )
 
 
+def blob_input(serialization: dict[str, Any], **storage: Any) -> dict[str, Any]:
+    """An input that reads JSON lines or CSV."""
+    found = capture_input("telemetry", "raw/logs/{date}/{time}")
+    properties = found["BlobStorageProperties"] | {"DateFormat": "yyyy/MM/dd", "TimeFormat": "HH"} | storage
+    return found | {"Serialization": serialization, "BlobStorageProperties": properties}
+
+
+def test_a_job_on_json_or_csv_blobs_keeps_its_path(tmp_path: Path) -> None:
+    draft = drafted(tmp_path / "json", {"Inputs/telemetry.json": blob_input({"Type": "Json"})})
+    assert draft.missing == []
+    assert draft.values["input"] == {
+        "alias": "telemetry",
+        "format": "Json",
+        "container": "https://contosocapture.blob.core.windows.net/capture",
+        "path": "raw/logs/{date}/{time}",
+        "date_format": "YYYY/MM/DD",
+        "time_format": "HH",
+        "arrival_time": "BlobLastModified",
+    }
+    csv = blob_input({"Type": "CSV", "FieldDelimiter": "\t"}, PathPattern="", DateFormat=None, TimeFormat=None)
+    draft = drafted(tmp_path / "csv", {"Inputs/telemetry.json": csv | {"CompressionType": "GZip"}})
+    assert draft.missing == []
+    assert draft.values["input"] == {
+        "alias": "telemetry",
+        "format": "Csv",
+        "container": "https://contosocapture.blob.core.windows.net/capture",
+        "delimiter": "\t",
+        "arrival_time": "BlobLastModified",
+    }
+
+
+def test_what_of_a_path_cannot_be_read_is_left_to_the_user_and_goes_no_further(tmp_path: Path) -> None:
+    storage = {"PathPattern": "a/{x};AccountKey=abc==", "DateFormat": "secret", "TimeFormat": "secret"}
+    changes = blob_input({"Type": "Csv", "FieldDelimiter": "secret"}, **storage) | {"CompressionType": "Deflate"}
+    draft = drafted(tmp_path, {"Inputs/telemetry.json": changes})
+    told = [
+        f"Inputs/telemetry.json: input telemetry {what}"
+        for what in (
+            "holds blobs compressed with Deflate, and only plain ones and GZip are read: have the writer leave them "
+            "plain",
+            "has a path that cannot be read: set path",
+            "has a date format that cannot be read: set date_format",
+            "has a time format that cannot be read: set time_format",
+            "has a delimiter that ASA does not have: set delimiter",
+        )
+    ]
+    assert missing(draft) == told
+    assert "secret" not in str(draft.values)
+    assert "AccountKey" not in str(draft.values)
+
+
+def test_a_query_on_json_blobs_reads_what_they_tell(tmp_path: Path) -> None:
+    query = PLAIN_QUERY.replace("eventTime", "EventEnqueuedUtcTime")
+    draft = drafted(tmp_path, {"Inputs/telemetry.json": blob_input({"Type": "Json"})}, query)
+    assert "EventEnqueuedUtcTime is no metadata of Json blobs" in missing(draft)[0]
+
+
 def test_a_job_on_capture_blobs_that_reads_their_records_is_to_read_the_body(tmp_path: Path) -> None:
     query = PLAIN_QUERY.replace("eventTime", "EnqueuedTimeUtc").replace("deviceId", "Body.deviceId", 1)
     draft = drafted(tmp_path, {"Inputs/telemetry.json": capture_input("telemetry")}, query)
@@ -152,12 +209,12 @@ def test_a_pattern_without_namespace_and_event_hub_leaves_them_to_the_user(tmp_p
         ),
         (
             {"EventHubProperties": None, "DataSourceType": "IoT Hub", "IoTHubProperties": {}},
-            "input telemetry is of kind IoT Hub, and only what Event Hubs Capture wrote is read: route its events to "
-            "an event hub with Capture, and set container, namespace and event_hub",
+            "input telemetry is of kind IoT Hub, and only an archive is read: route its events to an event hub with "
+            "Capture, and set container, namespace and event_hub; or write the input of another format",
         ),
         (
-            capture_input("telemetry") | {"Serialization": {"Type": "Json"}},
-            "input telemetry reads Json blobs, and only the Avro blobs of Event Hubs Capture are read: set the "
+            capture_input("telemetry") | {"Serialization": {"Type": "Parquet"}},
+            "input telemetry reads Parquet blobs, and only JSON, CSV and the Avro blobs of Capture are read: set the "
             "container of a Capture",
         ),
         (

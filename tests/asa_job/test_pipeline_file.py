@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.asa_job import Draft, carry_over, pipeline_text, read_job
+from spark_jobs.capture.input_path import InputPath
 from spark_jobs.errors import DefinitionError
+from spark_jobs.inputs import CsvInput
 from spark_jobs.pipeline import load
 from tests.asa_job.jobs import (
     PLAIN,
@@ -40,6 +42,26 @@ def test_a_job_on_capture_blobs_is_a_pipeline_that_loads(tmp_path: Path) -> None
     pipeline = load(file)
     assert (pipeline.name, pipeline.input.event_hub, pipeline.job.policy) == ("contoso_telemetry", "telemetry", "Drop")
     assert (pipeline.job.out_of_order_seconds, pipeline.job.late_seconds) == (10, 600)
+
+
+def test_a_job_on_csv_blobs_is_a_pipeline_that_loads(tmp_path: Path) -> None:
+    datasource = {
+        "type": "Microsoft.Storage/Blob",
+        "properties": {
+            "storageAccounts": [{"accountName": "contosodata", "accountKey": "[parameters('key')]"}],
+            "container": "raw",
+            "pathPattern": "logs/{partition}/{date}",
+            "dateFormat": "yyyy-MM-dd",
+            "timeFormat": "HH",
+        },
+    }
+    csv = {"type": "Csv", "properties": {"fieldDelimiter": ";", "encoding": "UTF8"}}
+    inputs = [{"name": "telemetry", "properties": template_input(datasource=datasource, serialization=csv)}]
+    file = tmp_path / "telemetry.yaml"
+    file.write_text(text_of(template(tmp_path / "job.json", template_job(inputs=inputs))))
+    read = load(file).input
+    assert isinstance(read, CsvInput)
+    assert (read.delimiter, read.names) == (";", InputPath("logs/{partition}/{date}", "YYYY-MM-DD"))
 
 
 def test_an_event_hub_job_loads_once_its_container_is_written_and_not_before(tmp_path: Path) -> None:
