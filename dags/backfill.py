@@ -24,6 +24,7 @@ import spark_jobs
 from capture_complete import CaptureCompleteSensor
 from spark_jobs.errors import DefinitionError
 from spark_jobs.pipeline import Output, Pipeline, load
+from storage_connection import take_credentials
 
 PIPELINES = Path(__file__).parent / "pipelines"
 APPLICATION = Path(spark_jobs.__file__).parent / "backfill.py"
@@ -54,8 +55,9 @@ def instant(title: str, description: str) -> Param:
     )
 
 
-def require_connection(context: Context) -> None:
-    """Stop a run that has no Spark to go to: Airflow would quietly take YARN."""
+def ready_for_spark(context: Context) -> None:
+    """Take the credentials, and stop a run that has no Spark to go to: Airflow would quietly take YARN."""
+    take_credentials(context)
     try:
         BaseHook.get_connection(SPARK)
     except AirflowNotFoundException:
@@ -126,6 +128,7 @@ def backfill(pipeline: Pipeline) -> DAG:
             "retries": 2,
             "retry_delay": timedelta(minutes=1),
             "retry_policy": FINAL_ERRORS,
+            "pre_execute": take_credentials,
         },
         tags=["recapture", *pipeline.input.tags],
         doc_md=DOCUMENTATION,
@@ -143,7 +146,7 @@ def backfill(pipeline: Pipeline) -> DAG:
             name=f"{pipeline.name} {{{{ ti.xcom_pull('plan') }}}}",
             conf={"spark.log.level": "WARN"},
             env_vars={"PYSPARK_PYTHON": sys.executable},
-            pre_execute=require_connection,
+            pre_execute=ready_for_spark,
         )
         verdict = audit(run)
         published = publish(run, verdict)

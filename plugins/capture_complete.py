@@ -1,6 +1,7 @@
 """What Airflow lacks: a sensor that waits, without holding a slot, until Capture has written a range of slices."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseSensorOperator, Context
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+import storage_connection
 from spark_jobs.errors import DefinitionError, RunError
 
 if TYPE_CHECKING:
@@ -51,17 +53,20 @@ def _instant(name: str, text: str) -> datetime:
     return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
 
 
-def _completeness(definition: str, start: datetime, end: datetime) -> "Completeness":
+def _completeness(
+    definition: str, start: datetime, end: datetime, environment: Mapping[str, str] = os.environ
+) -> "Completeness":
     from spark_jobs import stages
     from spark_jobs.pipeline import load
 
-    return stages.completeness(load(Path(definition)), start, end, datetime.now(UTC))
+    return stages.completeness(load(Path(definition)), start, end, datetime.now(UTC), environment)
 
 
 class CaptureCompleteTrigger(BaseTrigger):
     """Fires when every partition of (start, end] is complete (time model, section 3).
 
-    The event is {"range": Range}, or {"error": message} when completeness could not be determined.
+    The event is {"range": Range}, or {"error": message} when completeness could not be determined. Its arguments are
+    kept in Airflow's database: they hold no credentials, it takes them from the connection each time that it looks.
     """
 
     def __init__(self, definition: str, start: str, end: str, poll_seconds: float = POLL_SECONDS) -> None:
@@ -88,7 +93,8 @@ class CaptureCompleteTrigger(BaseTrigger):
         start, end = datetime.fromisoformat(self.start), datetime.fromisoformat(self.end)
         while True:
             try:
-                found = await asyncio.to_thread(_completeness, self.definition, start, end)
+                environment = await storage_connection.environment()
+                found = await asyncio.to_thread(_completeness, self.definition, start, end, environment)
             except Exception as error:
                 yield TriggerEvent({"error": str(error)})
                 return

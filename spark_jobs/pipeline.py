@@ -15,7 +15,6 @@ from spark_jobs.capture.manifest import ArrivalTime
 from spark_jobs.errors import DefinitionError
 from spark_jobs.inputs import Input, Section, format_of, formats_with
 from spark_jobs.query import CompiledOutput, CompiledQuery, compile_query
-from spark_jobs.storage import open_container
 from spark_jobs.storage.address import AzureAddress, parse
 from spark_jobs.time_model.policies import EARLY_SECONDS, Policies
 from spark_jobs.time_model.ticks import from_seconds
@@ -248,7 +247,7 @@ def _checked(pipeline: Pipeline, root: yaml.Node) -> Pipeline:
     tables = [(("output", place, "table"), output.table) for place, output in enumerate(pipeline.outputs)]
     for place, url in [(("input", "container"), pipeline.input.container), *tables]:
         try:
-            open_container(url)
+            parse(url)
         except DefinitionError as error:
             raise refuse(place, str(error)) from error
     try:

@@ -276,7 +276,13 @@ def _open(url: str) -> DeltaTable | None:
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
+        _require_listing(url)
         raise RunError(f"the table {url} cannot be opened: {str(error).splitlines()[0]}") from error
+
+
+def _require_listing(url: str) -> None:
+    """Raise RunError where the storage itself is the reason: it names the credential, as delta-rs does not."""
+    any(open_container(url).list("_delta_log/"))
 
 
 def _require_columns(found: DeltaTable, table: Table) -> None:

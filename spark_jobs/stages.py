@@ -5,6 +5,7 @@ Between stages everything lies beside the table (see `runs`), so each may run in
 
 import io
 import itertools
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -138,12 +139,18 @@ class Completeness:
     """A line each; none when every slice is complete (time model, section 3)."""
 
 
-def completeness(pipeline: Pipeline, start: datetime, end: datetime, now: datetime) -> Completeness:
-    """Whether all of the range has been written. Only the newest blobs are looked for: from its last slice on."""
+def completeness(
+    pipeline: Pipeline, start: datetime, end: datetime, now: datetime, environment: Mapping[str, str] = os.environ
+) -> Completeness:
+    """Whether all of the range has been written. Only the newest blobs are looked for: from its last slice on.
+
+    The container is opened with the credentials of `environment`.
+    """
     last = _slices(pipeline, start, end)[-1]
     described = replace(definition(pipeline), search_hours=0)
     needed = Arrivals(last.start, described.last_needed(last))
-    seen, partitions = manifest.survey(described, open_container(pipeline.input.container), [needed], now)
+    container = open_container(pipeline.input.container, environment)
+    seen, partitions = manifest.survey(described, container, [needed], now)
     if not partitions:
         return Completeness((), (f"no blob of this input under {described.names.prefix} yet",))
     found = tuple(

@@ -12,7 +12,7 @@ import pytest
 from spark_jobs import cli, stages
 from spark_jobs.pipeline import load
 from tests.asa_job.jobs import PLAIN, SECRET, WIDE, WIDE_QUERY, capture_input, project, template, template_job
-from tests.worlds import COUNTS, QUICK_START, TEN, World, at, backfill, body, published, version
+from tests.worlds import COUNTS, TEN, World, at, backfill, body, published, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -289,70 +289,6 @@ def test_a_setting_that_asa_has_and_a_pipeline_has_not_is_in_the_list_of_an_impo
     (finding,) = json.loads(capsys.readouterr().out)["missing"]
     assert finding["what"].startswith(f"{file}:")
     assert "eventsOutOfOrderMaxDelayInSeconds" in finding["what"]
-
-
-def run(world: World, *commands: list[str]) -> list[dict[str, str | int]]:
-    """What `recapture` does with these arguments, one after another in one process that starts Spark for each."""
-    script = """
-import json, os, sys, tempfile
-from spark_jobs import cli
-outcomes = []
-kept = os.dup(1)
-for arguments in json.loads(sys.argv[1]):
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        os.dup2(out.fileno(), 1), os.dup2(err.fileno(), 2)
-        code = cli.main(arguments)
-        sys.stdout.flush(), sys.stderr.flush()
-        out.seek(0), err.seek(0)
-        outcomes.append({"code": code, "out": out.read(), "err": err.read()})
-os.write(kept, json.dumps(outcomes).encode())
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script, json.dumps(commands)],
-        cwd=world.home,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": QUICK_START},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    outcomes: list[dict[str, str | int]] = json.loads(done.stdout)
-    return outcomes
-
-
-def test_backfill_exits_0_when_it_published_and_1_when_its_audit_stopped_it(world: World) -> None:
-    expectation = {"type": "expect_table_row_count_to_be_between", "severity": "critical", "description": "ten rows"}
-    suite = {"name": "rows", "expectations": [expectation | {"kwargs": {"min_value": 10}}]}
-    world.home.joinpath("rows.json").write_text(json.dumps(suite))
-    strict = world.home / "strict.yaml"
-    world.define(quality="rows.json", table="strict")
-    world.file.rename(strict)
-    world.define()
-    stopped, done, again = run(
-        world,
-        ["backfill", str(strict), *HOUR, "--json"],
-        ["backfill", str(world.file), *HOUR, "--json"],
-        ["backfill", str(world.file), *HOUR],
-    )
-    assert (stopped["code"], stopped["out"]) == (1, "")
-    (line,) = str(stopped["err"]).splitlines()
-    assert line.startswith("recapture: run ")
-    assert "nothing was published: rows: ten rows" in line
-    assert version(world.home / "strict") is None
-
-    assert done["code"] == 0, done["err"]
-    told = json.loads(str(done["out"]))
-    assert str(done["out"]).count("\n") == 1
-    assert told["run"].startswith("20240301T100000Z-20240301T110000Z-")
-    assert [(each["slice_start"], each["rows"]) for each in told["slices"]] == [("2024-03-01T10:00:00Z", 1)]
-    assert told["metrics"]["InputEvents"] == told["metrics"]["on_time"] == told["metrics"]["OutputEvents"] == 1
-    assert told["quality"]["verdict"] == "passed"
-    assert told["version"] == version(world.table) == 1
-    assert "Traceback" not in str(done["err"])
-
-    assert again["code"] == 0
-    assert "unchanged, already published as version 1" in str(again["out"])
-    assert "audit passed" in str(again["out"])
 
 
 def test_a_spark_master_that_is_none_is_one_line_and_exit_1(world: World) -> None:

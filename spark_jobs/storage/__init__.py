@@ -1,5 +1,7 @@
 """A place that holds blobs: an Azure container or a local folder, one protocol for both."""
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from spark_jobs.storage.address import parse
@@ -9,12 +11,12 @@ from spark_jobs.storage.delta import delta_storage_options, delta_table_uri
 __all__ = ["Blob", "Container", "delta_storage_options", "delta_table_uri", "open_container"]
 
 
-def open_container(url: str) -> Container:
+def open_container(url: str, environment: Mapping[str, str] = os.environ) -> Container:
     """The container of `https://ACCOUNT.blob.core.windows.net/container[/prefix]` or `file:///absolute/folder`.
 
     The emulator's form is `http://127.0.0.1:10000/devstoreaccount1/container[/prefix]`. Names are relative to
-    the prefix. Nothing is read yet. Raises DefinitionError for another form of url, or for an
-    AZURE_STORAGE_CONNECTION_STRING that belongs to another account.
+    the prefix. Credentials are those of the environment (see `credentials.access`). Nothing is read yet. Raises
+    DefinitionError for another form of url, or for an environment that cannot open it.
     """
     address = parse(url)
     if isinstance(address, Path):
@@ -22,5 +24,6 @@ def open_container(url: str) -> Container:
 
         return FolderContainer(address)
     from spark_jobs.storage.azure import AzureContainer
+    from spark_jobs.storage.credentials import access
 
-    return AzureContainer(address)
+    return AzureContainer(address, access(address, environment))

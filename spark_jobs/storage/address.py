@@ -1,8 +1,8 @@
-"""Where a url points, and with which credentials."""
+"""Where a url points."""
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit
@@ -13,13 +13,6 @@ CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
 
 _CONTAINER_NAME = re.compile(r"\$(root|web|logs)|(?=.{3,63}$)[a-z0-9](-?[a-z0-9])+")
 _FORMS = "expected https://ACCOUNT.blob.core.windows.net/CONTAINER[/PREFIX] or file:///ABSOLUTE/FOLDER"
-_PUBLIC_CLOUD = "core.windows.net"
-_EMULATOR = (
-    "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;"
-    "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;"
-    "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1"
-)
-"""What `UseDevelopmentStorage=true` stands for; the key is public and the same in every emulator."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +32,14 @@ class AzureAddress:
         return bool(urlsplit(self.endpoint).path)
 
     @property
+    def is_http(self) -> bool:
+        """Whether it is reached without TLS, as only an emulator on this machine may be."""
+        return self.endpoint.startswith("http:")
+
+    @property
     def url(self) -> str:
         path = "/".join(filter(None, (self.container, self.prefix)))
         return f"{self.endpoint}/{quote(path, safe='/=$')}"
-
-
-@dataclass(frozen=True)
-class AccountAccess:
-    """What a connection string grants: an account key, or a shared access signature."""
-
-    key: str | None = field(default=None, repr=False)
-    sas: str | None = field(default=None, repr=False)
 
 
 def parse(url: str) -> AzureAddress | Path:
@@ -73,36 +63,6 @@ def parse(url: str) -> AzureAddress | Path:
     return _azure(parts, host, shown)
 
 
-def account_access(address: AzureAddress) -> AccountAccess | None:
-    """What AZURE_STORAGE_CONNECTION_STRING grants for this account; None when the variable is not set.
-
-    Raises DefinitionError when it cannot be read, or belongs to another account or endpoint. No message
-    shows any part of it but the endpoint.
-    """
-    text = os.environ.get(CONNECTION_STRING, "").strip()
-    if not text:
-        return None
-    settings = _settings(text)
-    if settings.get("usedevelopmentstorage", "").lower() == "true":
-        settings = _settings(_EMULATOR)
-    account = settings.get("accountname")
-    endpoint = settings.get("blobendpoint")
-    if endpoint is None:
-        if account is None:
-            raise DefinitionError(f"{CONNECTION_STRING} has neither BlobEndpoint nor AccountName")
-        scheme = settings.get("defaultendpointsprotocol", "https")
-        endpoint = f"{scheme}://{account}.blob.{settings.get('endpointsuffix', _PUBLIC_CLOUD)}"
-    endpoint = _normal_endpoint(urlsplit(endpoint))
-    if endpoint != address.endpoint or account not in (None, address.account):
-        raise DefinitionError(
-            f"{address.url}: {CONNECTION_STRING} is for {endpoint}; set the one of {address.endpoint}, or unset it"
-        )
-    key, sas = settings.get("accountkey"), settings.get("sharedaccesssignature")
-    if not key and not sas:
-        raise DefinitionError(f"{CONNECTION_STRING} has neither AccountKey nor SharedAccessSignature")
-    return AccountAccess(key=key) if key else AccountAccess(sas=(sas or "").removeprefix("?"))
-
-
 def _folder(parts: SplitResult, shown: str) -> Path:
     path = unquote(parts.path)
     if parts.netloc not in ("", "localhost") or not path.startswith("/") or "\0" in path:
@@ -114,10 +74,10 @@ def _azure(parts: SplitResult, host: str, shown: str) -> AzureAddress:
     names = unquote(parts.path).strip("/").split("/")
     if _is_ip(host) or host == "localhost":
         account, names = names[0], names[1:]
-        endpoint = f"{_normal_endpoint(parts._replace(path=''))}/{account}"
+        endpoint = f"{normal_endpoint(parts._replace(path=''))}/{account}"
     else:
         account = host.split(".")[0]
-        endpoint = _normal_endpoint(parts._replace(path=""))
+        endpoint = normal_endpoint(parts._replace(path=""))
     if not account or not names or not _CONTAINER_NAME.fullmatch(names[0]):
         raise DefinitionError(f"{shown}: no valid container name in this url; {_FORMS}")
     if any(name in ("", ".", "..") for name in names):
@@ -125,7 +85,8 @@ def _azure(parts: SplitResult, host: str, shown: str) -> AzureAddress:
     return AzureAddress(endpoint, account, names[0], "/".join(names[1:]))
 
 
-def _normal_endpoint(parts: SplitResult) -> str:
+def normal_endpoint(parts: SplitResult) -> str:
+    """An endpoint as an address has it, so that equal ones are spelt alike."""
     host = parts.hostname or ""
     try:
         port = parts.port
@@ -134,13 +95,6 @@ def _normal_endpoint(parts: SplitResult) -> str:
     shown = f"[{host}]" if ":" in host else host
     default = {"http": 80, "https": 443}.get(parts.scheme)
     return f"{parts.scheme}://{shown}{f':{port}' if port not in (None, default) else ''}{parts.path.rstrip('/')}"
-
-
-def _settings(connection_string: str) -> dict[str, str]:
-    pairs = [part.strip().partition("=") for part in connection_string.split(";") if part.strip()]
-    if any(not equals for _, equals, _ in pairs):
-        raise DefinitionError(f"{CONNECTION_STRING} is not of the form Name=value;Name=value")
-    return {name.lower(): value for name, _, value in pairs}
 
 
 def _is_ip(host: str) -> bool:

@@ -2,6 +2,8 @@
 
 import base64
 import functools
+import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -23,8 +25,9 @@ from azure.core.pipeline.policies import ContentDecodePolicy
 from azure.storage.blob import BlobPrefix, ContainerClient, ContentSettings
 
 from spark_jobs.errors import RecaptureError, RunError
-from spark_jobs.storage.address import CONNECTION_STRING, AzureAddress, account_access
+from spark_jobs.storage.address import AzureAddress
 from spark_jobs.storage.container import Blob, changed, content_md5, deleted, verified
+from spark_jobs.storage.credentials import Access
 
 _RETRIES: dict[str, Any] = {
     "retry_total": 5,
@@ -36,13 +39,27 @@ _RETRIES: dict[str, Any] = {
 """Half a minute for a busy service; a few seconds for one that nobody answers for."""
 
 
+class _Unsigned(logging.Filter):
+    """Takes the shared access signature out of the urls that urllib3 logs; the SDK leaves it out of its own."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(_SIGNATURE.sub(r"\1…", arg) if isinstance(arg, str) else arg for arg in record.args)
+        return True
+
+
+_SIGNATURE = re.compile(r"([?&]sig=)[^&]*")
+logging.getLogger("urllib3.connectionpool").addFilter(_Unsigned())
+
+
 class AzureContainer:
     """Blobs under a container's url. A `Container`; safe to use from several threads."""
 
-    def __init__(self, address: AzureAddress) -> None:
+    def __init__(self, address: AzureAddress, access: Access) -> None:
         self._address = address
+        self._advice = access.advice
         self._base = f"{address.prefix}/" if address.prefix else ""
-        self._client = ContainerClient(address.endpoint, address.container, credential=_credential(address), **_RETRIES)
+        self._client = ContainerClient(address.endpoint, address.container, credential=access.credential, **_RETRIES)
 
     @property
     def url(self) -> str:
@@ -156,24 +173,10 @@ class AzureContainer:
         if _is_container_missing(error):
             return RunError(f"container {where} does not exist: create it, or correct the url")
         if isinstance(error, ClientAuthenticationError) or status in (401, 403):
-            return RunError(
-                f"not authorised to {action} {self.url}{_reason(error)}: check {CONNECTION_STRING}, "
-                "or the role of the signed-in identity (Storage Blob Data Contributor)"
-            )
+            return RunError(f"not authorised to {action} {self.url}{_reason(error)}: {self._advice}")
         if status is not None:
             return RunError(f"cannot {action} {self.url}: the service answered {status}{_reason(error)}")
         return RunError(f"cannot {action} {self.url}: {self._address.endpoint} cannot be reached")
-
-
-def _credential(address: AzureAddress) -> Any:
-    access = account_access(address)
-    if access is None:
-        from azure.identity import DefaultAzureCredential
-
-        return DefaultAzureCredential()
-    if access.key:
-        return {"account_name": address.account, "account_key": access.key}
-    return access.sas
 
 
 def _is_directory_marker(found: Element) -> bool:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
-from spark_jobs.storage.address import AzureAddress, account_access, parse
+from spark_jobs.storage.address import AzureAddress, parse
 
 
 def delta_table_uri(url: str) -> str:
@@ -18,21 +18,27 @@ def delta_table_uri(url: str) -> str:
 def delta_storage_options(url: str) -> dict[str, str]:
     """The `storage_options` that go with `delta_table_uri`; empty for a folder.
 
-    They hold credentials: never print or store them. Without AZURE_STORAGE_CONNECTION_STRING they hold a token
-    of DefaultAzureCredential, good for about an hour: ask for them when they are needed. For the emulator this
-    also sets AZURITE_BLOB_STORAGE_URL in this process.
+    They hold credentials: never print or store them. Those of an identity hold a token that does not outlive its
+    hour: ask for them again for every table that is opened. For the emulator this also sets AZURITE_BLOB_STORAGE_URL
+    in this process.
     """
     address = parse(url)
     if isinstance(address, Path):
         return {}
+    from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+
+    from spark_jobs.storage.credentials import SCOPE, access
+
     options = _emulator(address) if address.is_emulator else {"azure_storage_endpoint": address.endpoint}
     options["azure_storage_account_name"] = address.account
-    access = account_access(address)
-    if access is None:
-        return options | {"azure_storage_token": _token()}
-    if access.key:
-        return options | {"azure_storage_account_key": access.key}
-    return options | {"azure_storage_sas_token": access.sas or ""}
+    credential = access(address).credential
+    match credential:
+        case AzureNamedKeyCredential():
+            return options | {"azure_storage_account_key": credential.named_key.key}
+        case AzureSasCredential():
+            return options | {"azure_storage_sas_token": credential.signature}
+        case identity:
+            return options | {"azure_storage_token": identity.get_token(SCOPE).token}
 
 
 def _emulator(address: AzureAddress) -> dict[str, str]:
@@ -43,9 +49,3 @@ def _emulator(address: AzureAddress) -> dict[str, str]:
     """
     os.environ["AZURITE_BLOB_STORAGE_URL"] = address.endpoint.removesuffix(f"/{address.account}")
     return {"azure_storage_use_emulator": "true", "allow_http": "true"}
-
-
-def _token() -> str:
-    from azure.identity import DefaultAzureCredential
-
-    return DefaultAzureCredential().get_token("https://storage.azure.com/.default").token

@@ -1,5 +1,6 @@
-"""The DAG on a real scheduler, on Azurite: Airflow's own backfill, hour by hour."""
+"""The DAG on a real scheduler, on Azurite: Airflow's own backfill, hour by hour, its credentials in a connection."""
 
+import json
 import os
 from collections.abc import Iterator
 from datetime import timedelta
@@ -8,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from embedded.airflow import Airflow
+from embedded.azurite import KEY
 from embedded.main import PIPELINE, START, sample_storage
 from spark_jobs import publish, stages
 from spark_jobs.pipeline import load
+from tests.leaks import Watch, forms
 
 DEFINITION = Path(__file__).parents[2] / "dags" / "pipelines" / f"{PIPELINE}.yaml"
 
@@ -31,13 +34,26 @@ def storage_environment() -> Iterator[dict[str, str]]:
 
 def test_a_native_backfill_publishes_one_slice_a_run(storage_environment: dict[str, str], tmp_path: Path) -> None:
     second = START + timedelta(hours=1)
-    with Airflow(storage_environment, schedule=False, home=tmp_path) as airflow:
+    connection_string = storage_environment.pop("AZURE_STORAGE_CONNECTION_STRING")
+    del os.environ["AZURE_STORAGE_CONNECTION_STRING"]
+    with (
+        Watch(forms(KEY), tmp_path) as watch,
+        Airflow(storage_environment, schedule=False, home=tmp_path) as airflow,
+    ):
+        airflow.connect(
+            "recapture_storage", conn_type="wasb", extra=json.dumps({"connection_string": connection_string})
+        )
         airflow.unpause(PIPELINE)
         runs = airflow.backfill(PIPELINE, START.isoformat(), second.isoformat())
         assert len(runs) == 2
         for run in runs:
             airflow.wait(PIPELINE, run)
         reports = [airflow.result(PIPELINE, run, "report") for run in runs]
+
+    assert watch.found == set()
+    assert {str(tmp_path / name) for name in ("airflow.db", "standalone.log")} < watch.seen
+    assert any("org.apache.spark.deploy.SparkSubmit" in line for line in watch.seen)
+    os.environ["AZURE_STORAGE_CONNECTION_STRING"] = connection_string
 
     assert [each["slice_start"] for report in reports for each in report["slices"]] == [
         "2026-03-01T06:00:00Z",

@@ -14,12 +14,10 @@ from embedded.azurite import ACCOUNT, KEY, Azurite
 from embedded.process import free_port
 from spark_jobs.errors import RunError
 from spark_jobs.storage import Blob, open_container
-from spark_jobs.storage.address import parse
-from spark_jobs.storage.azure import AzureContainer
 
 
 def test_a_listing_goes_on_over_pages(azure: Any) -> None:
-    container = AzureContainer(parse(azure.url))  # type: ignore[arg-type]
+    container: Any = open_container(azure.url)
     for number in range(23):
         container.write(f"{number:02}", b"")
     in_fives = partial(container._client.list_blob_names, results_per_page=5)
@@ -29,13 +27,13 @@ def test_a_listing_goes_on_over_pages(azure: Any) -> None:
         hook = kwargs.pop("raw_response_hook")
         return in_fives(**kwargs, raw_response_hook=lambda answer: (pages.append(answer), hook(answer)))
 
-    container._client.list_blob_names = counted  # type: ignore[method-assign]
+    container._client.list_blob_names = counted
     assert [blob.name for blob in container.list()] == [f"{number:02}" for number in range(23)]
     assert len(pages) == 5
 
 
 def test_a_name_that_xml_cannot_hold_is_listed_as_it_is(azure: Any) -> None:
-    container = AzureContainer(parse(azure.url))  # type: ignore[arg-type]
+    container: Any = open_container(azure.url)
     page = fromstring(
         "<EnumerationResults><Blobs><Blob><Name Encoded='true'>a%20%EF%BF%BE</Name><Properties><Content-Length>1"
         "</Content-Length><Etag>0x1</Etag><Last-Modified>Sun, 01 Mar 2026 10:00:00 GMT</Last-Modified></Properties>"
@@ -83,6 +81,17 @@ def test_a_refusal_names_the_place_and_no_secret(azurite: Azurite, azure: Any, m
         container.write("x", b"1")
     assert "sig=" not in str(told.value)
     assert "\n" not in str(told.value)
+
+
+def test_no_log_has_a_signature_even_in_detail(
+    azurite: Azurite, azure: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection_string = _with_signature(azurite, azure, "rl")
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", connection_string)
+    with caplog.at_level("DEBUG"):
+        assert list(open_container(azure.url).list()) == []
+    assert "restype=container&comp=list" in caplog.text
+    assert connection_string.partition("sig=")[2] not in caplog.text
 
 
 def test_a_wrong_key_is_told(azurite: Azurite, azure: Any, monkeypatch: pytest.MonkeyPatch) -> None:

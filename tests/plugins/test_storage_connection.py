@@ -1,0 +1,197 @@
+"""The connection to the storage account: what it says in Azure's variables, and where a secret of it never goes."""
+
+import asyncio
+import importlib.util
+import json
+import os
+import sys
+import uuid
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from azure.storage.blob import ContainerClient
+
+from embedded.azurite import Azurite
+from spark_jobs.errors import DefinitionError
+from tests.worlds import World
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = "c2VjcmV0LWtleQ=="
+SIGNED = "sv=1&sig=c2VjcmV0"
+STRING = "AZURE_STORAGE_CONNECTION_STRING"
+NAMES = (STRING, "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
+        import storage_connection
+    return storage_connection
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of the variables is set; what a test sets or takes away is as before after it."""
+    for name in NAMES:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, connection: str, **fields: Any) -> None:
+    monkeypatch.setenv(f"AIRFLOW_CONN_{connection.upper()}", json.dumps(fields))
+
+
+URL = {"host": "https://account.blob.core.windows.net/", "login": "account"}
+OF_KEY = f"BlobEndpoint={URL['host']};AccountName=account;AccountKey={KEY}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "variables"),
+    [
+        ({"extra": {"connection_string": "AccountName=a;AccountKey=b"}}, {STRING: "AccountName=a;AccountKey=b"}),
+        ({**URL, "password": KEY}, {STRING: OF_KEY}),
+        ({"host": URL["host"], "password": KEY}, {STRING: OF_KEY}),
+        ({**URL, "extra": {"shared_access_key": KEY}, "password": "other"}, {STRING: OF_KEY}),
+        ({**URL, "extra": {"account_key": KEY}}, {STRING: OF_KEY}),
+        (
+            {"login": "account", "extra": {"extra__wasb__account_key": KEY}},
+            {STRING: f"BlobEndpoint=https://account.blob.core.windows.net;AccountName=account;AccountKey={KEY}"},
+        ),
+        (
+            {**URL, "extra": {"sas_token": f"?{SIGNED}"}, "password": KEY},
+            {STRING: f"BlobEndpoint={URL['host']};SharedAccessSignature={SIGNED}"},
+        ),
+        (
+            {"extra": {"sas_token": f"https://account.blob.core.windows.net/?{SIGNED}"}},
+            {STRING: f"BlobEndpoint=https://account.blob.core.windows.net/;SharedAccessSignature={SIGNED}"},
+        ),
+        (
+            {"login": "client", "password": "secret", "extra": {"tenant_id": "tenant"}},
+            {
+                STRING: None,
+                "AZURE_TENANT_ID": "tenant",
+                "AZURE_CLIENT_ID": "client",
+                "AZURE_CLIENT_SECRET": "secret",
+            },
+        ),
+        (URL, {STRING: None}),
+        (
+            {**URL, "extra": {"managed_identity_client_id": "mine", "workload_identity_tenant_id": "tenant"}},
+            {STRING: None, "AZURE_CLIENT_ID": "mine", "AZURE_CLIENT_SECRET": None, "AZURE_TENANT_ID": "tenant"},
+        ),
+    ],
+)
+def test_a_connection_stands_for_azures_variables(
+    plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], variables: dict[str, str | None]
+) -> None:
+    from airflow.sdk import BaseHook
+
+    connect(monkeypatch, "recapture_storage", conn_type="wasb", **fields)
+    assert plugin.variables(BaseHook.get_connection("recapture_storage")) == variables
+    for name in NAMES:
+        monkeypatch.setenv(name, "from before")
+    plugin.take_credentials({})
+    taken = {name: os.environ.get(name) for name in NAMES}
+    assert taken == dict.fromkeys(NAMES, "from before") | variables
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"conn_type": "adls", "password": KEY}, "of type adls: make it one of type wasb"),
+        ({"password": KEY}, "names no account"),
+        ({"password": KEY, "extra": {"tenant_id": "tenant"}}, "needs a client id and its secret"),
+        (
+            {
+                "login": "c",
+                "password": KEY,
+                "extra": {"tenant_id": "t", "client_secret_auth_config": {"authority": "a"}},
+            },
+            "set AZURE_AUTHORITY_HOST",
+        ),
+    ],
+)
+def test_a_connection_that_says_something_else_is_refused_and_not_repeated(
+    plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], reason: str
+) -> None:
+    connect(monkeypatch, "recapture_storage", **{"conn_type": "wasb", **fields})
+    with pytest.raises(DefinitionError, match=reason) as told:
+        plugin.take_credentials({})
+    assert KEY not in str(told.value)
+
+
+def test_without_the_connection_the_environment_counts(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STRING, "as it is")
+    plugin.take_credentials({})
+    assert os.environ[STRING] == "as it is"
+    assert asyncio.run(plugin.environment()) is os.environ
+
+
+@pytest.mark.parametrize("host", ["local[*]", "spark://spark:7077", "yarn"])
+def test_spark_inherits_the_credentials_and_no_command_line_has_them(
+    plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str
+) -> None:
+    """On the line that the operator of the DAG has spark-submit called with, for each kind of master."""
+    program = tmp_path / "spark-submit"
+    program.write_text(f'#!/bin/sh\necho "$0" "$@" > {tmp_path}/line\nenv > {tmp_path}/environment\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    connect(monkeypatch, "spark_default", conn_type="spark", host=host)
+    connect(monkeypatch, "recapture_storage", conn_type="wasb", **URL, password=KEY)
+    task = order_and_aggregate(monkeypatch)
+    task.application_args = ["telemetry.yaml", "run"]
+    task._pre_execute_hook({})
+    task._get_hook().submit(task.application)
+    line = (tmp_path / "line").read_text()
+    assert f"--master {host} " in line
+    assert "PYSPARK_PYTHON" in line + (tmp_path / "environment").read_text()
+    assert KEY not in line
+    assert f"{STRING}={OF_KEY}\n" in (tmp_path / "environment").read_text()
+    assert KEY not in str([getattr(task, field) for field in task.template_fields])
+
+
+def order_and_aggregate(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """That task of the sample pipeline's DAG."""
+    for name in ("CONTAINER", "TABLE"):
+        monkeypatch.setenv(f"RECAPTURE_{name}", "https://account.blob.core.windows.net/curated/telemetry")
+    spec = importlib.util.spec_from_file_location("dags_backfill", ROOT / "dags" / "backfill.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "dags_backfill", module)
+    spec.loader.exec_module(module)
+    return module.telemetry.get_task("order_and_aggregate")
+
+
+def test_the_trigger_takes_the_connection_without_a_trace(
+    plugin: ModuleType, azurite: Azurite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not in its arguments, which lie in Airflow's database, nor in the process, which it shares with others."""
+    import capture_complete
+
+    client = ContainerClient.from_connection_string(azurite.connection_string, f"test-{uuid.uuid4().hex}")
+    client.create_container()
+    start = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=9)
+    client.upload_blob(f"contoso/telemetry/0/{start:%Y/%m/%d/%H/%M/%S}.avro", b"")
+    world = World(tmp_path)
+    world.define()
+    definition = json.loads(world.file.read_text())
+    definition["input"]["container"] = f"{azurite.url}/{client.container_name}"
+    world.file.write_text(json.dumps(definition))
+    trigger = capture_complete.CaptureCompleteTrigger(
+        str(world.file), start.isoformat(), (start + timedelta(hours=1)).isoformat(), 0.1
+    )
+
+    async def first() -> dict[str, Any]:
+        event: dict[str, Any] = (await anext(trigger.run())).payload
+        return event
+
+    assert "an emulator is opened by" in asyncio.run(first())["error"]
+    connect(monkeypatch, "recapture_storage", conn_type="wasb", extra={"connection_string": azurite.connection_string})
+    assert asyncio.run(first()) == {"range": {"from": trigger.start, "to": trigger.end}}
+    assert STRING not in os.environ
+    assert "AccountKey" not in str((trigger.serialize(), vars(trigger)))

@@ -1,0 +1,215 @@
+"""Backfills by the command, on Azurite: exit codes and output, and no key or signature in all that they leave."""
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from azure.storage.blob import AccountSasPermissions, ContainerClient, ResourceTypes, generate_account_sas
+
+from embedded.azurite import ACCOUNT, KEY, Azurite
+from spark_jobs import cli
+from spark_jobs.capture.sample import SampleEvent, capture_file
+from tests.leaks import Watch, forms, tells
+from tests.worlds import QUICK_START, World, at, blob_name, body
+
+ROOT = Path(cli.__file__).parents[1]
+WRONG_KEY = "YW5vdGhlci1hY2NvdW50cy1rZXk="
+HOUR = ["--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z"]
+
+IN_DETAIL = """
+import logging, os
+logging.basicConfig(filename=f"{os.environ['LOGS']}/{os.getpid()}.log", level=logging.DEBUG)
+"""
+"""What every Python process of the command does first, Spark's workers too."""
+COMMANDS = """
+import json, os, sys, tempfile
+from spark_jobs import cli
+outcomes = []
+kept = os.dup(1)
+for connection_string, arguments in json.load(sys.stdin):
+    os.environ["AZURE_STORAGE_CONNECTION_STRING"] = connection_string
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        os.dup2(out.fileno(), 1), os.dup2(err.fileno(), 2)
+        code = cli.main(arguments)
+        sys.stdout.flush(), sys.stderr.flush()
+        out.seek(0), err.seek(0)
+        outcomes.append({"code": code, "out": out.read(), "err": err.read()})
+os.write(kept, json.dumps(outcomes).encode())
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one command ended with and printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Commands that were run one after the other, in one process that starts Spark for each backfill."""
+
+    outcomes: Mapping[str, Outcome]
+    blobs: Mapping[str, bytes]
+    """All that is in the container then."""
+    secrets: frozenset[bytes]
+    watch: Watch
+
+
+@pytest.fixture(scope="module")
+def runs(azurite: Azurite, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Two hubs with a blob each, of which one is cut off; backfills that publish, and that are stopped."""
+    home = tmp_path_factory.mktemp("runs")
+    client = ContainerClient.from_connection_string(azurite.connection_string, f"test-{uuid.uuid4().hex}")
+    client.create_container()
+    events = [SampleEvent(number, "0", at(6), content) for number, content in enumerate((body("a", at(5)), b"no JSON"))]
+    for hub, content in (("telemetry", capture_file(events)), ("damaged", capture_file(events)[:-20])):
+        client.upload_blob(f"capture/{blob_name('0', at(5), hub)}", content)
+    place = f"{azurite.url}/{client.container_name}"
+    telemetry, damaged = (define(home, place, hub, hub) for hub in ("telemetry", "damaged"))
+    strict = define(home, place, "telemetry", "strict", quality="rows.json")
+    key, writer, reader = azurite.connection_string, signed(azurite, "rwl"), signed(azurite, "rl")
+    wrong = key.replace(KEY, WRONG_KEY)
+    commands = {
+        "stopped": (key, ["backfill", strict, *HOUR, "--json"]),
+        "damaged": (key, ["backfill", damaged, *HOUR, "--json"]),
+        "done": (key, ["backfill", telemetry, *HOUR, "--json"]),
+        "again": (key, ["backfill", telemetry, *HOUR]),
+        "signed plan": (writer, ["plan", telemetry, *HOUR]),
+        "signed rollback": (writer, ["rollback", telemetry, *HOUR]),
+        "not to be written": (reader, ["backfill", telemetry, *HOUR]),
+        "not to be read": (wrong, ["plan", telemetry, *HOUR]),
+        "not to be opened": (wrong, ["status", telemetry]),
+    }
+    signatures = [each.rpartition("sig=")[2] for each in (writer, reader)]
+    secrets = frozenset[bytes]().union(*map(forms, (KEY, WRONG_KEY, *signatures)))
+    with Watch(secrets, home) as watch:
+        done = subprocess.run(
+            [sys.executable, "-c", COMMANDS],
+            input=json.dumps(list(commands.values())),
+            cwd=home,
+            env=detailed(home),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=300,
+        )
+    assert done.stderr == ""
+    outcomes = [Outcome(**each) for each in json.loads(done.stdout)]
+    blobs = {name: client.download_blob(name).readall() for name in client.list_blob_names()}
+    return Runs(dict(zip(commands, outcomes, strict=True)), blobs, secrets, watch)
+
+
+def define(home: Path, place: str, hub: str, table: str, quality: str | None = None) -> str:
+    """A pipeline file of that hub and table."""
+    expectation = {"type": "expect_table_row_count_to_be_between", "severity": "critical", "description": "ten rows"}
+    suite = {"name": "rows", "expectations": [expectation | {"kwargs": {"min_value": 10}}]}
+    (home / "rows.json").write_text(json.dumps(suite))
+    world = World(home)
+    world.define(quality=quality)
+    sections = json.loads(world.file.read_text())
+    sections["input"] |= {"container": f"{place}/capture", "event_hub": hub, "arrival_time": "EventEnqueuedUtcTime"}
+    sections["output"]["table"] = f"{place}/{table}"
+    file = home / f"{table}_pipeline.yaml"
+    file.write_text(json.dumps(sections))
+    return str(file)
+
+
+def signed(azurite: Azurite, permission: str) -> str:
+    """A connection string with a signature in place of the key."""
+    granted = AccountSasPermissions.from_string(permission)
+    types, until = ResourceTypes(container=True, object=True), datetime.now(UTC) + timedelta(hours=1)
+    signature = generate_account_sas(ACCOUNT, KEY, types, granted, until)
+    return f"BlobEndpoint={azurite.url};SharedAccessSignature={signature}"
+
+
+def detailed(home: Path) -> dict[str, str]:
+    """An environment in which every process logs at DEBUG, and leaves its temporary files in that folder."""
+    logs, temporary, first = (home / name for name in ("logs", "tmp", "first"))
+    for folder in (logs, temporary, first):
+        folder.mkdir()
+    (first / "sitecustomize.py").write_text(IN_DETAIL)
+    return os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(first), str(ROOT)]),
+        "LOGS": str(logs),
+        "TMPDIR": str(temporary),
+        "SPARK_LOCAL_DIRS": str(temporary),
+        "JAVA_TOOL_OPTIONS": f"{QUICK_START} -Djava.io.tmpdir={temporary}",
+    }
+
+
+def test_a_backfill_that_published_exits_0_and_prints_one_object(runs: Runs) -> None:
+    done = runs.outcomes["done"]
+    assert done.code == 0, done.err
+    assert done.out.count("\n") == 1
+    told = json.loads(done.out)
+    assert told["run"].startswith("20240301T100000Z-20240301T110000Z-")
+    assert [(each["slice_start"], each["rows"]) for each in told["slices"]] == [("2024-03-01T10:00:00Z", 1)]
+    counts = {"InputEvents": 2, "on_time": 1, "DeserializationError": 1, "OutputEvents": 1}
+    assert told["metrics"] == told["metrics"] | counts
+    assert told["version"] == 1
+    assert "telemetry/_delta_log/00000000000000000001.json" in runs.blobs
+    assert "Traceback" not in done.err
+
+
+def test_an_unchanged_backfill_exits_0_and_says_so(runs: Runs) -> None:
+    again = runs.outcomes["again"]
+    assert again.code == 0
+    assert "unchanged, already published as version 1" in again.out
+    assert "audit passed" in again.out
+
+
+def test_a_backfill_that_its_audit_stopped_exits_1_and_publishes_nothing(runs: Runs) -> None:
+    stopped = runs.outcomes["stopped"]
+    assert (stopped.code, stopped.out) == (1, "")
+    line = last_line(stopped)
+    assert line.startswith("recapture: run ")
+    assert "nothing was published: rows: ten rows" in line
+    assert not any(name.startswith("strict/_delta_log") for name in runs.blobs)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("damaged", "recapture: blob contoso/damaged/0/2024/03/01/10/05/00.avro is damaged: it is cut off"),
+        ("not to be written", "recapture: not authorised to write http://127.0.0.1:"),
+        ("not to be read", "recapture: not authorised to list http://127.0.0.1:"),
+        ("not to be opened", "recapture: not authorised to list http://127.0.0.1:"),
+    ],
+)
+def test_a_blob_or_a_place_that_cannot_be_used_is_told_in_one_line_with_exit_1(
+    runs: Runs, command: str, told: str
+) -> None:
+    outcome = runs.outcomes[command]
+    assert (outcome.code, outcome.out) == (1, "")
+    assert last_line(outcome).startswith(told)
+
+
+def test_a_signature_is_enough_to_plan_and_to_take_back(runs: Runs) -> None:
+    for command in ("signed plan", "signed rollback"):
+        assert runs.outcomes[command].code == 0, runs.outcomes[command].err
+    assert "telemetry/_delta_log/00000000000000000002.json" in runs.blobs
+
+
+def test_no_key_and_no_signature_is_printed_written_logged_or_on_a_command_line(runs: Runs) -> None:
+    for outcome in runs.outcomes.values():
+        assert not tells(outcome.out + outcome.err, runs.secrets)
+    assert [name for name, content in runs.blobs.items() if tells(content, runs.secrets)] == []
+    assert runs.watch.found == set()
+    for looked_at in ("org.apache.spark.deploy.SparkSubmit", "-m pyspark.daemon", "/logs/", "/tmp/"):
+        assert any(looked_at in each for each in runs.watch.seen), looked_at
+
+
+def last_line(outcome: Outcome) -> str:
+    """What the command said last, and, warnings aside, at all."""
+    (line,) = (line for line in outcome.err.splitlines() if not line.startswith("warning:"))
+    return line
