@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import sys
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
@@ -86,7 +87,7 @@ def test_the_sensor_raises_what_the_trigger_could_not_do(plugin: ModuleType) -> 
 
 
 def test_the_trigger_says_how_far_capture_has_got_until_nothing_is_missing(
-    plugin: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    plugin: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each partition, one that never spoke as well; a blob behind the last slice ends the wait."""
     now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
@@ -97,9 +98,19 @@ def test_the_trigger_says_how_far_capture_has_got_until_nothing_is_missing(
     start, end = (instant.isoformat() for instant in (now - timedelta(hours=1), now))
     trigger = plugin.CaptureCompleteTrigger(str(pipeline.definition), start, end, 0.2)
 
+    looked = threading.Event()
+    look = plugin._completeness
+
+    def watched(*arguments: object) -> object:
+        found = look(*arguments)
+        looked.set()
+        return found
+
+    monkeypatch.setattr(plugin, "_completeness", watched)
+
     async def fired() -> dict[str, object]:
         async def arrive() -> None:
-            await asyncio.sleep(0.4)
+            await asyncio.to_thread(looked.wait)
             for partition in ("0", "1"):
                 world.put(partition, now + timedelta(hours=3))
 
