@@ -4,7 +4,11 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
+from spark_jobs.errors import DefinitionError
 from spark_jobs.storage.address import AzureAddress, parse
+
+_PREFERRED = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY")
+"""Variables that delta-rs reads by itself, and takes before a signature that it is given."""
 
 
 def delta_table_uri(url: str) -> str:
@@ -20,7 +24,7 @@ def delta_storage_options(url: str) -> dict[str, str]:
 
     They hold credentials: never print or store them. Those of an identity hold a token that does not outlive its
     hour: ask for them again for every table that is opened. For the emulator this also sets AZURITE_BLOB_STORAGE_URL
-    in this process.
+    in this process. Raises DefinitionError where delta-rs would take another credential.
     """
     address = parse(url)
     if isinstance(address, Path):
@@ -36,6 +40,9 @@ def delta_storage_options(url: str) -> dict[str, str]:
         case AzureNamedKeyCredential():
             return options | {"azure_storage_account_key": credential.named_key.key}
         case AzureSasCredential():
+            for name in _PREFERRED:
+                if name in os.environ:
+                    raise DefinitionError(f"{name} is set, and would open {url} in place of the signature: unset it")
             return options | {"azure_storage_sas_token": credential.signature}
         case identity:
             return options | {"azure_storage_token": identity.get_token(SCOPE).token}

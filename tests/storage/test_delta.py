@@ -9,6 +9,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Schema, write_deltalake
 from deltalake.transaction import AddAction
 
+from spark_jobs.errors import DefinitionError
 from spark_jobs.storage import Container, delta_storage_options, delta_table_uri, open_container
 
 ROWS = pa.table({"deviceId": ["device-1"], "events": pa.array([3], pa.int64())})
@@ -65,6 +66,18 @@ def test_an_account_is_named_by_its_endpoint_and_key(monkeypatch: pytest.MonkeyP
         "azure_storage_account_key": "a2V5",
         "azure_storage_endpoint": "https://account.blob.core.windows.net",
     }
+
+
+def test_a_key_that_would_go_before_a_signature_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """delta-rs reads the variable by itself: the table would be written with more rights than were given."""
+    url = "https://account.blob.core.windows.net/curated/t"
+    signed = "BlobEndpoint=https://account.blob.core.windows.net;SharedAccessSignature=sv=1&sig=a"
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", signed)
+    assert delta_storage_options(url)["azure_storage_sas_token"] == "sv=1&sig=a"
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")
+    with pytest.raises(DefinitionError, match=r"AZURE_STORAGE_ACCOUNT_KEY is set, and would open .* unset it") as told:
+        delta_storage_options(url)
+    assert "a2V5" not in str(told.value)
 
 
 def test_a_folder_needs_no_options(folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
