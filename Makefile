@@ -21,7 +21,7 @@ up: $(INSTALLED) $(AZURITE) ## Leave Airflow and Azurite up with the sample hour
 	@PYTHONPATH=docker $(BIN)/python -m embedded.main up
 
 test: check $(AZURITE) ## Check, then run every test
-	@JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java) $(BIN)/python -m pytest
+	@JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java) $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 check: $(INSTALLED) ## Lint and type check
 	@$(BIN)/ruff check .
