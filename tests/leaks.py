@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import quote, quote_plus, unquote
 
-SECONDS = 0.25
+SECONDS = 0.5
 
 
 def forms(secret: str) -> frozenset[bytes]:

@@ -18,21 +18,24 @@ from spark_jobs.storage.address import CONNECTION_STRING, AzureAddress, normal_e
 SCOPE = "https://storage.azure.com/.default"
 
 
+@dataclass(frozen=True)
 class Identity:
     """A credential of azure-identity that tells in one line why it gives no token."""
 
-    def __init__(self, credential: TokenCredential) -> None:
-        self._credential = credential
+    credential: TokenCredential
+    url: str
+    """Of what it is to open."""
+    because: str
+    """Why no connection string opens it."""
 
     def get_token(self, *scopes: str, **options: Any) -> AccessToken:
         """A token good for five minutes at least. Raises RunError where nobody could sign in."""
         try:
-            return self._credential.get_token(*scopes, **options)
+            return self.credential.get_token(*scopes, **options)
         except AzureError as error:
             said = str(error.message).splitlines()
             reason = next((line.strip() for line in said if "failed:" in line), said[0])
-            told = f"{CONNECTION_STRING} is not set, or not for this account, and no identity could sign in"
-            raise RunError(f"{told}: {reason}") from None
+            raise RunError(f"{self.url}: {self.because}, and no identity could sign in: {reason}") from None
 
 
 @dataclass(frozen=True)
@@ -51,25 +54,25 @@ def access(address: AzureAddress, environment: Mapping[str, str] = os.environ) -
     for an emulator without one: no token goes over http. No message shows any part of it but the endpoint.
     """
     text = environment.get(CONNECTION_STRING, "").strip()
-    elsewhere = None
+    because = f"{CONNECTION_STRING} is not set"
     if text:
         client = _client(text)
         elsewhere = normal_endpoint(urlsplit(f"{client.scheme}://{client.primary_hostname}"))
         if elsewhere == address.endpoint and client.account_name in (None, address.account):
             return Access(_secret(client), f"check {CONNECTION_STRING}, and what it permits")
+        because = f"{CONNECTION_STRING} is for {elsewhere}"
         if client.account_name == address.account or elsewhere == address.endpoint or address.is_http:
-            raise DefinitionError(
-                f"{address.url}: {CONNECTION_STRING} is for {elsewhere}; set the one of {address.endpoint}, or unset it"
-            )
+            raise DefinitionError(f"{address.url}: {because}; set the one of {address.endpoint}, or unset it")
     elif address.is_http:
-        raise DefinitionError(f"{address.url}: an emulator is opened by {CONNECTION_STRING}: set the emulator's")
-    advice = "give the signed-in identity the role Storage Blob Data Reader for the input, Contributor for the table"
-    if elsewhere:
-        advice += f", or set the {CONNECTION_STRING} of {address.endpoint} (it is for {elsewhere})"
-    return Access(identity(environment), advice)
+        raise DefinitionError(f"{address.url}: {because}, and an emulator is opened by nothing else: set it")
+    advice = (
+        "give the signed-in identity the role Storage Blob Data Reader for the input, Contributor for the table, "
+        f"or set the {CONNECTION_STRING} of {address.endpoint} ({because})"
+    )
+    return Access(Identity(identity(environment), address.url, because), advice)
 
 
-def identity(environment: Mapping[str, str] = os.environ) -> Identity:
+def identity(environment: Mapping[str, str] = os.environ) -> TokenCredential:
     """The service principal, workload identity or managed identity that the environment names.
 
     One for the process: it keeps its token, and asks for another five minutes before that runs out.
@@ -80,20 +83,20 @@ def identity(environment: Mapping[str, str] = os.environ) -> Identity:
 
 
 @functools.cache
-def _identity(tenant: str | None = None, client: str | None = None, secret: str | None = None) -> Identity:
+def _identity(tenant: str | None = None, client: str | None = None, secret: str | None = None) -> TokenCredential:
     """What is not given is taken from the environment of the process."""
     from azure.identity import ClientSecretCredential, DefaultAzureCredential
 
     logging.getLogger("azure.identity").addHandler(logging.NullHandler())
     try:
         if tenant and client and secret:
-            return Identity(ClientSecretCredential(tenant, client, secret))
+            return ClientSecretCredential(tenant, client, secret)
         given = {
             "managed_identity_client_id": client,
             "workload_identity_client_id": client,
             "workload_identity_tenant_id": tenant,
         }
-        return Identity(DefaultAzureCredential(**{name: value for name, value in given.items() if value}))
+        return DefaultAzureCredential(**{name: value for name, value in given.items() if value})
     except ValueError as error:
         raise DefinitionError(f"the environment's AZURE_… variables name no identity: {error}") from None
 
