@@ -24,7 +24,7 @@ from spark_jobs.capture.sample import world as sample_world
 from spark_jobs.errors import RunError
 from spark_jobs.ordering import Counters, Task, order, split
 from spark_jobs.query import AsaType, CompiledQuery, InputColumn, compile_query
-from spark_jobs.query.model import FirstOf, Instant, Metadata, MetadataColumn, Shifted
+from spark_jobs.query.model import CAPTURE_METADATA, FirstOf, Instant, Metadata, MetadataColumn, Shifted
 from spark_jobs.storage import Blob, open_container
 from spark_jobs.time_model import timestamps
 from spark_jobs.time_model.policies import Policies, Verdict
@@ -574,7 +574,7 @@ SINCE_1970 = Shifted(TICKS_PER_MILLISECOND, MILLISECONDS, Instant(UNIX_EPOCH))
 
 def test_the_metadata_of_the_rows(tmp_path: Path) -> None:
     """Only what the query reads is in the view, behind the body's columns."""
-    columns = [MetadataColumn(kind) for kind in Metadata if kind is not Metadata.USER]
+    columns = [MetadataColumn(kind) for kind in CAPTURE_METADATA.known if kind is not Metadata.USER]
     columns.append(MetadataColumn(Metadata.USER, "firmware"))
     query = replace(PLAIN, metadata=tuple(columns))
     arrival = TEN + 10 * MINUTE
