@@ -5,8 +5,6 @@ import itertools
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,7 +21,6 @@ from spark_jobs.time_model.ticks import from_datetime, from_seconds, to_datetime
 from tests import oracle
 from tests.worlds import (
     HOUR,
-    QUICK_START,
     TEN,
     World,
     at,
@@ -33,7 +30,6 @@ from tests.worlds import (
     published,
     quarantine,
     steady,
-    version,
 )
 
 if TYPE_CHECKING:
@@ -421,38 +417,3 @@ def test_real_files_under_their_real_names_give_the_rows_that_one_expects(
         }
     ]
     assert report["metrics"]["InputEvents"] == report["metrics"]["on_time"] == 1
-
-
-def test_the_command_publishes_what_the_oracle_says_and_prints_one_object(tmp_path: Path) -> None:
-    device_times = [(f"d{n % 2}", at(3 + 2 * n - (7 if n % 5 == 4 else 0))) for n in range(28)]
-    events = tuple(
-        Sent(
-            oracle.Event("0", from_datetime(at(65)), n, from_datetime(time), (device,), payload=payload),
-            json.dumps({"eventTime": _text(from_datetime(time)), **payload}).encode(),
-        )
-        for n, (device, time) in enumerate(device_times)
-        for payload in [{"deviceId": device, "temperature": n / 4, "number": n}]
-    )
-    policy = oracle.Policy(from_seconds(120), from_seconds(4200), EARLY)
-    known = Made(policy, True, True, 300, 300, 1, (("0", from_datetime(at(65)), at(60), events),))
-    world = put(tmp_path, known)
-    world.define(known.query, **known.job)
-    arguments = [str(world.file), "--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "spark_jobs.cli", "backfill", *arguments],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(Path(stages.__file__).parents[1]), "JAVA_TOOL_OPTIONS": QUICK_START},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert done.stdout.count("\n") == 1
-    assert by_identity(published(world.table)) == by_identity(expected_rows(known))
-    assert told["version"] == version(world.table)
-    assert told["metrics"]["OutputEvents"] == len(expected_rows(known))
-    assert told["quality"]["verdict"] == "passed"
-    assert [each["slice_start"] for each in told["slices"]] == ["2024-03-01T10:00:00Z"]
-    assert told["run"] == stages.status(world.define(known.query, **known.job))["slices"][0]["run"]

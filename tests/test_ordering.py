@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spark_jobs import ordering
@@ -793,7 +793,7 @@ WHEN = st.tuples(
 """Of an event: its blob, its enqueued time after the start of that one's window, and its own time after that."""
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     events=st.lists(WHEN, min_size=6, max_size=40),
     copied=st.booleans(),
@@ -903,7 +903,16 @@ def write_archive(folder: Path, archive: Iterable[tuple[str, int, int, int]]) ->
     return sent
 
 
-@settings(max_examples=25, deadline=None)
+PART_COPIED = [
+    ("anew", 2, 70, 0),
+    ("copies", 1, 50, 0),
+    *[("goes on", 1, minutes, -400) for minutes in (50, 0, 0, 0, 0, 0)],
+]
+"""The first of two events comes again within the hour, and what goes on after them comes when only the copy has."""
+
+
+@settings(max_examples=15, deadline=None)
+@example(archive=PART_COPIED, chunk=1, arrival_time=ArrivalTime.BLOB_LAST_MODIFIED)
 @given(archive=ARCHIVE, chunk=st.sampled_from([1, 5, 1 << 20]), arrival_time=st.sampled_from(list(ArrivalTime)))
 def test_whatever_was_copied_or_lost_a_slice_gives_the_same_alone_and_in_company(
     archive: list[tuple[str, int, int, int]], chunk: int, arrival_time: ArrivalTime

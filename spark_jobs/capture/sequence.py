@@ -102,10 +102,13 @@ class _Seen:
     """Of each range."""
     arrival: int
     """The newest."""
-    highest: int | None
-    """Of those that are no copies."""
     superseded: bool = False
     """Whether the hub was created anew since: what follows does not continue them."""
+
+    def highest(self, oldest: int) -> int | None:
+        """Of those that were not enqueued before `oldest`: copies of older ones say nothing of what came meanwhile."""
+        recent = (self.enqueued >= oldest) | (self.enqueued == UNKNOWN)
+        return int(self.ranges.last[recent][-1]) if recent.any() else None
 
 
 class SequenceNumbers:
@@ -131,10 +134,10 @@ class SequenceNumbers:
         copies[1:] = (np.diff(number) == 0) & (np.diff(group) == 0) & (np.diff(enqueued) == 0)
         steps = []
         for rows in _ascending(np.flatnonzero(~copies), number, group):
+            self._supersede(number[rows], enqueued[rows])
             copies[rows] = found = self._copies(number[rows], arrival[rows], enqueued[rows])
-            used = rows[~found]
-            step = self._step(used, number, arrival, enqueued)
-            self._remember(number[rows], arrival[rows], enqueued[rows], int(number[used[-1]]) if len(used) else None)
+            step = self._step(rows[~found], number, arrival, enqueued)
+            self._remember(number[rows], arrival[rows], enqueued[rows])
             if step is not None and (step.missing is not None or step.goes_back):
                 steps.append(step)
         return copies, steps
@@ -151,15 +154,17 @@ class SequenceNumbers:
                 found |= (place >= 0) & same & (arrival <= seen.arrival + REMEMBERED)
         return found
 
+    def _supersede(self, number: Numbers, enqueued: Numbers) -> None:
+        for seen in self._seen:
+            if seen.ranges.last[-1] >= number[0] and _newest(seen.enqueued) < enqueued.min():
+                seen.superseded = True
+
     def _step(self, rows: NDArray[np.intp], number: Numbers, arrival: Numbers, enqueued: Numbers) -> Step | None:
         if not len(rows):
             return None
         numbers, times = number[rows], enqueued[rows]
-        for seen in self._seen:
-            if seen.ranges.last[-1] >= numbers[0] and _newest(seen.enqueued) < times.min():
-                seen.superseded = True
-        since = arrival[rows[0]] - REMEMBERED
-        heights = [each.highest for each in self._seen if each.arrival >= since and not each.superseded]
+        since, oldest = arrival[rows[0]] - REMEMBERED, times.min() - REMEMBERED
+        heights = [seen.highest(oldest) for seen in self._seen if seen.arrival >= since and not seen.superseded]
         below = max((height for height in heights if height is not None), default=None)
         above = numbers if below is None else np.append(below, numbers[numbers > below])
         jumps = np.flatnonzero(above[1:] - 1 > above[:-1])
@@ -170,10 +175,10 @@ class SequenceNumbers:
         self._highest = max(self._highest, int(numbers[-1]))
         return Step(rows, missing, rows[jumps + 1 + len(numbers) - len(above)], goes_back)
 
-    def _remember(self, number: Numbers, arrival: Numbers, enqueued: Numbers, highest: int | None) -> None:
+    def _remember(self, number: Numbers, arrival: Numbers, enqueued: Numbers) -> None:
         ranges = Ranges.of(number, np.diff(enqueued) != 0)
         times = enqueued[np.searchsorted(number, ranges.first)]
-        self._seen.append(_Seen(ranges, times, int(arrival.max()), highest))
+        self._seen.append(_Seen(ranges, times, int(arrival.max())))
 
 
 def _newest(enqueued: Numbers) -> int:

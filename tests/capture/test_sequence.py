@@ -129,6 +129,11 @@ def test_after_an_hour_without_events_nothing_is_said_of_a_gap() -> None:
     assert read([blob(0, [1]), blob(61, [5])])[1] == []
 
 
+def test_a_copy_of_a_part_tells_no_gap_whether_its_original_is_read_or_not() -> None:
+    original, part, later = blob(0, range(2)), blob(50, range(1), enqueued=-1), blob(100, range(2, 5))
+    assert read([original, part, later])[1] == read([part, later])[1] == []
+
+
 def test_where_a_file_tells_no_times_the_number_alone_decides() -> None:
     nameless = blob(0, range(5), UNTOLD)
     assert read([nameless, Blob(5, nameless.events), blob(10, range(3))])[0] == [False] * 5 + [True] * 8
