@@ -110,9 +110,9 @@ def _instant(text: str) -> datetime:
     """ISO 8601; UTC where it names no zone."""
     try:
         instant = datetime.fromisoformat(text)
-    except ValueError:
+        return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"{text!r} is not an ISO 8601 time such as 2026-03-01T10:00:00Z") from None
-    return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
 
 
 def _import(chosen: argparse.Namespace) -> int:
@@ -345,11 +345,11 @@ def print_report(out: Console, pipeline: Pipeline, result: dict[str, Any]) -> No
         out.print(f"[yellow]warning:[/] {escape(warning)}")
     for each in result["outputs"]:
         did = "published as" if each["changed"] else "unchanged, already published as"
-        out.print(f"run {result['run']} {did} version {each['version']} of {each['table']}")
+        out.print(f"run {result['run']} {did} version {each['version']} of {escape(each['table'])}")
 
 
 def _print_rows(out: Console, alias: str, rows: pa.Table) -> None:
-    table = Table(*rows.column_names, title=f"{alias}: {rows.num_rows:,} rows")
+    table = Table(*map(escape, rows.column_names), title=f"{escape(alias)}: {rows.num_rows:,} rows")
     for row in rows.slice(0, SHOWN_ROWS).to_pylist():
         table.add_row(*(_cell(value) for value in row.values()))
     if rows.num_rows > SHOWN_ROWS:
@@ -393,7 +393,7 @@ def _rollback(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -
 def _cell(value: Any) -> str:
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else escape(str(value))
 
 
 if __name__ == "__main__":

@@ -504,8 +504,9 @@ def _count(
     if len(processed):
         lead = judged.system_timestamp[processed] - chunk.arrival[processed]
         tied = processed[lead == lead.max()]
-        row = int(tied[chunk.number[tied].argmax()])
-        ahead = Ahead(int(lead.max()), int(chunk.number[row]), chunk.blobs[chunk.blob[row]].blob.name, chunk.numbered)
+        number = int(chunk.number[tied].max())
+        blob = max(chunk.blobs[place].blob.name for place in np.unique(chunk.blob[tied[chunk.number[tied] == number]]))
+        ahead = Ahead(int(lead.max()), number, blob, chunk.numbered)
         counted.furthest_ahead = max(ahead, counted.furthest_ahead or ahead)
     aside = rows[pc.is_valid(reasons).to_numpy(zero_copy_only=False)[arrived]]
     if len(aside):

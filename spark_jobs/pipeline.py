@@ -15,7 +15,7 @@ from spark_jobs.capture.manifest import ArrivalTime
 from spark_jobs.errors import DefinitionError
 from spark_jobs.inputs import Input, Section, format_of, formats_with
 from spark_jobs.query import CompiledOutput, CompiledQuery, compile_query
-from spark_jobs.storage.address import AzureAddress, parse
+from spark_jobs.storage.address import AzureAddress, parse, spelling
 from spark_jobs.time_model.policies import EARLY_SECONDS, Policies
 from spark_jobs.time_model.ticks import from_seconds
 
@@ -109,8 +109,8 @@ class Pipeline(Section):
 
     def input_holds(self, table: str) -> bool:
         """Whether the files of a table would be blobs of the input."""
-        container = f"{self.input.container.rstrip('/')}/"
-        inside = f"{table.rstrip('/')}/a/b.parquet"
+        container = f"{spelling(self.input.container)}/"
+        inside = f"{spelling(table)}/a/b.parquet"
         return inside.startswith(container) and self.input.names.parse(inside.removeprefix(container)) is not None
 
     @property
@@ -288,11 +288,12 @@ def _outputs_at_odds(pipeline: Pipeline) -> Iterator[tuple[tuple[str | int, ...]
 
 
 def _folders(output: Output) -> tuple[str, ...]:
-    return output.table.rstrip("/"), output.metrics_table, output.quarantine_table
+    return output.table, output.metrics_table, output.quarantine_table
 
 
 def _overlap(one: str, other: str) -> bool:
-    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+    one, other = f"{spelling(one)}/", f"{spelling(other)}/"
+    return one.startswith(other) or other.startswith(one)
 
 
 def _with_absolute_places(pipeline: Pipeline) -> Pipeline:

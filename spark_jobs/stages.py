@@ -96,6 +96,8 @@ def kept(pipeline: Pipeline, name: str) -> Manifest:
     Raises RunError where there is none or it was changed, DefinitionError where it is of another definition.
     """
     file, papers = Path(name), _papers(pipeline, name)
+    if not file.is_file() and (not name or "/" in name):
+        raise RunError(f"{name or 'an empty text'} is no file; give that of a manifest, or the name of a run")
     try:
         content = file.read_bytes() if file.is_file() else papers.table.read_current(papers.name("manifest.json"))
     except OSError as error:
@@ -103,7 +105,6 @@ def kept(pipeline: Pipeline, name: str) -> Manifest:
     if content is None:
         raise RunError(f"{name} is no file, and no run of which a manifest is kept under {papers.table.url}")
     found = manifest.from_json(content)
-    manifest.require_whole(found)
     if found.definition_digest != definition(pipeline).digest:
         raise DefinitionError(
             f"run {found.run} was planned by another engine, query, policies or input than {pipeline.definition} has "

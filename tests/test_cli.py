@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from spark_jobs import cli, stages
@@ -289,6 +290,19 @@ def test_a_setting_that_asa_has_and_a_pipeline_has_not_is_in_the_list_of_an_impo
     (finding,) = json.loads(capsys.readouterr().out)["missing"]
     assert finding["what"].startswith(f"{file}:")
     assert "eventsOutOfOrderMaxDelayInSeconds" in finding["what"]
+
+
+def test_a_value_that_looks_like_markup_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    cli._print_rows(cli._console(), "[b]", pa.table({"[/red]": ["[/red]", "[bold]x"]}))
+    shown = capsys.readouterr().out
+    assert "[b]" in shown
+    assert shown.count("[/red]") == 2
+    assert "[bold]x" in shown
+
+
+def test_a_time_beyond_the_calendar_is_refused(capsys: pytest.CaptureFixture[str], world: World) -> None:
+    line = refused(capsys, "plan", world.file, "--from", "0001-01-01T00:00+05:00", "--to", "2024-03-01T11:00:00Z")
+    assert "'0001-01-01T00:00+05:00' is not an ISO 8601 time" in line
 
 
 def test_a_spark_master_that_is_none_is_one_line_and_exit_1(world: World) -> None:

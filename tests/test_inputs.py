@@ -182,9 +182,11 @@ def test_where_names_tell_a_time_events_may_arrive_when_they_were_enqueued(file:
 def test_an_input_does_not_read_its_own_output(file: Path) -> None:
     """A folder of Capture or by date has other names."""
     text = written(file, "format: Json").read_text().replace("table: curated", "table: archive/curated")
-    file.write_text(text)
-    with pytest.raises(DefinitionError, match=r":15: output.table: the input would read this table's own files"):
-        load(file)
+    (file.parent / "linked").symlink_to("archive")
+    for table in ("archive/curated", f"file://localhost{file.parent}/archive/curated", "linked/%63urated", "linked/a"):
+        file.write_text(text.replace("table: archive/curated", f"table: {table}"))
+        with pytest.raises(DefinitionError, match=r":15: output.table: the input would read this table's own files"):
+            load(file)
     for keys in (CAPTURE, "format: Json, path: raw", "format: Json, path: '{date}'"):
         written(file, keys)
         file.write_text(file.read_text().replace("table: curated", "table: archive/curated"))

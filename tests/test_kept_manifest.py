@@ -153,6 +153,36 @@ def test_a_manifest_without_one_of_its_blobs_is_refused(world: World) -> None:
         stages.kept(world.define(), content["run"])
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("partitions",), ["0"]),
+        (("blobs", 5, "partition"), "2"),
+        (("slices", 0, "incomplete"), ["1"]),
+        (("newest", 0, "name"), "x"),
+        (("pipeline",), "other"),
+        (("content_digest",), "0" * 64),
+    ],
+)
+def test_nothing_in_a_manifest_can_be_changed(world: World, place: tuple[Any, ...], value: object) -> None:
+    path, content = kept(world)
+    inner: Any = content
+    for step in place[:-1]:
+        inner = inner[step]
+    assert inner[place[-1]] != value
+    inner[place[-1]] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(RunError, match="does not hold what its digests say"):
+        stages.kept(world.define(), str(path))
+
+
+def test_a_manifest_may_be_laid_out_otherwise(world: World) -> None:
+    path, content = kept(world)
+    before = stages.kept(world.define(), str(path))
+    path.write_text(json.dumps(content, indent=4, sort_keys=True))
+    assert stages.kept(world.define(), str(path)) == before
+
+
 def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> None:
     path, _ = kept(world)
     with pytest.raises(DefinitionError, match="was planned by another engine, query, policies or input"):
@@ -175,6 +205,8 @@ def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> N
         ((*RANGE, "--changed", "replan"), 2, "--changed is for --manifest"),
         (("--manifest", "x", "--changed", "ignore"), 2, "invalid choice"),
         (("--manifest", "x"), 1, "x is no file, and no run of which a manifest is kept under file://"),
+        (("--manifest", "runs/x"), 1, "runs/x is no file; give that of a manifest, or the name of a run"),
+        (("--manifest", ""), 1, "an empty text is no file"),
         (("--manifest", "{file}"), 1, "the run's manifest cannot be read"),
     ],
 )

@@ -461,6 +461,10 @@ def test_each_select_into_has_its_table_and_its_suite(two: Path, tmp_path: Path)
     [
         ("curated/counts\n", "curated/peaks\n", 18, "output.1.table: it shares a folder with the table of peaks"),
         ("curated/counts\n", "curated/../curated/peaks/\n", 18, "output.1.table: it shares a folder with"),
+        ("curated/counts\n", "file://{here}/curated/../curated/peaks\n", 18, "output.1.table: it shares a folder with"),
+        ("curated/counts\n", "file://localhost{here}/curated/peaks\n", 18, "output.1.table: it shares a folder with"),
+        ("curated/counts\n", "file://{here}/curated//%70eaks\n", 18, "output.1.table: it shares a folder with"),
+        ("curated/counts\n", "linked/peaks\n", 18, "output.1.table: it shares a folder with"),
         ("curated/counts\n", "curated/peaks/counts\n", 18, "output.1.table: it shares a folder with"),
         ("curated/counts\n", "curated\n", 18, "output.1.table: it shares a folder with"),
         ("curated/counts\n", "curated/peaks_metrics\n", 18, "output.1.table: it shares a folder with"),
@@ -493,7 +497,8 @@ def test_each_select_into_has_its_table_and_its_suite(two: Path, tmp_path: Path)
 def test_outputs_that_are_at_odds_are_told_with_their_line(
     two: Path, old: str, new: str, line: int, message: str
 ) -> None:
-    change(two, old, new)
+    (two.parent / "linked").symlink_to("curated")
+    change(two, old, new.replace("{here}", str(two.parent)))
     assert complaint(two)[0] == line
     assert complaint(two)[1].startswith(message)
 

@@ -31,6 +31,10 @@ SEARCH_HOURS = 168
 """Capture cannot be behind by more than the hub keeps: a week, but for the premium tiers."""
 
 
+PROBED = 10_000
+"""Names that are looked at, where none was found that fits, before they are said not to."""
+
+
 class ArrivalTime(StrEnum):
     """Which time of an event is its arrival (time model, section 1)."""
 
@@ -114,33 +118,47 @@ class Manifest:
         return sum(pinned.blob.size for pinned in self.blobs)
 
     def to_json(self) -> bytes:
-        """With the digest before all else."""
-        content = _MANIFEST.dump_json(self, indent=1)
-        return b"".join([f'{{\n "digest": "{self.digest}",'.encode(), memoryview(content)[1:]])
+        """Before all else the run's digest, and that of all that follows, however it is laid out."""
+        told = f'{{\n "digest": "{self.digest}",\n "content_digest": "{_content_digest(self)}",'
+        return b"".join([told.encode(), memoryview(_MANIFEST.dump_json(self, indent=1))[1:]])
+
+
+@dataclass(frozen=True)
+class _Sealed:
+    """A kept manifest's own word for what it holds."""
+
+    content_digest: str
 
 
 _MANIFEST = TypeAdapter(Manifest)
+_SEALED = TypeAdapter(_Sealed)
 
 
 def from_json(content: bytes) -> Manifest:
-    """Read a kept manifest. Raises RunError where it is not one."""
+    """Read a kept manifest. Raises RunError where it is not one, and where it is not what its digests say."""
     try:
-        return _MANIFEST.validate_json(content)
+        manifest, sealed = _MANIFEST.validate_json(content), _SEALED.validate_json(content)
     except ValidationError as error:
         raise RunError(
             "the run's manifest cannot be read: it was written by another version or damaged; plan again"
         ) from error
+    _require_whole(manifest, sealed.content_digest)
+    return manifest
 
 
-def require_whole(manifest: Manifest) -> None:
-    """Raise RunError where a kept manifest is not what its digests say: its run would not be that run."""
+def _content_digest(manifest: Manifest) -> str:
+    return hashlib.sha256(_MANIFEST.dump_json(manifest)).hexdigest()
+
+
+def _require_whole(manifest: Manifest, told: str) -> None:
+    """The run of a manifest that somebody changed would not be the run whose name it has."""
     reads = read_for(manifest.blobs, [each.arrivals for each in manifest.slices])
     digests = [
         _slice_digest(manifest.definition_digest, each.slice, read)
         for each, read in zip(manifest.slices, reads, strict=True)
     ]
-    told = [each.digest for each in manifest.slices]
-    if digests != told or not manifest.run.endswith(f"-{manifest.digest[:12]}"):
+    named = manifest.run.endswith(f"-{manifest.digest[:12]}")
+    if told != _content_digest(manifest) or digests != [each.digest for each in manifest.slices] or not named:
         raise RunError(
             f"the manifest of run {manifest.run} does not hold what its digests say: somebody changed it; take the one "
             "that lies with the run, or plan again"
@@ -202,7 +220,7 @@ class Definition:
             Arrivals(min(each.first for each in needed), max(ends) if len(ends) == len(needed) else None),
             by_name,
             ticks.from_seconds(self.interval_seconds),
-            ticks.from_seconds(3600 * self.search_hours),
+            max(ticks.from_seconds(3600 * self.search_hours), listing.FAR),
             CLOCKS_APART if by_name else 0,
         )
 
@@ -254,14 +272,27 @@ def survey(
 ) -> tuple[listing.Seen, tuple[str, ...]]:
     """What the container lists for these arrivals, and the partitions in order, silent ones as well.
 
-    No partitions where there is no blob of the input at all.
+    No partitions where there is no blob of the input at all. Raises RunError where there are folders of its partitions
+    and no blob in them fits its names.
     """
     found = listing.partitions(definition.names, container)
     told = {str(number) for number in range(definition.partitions or 0)}
     search = definition.search(needed)
     seen = listing.look(definition.names, container, search, found | told, now)
+    if found and not seen.newest:
+        _require_fitting(definition.names, container)
     partitions = found | set(seen.newest)
     return seen, tuple(sorted(partitions | told, key=listing.by_number)) if partitions else ()
+
+
+def _require_fitting(names: BlobNames, container: Container) -> None:
+    """Raise RunError where blobs lie under the input's prefix, and none of them has a name of the input."""
+    there = [blob.name for blob in itertools.islice(container.list(names.prefix), PROBED)]
+    if there and not any(names.parse(name) for name in there):
+        raise RunError(
+            f"none of the first {len(there):,} names under {container.url}/{names.prefix} is of this input, such as "
+            f"{there[0]}: check input.path, and the names that input has"
+        )
 
 
 def in_order(found: Iterable[Found], definition: Definition) -> list[CaptureBlob]:

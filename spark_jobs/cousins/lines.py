@@ -32,7 +32,7 @@ class JsonReader:
 
     def read(self, pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
         plain = text(pinned.blob.name, content)
-        elements = _of_array(plain)
+        elements = _of_array(pinned.blob.name, plain)
         return in_place(pinned, lines(plain) if elements is None else elements, wanted)
 
 
@@ -53,8 +53,10 @@ def nothing_more(metadata: Metadata, key: str) -> pa.Array | None:
 def text(name: str, content: bytes) -> bytes:
     """A text blob's bytes, unpacked where it is gzip, without a byte order mark.
 
-    Raises DamagedBlobError where they cannot be unpacked whole, and where they are no text.
+    Raises DamagedBlobError where there are none, where they cannot be unpacked whole, and where they are no text.
     """
+    if not content:
+        raise DamagedBlobError(name, "it has no bytes")
     if content.startswith(_GZIP):
         try:
             content = gzip.decompress(content)
@@ -72,10 +74,18 @@ def lines(content: bytes, blank: str = r"^[ \t\r]*$") -> pa.Array:
     return every.filter(pc.invert(pc.match_substring_regex(every, blank))).cast(pa.binary())
 
 
-def _of_array(content: bytes) -> pa.Array | None:
-    """The elements of a text that is one JSON array; None where it is not."""
-    if not content.lstrip().startswith(b"["):
+def _of_array(name: str, content: bytes) -> pa.Array | None:
+    """The elements of a text that is one JSON array; None where each line stands for itself.
+
+    Raises DamagedBlobError where it begins with an array that does not end.
+    """
+    content = content.lstrip()
+    if not content.startswith(b"["):
         return None
-    document = utf8(pa.array([content], pa.binary()))
+    document = utf8(pa.array([content, content.partition(b"\n")[0]], pa.binary()))
     found = whole(select({"body": document}, _ELEMENTS)["elements"])
-    return found.flatten().cast(pa.binary()) if found[0].is_valid else None
+    if found[0].is_valid:
+        return found.slice(0, 1).flatten().cast(pa.binary())
+    if not found[1].is_valid:
+        raise DamagedBlobError(name, "it begins with an array and is none: it is cut off, or not JSON")
+    return None

@@ -35,6 +35,8 @@ class CsvReader:
         every = lines(text(name, content), blank=r"^\r?$")
         if not len(every):
             return in_place(pinned, every, wanted)
+        if pc.any(pc.match_substring_regex(every, r"\r.")).as_py():
+            raise DamagedBlobError(name, "a carriage return stands within a line: lines end in \\n or \\r\\n")
         header = self._header(name, every[0].as_py())
         rows = every.slice(1)
         legible = pc.is_valid(utf8(rows))
@@ -93,8 +95,7 @@ class CsvReader:
         ended = table.num_rows and table[0][-1].as_py() == _END.decode()
         found = table.num_rows + len(invalid) - bool(ended)
         if not ended or found != len(rows):
-            reason = f"its {len(rows)} lines give {found} rows: a quotation mark is not closed in its line"
-            raise DamagedBlobError(name, reason)
+            raise DamagedBlobError(name, "a quotation mark is not closed in its line")
         return table.slice(0, table.num_rows - 1), invalid
 
 

@@ -85,6 +85,14 @@ def _azure(parts: SplitResult, host: str, shown: str) -> AzureAddress:
     return AzureAddress(endpoint, account, names[0], "/".join(names[1:]))
 
 
+def spelling(url: str) -> str:
+    """One text for one place, however its url is spelt and whatever links lead there; DefinitionError as of `parse`."""
+    place = parse(url)
+    if isinstance(place, Path):
+        return os.path.realpath(place)
+    return "/".join(filter(None, (place.endpoint, place.container, place.prefix)))
+
+
 def normal_endpoint(parts: SplitResult) -> str:
     """An endpoint as an address has it, so that equal ones are spelt alike."""
     host = parts.hostname or ""

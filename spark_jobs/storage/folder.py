@@ -1,6 +1,7 @@
 """A folder as a container: a file's name under it is the blob's name, its modification time is LastModified."""
 
 import os
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ class FolderContainer:
     def list_folders(self, prefix: str) -> Iterator[str]:
         self._require()
         base = prefix[: prefix.rfind("/") + 1]
-        folder = self._folder / base
+        folder = self._path(base[:-1]) if base else self._folder
         with _told("list", folder):
             try:
                 with os.scandir(folder) as entries:
@@ -86,6 +87,8 @@ class FolderContainer:
                 return
 
     def _require(self) -> None:
+        if self._folder.is_file():
+            raise RunError(f"{self._folder} is a file, and a folder is needed: correct the url")
         if not self._folder.is_dir():
             raise RunError(f"folder {self._folder} does not exist: create it, or correct the url")
 
@@ -110,11 +113,23 @@ def _walk(folder: Path, base: str, prefix: str, above: tuple[tuple[int, int], ..
         if name.endswith("/"):
             if name.startswith(prefix) or prefix.startswith(name):
                 yield from _walk(path, name, prefix, (*above, here))
-        elif name.startswith(prefix) and not _is_temporary(path.name) and path.is_file():
+        elif name.startswith(prefix) and not _is_temporary(path.name):
+            _require_usable(path)
             try:
-                yield _blob(name, path.stat())
+                status = path.stat()
             except FileNotFoundError:
                 continue
+            if stat.S_ISREG(status.st_mode):
+                yield _blob(name, status)
+
+
+def _require_usable(path: Path) -> None:
+    if path.is_symlink() and not path.exists():
+        raise RunError(f"{path} is a link to nothing: restore what it was to, or remove it")
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise RunError(f"{str(path)!a} has a name that is not UTF-8: rename it, or move it out") from None
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -171,4 +186,5 @@ def _told(action: str, path: Path) -> Iterator[None]:
     except (FileExistsError, NotADirectoryError) as error:
         raise RunError(f"cannot {action} {path}: a folder is needed where there is a file") from error
     except OSError as error:
-        raise RunError(f"cannot {action} {path}: {error.strerror or type(error).__name__}") from error
+        place = error.filename or path
+        raise RunError(f"cannot {action} {place}: {error.strerror or type(error).__name__}") from error

@@ -1,6 +1,7 @@
 """The manifest pins what a run reads, slice by slice, by LastModified (capture format; time model, section 3)."""
 
 import os
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -126,6 +127,31 @@ def test_what_is_not_this_hub_s_capture_is_not_read(world: Path) -> None:
         path.write_bytes(b"x")
         os.utime(path, ((TEN + MINUTE).timestamp(),) * 2)
     assert planned(world) == before
+
+
+@pytest.mark.parametrize(
+    "path", ["{Year}-{Month}-{Day}/{Hour}/{Minute}/{Second}", "{Day}/{Month}/{Year}/{Hour}/{Minute}/{Second}"]
+)
+def test_names_of_which_none_fits_are_told_with_an_example(world: Path, path: str) -> None:
+    names = CaptureNames("contoso", "telemetry", "{Namespace}/{EventHub}/{PartitionId}/" + path)
+    with pytest.raises(RunError) as caught:
+        planned(world, definition=replace(DEFINITION, names=names))
+    told = str(caught.value)
+    assert re.match(
+        rf"none of the first \d+ names under {world.as_uri()}/contoso/telemetry/ is of this input, such as", told
+    )
+    assert told.endswith(": check input.path, and the names that input has")
+
+
+def test_a_range_of_which_nothing_is_there_is_no_mistake(tmp_path: Path) -> None:
+    put(tmp_path, "0", TEN - 900 * HOUR, TEN - 900 * HOUR)
+    found = planned(tmp_path)
+    assert (found.partitions, names(found)) == (("0",), [])
+
+
+def test_a_blob_that_was_written_when_its_interval_ended_is_found_however_near_one_looks(tmp_path: Path) -> None:
+    put(tmp_path, "0", TEN, TEN + 5 * MINUTE + timedelta(seconds=9))
+    assert len(names(planned(tmp_path, definition=replace(DEFINITION, search_hours=0)))) == 1
 
 
 def test_a_partition_whose_blobs_are_elsewhere_is_known(world: Path) -> None:

@@ -33,7 +33,12 @@ def test_every_line_that_is_not_blank_is_an_event_in_its_place(lines: list[bytes
     assert reasons(events) == [None] * len(expected)
 
 
-@pytest.mark.parametrize("content", [b"", b"\n\n", b" \r\n", gzip.compress(b"")])
+def test_a_text_of_no_bytes_is_damaged() -> None:
+    with pytest.raises(DamagedBlobError, match="it has no bytes"):
+        read(JSON, b"")
+
+
+@pytest.mark.parametrize("content", [b"\n\n", b" \r\n", gzip.compress(b"")])
 def test_a_text_without_a_line_has_no_event(content: bytes) -> None:
     assert bodies(read(JSON, content)) == []
 
@@ -47,9 +52,14 @@ def test_an_array_holds_its_elements_over_any_number_of_lines() -> None:
     assert [json.loads(body or b"") for body in found] == [{"a": 1}, {"b": [2, "é"]}, 3]
 
 
-def test_half_an_array_is_lines_which_the_parser_refuses_one_by_one() -> None:
-    content = b'[\n {"a": 1},\n {"b": 2},'
-    assert bodies(read(JSON, content)) == content.split(b"\n")
+@pytest.mark.parametrize("content", [b'[\n {"a": 1},\n {"b": 2},', b'[{"a": 1}, {"b"', b'[{"a": 1}]\n]'[:9]])
+def test_half_an_array_is_damaged(content: bytes) -> None:
+    with pytest.raises(DamagedBlobError, match="it begins with an array and is none: it is cut off, or not JSON"):
+        read(JSON, content)
+
+
+def test_arrays_that_have_a_line_each_are_lines() -> None:
+    assert bodies(read(JSON, b"[1]\n[2]\n")) == [b"[1]", b"[2]"]
 
 
 def test_gzip_of_several_members_is_read_to_its_last() -> None:

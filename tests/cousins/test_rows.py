@@ -59,7 +59,7 @@ def test_rows_that_cannot_be_used_stand_in_their_places_with_their_bytes() -> No
     ]
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"a,b", b"a,b\n\n"])
+@pytest.mark.parametrize("content", [b"\n", b"a,b", b"a,b\n\n"])
 def test_a_blob_without_rows_has_no_event(content: bytes) -> None:
     assert bodies(read(CSV, content)) == []
 
@@ -67,8 +67,12 @@ def test_a_blob_without_rows_has_no_event(content: bytes) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b'a,b\n1,"x\n2,y\n', "its 2 lines give 1 rows: a quotation mark is not closed in its line"),
-        (b'a,b\n1,"x\n2,y"\n3,z\n', "its 3 lines give 2 rows: a quotation mark is not closed in its line"),
+        (b'a,b\n1,"x\n2,y\n', "a quotation mark is not closed in its line"),
+        (b'a,b\n1,"x\n2,y"\n3,z\n', "a quotation mark is not closed in its line"),
+        (b'a,b\n1,2\n3,"x\n', "a quotation mark is not closed in its line"),
+        (b'a,b\n1,2\r3,4\n"x,y\nz,w",k\n5,6\n', "a carriage return stands within a line"),
+        (b"a,b\r1,2\r", "a carriage return stands within a line"),
+        (b"", "it has no bytes"),
         (b"1,2\n3,4\n", "its first line names 1, 2 and none of the fields that the query reads (a)"),
         (b"a,A\n1,2\n", "its header names a twice"),
         (b"a,,b\n1,2,3\n", "its header has a field without a name"),

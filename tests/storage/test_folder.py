@@ -39,12 +39,34 @@ def test_links_are_followed_but_not_in_a_circle(folder: Any, tmp_path: Path) -> 
     (elsewhere / "x").write_bytes(b"1")
     (folder.folder / "a").mkdir()
     (folder.folder / "a" / "up").symlink_to(folder.folder)
-    (folder.folder / "a" / "self").symlink_to("self")
-    (folder.folder / "a" / "broken").symlink_to("nothing")
     (folder.folder / "linked").symlink_to(elsewhere)
     container = open_container(folder.url)
     assert [blob.name for blob in container.list()] == ["linked/x"]
     assert [container.read(blob) for blob in container.list()] == [b"1"]
+
+
+@pytest.mark.parametrize("target", ["nothing", "link"])
+def test_a_link_to_nothing_is_named(folder: Any, target: str) -> None:
+    (folder.folder / "link").symlink_to(target)
+    with pytest.raises(RunError, match=r"/link is a link to nothing: restore what it was to, or remove it$"):
+        list(open_container(folder.url).list())
+
+
+def test_a_name_that_is_not_utf_8_is_named(folder: Any) -> None:
+    Path(os.fsdecode(os.fsencode(folder.folder) + b"/\xff.avro")).write_bytes(b"1")
+    with pytest.raises(RunError, match=r"/\\udcff.avro' has a name that is not UTF-8: rename it, or move it out$"):
+        list(open_container(folder.url).list())
+
+
+def test_a_file_in_the_place_of_a_folder_is_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(RunError, match=r"/file is a file, and a folder is needed: correct the url$"):
+        list(open_container((tmp_path / "file").as_uri()).list())
+
+
+def test_folders_are_listed_inside_only(folder: Any) -> None:
+    with pytest.raises(RunError, match=r"'\.\./a' is not the name of a file under"):
+        list(open_container(folder.url).list_folders("../a/"))
 
 
 def test_only_files_are_listed(folder: Any) -> None:
