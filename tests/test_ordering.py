@@ -911,7 +911,17 @@ PART_COPIED = [
 """The first of two events comes again within the hour, and what goes on after them comes when only the copy has."""
 
 
+ANEW_ALIKE = [
+    *[("goes on", 1, minutes, -400) for minutes in (0, 20, 0, 0, 0)],
+    ("goes on", 2, 5, -400),
+    ("goes on", 1, 20, -400),
+    *[("anew", 2, minutes, -400) for minutes in (10, 0)],
+]
+"""Two events with one number, as far ahead, of a hub that was created anew between them."""
+
+
 @settings(max_examples=15, deadline=None)
+@example(archive=ANEW_ALIKE, chunk=5, arrival_time=ArrivalTime.BLOB_LAST_MODIFIED)
 @example(archive=PART_COPIED, chunk=1, arrival_time=ArrivalTime.BLOB_LAST_MODIFIED)
 @given(archive=ARCHIVE, chunk=st.sampled_from([1, 5, 1 << 20]), arrival_time=st.sampled_from(list(ArrivalTime)))
 def test_whatever_was_copied_or_lost_a_slice_gives_the_same_alone_and_in_company(
