@@ -5,7 +5,7 @@ LastModified, or the name where that decides, says what is kept; the time in a n
 
 import itertools
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -108,6 +108,14 @@ class FarBlobs:
     """From the time in a name to LastModified, where that is most; ticks."""
 
 
+@dataclass(frozen=True)
+class PassedOver:
+    """Blobs beside those of a range, in the folders of the input's partitions, whose names are not of the input."""
+
+    count: int
+    example: str
+
+
 @dataclass
 class Seen:
     """What a listing found."""
@@ -121,6 +129,13 @@ class Seen:
     example: Found | None = None
     """Of the far blobs, the furthest."""
     hours: set[int] = field(default_factory=set)
+    strangers: int = 0
+    stranger: str | None = None
+    """The first by name."""
+
+    def pass_over(self, name: str) -> None:
+        self.strangers += 1
+        self.stranger = min(self.stranger or name, name)
 
     def take(self, found: Found, search: Search) -> None:
         newest = Newest(found.partition, found.blob.name, found.opened, found.written)
@@ -135,6 +150,10 @@ class Seen:
             self.elsewhere += not arrives
             self.hours.add(found.opened // _HOUR * _HOUR)
             self.example = max(self.example or found, found, key=_distance)
+
+    @property
+    def passed_over(self) -> PassedOver | None:
+        return None if self.stranger is None else PassedOver(self.strangers, self.stranger)
 
     @property
     def far(self) -> FarBlobs | None:
@@ -160,7 +179,8 @@ def partitions(names: BlobNames, container: Container) -> set[str]:
     ONLY_PARTITION where the names tell no partition and there is any blob.
     """
     if not names.partitioned:
-        return {ONLY_PARTITION for _ in itertools.islice(find(names, container, names.prefix), 1)}
+        listed = (_found(names, blob) for blob in container.list(names.prefix))
+        return {ONLY_PARTITION for _ in itertools.islice(filter(None, listed), 1)}
     base = names.folder_of_partitions()
     folders = () if base is None else container.list_folders(base)
     return set(filter(None, map(names.partition_of_folder, folders)))
@@ -169,16 +189,21 @@ def partitions(names: BlobNames, container: Container) -> set[str]:
 def look(names: BlobNames, container: Container, search: Search, known: Iterable[str], now: datetime) -> Seen:
     """List what the search needs, in the partitions that are known, or in all; the order of what is kept is no matter.
 
-    Blobs whose names are not of the input are passed over.
+    Blobs whose names are not of the input are passed over; they are counted where they lie in a partition's folder.
     """
     first, last = search.opened(ticks.from_datetime(now))
     beginnings = names.prefixes(ticks.to_datetime(first), ticks.to_datetime(last), known)
+    in_folders = names.folder_of_partitions() is not None
     seen, one_at_a_time = Seen(), threading.Lock()
 
     def list_one(beginning: str) -> None:
-        for found in find(names, container, beginning):
-            if not search.by_name or first <= found.opened <= last:
-                with one_at_a_time:
+        for blob in container.list(beginning):
+            found = _found(names, blob)
+            with one_at_a_time:
+                if found is None:
+                    if in_folders:
+                        seen.pass_over(blob.name)
+                elif not search.by_name or first <= found.opened <= last:
                     seen.take(found, search)
 
     with ThreadPoolExecutor(LISTINGS) as pool:
@@ -187,12 +212,10 @@ def look(names: BlobNames, container: Container, search: Search, known: Iterable
     return seen
 
 
-def find(names: BlobNames, container: Container, beginning: str) -> Iterator[Found]:
-    """The input's blobs whose names begin so."""
-    for blob in container.list(beginning):
-        parsed = names.parse(blob.name)
-        if parsed is not None:
-            yield Found(parsed[0], ticks.from_datetime(parsed[1] or blob.last_modified), blob)
+def _found(names: BlobNames, blob: Blob) -> Found | None:
+    """None where the name is not of the input."""
+    parsed = names.parse(blob.name)
+    return None if parsed is None else Found(parsed[0], ticks.from_datetime(parsed[1] or blob.last_modified), blob)
 
 
 def by_number(partition: str) -> tuple[int, str]:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from spark_jobs.capture import listing
 from spark_jobs.capture.blob_names import BlobNames
-from spark_jobs.capture.listing import FarBlobs, Found, Newest, Search
+from spark_jobs.capture.listing import FarBlobs, Found, Newest, PassedOver, Search
 from spark_jobs.capture.names import CaptureNames
 from spark_jobs.errors import RunError
 from spark_jobs.storage import Blob, Container
@@ -100,6 +100,7 @@ class Manifest:
     newest: tuple[Newest, ...] = ()
     """How far Capture had got when this was planned, for each partition in which it was seen."""
     far: FarBlobs | None = None
+    passed_over: PassedOver | None = None
 
     @property
     def silent(self) -> tuple[str, ...]:
@@ -264,6 +265,7 @@ def plan(definition: Definition, container: Container, slices: Iterable[Slice], 
         blobs=tuple(each for each in listed if each.blob.name in needed),
         newest=tuple(seen.newest[name] for name in partitions if name in seen.newest),
         far=seen.far,
+        passed_over=seen.passed_over,
     )
 
 

@@ -77,6 +77,11 @@ def warnings(planned: Manifest, empty_blobs: bool) -> Iterator[str]:
         )
     if planned.far is not None:
         yield _far(planned.far)
+    if planned.passed_over is not None:
+        yield (
+            f"{planned.passed_over.count:,} names in the partitions' folders are not of this input, and their blobs are "
+            f"not read, such as {planned.passed_over.example}: give blobs of Capture their names back, move others out"
+        )
 
 
 def far_blobs(planned: Manifest) -> dict[str, Any] | None:

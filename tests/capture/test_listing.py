@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.capture.listing import PassedOver
 from spark_jobs.capture.manifest import Manifest, plan
 from spark_jobs.capture.names import CaptureNames
 from spark_jobs.capture.progress import far_blobs, progress, warnings
@@ -234,3 +235,22 @@ def test_an_unbounded_late_tolerance_is_looked_for_up_to_now(tmp_path: Path) -> 
     unlimited = replace(DEFINITION, policies=replace(DEFINITION.policies, late=None))
     blobs = [put(tmp_path, "0", TEN + number * 24 * HOUR, TEN + number * 24 * HOUR + INTERVAL) for number in range(40)]
     assert names(planned(tmp_path, definition=unlimited)) == blobs
+
+
+def test_names_that_are_not_of_the_input_among_those_of_a_range_are_told(tmp_path: Path) -> None:
+    """Beside the range, and beside the partitions' folders, they are nobody's business."""
+    named = put(tmp_path, "0", TEN, TEN + 5 * MINUTE)
+    folder = (tmp_path / named).parent
+    for stranger in (
+        folder / "00 (1).avro",
+        folder / "00.AVRO",
+        tmp_path / "contoso/telemetry/0/notes.txt",
+        tmp_path / "x",
+    ):
+        stranger.write_bytes(b"x")
+    found = planned(tmp_path)
+    assert found.passed_over == PassedOver(2, str((folder / "00 (1).avro").relative_to(tmp_path)))
+    (warning,) = warnings(found, empty_blobs=True)
+    assert warning.startswith(
+        "2 names in the partitions' folders are not of this input, and their blobs are not read, such as "
+    )
