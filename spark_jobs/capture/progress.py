@@ -79,7 +79,7 @@ def warnings(planned: Manifest, empty_blobs: bool) -> Iterator[str]:
         yield _far(planned.far)
     if planned.passed_over is not None:
         yield (
-            f"{planned.passed_over.count:,} names in the partitions' folders are not of this input, and their blobs are "
+            f"{planned.passed_over.count:,} names in the partitions' folders are not of this input; their blobs are "
             f"not read, such as {planned.passed_over.example}: give blobs of Capture their names back, move others out"
         )
 

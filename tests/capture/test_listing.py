@@ -252,5 +252,5 @@ def test_names_that_are_not_of_the_input_among_those_of_a_range_are_told(tmp_pat
     assert found.passed_over == PassedOver(2, str((folder / "00 (1).avro").relative_to(tmp_path)))
     (warning,) = warnings(found, empty_blobs=True)
     assert warning.startswith(
-        "2 names in the partitions' folders are not of this input, and their blobs are not read, such as "
+        "2 names in the partitions' folders are not of this input; their blobs are not read, such as "
     )
