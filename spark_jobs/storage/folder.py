@@ -33,7 +33,11 @@ class FolderContainer:
     def list_folders(self, prefix: str) -> Iterator[str]:
         self._require()
         base = prefix[: prefix.rfind("/") + 1]
-        folder = self._path(base[:-1]) if base else self._folder
+        if base and not _is_name(base[:-1]):
+            raise RunError(
+                f"no name under {self._folder} begins with {base!r}: correct what the input's names begin with"
+            )
+        folder = self._folder / base
         with _told("list", folder):
             try:
                 with os.scandir(folder) as entries:
@@ -93,9 +97,13 @@ class FolderContainer:
             raise RunError(f"folder {self._folder} does not exist: create it, or correct the url")
 
     def _path(self, name: str) -> Path:
-        if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+        if not _is_name(name):
             raise RunError(f"{name!r} is not the name of a file under {self._folder}")
         return self._folder.joinpath(*name.split("/"))
+
+
+def _is_name(name: str) -> bool:
+    return "\0" not in name and not any(part in ("", ".", "..") for part in name.split("/"))
 
 
 def _walk(folder: Path, base: str, prefix: str, above: tuple[tuple[int, int], ...]) -> Iterator[Blob]:

@@ -65,7 +65,7 @@ def test_a_file_in_the_place_of_a_folder_is_said_to_be_one(tmp_path: Path) -> No
 
 
 def test_folders_are_listed_inside_only(folder: Any) -> None:
-    with pytest.raises(RunError, match=r"'\.\./a' is not the name of a file under"):
+    with pytest.raises(RunError, match=r"no name under .+ begins with '\.\./a/'"):
         list(open_container(folder.url).list_folders("../a/"))
 
 
