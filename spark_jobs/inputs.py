@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from spark_jobs.capture.blob_names import BlobNames
 from spark_jobs.capture.input_path import DATE_FORMAT, InputPath
@@ -19,6 +19,16 @@ from spark_jobs.query.model import INPUT_METADATA, CompiledQuery, InputMetadata,
 
 if TYPE_CHECKING:
     from spark_jobs.capture.events import Reader
+
+
+def _no_switch(number: object) -> object:
+    """YAML's on and off are no numbers."""
+    if isinstance(number, bool):
+        raise ValueError("write a number")
+    return number
+
+
+Number = Annotated[int, BeforeValidator(_no_switch)]
 
 
 class Section(BaseModel):
@@ -37,9 +47,9 @@ class _Input(Section):
     alias: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
     container: str
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
-    search_hours: Annotated[int, Field(ge=0, le=87_600)] = SEARCH_HOURS
+    search_hours: Annotated[Number, Field(ge=0, le=87_600)] = SEARCH_HOURS
     """How long after the time in its name a blob is still found, beyond the interval; up to ten years."""
-    partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    partitions: Annotated[Number, Field(ge=1, le=10_000)] | None = None
     """How many there are; None where only blobs tell."""
     on_damaged_blob: Literal["stop", "quarantine"] = "stop"
 
@@ -66,7 +76,7 @@ class CaptureInput(_Input):
     path: str = CAPTURE_PATH
     namespace: Annotated[str, Field(min_length=1)]
     event_hub: Annotated[str, Field(min_length=1)]
-    capture_interval_seconds: Annotated[int, Field(ge=60, le=900)] = 300
+    capture_interval_seconds: Annotated[Number, Field(ge=60, le=900)] = 300
     empty_blobs: bool = True
     """Whether Capture writes a blob for an interval without events, which proves that there were none."""
 
@@ -108,7 +118,7 @@ class IotHubInput(_Input):
     format: Literal["IotHub"]
     path: str = IOT_HUB_PATH
     iot_hub: Annotated[str, AfterValidator(_iot_hub)]
-    batch_interval_seconds: Annotated[int, Field(ge=60, le=720)] = 300
+    batch_interval_seconds: Annotated[Number, Field(ge=60, le=720)] = 300
     """The endpoint's batchFrequencyInSeconds."""
 
     @cached_property

@@ -13,7 +13,7 @@ from yaml.reader import ReaderError
 
 from spark_jobs.capture.manifest import ArrivalTime
 from spark_jobs.errors import DefinitionError
-from spark_jobs.inputs import Input, Section, format_of, formats_with
+from spark_jobs.inputs import Input, Number, Section, format_of, formats_with
 from spark_jobs.query import CompiledOutput, CompiledQuery, compile_query
 from spark_jobs.storage.address import AzureAddress, parse, spelling
 from spark_jobs.time_model.policies import EARLY_SECONDS, Policies
@@ -38,8 +38,8 @@ class Job(Section):
     """Names, meaning, defaults and ranges as in ASA's own job definition, then ours (time model, section 2)."""
 
     policy: Annotated[Literal["Adjust", "Drop"], Field(alias="eventsOutOfOrderPolicy")] = "Adjust"
-    out_of_order_seconds: Annotated[int, Field(alias="eventsOutOfOrderMaxDelayInSeconds", ge=0, le=599)] = 0
-    late_seconds: Annotated[int, Field(alias="eventsLateArrivalMaxDelayInSeconds", ge=-1, le=1_814_399)] = 5
+    out_of_order_seconds: Annotated[Number, Field(alias="eventsOutOfOrderMaxDelayInSeconds", ge=0, le=599)] = 0
+    late_seconds: Annotated[Number, Field(alias="eventsLateArrivalMaxDelayInSeconds", ge=-1, le=1_814_399)] = 5
     """-1: no limit."""
     output_error_policy: Annotated[Literal["Drop", "Stop"], Field(alias="outputErrorPolicy")] = "Drop"
     early_arrival_seconds: Annotated[Seconds | None, BeforeValidator(_no_switch)] = EARLY_SECONDS

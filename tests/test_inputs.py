@@ -179,6 +179,16 @@ def test_where_names_tell_a_time_events_may_arrive_when_they_were_enqueued(file:
         assert pipeline.input.arrival_time is ArrivalTime.EVENT_ENQUEUED
 
 
+@pytest.mark.parametrize("key", ["partitions", "search_hours", "capture_interval_seconds"])
+def test_a_switch_is_no_number(file: Path, key: str) -> None:
+    _, told = complaint(file, f"{CAPTURE}, {key}: true")
+    assert told.startswith(f"input.{key}: write a number")
+
+
+def test_a_token_of_a_path_that_is_none_is_named_before_all_else(file: Path) -> None:
+    assert "{Date}" in complaint(file, "format: Json, path: '{Date}/{time}'")[1]
+
+
 def test_an_input_does_not_read_its_own_output(file: Path) -> None:
     """A folder of Capture or by date has other names."""
     text = written(file, "format: Json").read_text().replace("table: curated", "table: archive/curated")

@@ -52,12 +52,13 @@ class InputPath(BlobNames):
     @cached_property
     def _pieces(self) -> tuple[Piece, ...]:
         written = list(split(self.pattern.strip("/")))
+        spelled = [piece for each in written for piece in self._spelled(each)]
         tokens = {each.token for each in written}
         if "time" in tokens and "date" not in tokens:
             raise DefinitionError("{time} without {date} tells no day: write {date} too, or leave {time} out")
         if written and written[-1].token is None:
-            written.append(Piece(None, "/"))
-        return tuple(piece for each in written for piece in self._spelled(each))
+            spelled.append(Piece(None, "/"))
+        return tuple(spelled)
 
     def _spelled(self, each: Piece) -> Iterator[Piece]:
         shown = ", ".join(f"{{{token}}}" for token in _TOKENS)
