@@ -134,7 +134,7 @@ class SequenceNumbers:
         copies[1:] = (np.diff(number) == 0) & (np.diff(group) == 0) & (np.diff(enqueued) == 0)
         steps = []
         for rows in _ascending(np.flatnonzero(~copies), number, group):
-            self._supersede(number[rows], enqueued[rows])
+            self._supersede(number[rows], arrival[rows], enqueued[rows])
             copies[rows] = found = self._copies(number[rows], arrival[rows], enqueued[rows])
             step = self._step(rows[~found], number, arrival, enqueued)
             self._remember(number[rows], arrival[rows], enqueued[rows])
@@ -154,10 +154,14 @@ class SequenceNumbers:
                 found |= (place >= 0) & same & (arrival <= seen.arrival + REMEMBERED)
         return found
 
-    def _supersede(self, number: Numbers, enqueued: Numbers) -> None:
-        for seen in self._seen:
-            if seen.ranges.last[-1] >= number[0] and _newest(seen.enqueued) < enqueued.min():
-                seen.superseded = True
+    def _supersede(self, number: Numbers, arrival: Numbers, enqueued: Numbers) -> None:
+        """Numbers that begin again at later times are a new hub's: all that is no newer than those is of the old."""
+        since, oldest = arrival[0] - REMEMBERED, enqueued.min()
+        repeated = [seen for seen in self._seen if seen.ranges.last[-1] >= number[0] and seen.arrival >= since]
+        until = max((newest for seen in repeated if (newest := _newest(seen.enqueued)) < oldest), default=None)
+        if until is not None:
+            for seen in self._seen:
+                seen.superseded |= _newest(seen.enqueued) <= until
 
     def _step(self, rows: NDArray[np.intp], number: Numbers, arrival: Numbers, enqueued: Numbers) -> Step | None:
         if not len(rows):
