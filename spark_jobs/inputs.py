@@ -21,14 +21,18 @@ if TYPE_CHECKING:
     from spark_jobs.capture.events import Reader
 
 
-def _no_switch(number: object) -> object:
+def no_switch(instead: str) -> BeforeValidator:
     """YAML's on and off are no numbers."""
-    if isinstance(number, bool):
-        raise ValueError("write a number")
-    return number
+
+    def check(value: object) -> object:
+        if isinstance(value, bool):
+            raise ValueError(instead)
+        return value
+
+    return BeforeValidator(check)
 
 
-Number = Annotated[int, BeforeValidator(_no_switch)]
+Number = Annotated[int, no_switch("write a number")]
 
 
 class Section(BaseModel):

@@ -13,7 +13,7 @@ from yaml.reader import ReaderError
 
 from spark_jobs.capture.manifest import ArrivalTime
 from spark_jobs.errors import DefinitionError
-from spark_jobs.inputs import Input, Number, Section, format_of, formats_with
+from spark_jobs.inputs import Input, Number, Section, format_of, formats_with, no_switch
 from spark_jobs.query import CompiledOutput, CompiledQuery, compile_query
 from spark_jobs.storage.address import AzureAddress, parse, spelling
 from spark_jobs.time_model.policies import EARLY_SECONDS, Policies
@@ -27,13 +27,6 @@ Alias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def _no_switch(seconds: object) -> object:
-    """YAML's off is no number."""
-    if isinstance(seconds, bool):
-        raise ValueError("write a number of seconds, or null for no early window")
-    return seconds
-
-
 class Job(Section):
     """Names, meaning, defaults and ranges as in ASA's own job definition, then ours (time model, section 2)."""
 
@@ -42,7 +35,9 @@ class Job(Section):
     late_seconds: Annotated[Number, Field(alias="eventsLateArrivalMaxDelayInSeconds", ge=-1, le=1_814_399)] = 5
     """-1: no limit."""
     output_error_policy: Annotated[Literal["Drop", "Stop"], Field(alias="outputErrorPolicy")] = "Drop"
-    early_arrival_seconds: Annotated[Seconds | None, BeforeValidator(_no_switch)] = EARLY_SECONDS
+    early_arrival_seconds: Annotated[
+        Seconds | None, no_switch("write a number of seconds, or null for no early window")
+    ] = EARLY_SECONDS
     """None: no early window."""
     early_policy: Literal["Drop", "Adjust"] = "Drop"
     query: str
@@ -107,10 +102,10 @@ class Pipeline(Section):
         """What the query writes into an output."""
         return next(each for each in self.query.outputs if each.alias.lower() == output.alias.lower())
 
-    def input_holds(self, table: str) -> bool:
-        """Whether the files of a table would be blobs of the input."""
+    def input_holds(self, folder: str) -> bool:
+        """Whether the files of a table in this folder, in its `spelling`, would be blobs of the input."""
         container = f"{spelling(self.input.container)}/"
-        inside = f"{spelling(table)}/a/b.parquet"
+        inside = f"{folder}/a/b.parquet"
         return inside.startswith(container) and self.input.names.parse(inside.removeprefix(container)) is not None
 
     @property
@@ -271,29 +266,32 @@ def _outputs_at_odds(pipeline: Pipeline) -> Iterator[tuple[tuple[str | int, ...]
         yield ("quality",), "there are several outputs: write quality under each output that has a suite"
     elif pipeline.quality is not None and pipeline.outputs[0].quality is not None:
         yield ("quality",), "the output has a suite of its own: write quality here or there"
+    taken: list[tuple[Output, tuple[str, ...]]] = []
     for number, output in enumerate(pipeline.outputs):
         address = parse(output.table)
         if isinstance(address, AzureAddress) and not address.prefix:
             reason = "a table needs a name in its container: its metrics lie beside it, in the table NAME_metrics"
             yield ("output", number, "table"), reason
-        if any(map(pipeline.input_holds, _folders(output))):
+        folders = _folders(output)
+        if any(map(pipeline.input_holds, folders)):
             reason = "the input would read this table's own files: choose another place, or set input.path"
             yield ("output", number, "table"), reason
-        for other in pipeline.outputs[:number]:
+        for other, its_folders in taken:
             if output.alias.lower() == other.alias.lower():
                 yield ("output", number, "alias"), f"another output is named {other.alias} too: rename one"
-            if any(_overlap(one, two) for one in _folders(output) for two in _folders(other)):
+            if any(_overlap(one, two) for one in folders for two in its_folders):
                 reason = f"it shares a folder with the table of {other.alias}, or with one beside it: choose another"
                 yield ("output", number, "table"), reason
+        taken.append((output, folders))
 
 
 def _folders(output: Output) -> tuple[str, ...]:
-    return output.table, output.metrics_table, output.quarantine_table
+    """Where the output's tables lie, each in its `spelling`."""
+    return spelling(output.table), spelling(output.metrics_table), spelling(output.quarantine_table)
 
 
 def _overlap(one: str, other: str) -> bool:
-    one, other = f"{spelling(one)}/", f"{spelling(other)}/"
-    return one.startswith(other) or other.startswith(one)
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
 
 
 def _with_absolute_places(pipeline: Pipeline) -> Pipeline:

@@ -30,7 +30,6 @@ The clocks of one service differ by seconds. What differs by more stops the run 
 SEARCH_HOURS = 168
 """Capture cannot be behind by more than the hub keeps: a week, but for the premium tiers."""
 
-
 PROBED = 10_000
 """Names that are looked at, where none was found that fits, before they are said not to."""
 
@@ -120,8 +119,9 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """Before all else the run's digest, and that of all that follows, however it is laid out."""
-        told = f'{{\n "digest": "{self.digest}",\n "content_digest": "{_content_digest(self)}",'
-        return b"".join([told.encode(), memoryview(_MANIFEST.dump_json(self, indent=1))[1:]])
+        content = _content(self)
+        told = f'{{\n "digest": "{self.digest}",\n "content_digest": "{hashlib.sha256(content).hexdigest()}",'
+        return b"".join([told.encode(), memoryview(content)[1:]])
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ def from_json(content: bytes) -> Manifest:
     return manifest
 
 
-def _content_digest(manifest: Manifest) -> str:
-    return hashlib.sha256(_MANIFEST.dump_json(manifest)).hexdigest()
+def _content(manifest: Manifest) -> bytes:
+    return _MANIFEST.dump_json(manifest, indent=1)
 
 
 def _require_whole(manifest: Manifest, told: str) -> None:
@@ -159,7 +159,8 @@ def _require_whole(manifest: Manifest, told: str) -> None:
         for each, read in zip(manifest.slices, reads, strict=True)
     ]
     named = manifest.run.endswith(f"-{manifest.digest[:12]}")
-    if told != _content_digest(manifest) or digests != [each.digest for each in manifest.slices] or not named:
+    whole = told == hashlib.sha256(_content(manifest)).hexdigest()
+    if not whole or digests != [each.digest for each in manifest.slices] or not named:
         raise RunError(
             f"the manifest of run {manifest.run} does not hold what its digests say: somebody changed it; take the one "
             "that lies with the run, or plan again"

@@ -134,10 +134,11 @@ class SequenceNumbers:
         copies[1:] = (np.diff(number) == 0) & (np.diff(group) == 0) & (np.diff(enqueued) == 0)
         steps = []
         for rows in _ascending(np.flatnonzero(~copies), number, group):
-            self._supersede(number[rows], arrival[rows], enqueued[rows])
-            copies[rows] = found = self._copies(number[rows], arrival[rows], enqueued[rows])
+            piece = number[rows], arrival[rows], enqueued[rows]
+            self._supersede(*piece)
+            copies[rows] = found = self._copies(*piece)
             step = self._step(rows[~found], number, arrival, enqueued)
-            self._remember(number[rows], arrival[rows], enqueued[rows])
+            self._remember(*piece)
             if step is not None and (step.missing is not None or step.goes_back):
                 steps.append(step)
         return copies, steps

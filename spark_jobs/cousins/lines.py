@@ -82,10 +82,14 @@ def _of_array(name: str, content: bytes) -> pa.Array | None:
     content = content.lstrip()
     if not content.startswith(b"["):
         return None
-    document = utf8(pa.array([content, content.partition(b"\n")[0]], pa.binary()))
-    found = whole(select({"body": document}, _ELEMENTS)["elements"])
-    if found[0].is_valid:
-        return found.slice(0, 1).flatten().cast(pa.binary())
-    if not found[1].is_valid:
+    elements = _elements(content)
+    if elements is None and _elements(content.partition(b"\n")[0]) is None:
         raise DamagedBlobError(name, "it begins with an array and is none: it is cut off, or not JSON")
-    return None
+    return elements
+
+
+def _elements(content: bytes) -> pa.Array | None:
+    """None where the text is no JSON array."""
+    document = utf8(pa.array([content], pa.binary()))
+    found = whole(select({"body": document}, _ELEMENTS)["elements"])
+    return found.flatten().cast(pa.binary()) if found[0].is_valid else None

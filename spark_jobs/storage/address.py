@@ -37,9 +37,12 @@ class AzureAddress:
         return self.endpoint.startswith("http:")
 
     @property
+    def path(self) -> str:
+        return "/".join(filter(None, (self.container, self.prefix)))
+
+    @property
     def url(self) -> str:
-        path = "/".join(filter(None, (self.container, self.prefix)))
-        return f"{self.endpoint}/{quote(path, safe='/=$')}"
+        return f"{self.endpoint}/{quote(self.path, safe='/=$')}"
 
 
 def parse(url: str) -> AzureAddress | Path:
@@ -90,7 +93,7 @@ def spelling(url: str) -> str:
     place = parse(url)
     if isinstance(place, Path):
         return os.path.realpath(place)
-    return "/".join(filter(None, (place.endpoint, place.container, place.prefix)))
+    return f"{place.endpoint}/{place.path}"
 
 
 def normal_endpoint(parts: SplitResult) -> str:

@@ -52,7 +52,7 @@ def test_an_array_holds_its_elements_over_any_number_of_lines() -> None:
     assert [json.loads(body or b"") for body in found] == [{"a": 1}, {"b": [2, "é"]}, 3]
 
 
-@pytest.mark.parametrize("content", [b'[\n {"a": 1},\n {"b": 2},', b'[{"a": 1}, {"b"', b'[{"a": 1}]\n]'[:9]])
+@pytest.mark.parametrize("content", [b'[\n {"a": 1},\n {"b": 2},', b'[{"a": 1}, {"b"', b'[{"a": 1}'])
 def test_half_an_array_is_damaged(content: bytes) -> None:
     with pytest.raises(DamagedBlobError, match="it begins with an array and is none: it is cut off, or not JSON"):
         read(JSON, content)
