@@ -2,6 +2,11 @@
 PYTHON ?= python3
 UV_VERSION := 0.13.8
 
+EVENTS ?= 5000000
+
+# Airflow reads its own files in the encoding of the locale, and they are UTF-8.
+export PYTHONUTF8 := 1
+
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -9,32 +14,38 @@ AZURITE := docker/azurite/node_modules/.installed
 UV := $(BIN)/uv --no-config
 
 .DEFAULT_GOAL := help
-.PHONY: help backfill up test check bench lock azurite clean
+.PHONY: help backfill up test check bench chaos lock azurite version clean
 
 help: ## What there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
-backfill: $(INSTALLED) $(AZURITE) ## Backfill six sample hours through a real Airflow, Spark and Azurite, and show the result
+backfill: $(INSTALLED) $(AZURITE) version ## Backfill six sample hours through a real Airflow, Spark and Azurite, and show the result
 	@PYTHONPATH=docker $(BIN)/python -m embedded.main backfill
 
-up: $(INSTALLED) $(AZURITE) ## Leave Airflow and Azurite up with the sample hours; Ctrl-C stops them
+up: $(INSTALLED) $(AZURITE) version ## Leave Airflow and Azurite up with the sample hours; Ctrl-C stops them
 	@PYTHONPATH=docker $(BIN)/python -m embedded.main up
 
 test: check $(AZURITE) ## Check, then run every test
 	@JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java) $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
-check: $(INSTALLED) ## Lint and type check
+check: $(INSTALLED) version ## Lint and type check
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 
-bench: $(INSTALLED) ## Events per second of 5 million events, beside a peer and the floor
-	@JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java) $(BIN)/python benchmarks/run.py
+bench: $(INSTALLED) version ## Compare with plain Spark and the floor, in events per second; EVENTS=5000000
+	@JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java) $(BIN)/python -m benchmarks.run $(EVENTS)
+
+chaos: $(INSTALLED) $(AZURITE) version ## Fail the storage, kill the command and interleave publishers; half an hour
+	@PYTHONPATH=docker:plugins:. $(BIN)/python -m tests.chaos $(CHAOS)
 
 lock: $(BIN)/uv ## Resolve setup.cfg into requirements.lock anew
 	@$(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev \
 		--custom-compile-command "make lock" --output-file requirements.lock setup.cfg
 
 azurite: $(AZURITE) ## Install the storage emulator
+
+version: $(INSTALLED) # The version is that of the commit: write it down, as a run's digest covers it.
+	@$(BIN)/python -m setuptools_scm --force-write-version-files >/dev/null
 
 clean: ## Remove what the other targets made, the environment included
 	rm -rf $(VENV) .cache docker/azurite/node_modules *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,3 +1,5 @@
 """Recapture: history recomputed from Event Hubs Capture with the time handling of Azure Stream Analytics."""
 
-__version__ = "0.1.0"
+from spark_jobs._version import version as __version__
+
+__all__ = ["__version__"]
