@@ -1,5 +1,6 @@
 """One DAG for every file in dags/pipelines: wait for Capture, plan, order and aggregate, audit, publish, report."""
 
+import logging
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +23,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 
 import spark_jobs
 from capture_complete import CaptureCompleteSensor
-from spark_jobs.errors import DefinitionError
+from pipeline_files import load_all
 from spark_jobs.pipeline import Output, Pipeline, load
 from storage_connection import take_credentials
 
@@ -81,8 +82,12 @@ def backfill(pipeline: Pipeline) -> DAG:
     def plan(chosen: dict[str, str]) -> str:
         from spark_jobs import stages
 
+        pipeline = load(Path(definition))
         start, end = (datetime.fromisoformat(chosen[name]) for name in ("from", "to"))
-        return stages.plan(load(Path(definition)), start, end)
+        run = stages.plan(pipeline, start, end)
+        for leftover in stages.remove_leftovers(pipeline, run):
+            logging.getLogger(__name__).info("removed what an interrupted run of these slices left: %s", leftover)
+        return run
 
     @task
     def audit(run: str) -> dict[str, Any]:
@@ -175,9 +180,6 @@ again: the same input gives the same verdict; correct the query, the policies or
 A range is `(from, to]`: whole slices, UTC. A run of the same blobs and the same query publishes nothing new.
 """
 
-for file in sorted(PIPELINES.glob("*.yaml")):
-    try:
-        pipeline = load(file)
-    except DefinitionError:
-        continue  # pipeline_errors.py tells: an import error of this module would stop the other pipelines too
-    globals().setdefault(pipeline.name, backfill(pipeline))
+# The errors are for pipeline_errors.py: an import error of this module would stop every pipeline.
+pipelines, _ = load_all(PIPELINES)
+globals().update({pipeline.name: backfill(pipeline) for pipeline in pipelines})

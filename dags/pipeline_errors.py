@@ -2,18 +2,9 @@
 
 from pathlib import Path
 
+from pipeline_files import load_all
 from spark_jobs.errors import DefinitionError
-from spark_jobs.pipeline import load
 
-errors: list[str] = []
-files: dict[str, str] = {}
-for file in sorted((Path(__file__).parent / "pipelines").glob("*.yaml")):
-    try:
-        name = load(file).name
-    except DefinitionError as error:
-        errors.append(str(error))
-    else:
-        if (first := files.setdefault(name, file.name)) != file.name:
-            errors.append(f"{file.name}: the pipeline in {first} is named {name} too: rename one")
+_, errors = load_all(Path(__file__).parent / "pipelines")
 if errors:
     raise DefinitionError("\n".join(errors))

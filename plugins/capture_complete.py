@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
+from logging import Logger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from airflow.sdk import BaseSensorOperator, Context
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 import storage_connection
-from spark_jobs.errors import DefinitionError, RunError
+from spark_jobs.errors import DefinitionError, RecaptureError, RunError, SetupError
 
 if TYPE_CHECKING:
     from spark_jobs.stages import Completeness
@@ -20,6 +21,9 @@ Range = dict[str, str]
 """A range of slices as tasks pass it on: {"from": ISO 8601, "to": ISO 8601}, meaning (from, to]."""
 
 POLL_SECONDS = 60.0
+SETUP_SECONDS = 20 * 60
+"""How long a missing container or right is waited for, without a break. Roles, tokens and firewalls take effect within
+minutes; a wrong url never does. With the task's two retries this is an hour. Other faults are waited out to the end."""
 
 
 def chosen_range(
@@ -62,11 +66,27 @@ def _completeness(
     return stages.completeness(load(Path(definition)), start, end, datetime.now(UTC), environment)
 
 
+def _is_complete(found: "Completeness", log: Logger) -> bool:
+    """Log how far the archive reaches, or what is missing; return whether nothing is."""
+    for line in found.waiting:
+        log.info("waiting for the archive: %s", line)
+    if found.waiting:
+        return False
+    for partition in found.partitions:
+        log.info("%s", partition)
+    return True
+
+
+ENDINGS = {error.__name__: error for error in (DefinitionError, SetupError)}
+"""The errors with which a trigger ends."""
+
+
 class CaptureCompleteTrigger(BaseTrigger):
     """Fires when every partition of (start, end] is complete (time model, section 3).
 
-    The event is {"range": Range}, or {"error": message} when completeness could not be determined. Its arguments are
-    kept in Airflow's database: they hold no credentials, it takes them from the connection each time that it looks.
+    The event is {"range": Range}, or {"error": message, "type": name of a RecaptureError} when waiting cannot help.
+    Faults of the storage do not end the wait. Airflow's database keeps the arguments: they hold no credentials, the
+    trigger takes those from the connection each time that it looks.
     """
 
     def __init__(self, definition: str, start: str, end: str, poll_seconds: float = POLL_SECONDS) -> None:
@@ -89,23 +109,39 @@ class CaptureCompleteTrigger(BaseTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look, in a thread of its own so that other triggers go on, until nothing is missing."""
-        start, end = datetime.fromisoformat(self.start), datetime.fromisoformat(self.end)
+        """Look until nothing is missing, or until waiting cannot help.
+
+        Any other exception than a RecaptureError is a mistake in the code: Airflow logs it and fails the task.
+        """
+        refused = 0.0
         while True:
             try:
-                environment = await storage_connection.environment()
-                found = await asyncio.to_thread(_completeness, self.definition, start, end, environment)
-            except Exception as error:
-                yield TriggerEvent({"error": str(error)})
+                found = await self._look()
+            except DefinitionError as error:
+                yield _failed(error)
                 return
-            if not found.waiting:
-                for partition in found.partitions:
-                    self.log.info("%s", partition)
-                yield TriggerEvent({"range": {"from": self.start, "to": self.end}})
-                return
-            for line in found.waiting:
-                self.log.info("waiting for the archive: %s", line)
+            except RunError as error:
+                refused = refused + self.poll_seconds if isinstance(error, SetupError) else 0.0
+                if refused > SETUP_SECONDS:
+                    yield _failed(error)
+                    return
+                self.log.warning("still waiting: %s", error)
+            else:
+                refused = 0.0
+                if _is_complete(found, self.log):
+                    yield TriggerEvent({"range": {"from": self.start, "to": self.end}})
+                    return
             await asyncio.sleep(self.poll_seconds)
+
+    async def _look(self) -> "Completeness":
+        """Look in a thread, so that other triggers go on."""
+        start, end = datetime.fromisoformat(self.start), datetime.fromisoformat(self.end)
+        environment = await storage_connection.environment()
+        return await asyncio.to_thread(_completeness, self.definition, start, end, environment)
+
+
+def _failed(error: RecaptureError) -> TriggerEvent:
+    return TriggerEvent({"error": str(error), "type": type(error).__name__})
 
 
 class CaptureCompleteSensor(BaseSensorOperator):
@@ -120,7 +156,7 @@ class CaptureCompleteSensor(BaseSensorOperator):
         self.poll_seconds = poll_seconds
 
     def execute(self, context: Context) -> Range:
-        """The range at once when it is complete; otherwise the wait goes on in the triggerer.
+        """Return the range at once when it is complete; otherwise, and while storage fails, wait in the triggerer.
 
         Raises:
             DefinitionError: the range is not one that the pipeline can run.
@@ -131,26 +167,30 @@ class CaptureCompleteSensor(BaseSensorOperator):
         run = context["dag_run"]
         start, end = chosen_range(context["params"], run.data_interval_start, run.data_interval_end)
         stages.check_range(load(Path(self.definition)), start, end)
-        found = _completeness(self.definition, start, end)
-        if found.waiting:
-            for line in found.waiting:
-                self.log.info("waiting for the archive: %s", line)
+        if not self._is_complete(start, end):
             self.defer(
                 trigger=CaptureCompleteTrigger(self.definition, start.isoformat(), end.isoformat(), self.poll_seconds),
                 method_name="resume",
                 timeout=timedelta(seconds=self.timeout),
             )
-        for partition in found.partitions:
-            self.log.info("%s", partition)
         return {"from": start.isoformat(), "to": end.isoformat()}
 
+    def _is_complete(self, start: datetime, end: datetime) -> bool:
+        try:
+            found = _completeness(self.definition, start, end)
+        except RunError as error:
+            self.log.warning("still waiting: %s", error)
+            return False
+        return _is_complete(found, self.log)
+
     def resume(self, context: Context, event: dict[str, Any]) -> Range:
-        """The range that the trigger found complete.
+        """Return the range that the trigger found complete.
 
         Raises:
-            RunError: the trigger could not look; its reason.
+            DefinitionError: the pipeline or the connection has a mistake, which another try would find again.
+            SetupError: a container or a right was missing for too long.
         """
         if "error" in event:
-            raise RunError(event["error"])
+            raise ENDINGS[event["type"]](event["error"])
         complete: Range = event["range"]
         return complete

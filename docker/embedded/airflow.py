@@ -1,13 +1,17 @@
 """A real Airflow: api-server, scheduler, DAG processor and triggerer on SQLite with the LocalExecutor."""
 
+import fcntl
+import itertools
 import json
 import os
 import secrets
+import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from contextlib import ExitStack
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
@@ -15,10 +19,21 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from embedded.java import java_home
-from embedded.process import CACHE, ROOT, Server, free_port
+from embedded.process import CACHE, ROOT, Server, free_port, stop_all
 
 USER = "admin"
 PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
+API_SERVER = "api-server"
+COMPONENTS = {
+    API_SERVER: (),
+    "scheduler": ("--skip-serve-logs",),
+    "dag-processor": (),
+    "triggerer": ("--skip-serve-logs",),
+}
+"""The commands and their options. Airflow's log servers would listen on all addresses, and cannot be told otherwise.
+The api-server reads the logs from the disk."""
+NO_LOG_SERVER = "1"
+"""A port on which nothing listens: the api-server asks there for more of the log of a task that still runs."""
 ENDED = ("success", "failed")
 BUSY_TRIES = 10
 """SQLite locks the whole database: Airflow then answers 503 and has done nothing."""
@@ -27,26 +42,25 @@ BUSY_TRIES = 10
 class Airflow:
     """A running Airflow for this checkout's dags and plugins, as a context manager.
 
-    Every start begins with a new database; `env` is what its tasks get beside this process's environment. Without
-    `schedule` the only runs are those that are triggered.
+    Every start begins with a new database, in a folder that no other running Airflow has. `env` is what its tasks get
+    in addition to this process's environment. Without `schedule` the only runs are those that are triggered.
     """
 
-    def __init__(
-        self, env: Mapping[str, str], *, schedule: bool, home: Path = CACHE / "airflow", port: int | None = None
-    ) -> None:
-        self.home = home
-        self.port = port or free_port()
+    def __init__(self, env: Mapping[str, str], *, schedule: bool, homes: Path = CACHE / "airflow") -> None:
+        self.port = free_port()
         self.password = secrets.token_urlsafe(12)
-        self._env = {**os.environ, **self._settings(schedule), **env}
-        self._server: Server | None = None
+        self._homes = homes
+        self._given = env
+        self._schedule = schedule
         self._token = ""
+        self._started = ExitStack()
 
     @property
     def url(self) -> str:
         """Where a browser finds it."""
         return f"http://127.0.0.1:{self.port}"
 
-    def _settings(self, schedule: bool) -> dict[str, str]:
+    def _settings(self, home: Path) -> dict[str, str]:
         settings = {
             "CORE__DAGS_FOLDER": str(ROOT / "dags"),
             "CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
@@ -54,7 +68,7 @@ class Airflow:
             "CORE__PARALLELISM": "4",
             "CORE__LOAD_EXAMPLES": "False",
             "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
-            "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home / "passwords.json"),
+            "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
             "CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
             "API__HOST": "127.0.0.1",
@@ -62,41 +76,56 @@ class Airflow:
             "API__BASE_URL": self.url,
             "DAG_PROCESSOR__REFRESH_INTERVAL": "20",
             "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
-            "SCHEDULER__USE_JOB_SCHEDULE": str(schedule),
+            "SCHEDULER__USE_JOB_SCHEDULE": str(self._schedule),
+            "LOGGING__WORKER_LOG_SERVER_PORT": NO_LOG_SERVER,
+            "LOGGING__TRIGGER_LOG_SERVER_PORT": NO_LOG_SERVER,
         }
         return {f"AIRFLOW__{name}": value for name, value in settings.items()} | {
-            "AIRFLOW_HOME": str(self.home),
+            "AIRFLOW_HOME": str(home),
             "JAVA_HOME": str(java_home()),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONUTF8": "1",
+            "SPARK_LOCAL_IP": "127.0.0.1",
         }
 
     def __enter__(self) -> Self:
-        self.home.mkdir(parents=True, exist_ok=True)
-        for old in self.home.glob("airflow.db*"):
-            old.unlink()
-        passwords = self.home / "passwords.json"
-        passwords.touch(mode=0o600)
-        passwords.write_text(json.dumps({USER: self.password}))
-        self._server = Server(
-            "Airflow", [sys.executable, "-m", "airflow", "standalone"], self._env, self.home / "standalone.log"
-        )
         try:
-            self._server.wait_until(self._healthy, 180)
-            self._token = self._call("POST", "/auth/token", {"username": USER, "password": self.password})[
-                "access_token"
-            ]
-            self._call("POST", "/api/v2/pools", {"name": "spark", "slots": 1})
-            self.connect("spark_default", conn_type="spark", host="local[*]")
+            self._start()
         except BaseException:
-            self._server.stop()
+            self._started.close()
             raise
         return self
+
+    def _start(self) -> None:
+        home, lock = _own_home(self._homes)
+        self._started.callback(os.close, lock)
+        for old in home.glob("airflow.db*"):
+            old.unlink()
+        passwords = home / "passwords.json"
+        passwords.touch(mode=0o600)
+        passwords.write_text(json.dumps({USER: self.password}))
+        env = {**os.environ, **self._settings(home), **self._given}
+        _make_database(env)
+        servers: dict[str, Server] = {}
+        self._started.callback(lambda: stop_all(servers.values()))
+        for component, options in COMPONENTS.items():
+            command = [sys.executable, "-m", "airflow", component, *options]
+            servers[component] = Server(f"Airflow's {component}", command, env, home / f"{component}.log", [lock])
+
+        def ready() -> bool:
+            for server in servers.values():
+                server.require_running()
+            return self.port in servers[API_SERVER].ports() and self._healthy()
+
+        servers[API_SERVER].wait_until(ready, 180)
+        self._token = self._call("POST", "/auth/token", {"username": USER, "password": self.password})["access_token"]
+        self._call("POST", "/api/v2/pools", {"name": "spark", "slots": 1})
+        self.connect("spark_default", conn_type="spark", host="local[*]")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._server is not None:
-            self._server.stop()
+        self._started.close()
 
     def connect(self, connection: str, **fields: str) -> None:
         """Create a connection; Airflow keeps its password and its extra encrypted."""
@@ -198,6 +227,42 @@ class Airflow:
                     raise
                 time.sleep(2)
         raise RuntimeError(f"{method} {path}: Airflow's database was locked for {2 * BUSY_TRIES} s")
+
+
+def _own_home(homes: Path) -> tuple[Path, int]:
+    """Return a folder that no running Airflow has, and the open file whose lock says so to the next."""
+    for number in itertools.count(1):
+        home = homes / str(number)
+        home.mkdir(parents=True, exist_ok=True)
+        home.chmod(0o700)
+        lock = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+        else:
+            return home, lock
+    raise AssertionError("numbers do not end")
+
+
+def _make_database(env: Mapping[str, str]) -> None:
+    """Create the database and, on the first start, the configuration with its keys; only this user can read them.
+
+    Raises RuntimeError, with the end of Airflow's output, if that fails.
+    """
+    command = [sys.executable, "-m", "airflow", "db", "migrate"]
+    made = subprocess.run(
+        command,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        umask=0o077,
+        check=False,
+    )
+    if made.returncode:
+        output = made.stdout.decode(errors="replace").splitlines()
+        raise RuntimeError("\n".join([f"airflow db migrate ended with {made.returncode}:", *output[-40:]]))
 
 
 def _run(dag: str, run: str) -> str:

@@ -1,4 +1,4 @@
-"""Azurite, Azure's storage emulator: blobs only, on a free port."""
+"""Azurite, Azure's storage emulator: blobs only, on a port of its own."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from embedded.node import AZURITE, node
-from embedded.process import CACHE, Server, free_port, listens
+from embedded.process import Server
 
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -14,12 +14,15 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 
 
 class Azurite:
-    """A running emulator, as a context manager. Without a workspace it keeps everything in memory."""
+    """A running emulator, as a context manager. Without a workspace it keeps everything in memory.
 
-    def __init__(self, workspace: Path | None = None, port: int | None = None, log: Path | None = None) -> None:
+    It listens on a free port of its own choice. One that has to come back on the same port is given that.
+    """
+
+    def __init__(self, log: Path, workspace: Path | None = None, port: int = 0) -> None:
         self.workspace = workspace
-        self.port = port or free_port()
-        self._log = log or CACHE / "azurite" / f"{self.port}.log"
+        self.port = port
+        self._log = log
         self._server: Server | None = None
 
     @property
@@ -41,17 +44,14 @@ class Azurite:
         script = AZURITE / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
         if not script.exists():
             raise RuntimeError("Azurite is not installed: run `make azurite`")
-        self._server = Server(
-            "Azurite",
-            [str(node()), str(script), *keep, *self._options()],
-            os.environ,
-            self._log,
-        )
+        command = [str(node()), str(script), *keep, *self._options()]
+        self._server = server = Server("Azurite", command, os.environ, self._log)
         try:
-            self._server.wait_until(lambda: listens(self.port), 30)
+            server.wait_until(lambda: bool(server.ports()), 60)
         except BaseException:
-            self._server.stop()
+            server.stop()
             raise
+        (self.port,) = server.ports()
         return self
 
     def __exit__(

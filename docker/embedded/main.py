@@ -36,24 +36,30 @@ def sample_storage() -> Iterator[tuple[Azurite, dict[str, str]]]:
     from spark_jobs.capture.sample import upload_world, world
     from spark_jobs.storage import open_container
 
-    workspace = Path(tempfile.mkdtemp(prefix="recapture-"))
+    home = Path(tempfile.mkdtemp(prefix="recapture-"))
+    workspace, log = home / "azurite", home / "azurite.log"
     try:
-        with Azurite(workspace) as azurite:
-            port = azurite.port
-            env = {
-                "AZURE_STORAGE_CONNECTION_STRING": azurite.connection_string,
-                "RECAPTURE_CONTAINER": f"{azurite.url}/{CAPTURE}",
-                "RECAPTURE_TABLE": f"{azurite.url}/{CURATED}/{PIPELINE}",
-            }
-            os.environ |= env
+        with Azurite(log, workspace) as azurite:
+            _environment(azurite)
             _create_containers(azurite)
-            arrivals = upload_world(world(START, HOURS), open_container(env["RECAPTURE_CONTAINER"]))
+            arrivals = upload_world(world(START, HOURS), open_container(f"{azurite.url}/{CAPTURE}"))
         place_arrivals(workspace, {(CAPTURE, name): arrival for name, arrival in arrivals.items()})
         console.print(f"{len(arrivals)} blobs of {HOURS} hours from {START:%Y-%m-%d %H:%M} UTC")
-        with Azurite(workspace, port) as azurite:
-            yield azurite, env
+        with Azurite(log, workspace) as azurite:
+            yield azurite, _environment(azurite)
     finally:
-        shutil.rmtree(workspace, ignore_errors=True)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _environment(azurite: Azurite) -> dict[str, str]:
+    """Return what the pipeline's file and the credentials take from the environment; this process has it too."""
+    env = {
+        "AZURE_STORAGE_CONNECTION_STRING": azurite.connection_string,
+        "RECAPTURE_CONTAINER": f"{azurite.url}/{CAPTURE}",
+        "RECAPTURE_TABLE": f"{azurite.url}/{CURATED}/{PIPELINE}",
+    }
+    os.environ |= env
+    return env
 
 
 def _create_containers(azurite: Azurite) -> None:

@@ -47,7 +47,12 @@ def parse(tmp_path_factory: pytest.TempPathFactory) -> Parse:
             "RECAPTURE_TABLE": "https://account.blob.core.windows.net/curated/telemetry",
         }
         done = subprocess.run(
-            [sys.executable, "-c", PARSE, str(folder)], env=env, capture_output=True, text=True, check=False, timeout=60
+            [sys.executable, "-c", PARSE, str(folder)],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
         )
         assert done.returncode == 0, done.stderr
         parsed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -121,6 +121,22 @@ def test_a_broken_pipeline_file_is_named_with_its_line_and_the_others_go_on(pars
     assert "3" in parsed["errors"]["pipeline_errors.py"].splitlines()[-1]
 
 
+def test_a_pipeline_file_that_takes_too_long_is_named_and_the_others_go_on(parse: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "dags"
+    shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    telemetry = (folder / "pipelines" / "telemetry.yaml").read_text()
+    aggregates = ", ".join(f"MAX(a{number}) AS b{number}" for number in range(8000))
+    slow = telemetry.replace("name: telemetry", "name: slow").replace("COUNT(*) AS events", aggregates)
+    (folder / "pipelines" / "slow.yaml").write_text(slow)
+    laughs = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+    (folder / "pipelines" / "laughs.yaml").write_text(f"a0: &a0 [x, x]\n{laughs}")
+    parsed = parse(folder)
+    assert [dag["dag_id"] for dag in parsed["dags"]] == ["telemetry"]
+    errors = parsed["errors"]["pipeline_errors.py"]
+    assert "slow.yaml: the pipeline file was not loaded within 5 s: shorten its query" in errors
+    assert "laughs.yaml:5: aliases stand for more than 10,000 values: use fewer" in errors
+
+
 def test_two_files_with_one_name_are_refused(parse: Any, tmp_path: Path) -> None:
     folder = tmp_path / "dags"
     shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))

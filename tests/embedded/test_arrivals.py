@@ -21,13 +21,13 @@ def test_a_blob_is_listed_with_its_placed_arrival_and_still_reads_as_planned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace = tmp_path / "workspace"
-    with Azurite(workspace, log=tmp_path / "first.log") as azurite:
+    with Azurite(tmp_path / "first.log", workspace) as azurite:
         monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
         ContainerClient.from_connection_string(azurite.connection_string, "capture").create_container()
         container = open_container(f"{azurite.url}/capture")
         before = {name: container.write(name, name.encode()) for name in (*ARRIVALS, "untouched")}
     place_arrivals(workspace, {("capture", name): arrival for name, arrival in ARRIVALS.items()})
-    with Azurite(workspace, log=tmp_path / "second.log") as azurite:
+    with Azurite(tmp_path / "second.log", workspace) as azurite:
         monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
         container = open_container(f"{azurite.url}/capture")
         listed = {blob.name: blob for blob in container.list()}

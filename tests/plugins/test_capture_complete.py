@@ -1,21 +1,33 @@
 """The sensor's range, and its trigger."""
 
 import asyncio
+import base64
 import importlib.util
+import json
+import runpy
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
+from azure.core.pipeline.transport import HttpTransport
+from azure.storage.blob import ContainerClient
 
+from embedded.azurite import KEY, Azurite
+from embedded.process import free_port
 from spark_jobs import errors
 from tests.worlds import World
 
 ROOT = Path(__file__).resolve().parents[2]
 SIX = datetime(2026, 3, 1, 6, tzinfo=UTC)
 TWELVE = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECONDS = 120
+CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
 
 
 @pytest.fixture(scope="module")
@@ -69,21 +81,174 @@ def test_the_trigger_is_made_again_from_what_it_serializes(plugin: ModuleType) -
     assert plugin.CaptureCompleteTrigger(**arguments).serialize() == (path, arguments)
 
 
-def test_a_trigger_that_cannot_look_says_why(plugin: ModuleType, tmp_path: Path) -> None:
-    missing = tmp_path / "gone.yaml"
-    trigger = plugin.CaptureCompleteTrigger(str(missing), SIX.isoformat(), TWELVE.isoformat(), 0.01)
+def fired(trigger: Any, *meanwhile: Callable[[], object]) -> dict[str, Any]:
+    """What the trigger fires with, while these calls run one after the other in another thread."""
 
-    async def first() -> dict[str, str]:
-        return (await anext(trigger.run())).payload
+    async def both() -> dict[str, Any]:
+        async def others() -> None:
+            for call in meanwhile:
+                await asyncio.to_thread(call)
 
-    event = asyncio.run(first())
-    assert "gone.yaml" in event["error"]
+        event, _ = await asyncio.gather(anext(trigger.run()), others())
+        payload: dict[str, Any] = event.payload
+        return payload
+
+    return asyncio.run(both())
 
 
-def test_the_sensor_raises_what_the_trigger_could_not_do(plugin: ModuleType) -> None:
-    sensor = plugin.CaptureCompleteSensor(task_id="wait", definition="p.yaml")
-    with pytest.raises(errors.RunError, match="out of reach"):
-        sensor.resume({}, {"error": "out of reach"})
+class Looks:
+    """Counts the looks at the archive, and lets a test wait for the next."""
+
+    def __init__(self, plugin: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self._look = plugin._completeness
+        self._ended = threading.Semaphore(0)
+        monkeypatch.setattr(plugin, "_completeness", self)
+
+    def __call__(self, *arguments: object) -> object:
+        self.count += 1
+        try:
+            return self._look(*arguments)
+        finally:
+            self._ended.release()
+
+    def wait(self) -> None:
+        """Return when one more look has ended."""
+        assert self._ended.acquire(timeout=SECONDS)
+
+
+@pytest.fixture
+def looks(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Looks:
+    monkeypatch.setattr(HttpTransport, "sleep", lambda transport, seconds: None)
+    return Looks(plugin, monkeypatch)
+
+
+@dataclass(frozen=True)
+class Archive:
+    """An archive that is complete for an hour, in an emulator that does not run yet."""
+
+    azurite: Azurite
+    definition: Path
+    start: datetime
+
+    @property
+    def range(self) -> dict[str, str]:
+        return {"from": self.start.isoformat(), "to": (self.start + timedelta(hours=1)).isoformat()}
+
+    def trigger(self, plugin: ModuleType) -> Any:
+        return plugin.CaptureCompleteTrigger(str(self.definition), *self.range.values(), 0.1)
+
+    def start_again(self) -> None:
+        self.azurite.__enter__()
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive]:
+    azurite = Azurite(tmp_path / "log", tmp_path / "blobs", free_port())
+    start = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=9)
+    with azurite:
+        client = ContainerClient.from_connection_string(azurite.connection_string, "capture")
+        client.create_container()
+        client.upload_blob(f"contoso/telemetry/0/{start:%Y/%m/%d/%H/%M/%S}.avro", b"")
+    world = World(tmp_path)
+    world.define()
+    sections = json.loads(world.file.read_text())
+    sections["input"]["container"] = f"{azurite.url}/capture"
+    world.file.write_text(json.dumps(sections))
+    monkeypatch.setenv(CONNECTION_STRING, azurite.connection_string)
+    yield Archive(azurite, world.file, start)
+    azurite.__exit__(None, None, None)
+
+
+def test_a_wait_outlasts_a_storage_that_is_down(
+    plugin: ModuleType, archive: Archive, looks: Looks, capsys: pytest.CaptureFixture[str]
+) -> None:
+    event = fired(archive.trigger(plugin), looks.wait, looks.wait, looks.wait, archive.start_again)
+    assert event == {"range": archive.range}
+    warning = f"still waiting: cannot list {archive.azurite.url}/capture"
+    assert capsys.readouterr().out.count(warning) == looks.count - 1 >= 3
+
+
+def test_a_wait_outlasts_a_refusal_that_is_lifted(
+    plugin: ModuleType,
+    archive: Archive,
+    looks: Looks,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    right = archive.azurite.connection_string
+    monkeypatch.setenv(CONNECTION_STRING, right.replace(KEY, base64.b64encode(b"another").decode()))
+    archive.start_again()
+    event = fired(archive.trigger(plugin), looks.wait, lambda: monkeypatch.setenv(CONNECTION_STRING, right))
+    assert event == {"range": archive.range}
+    assert capsys.readouterr().out.count("still waiting: not authorised to list") == looks.count - 1 >= 1
+
+
+def test_a_missing_container_ends_the_wait_after_a_while(
+    plugin: ModuleType, archive: Archive, looks: Looks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.start_again()
+    ContainerClient.from_connection_string(archive.azurite.connection_string, "capture").delete_container()
+    monkeypatch.setattr(plugin, "SETUP_SECONDS", 0.25)
+    event = fired(archive.trigger(plugin))
+    assert looks.count == 3
+    with pytest.raises(errors.SetupError, match=r"/capture does not exist: create it, or correct the url$"):
+        plugin.CaptureCompleteSensor(task_id="wait", definition="p.yaml").resume({}, event)
+
+
+def test_refusals_with_another_fault_between_them_start_the_while_anew(
+    plugin: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused, down = errors.SetupError("no right"), errors.RunError("out of reach")
+    ends: list[Exception] = [refused, refused, down, refused, refused, refused]
+
+    def look(*arguments: object) -> object:
+        raise ends.pop(0)
+
+    monkeypatch.setattr(plugin, "_completeness", look)
+    monkeypatch.setattr(plugin, "SETUP_SECONDS", 0.025)
+    trigger = plugin.CaptureCompleteTrigger("p.yaml", SIX.isoformat(), TWELVE.isoformat(), 0.01)
+    assert fired(trigger) == {"error": "no right", "type": "SetupError"}
+    assert ends == []
+
+
+def test_a_mistake_in_the_definition_ends_the_wait_and_is_never_tried_again(
+    plugin: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trigger = plugin.CaptureCompleteTrigger(str(tmp_path / "gone.yaml"), SIX.isoformat(), TWELVE.isoformat(), 0.01)
+    event = fired(trigger)
+    with pytest.raises(errors.DefinitionError, match=r"gone\.yaml: the pipeline file cannot be read") as ended:
+        plugin.CaptureCompleteSensor(task_id="wait", definition="p.yaml").resume({}, event)
+    for name in ("CONTAINER", "TABLE"):
+        monkeypatch.setenv(f"RECAPTURE_{name}", "https://account.blob.core.windows.net/curated/telemetry")
+    dags = runpy.run_path(str(ROOT / "dags" / "backfill.py"))
+    decision = dags["FINAL_ERRORS"].evaluate(ended.value, 1, 2)
+    assert decision.action == dags["RetryAction"].FAIL
+
+
+def test_a_mistake_in_the_code_ends_the_wait(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(*arguments: object) -> object:
+        raise ValueError("a mistake")
+
+    monkeypatch.setattr(plugin, "_completeness", look)
+    trigger = plugin.CaptureCompleteTrigger("p.yaml", SIX.isoformat(), TWELVE.isoformat(), 0.01)
+    with pytest.raises(ValueError, match="a mistake"):
+        fired(trigger)
+
+
+def test_the_sensor_waits_from_its_first_look_on_when_the_storage_is_down(
+    plugin: ModuleType, archive: Archive, looks: Looks
+) -> None:
+    from airflow.sdk.exceptions import TaskDeferred
+
+    sensor = plugin.CaptureCompleteSensor(task_id="wait", definition=str(archive.definition), timeout=3600)
+    run = SimpleNamespace(data_interval_start=archive.start, data_interval_end=archive.start + timedelta(hours=1))
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor.execute({"dag_run": run, "params": {}})
+    assert (deferred.value.method_name, deferred.value.timeout) == ("resume", timedelta(hours=1))
+    archive.start_again()
+    event = fired(deferred.value.trigger)
+    assert sensor.resume({}, event) == sensor.execute({"dag_run": run, "params": {}}) == archive.range
 
 
 def test_the_trigger_says_how_far_capture_has_got_until_nothing_is_missing(

@@ -1,0 +1,40 @@
+"""Azurite listens on a port of its own, and never takes another server for itself."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from azure.storage.blob import BlobServiceClient
+
+from embedded.azurite import Azurite
+from embedded.process import free_port
+
+
+def test_an_emulator_whose_port_is_taken_does_not_start(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as orphan:
+        port = orphan.getsockname()[1]
+        azurite = Azurite(tmp_path / "log", port=port)
+        with pytest.raises(RuntimeError, match=rf"Azurite ended with 1:(.|\n)*address already in use 127.0.0.1:{port}"):
+            azurite.__enter__()
+
+
+def test_emulators_choose_ports_of_their_own(tmp_path: Path) -> None:
+    with Azurite(tmp_path / "first") as first, Azurite(tmp_path / "second") as second:
+        assert first.port != second.port
+        BlobServiceClient.from_connection_string(first.connection_string).create_container("mine")
+        assert (containers(first), containers(second)) == (["mine"], [])
+
+
+def test_an_emulator_comes_back_on_the_port_that_it_was_given(tmp_path: Path) -> None:
+    azurite = Azurite(tmp_path / "log", tmp_path / "blobs", free_port())
+    with azurite:
+        before = azurite.port
+        BlobServiceClient.from_connection_string(azurite.connection_string).create_container("mine")
+    with azurite:
+        assert azurite.port == before
+        assert containers(azurite) == ["mine"]
+
+
+def containers(azurite: Azurite) -> list[str]:
+    with BlobServiceClient.from_connection_string(azurite.connection_string) as client:
+        return [container.name for container in client.list_containers()]
