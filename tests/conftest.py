@@ -1,4 +1,4 @@
-"""What every test shares."""
+"""What every test shares. HYPOTHESIS_PROFILE=deep draws many random examples (see `tests.draws`)."""
 
 import logging
 import os
@@ -7,21 +7,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
 
 from embedded.azurite import Azurite
+from tests.draws import load_profile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-settings.register_profile("recapture", deadline=None, max_examples=100, derandomize=os.environ.get("CI") == "true")
-settings.load_profile("recapture")
+load_profile()
 
 
 @pytest.fixture(scope="session")
 def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
     """The storage emulator, in memory, on a free port; one for the whole run."""
-    with Azurite(log=tmp_path_factory.mktemp("azurite") / "azurite.log") as running:
+    with Azurite(tmp_path_factory.mktemp("azurite") / "azurite.log") as running:
         yield running
 
 
@@ -30,6 +29,8 @@ def spark() -> "Iterator[SparkSession]":
     """One Spark session for the whole run: two cores, in UTC, without its web page, quick to start."""
     from pyspark.sql import SparkSession
 
+    from spark_jobs.backfill import pin_settings
+
     os.environ["PYSPARK_PYTHON"] = sys.executable
     logging.getLogger("py4j").setLevel(logging.WARNING)
     session = (
@@ -37,9 +38,9 @@ def spark() -> "Iterator[SparkSession]":
         .appName("recapture-tests")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto")
-        .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "4")
         .getOrCreate()
     )
+    pin_settings(session)
     yield session
     session.stop()

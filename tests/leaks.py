@@ -1,11 +1,15 @@
-"""Looks for a secret: in files, and in the command lines of every process, as `ps` lists them."""
+"""Looks for leaks: a secret in files and command lines, as `ps` lists them, and sockets that other machines reach."""
 
 import base64
+import contextlib
+import os
 import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 from urllib.parse import quote, quote_plus, unquote
+
+import psutil
 
 SECONDS = 0.5
 
@@ -23,13 +27,18 @@ def tells(text: str | bytes, secrets: frozenset[bytes]) -> bool:
 
 
 class Watch:
-    """While it is entered, looks at all command lines and at the folder's files, those that are soon gone too."""
+    """While it is entered, looks at all command lines, at the folder's files and at the sockets of started servers.
+
+    It sees those that are soon gone too.
+    """
 
     def __init__(self, secrets: frozenset[bytes], folder: Path) -> None:
         self.seen: set[str] = set()
         """Every command line and every file that was looked at."""
         self.found: set[str] = set()
         """Those that hold a secret."""
+        self.listening: set[str] = set()
+        """The addresses on which processes of other sessions listen that this process or its children started."""
         self._secrets = secrets
         self._folder = folder
         self._versions: dict[Path, tuple[int, int]] = {}
@@ -40,6 +49,7 @@ class Watch:
         while not self._left.wait(SECONDS):
             self._look_at_processes()
             self._look_at_files()
+            self._look_at_sockets()
 
     def _look_at_processes(self) -> None:
         for path in Path("/proc").glob("[0-9]*/cmdline"):
@@ -48,6 +58,13 @@ class Watch:
             except OSError:
                 continue
             self._note(line.decode(errors="surrogateescape"), line)
+
+    def _look_at_sockets(self) -> None:
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error, ProcessLookupError):
+                if os.getsid(process.pid) != os.getsid(0):
+                    sockets = process.net_connections("tcp")
+                    self.listening |= {each.laddr.ip for each in sockets if each.status == psutil.CONN_LISTEN}
 
     def _look_at_files(self) -> None:
         for path in self._folder.rglob("*"):

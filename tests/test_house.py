@@ -1,8 +1,11 @@
-"""The house rules that no single module can keep: one lock, one Spark, and imports that point one way."""
+"""The house rules that no single module can keep: one lock, one Spark, repeatable tests, imports that point one way."""
 
 import ast
 import configparser
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -106,3 +109,49 @@ def test_the_engine_imports_no_airflow() -> None:
 def test_the_time_model_does_no_io_and_starts_no_spark() -> None:
     for file in (ROOT / "spark_jobs" / "time_model").rglob("*.py"):
         assert not {name.split(".")[0] for name in imported(file)} & {"pyspark", "azure", "pathlib", "os", "io"}
+
+
+ELSEWHERE = {
+    "PYTHONHASHSEED": "1",
+    "TZ": "Asia/Kathmandu",
+    "LC_ALL": "C",
+    "PYTHONUTF8": "0",
+    "PYTHONCOERCECLOCALE": "0",
+    "HYPOTHESIS_PROFILE": "repeatable",
+}
+"""Another machine: hash seed, time zone and locale. Its clock is some seconds ahead, since it starts later."""
+
+
+def run_elsewhere(*arguments: str, **env: str) -> str:
+    """Return the standard output of Python in the root, with the environment of another machine."""
+    command, utf8 = [sys.executable, *arguments], {"PYTHONIOENCODING": "utf-8"}
+    ran = subprocess.run(command, cwd=ROOT, env=os.environ | ELSEWHERE | utf8 | env, capture_output=True, check=True)
+    return ran.stdout.decode()
+
+
+def test_tests_have_the_same_ids_on_every_machine(request: pytest.FixtureRequest) -> None:
+    collected = run_elsewhere("-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", "tests")
+    here, there = {item.nodeid for item in request.session.items}, set(collected.splitlines())
+    assert here - there == set()
+
+
+DRAW = """
+from hypothesis import given, strategies as st
+from tests.draws import load_profile
+load_profile()
+
+@given(st.integers())
+def draw(number: int) -> None:
+    print(number)
+
+draw()
+"""
+
+
+def test_hypothesis_draws_the_same_on_every_machine_and_anew_in_depth() -> None:
+    """The deep profile draws ten times as many examples, other ones in every run."""
+    usual = run_elsewhere("-c", DRAW)
+    assert usual == run_elsewhere("-c", DRAW, PYTHONHASHSEED="2", TZ="UTC")
+    deep = [run_elsewhere("-c", DRAW, HYPOTHESIS_PROFILE="deep") for _ in range(2)]
+    assert deep[0] != deep[1]
+    assert len(deep[0].splitlines()) >= 5 * len(usual.splitlines()) > 0

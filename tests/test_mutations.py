@@ -1,6 +1,5 @@
-"""Whatever happens to a blob: it is read to its last event, or refused; never a part of it, and never for ever."""
+"""Whatever happens to a blob: it is read to its last event or refused, never in part. pytest stops one that hangs."""
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -23,8 +22,6 @@ from tests.worlds import body
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 MUTATIONS = 60
 """Of each kind of file."""
-SECONDS = 10
-"""In which any blob is decided on."""
 QUERY = compile_query(
     "SELECT COUNT(*) AS events, MAX(EventEnqueuedUtcTime) AS newest INTO out FROM t TIMESTAMP BY eventTime "
     "GROUP BY TumblingWindow(minute, 5), GetMetadataPropertyValue(t, '[User].[a]')",
@@ -113,7 +110,6 @@ def judged(content: bytes, set_aside: bool = True) -> Counters:
     return counters[hour]
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", FILES)
 def test_a_mutated_blob_is_read_to_its_last_event_or_set_aside_whole(name: str) -> None:
     content = FILES[name]()
@@ -124,9 +120,7 @@ def test_a_mutated_blob_is_read_to_its_last_event_or_set_aside_whole(name: str) 
     verdicts: Counter[str] = Counter()
     for _ in range(MUTATIONS):
         kind, other = mutated(content, chance)
-        begun = time.monotonic()
         counted = judged(other)
-        assert time.monotonic() - begun < SECONDS, (name, kind)
         assert counted.events == counted.duplicates + counted.verdicts.sum()
         if counted.damaged:
             (row,) = [row for batch in counted.quarantine for row in batch.to_pylist()]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spark_jobs.asa_job import Draft, carry_over, pipeline_text, read_job
 from spark_jobs.capture.input_path import InputPath
 from spark_jobs.errors import DefinitionError
-from spark_jobs.inputs import CsvInput
+from spark_jobs.inputs import CaptureInput, CsvInput
 from spark_jobs.pipeline import load
 from tests.asa_job.jobs import (
     PLAIN,
@@ -40,6 +40,7 @@ def test_a_job_on_capture_blobs_is_a_pipeline_that_loads(tmp_path: Path) -> None
     file = tmp_path / "telemetry.yaml"
     file.write_text(text_of(folder))
     pipeline = load(file)
+    assert isinstance(pipeline.input, CaptureInput)
     assert (pipeline.name, pipeline.input.event_hub, pipeline.job.policy) == ("contoso_telemetry", "telemetry", "Drop")
     assert (pipeline.job.out_of_order_seconds, pipeline.job.late_seconds) == (10, 600)
 
@@ -102,7 +103,7 @@ def test_a_query_of_plain_lines_is_a_block(lines: list[str]) -> None:
     assert "\n  query: |" in pipeline_text(draft, "t.json")
 
 
-DAMAGE = st.sampled_from(
+DAMAGE: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, 7, 1e99, "", "[", "[parameters('x')]", "[[x]", "\x00\x85", [], [[]], [{}], {}, {"a": 1}]
 )
 

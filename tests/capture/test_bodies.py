@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spark_jobs.capture.bodies import VIEW_TYPES, parse
 from spark_jobs.query.model import AsaType, InputColumn
 from spark_jobs.time_model.ticks import LARGEST, from_datetime, from_seconds
+from tests.draws import examples
 
 BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT, AsaType.DATETIME, AsaType.BIT
 
@@ -150,8 +151,8 @@ def test_the_whole_body_is_its_own_text() -> None:
     for body in ('{"b":1.10,"a":1e2}', ' {"x" :\n null} ', '{"x":"\\u00e9 é","x":2}', "{}"):
         assert one(body, BODY) == body
     assert read([b'{"x":1, "y":2}'], [column(BIGINT), BODY]) == [{"x": 1, "@body": '{"x":1, "y":2}'}]
-    for body, reason in (("[]", "not a JSON object"), ("{", "not JSON"), (None, "no body")):
-        assert one(body, BODY) == malformed(reason)
+    for broken, reason in (("[]", "not a JSON object"), ("{", "not JSON"), (None, "no body")):
+        assert one(broken, BODY) == malformed(reason)
 
 
 def test_types_may_change_from_event_to_event_in_a_column_of_text() -> None:
@@ -424,14 +425,14 @@ def as_json(rows: list[dict[str, Any]], bodies: list[dict[str, Any] | None]) -> 
     return rows
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(bodies=st.lists(OBJECTS, max_size=5))
 def test_the_columns_are_what_a_naive_reader_gives(bodies: list[dict[str, Any]]) -> None:
     written: list[bytes | None] = [json.dumps(body).encode() for body in bodies]
     assert as_json(read(written, COLUMNS), [*bodies]) == [naive(body) for body in bodies]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(bodies=st.lists(st.one_of(OBJECTS, BAD), max_size=4), ascii_only=st.booleans())
 def test_a_bad_neighbour_never_changes_a_good_row(bodies: list[Any], ascii_only: bool) -> None:
     written = [

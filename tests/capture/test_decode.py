@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from spark_jobs.capture.decode import SCHEMA, decode, walk
 from spark_jobs.capture.sample.capture_file import SampleEvent, capture_file, capture_schema
 from spark_jobs.errors import DamagedBlobError, RunError
+from tests.draws import examples
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "capture-files"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -323,7 +324,7 @@ def test_every_field_of_a_real_file_can_be_read(name: str) -> None:
     assert as_records(decode(name, content, ALL)) == list(fastavro.reader(BytesIO(content)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(blocks=st.lists(RECORDS, max_size=3), codec=st.sampled_from(CODECS), more=st.sets(st.sampled_from(ALL)))
 def test_the_fields_asked_for_are_those_of_a_naive_reader(
     blocks: list[list[dict[str, Any]]], codec: str, more: set[str]

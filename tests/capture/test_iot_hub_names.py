@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from spark_jobs.capture.iot_hub_names import DEFAULT_PATH, IotHubNames
 from spark_jobs.capture.name_format import IOT_HUB
 from spark_jobs.errors import DefinitionError
+from tests.draws import examples
 
 NAMES = IotHubNames("contoso")
 TEN = datetime(2026, 3, 1, 10, 5, tzinfo=UTC)
@@ -132,7 +133,7 @@ def compiled(path: str) -> IotHubNames:
         return IotHubNames("contoso", path.replace("{iothub}", "contoso"))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(formats(), partitions, st.booleans(), moments, behind)
 def test_a_name_of_any_format_tells_what_it_was_made_of(
     path: str, partition: str, padded: bool, opened: datetime, behind: str
@@ -145,7 +146,7 @@ def test_a_name_of_any_format_tells_what_it_was_made_of(
     assert name.startswith(names.prefix)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(formats(), st.sampled_from(["contoso1", "1contoso", "contos", "contoso-05"]), partitions, moments, behind)
 def test_a_hub_s_name_is_no_name_of_another_hub(
     path: str, other: str, partition: str, opened: datetime, behind: str
@@ -159,7 +160,7 @@ def test_a_hub_s_name_is_no_name_of_another_hub(
     assert ours.parse(theirs.name(partition, opened, behind)) is None
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(formats(), st.lists(partitions, min_size=1, max_size=3, unique=True), moments, st.integers(0, 500), st.data())
 def test_each_name_of_a_range_has_one_of_its_beginnings(
     path: str, known: list[str], first: datetime, hours: int, data: st.DataObject

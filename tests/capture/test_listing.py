@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.capture.blob_names import BlobNames
 from spark_jobs.capture.listing import PassedOver
 from spark_jobs.capture.manifest import Manifest, plan
 from spark_jobs.capture.names import CaptureNames
@@ -148,11 +149,13 @@ def test_the_same_archive_under_other_names_is_the_same_plan(steady: Path, tmp_p
     for blob in list(open_container(steady.as_uri()).list("contoso/")):
         parsed = DEFINITION.names.parse(blob.name)
         assert parsed is not None
-        target = other / renamed.name(*parsed)
+        partition, opened = parsed
+        assert opened is not None
+        target = other / renamed.name(partition, opened)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.hardlink_to(steady / blob.name)
 
-    def pinned(found: Manifest, by: CaptureNames) -> list[object]:
+    def pinned(found: Manifest, by: BlobNames) -> list[object]:
         return [(each.partition, by.parse(each.blob.name), each.blob.last_modified) for each in found.blobs]
 
     for base in (DEFINITION, ENQUEUED):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from spark_jobs.capture.name_format import TOKENS
 from spark_jobs.capture.names import CaptureNames
 from spark_jobs.errors import DefinitionError
+from tests.draws import examples
 
 NAMES = CaptureNames("contoso", "telemetry")
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -202,7 +203,7 @@ def test_no_two_windows_have_the_same_name(path: str, windows: list[tuple[str, d
     assert len({names.name(*window, extension) for window in windows for extension in ("", ".avro")}) == 4
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(formats(), st.sampled_from(["telemetry1", "1telemetry", "otelemetry", "telemetr"]), partitions, moments)
 def test_a_hub_s_name_is_no_name_of_another_hub(path: str, other: str, partition: str, opened: datetime) -> None:
     try:

@@ -100,7 +100,9 @@ def test_no_batch_that_may_hold_an_arrival_is_left_out(
     """Whether its name has the minute of its first event, as was seen, or of its last; nothing promises either."""
     definition = replace(IOT_HUB, arrival_time=ArrivalTime.EVENT_ENQUEUED)
     assert isinstance(definition.names, IotHubNames)
-    begin, blobs, holds = 0, [], {}
+    begin = 0
+    blobs: list[Blob] = []
+    holds: dict[str, tuple[int, int]] = {}
     for pause, lasts, delay in batches:
         begin += pause
         end = begin + lasts

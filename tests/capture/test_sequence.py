@@ -172,7 +172,8 @@ def test_many_numbers_are_kept_as_few_ranges_and_only_for_an_hour() -> None:
 @st.composite
 def archives(draw: st.DrawFn, minutes: tuple[int, ...] = (0, 1, 5, 5, 5, 20, 61)) -> list[Blob]:
     """Blobs in arrival order: of a hub that loses, captures again, delays, and is created anew."""
-    minute, number, blobs = 0, draw(st.integers(0, 50)), []
+    minute, number = 0, draw(st.integers(0, 50))
+    blobs: list[Blob] = []
     for _ in range(draw(st.integers(1, 25))):
         minute += draw(st.sampled_from(minutes))
         match draw(st.sampled_from(["goes on", "goes on", "goes on", "skips", "copies", "part", "anew", "empty"])):

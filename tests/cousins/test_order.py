@@ -61,7 +61,7 @@ def test_the_same_line_twice_is_two_events_as_nothing_tells_them_apart(tmp_path:
 
 def test_what_cannot_be_used_is_set_aside_with_its_place(tmp_path: Path) -> None:
     text = 'n,eventTime\n1,2026-03-01T10:01:00Z\n{"n": 1}\n2,yesterday\n3,4,5\n'
-    rows, counted = ordered(tmp_path, {"a.csv": text}, CsvReader(",", frozenset({"n"})))
+    rows, counted = ordered(tmp_path, {"a.csv": text}, CsvReader(",", ("n",)))
     assert rows == [("1", 60)]
     assert (counted.events, counted.verdicts.sum()) == (4, 4)
     aside = [row for batch in counted.quarantine for row in batch.to_pylist()]

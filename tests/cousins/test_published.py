@@ -69,7 +69,8 @@ def csv_rows(events: Numbered, enqueued: datetime) -> bytes:
         fields = json.loads(content) if content.startswith(b"{") else None
         return content.decode() if fields is None else ";".join(str(fields.get(name, "")) for name in COLUMNS)
 
-    return gzip.compress("\r\n".join([";".join(COLUMNS), *(row(content) for _, content in events)]).encode())
+    text = "\r\n".join([";".join(COLUMNS), *(row(content) for _, content in events)])
+    return gzip.compress(text.encode(), mtime=0)
 
 
 FORMATS: dict[str, tuple[dict[str, Any], str, Callable[[Numbered, datetime], bytes]]] = {
@@ -92,7 +93,7 @@ def put(home: Path, kind: str, opened: datetime, events: Numbered) -> Path:
     return path
 
 
-def defined(home: Path, kind: str, **more: str) -> Pipeline:
+def defined(home: Path, kind: str, **more: Any) -> Pipeline:
     keys, _, _ = FORMATS[kind]
     file = home / "telemetry.yaml"
     sections = {
@@ -122,7 +123,7 @@ def archive(home: Path, kind: str) -> None:
         put(home, kind, opened, events)
 
 
-def rows_and_counts(spark: "SparkSession", home: Path, kind: str, **more: str) -> tuple[list[Any], dict[str, Any]]:
+def rows_and_counts(spark: "SparkSession", home: Path, kind: str, **more: Any) -> tuple[list[Any], dict[str, Any]]:
     archive(home, kind)
     report = backfill(spark, defined(home, kind, **more), TEN, TEN + HOUR)
     counts = {name: value for name, value in report["metrics"].items() if name != "InputEventBytes"}

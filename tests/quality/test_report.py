@@ -1,9 +1,9 @@
 from spark_jobs.quality import report
 from spark_jobs.quality.checkpoint import Audit, Result
-from spark_jobs.quality.suites import Expectation
+from spark_jobs.quality.suites import Expectation, Severity
 
 
-def result(severity, success, sentence):
+def result(severity: Severity, success: bool, sentence: str) -> Result:
     return Result("mine", "aggregates", "expect_column_to_exist", severity, success, None, None, sentence)
 
 
@@ -20,7 +20,7 @@ AUDIT = Audit(
 )
 
 
-def test_a_report_has_the_verdict_and_one_line_for_each_expectation():
+def test_a_report_has_the_verdict_and_one_line_for_each_expectation() -> None:
     assert report.text(AUDIT).splitlines() == [
         "audit failed",
         "ok      mine aggregates  one",
@@ -31,11 +31,11 @@ def test_a_report_has_the_verdict_and_one_line_for_each_expectation():
     ]
 
 
-def test_the_reason_names_only_what_blocks():
+def test_the_reason_names_only_what_blocks() -> None:
     assert report.reason(AUDIT) == "mine: two; mine: five"
 
 
-def test_an_expectation_without_a_description_is_told_by_its_type_and_arguments():
+def test_an_expectation_without_a_description_is_told_by_its_type_and_arguments() -> None:
     expectation = Expectation(
         "mine.json: expectation 1",
         "expect_column_values_to_be_between",
@@ -48,7 +48,7 @@ def test_an_expectation_without_a_description_is_told_by_its_type_and_arguments(
     )
 
 
-def test_rows_that_may_fail_are_counted_all_the_same():
+def test_rows_that_may_fail_are_counted_all_the_same() -> None:
     found = {"element_count": 12_000, "unexpected_count": 120}
     assert report.finding(found, [None, {"a": 1, "b": "x"}]) == "not so in 120 of 12,000 rows, such as null, a=1 b=x"
     assert report.finding({"element_count": 1, "unexpected_count": 0}, []) == "so in all 1 row"

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,11 @@ NOT_NULL: dict[str, Any] = {"type": "expect_column_values_to_not_be_null", "kwar
 TELEMETRY = Path(__file__).parents[2] / "expectations" / "telemetry.json"
 
 
+Refusal = Callable[[str], str]
+
+
 @pytest.fixture
-def refusal(tmp_path):
+def refusal(tmp_path: Path) -> Refusal:
     """The one-line error for a suite file with this text."""
 
     def refuse(text: str) -> str:
@@ -43,51 +47,51 @@ def load(tmp_path: Path, *expectations: object) -> suites.Suite:
     return suites.load(path, COLUMNS)
 
 
-def test_an_unknown_expectation_is_refused_with_the_closest_name(refusal):
+def test_an_unknown_expectation_is_refused_with_the_closest_name(refusal: Refusal) -> None:
     assert refusal(suite(NOT_NULL, {"type": "expect_column_values_to_not_be_nul", "kwargs": {}})) == (
         ': expectation 2: unknown expectation "expect_column_values_to_not_be_nul"; '
         "did you mean expect_column_values_to_not_be_null?"
     )
 
 
-def test_an_empty_suite_is_refused(refusal):
+def test_an_empty_suite_is_refused(refusal: Refusal) -> None:
     assert "the list of expectations is empty" in refusal(suite())
 
 
-def test_a_suite_without_its_list_is_refused(refusal):
+def test_a_suite_without_its_list_is_refused(refusal: Refusal) -> None:
     assert "the list of expectations is empty" in refusal('{"name": "mine"}')
 
 
-def test_a_suite_that_is_not_an_object_is_refused(refusal):
+def test_a_suite_that_is_not_an_object_is_refused(refusal: Refusal) -> None:
     assert "a suite is an object" in refusal("[]")
 
 
-def test_a_nameless_suite_is_refused(refusal):
+def test_a_nameless_suite_is_refused(refusal: Refusal) -> None:
     assert "name the suite" in refusal(json.dumps({"expectations": [NOT_NULL]}))
 
 
-def test_the_built_in_suite_s_name_is_taken(refusal):
+def test_the_built_in_suite_s_name_is_taken(refusal: Refusal) -> None:
     assert 'the name "run_metrics" belongs to the built-in suite' in refusal(suite(NOT_NULL, name="run_metrics"))
 
 
-def test_broken_json_is_refused_with_its_line_and_column(refusal):
+def test_broken_json_is_refused_with_its_line_and_column(refusal: Refusal) -> None:
     assert refusal('{\n  "name": "mine",\n  "expectations": [}\n').startswith(":3:20: not valid JSON")
 
 
-def test_a_key_given_twice_is_refused(refusal):
+def test_a_key_given_twice_is_refused(refusal: Refusal) -> None:
     assert 'the key "name" is given twice' in refusal('{"name": "mine", "name": "yours", "expectations": []}')
 
 
-def test_a_number_that_is_not_json_is_refused(refusal):
+def test_a_number_that_is_not_json_is_refused(refusal: Refusal) -> None:
     assert "NaN is not a JSON number" in refusal('{"name": NaN}')
 
 
-def test_a_missing_file_is_refused(tmp_path):
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match=r"absent\.json: there is no such suite file"):
         suites.load(tmp_path / "absent.json", COLUMNS)
 
 
-def test_a_folder_is_refused(tmp_path):
+def test_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match="cannot be read"):
         suites.load(tmp_path, COLUMNS)
 
@@ -129,43 +133,45 @@ def test_a_folder_is_refused(tmp_path):
         ),
     ],
 )
-def test_a_mistake_in_an_expectation_is_refused_with_its_place(refusal, expectation, message):
+def test_a_mistake_in_an_expectation_is_refused_with_its_place(
+    refusal: Refusal, expectation: object, message: str
+) -> None:
     refused = refusal(suite(expectation))
     assert refused.startswith(": expectation 1")
     assert message in refused
 
 
-def test_the_same_expectation_twice_is_refused_because_only_one_would_be_loaded(refusal):
+def test_the_same_expectation_twice_is_refused_because_only_one_would_be_loaded(refusal: Refusal) -> None:
     assert "expectation 2 (expect_column_values_to_not_be_null): says the same as" in refusal(
         suite(NOT_NULL, {**NOT_NULL, "severity": "info"})
     )
 
 
-def test_an_expectation_without_a_severity_is_critical(tmp_path):
+def test_an_expectation_without_a_severity_is_critical(tmp_path: Path) -> None:
     assert load(tmp_path, NOT_NULL).expectations[0].severity == "critical"
 
 
-def test_an_expectation_without_an_asset_judges_the_aggregates(tmp_path):
+def test_an_expectation_without_an_asset_judges_the_aggregates(tmp_path: Path) -> None:
     on_metrics = {**NOT_NULL, "kwargs": {"column": "late_share"}, "meta": {"asset": "metrics"}}
     assert [e.asset for e in load(tmp_path, NOT_NULL, on_metrics).expectations] == ["aggregates", "metrics"]
 
 
-def test_an_expectation_about_the_columns_may_name_any(tmp_path):
+def test_an_expectation_about_the_columns_may_name_any(tmp_path: Path) -> None:
     loaded = load(tmp_path, {"type": "expect_column_to_exist", "kwargs": {"column": "humidity"}})
     assert len(loaded.expectations) == 1
 
 
 @pytest.mark.parametrize("path", [TELEMETRY, suites.BUILT_IN])
-def test_as_many_expectations_are_loaded_as_declared(path):
+def test_as_many_expectations_are_loaded_as_declared(path: Path) -> None:
     loaded = suites.built_in() if path == suites.BUILT_IN else suites.load(path, COLUMNS)
     assert len(loaded.expectations) == len(json.loads(path.read_text())["expectations"]) > 0
 
 
-def test_the_law_counts_every_verdict_of_the_time_model():
+def test_the_law_counts_every_verdict_of_the_time_model() -> None:
     assert tuple(verdict.name.lower() for verdict in Verdict) == VERDICTS
 
 
-def test_loading_does_not_import_great_expectations_or_pandas():
+def test_loading_does_not_import_great_expectations_or_pandas() -> None:
     program = (
         "import sys; from spark_jobs.quality import checkpoint, report, suites; suites.built_in();"
         "print({'great_expectations', 'pandas'} & set(sys.modules))"
@@ -175,7 +181,7 @@ def test_loading_does_not_import_great_expectations_or_pandas():
     assert ran.stdout == "set()\n"
 
 
-def test_every_known_name_is_one_that_great_expectations_registers():
+def test_every_known_name_is_one_that_great_expectations_registers() -> None:
     import great_expectations.expectations  # noqa: F401, the import registers them
     from great_expectations.expectations.registry import list_registered_expectation_implementations
 

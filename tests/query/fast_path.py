@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.backfill import SETTINGS
 from spark_jobs.capture.bodies import VIEW_TYPES
 from spark_jobs.query import AsaType, CompiledQuery, InputColumn, OutputColumn, compile_query
 from spark_jobs.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
@@ -43,8 +42,6 @@ def published(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]
     """
     _view(spark, query, slices).createOrReplaceTempView("events")
     output = query.outputs[0]
-    for name, value in SETTINGS.items():
-        spark.conf.set(name, value)
     found = spark.sql(output.sql).toArrow()
     columns = [*output.columns, OutputColumn("slice_start", AsaType.DATETIME)]
     if "_unanchored" in found.column_names:

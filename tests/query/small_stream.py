@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.capture.bodies import VIEW_TYPES
 from spark_jobs.query import AsaType, CompiledQuery, compile_query
+from spark_jobs.query.model import InputColumn, MetadataColumn
 from spark_jobs.time_model.ticks import TICKS_PER_SECOND, from_datetime
 
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
@@ -32,7 +33,8 @@ def compiled(text: str, *outputs: str) -> CompiledQuery:
 def rows(spark: SparkSession, text: str, events: Iterable[Row], *outputs: str) -> list[list[Row]]:
     """The rows of every output, for the hour from ten; datetimes are seconds after ten, JSON is read."""
     query = compiled(text, *outputs)
-    columns = [(column.name, VIEW_TYPES[column.type]) for column in (*query.columns, *query.metadata)]
+    read: tuple[InputColumn | MetadataColumn, ...] = (*query.columns, *query.metadata)
+    columns = [(column.name, VIEW_TYPES[column.type]) for column in read]
     schema = pa.schema([*columns, ("_partition", pa.string()), *((name, pa.int64()) for name in _SYSTEM)])
     placed = [
         {name: _inside(event, name) for name, _ in columns}

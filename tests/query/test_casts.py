@@ -11,6 +11,7 @@ from spark_jobs.query.casts import cast
 from spark_jobs.query.model import AsaType
 from spark_jobs.query.values import Value
 from spark_jobs.time_model.ticks import LARGEST
+from tests.draws import examples
 from tests.query.functions.calls import BIGINT, BIT, DATETIME, FLOAT, TEXT, Given, literal, ticks, time
 
 DONE: list[tuple[Given, AsaType, object]] = [
@@ -177,7 +178,7 @@ def test_types_between_which_there_is_no_cast(source: AsaType, to: AsaType) -> N
         max_size=100,
     )
 )
-@settings(max_examples=5)
+@settings(max_examples=examples(5))
 def test_what_becomes_text_comes_back_unchanged(spark: SparkSession, rows: list[tuple[int, float, int]]) -> None:
     there_and_back = [
         cast(Value(cast(Value(column, kind), TEXT, lenient=False), TEXT), kind, lenient=False)

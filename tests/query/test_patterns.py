@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.errors import DefinitionError
 from spark_jobs.query.patterns import like, position
 from spark_jobs.query.values import quoted_text
+from tests.draws import examples
 
 
 def matches(spark: SparkSession, cases: list[tuple[str, str, str | None]]) -> list[bool]:
@@ -121,7 +122,7 @@ def place(pieces: list[Piece], text: str) -> int:
 
 
 @given(st.lists(PATTERNS, min_size=10, max_size=20), TEXTS)
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 def test_patterns_agree_with_a_naive_matcher(
     spark: SparkSession, patterns: list[list[Piece]], texts: list[str]
 ) -> None:

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.time_model.ticks import TICKS_PER_MICROSECOND
+from tests.draws import examples
 from tests.oracle_windows import Content, Event, Hopping, Session, Sliding, Snapshot, Window, contents, ending_in, split
 from tests.query.fast_path import Row, Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, PAYLOADS, WEEK, WINDOWS, Named, seconds, told
@@ -85,7 +86,9 @@ def silent(times: Sequence[int], first: int, last: int, timeout: int) -> bool:
 
 
 few = settings(
-    max_examples=3, phases=(Phase.explicit, Phase.reuse, Phase.generate), suppress_health_check=list(HealthCheck)
+    max_examples=examples(3),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=list(HealthCheck),
 )
 
 

@@ -1,6 +1,6 @@
 """Steps, several outputs, UNION, pass-through, APPLY and stars: what a script of several statements publishes."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FOUR = [at(1, k="a", v=1.5), at(2, k="a", v=2.5), at(3, k=None, v=None), at(11, k="b", v=4.0)]
+
+
+def in_partition(number: int) -> dict[str, Any]:
+    return {"@PartitionId": number}
 
 
 def test_a_select_without_a_window_publishes_each_event_at_its_own_time(spark: "SparkSession") -> None:
@@ -99,7 +103,7 @@ def test_a_star_passes_on_what_later_steps_ask_for(spark: "SparkSession") -> Non
         SELECT k, site.name AS site, tenfold, PartitionId AS p INTO out FROM again WHERE site.height > 2
     """
     events = [
-        at(1, k="a", v=1.0, site={"name": "roof", "height": 3.5}, **{"@PartitionId": 7}),
+        at(1, k="a", v=1.0, site={"name": "roof", "height": 3.5}, **in_partition(7)),
         at(2, k="b", v=2.0, site={"name": "cellar", "height": -3.0}),
     ]
     assert rows(spark, text, events) == [[{"k": "a", "site": "roof", "tenfold": 10.0, "p": 7}]]
@@ -122,7 +126,7 @@ def test_a_published_star_is_what_create_table_declares_and_what_the_input_adds(
         "PartitionId",
         "EventEnqueuedUtcTime",
     ]
-    [[row]] = rows(spark, text, [at(1, k="a", site={"name": "roof"}, **{"@PartitionId": 3})])
+    [[row]] = rows(spark, text, [at(1, k="a", site={"name": "roof"}, **in_partition(3))])
     assert (row["k"], row["site"], row["PartitionId"]) == ("a", {"name": "roof"}, 3)
 
 

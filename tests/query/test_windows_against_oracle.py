@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from spark_jobs.time_model.ticks import TICKS_PER_MICROSECOND
 from tests import oracle_windows as oracle
+from tests.draws import examples
 from tests.oracle_windows import Content, Members, Session
 from tests.query.fast_path import Row, Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, batches, seconds, told
@@ -106,7 +107,9 @@ def agree(windows: Named, aggregates: Aggregates, slices: list[Slice], found: li
 
 
 few = settings(
-    max_examples=2, phases=(Phase.explicit, Phase.reuse, Phase.generate), suppress_health_check=list(HealthCheck)
+    max_examples=examples(2),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=list(HealthCheck),
 )
 
 

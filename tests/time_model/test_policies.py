@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from spark_jobs.time_model.policies import Policies, Watermark, judge
 from spark_jobs.time_model.ticks import LARGEST, from_seconds
+from tests.draws import examples
 from tests.oracle import VERDICTS, Event, Implementation, Policy, process, slice_metrics
 from tests.time_model.fast_path import judge_in_chunks
 from tests.time_model.streams import NOON, policies, streams
@@ -116,7 +117,7 @@ def test_an_early_event_may_be_adjusted_to_its_arrival_and_the_window_and_moves_
     ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(data=st.data(), seed=st.integers(0, 2**32))
 def test_to_adjust_early_events_is_to_move_them_and_then_to_judge_them(data: st.DataObject, seed: int) -> None:
     """So all that holds of the other stages holds of them too, the slice rule included."""

@@ -14,6 +14,7 @@ from spark_jobs.errors import DefinitionError
 from spark_jobs.query.functions.dates import PARTS
 from spark_jobs.query.values import Value
 from spark_jobs.time_model.ticks import LARGEST
+from tests.draws import examples
 from tests.query.functions.calls import BIGINT, DATETIME, TEXT, Case, Given, call, check, computed, ticks, time
 
 SPELLINGS = {
@@ -261,7 +262,7 @@ ROWS = st.lists(
 
 
 @given(ROWS)
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 def test_dates_agree_with_a_naive_calendar(spark: SparkSession, rows: list[tuple[tuple[int, int], int]]) -> None:
     spark.createDataFrame(
         [(place, one, other, number) for place, ((one, other), number) in enumerate(rows)],
