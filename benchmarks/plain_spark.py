@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import fastavro
-from pyspark.sql import DataFrame, Row, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 LATE, EARLY = 600, 300
@@ -43,7 +43,8 @@ def aggregates(spark: SparkSession, folder: Path) -> DataFrame:
     return ordered.groupBy(end, "deviceId").agg(events, mean)
 
 
-def _records(blobs: Iterable[tuple[str, str, float]]) -> Iterator[Row]:
+def _records(blobs: Iterable[tuple[str, str, float]]) -> Iterator[tuple[str, float, int, str]]:
     for path, partition, arrival in blobs:
         for record in fastavro.reader(io.BytesIO(Path(path).read_bytes())):
-            yield Row(partition, float(arrival), record["SequenceNumber"], record["Body"].decode())
+            assert isinstance(record, dict)
+            yield partition, float(arrival), record["SequenceNumber"], record["Body"].decode()

@@ -1,24 +1,33 @@
-"""Events per second of a backfill beside its peer and its floor, in one run: python benchmarks/run.py [EVENTS]
+"""Compare a backfill with plain Spark and with the floor, in events per second: python -m benchmarks.run [EVENTS]
 
-The clock runs from the planned manifest to the staged Parquet files. The first round warms every side up and does not
-count; the last line has the medians of the ratios.
+The clock runs from the planned manifest to the staged Parquet files. The first round warms up all three and does not
+count. Every round checks that all three read the same events and that plain Spark computed the same rows.
 """
 
 import argparse
+import math
 import tempfile
 import time
-from datetime import timedelta
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
 
-import floor
-import plain_spark
-import world
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import SparkSession
 
+from benchmarks import floor, plain_spark, world
 from spark_jobs import backfill, stages
-from spark_jobs.pipeline import load
+from spark_jobs.pipeline import Pipeline, load
 
+KEPT = Path(__file__).parents[1] / ".cache" / "benchmarks"
+"""The folder of the worlds, which are made once."""
 HOURS = 6
+END = world.START + timedelta(hours=HOURS)
+FEWEST_EVENTS = world.blob_count(HOURS)
 PIPELINE = """
 name: benchmark
 input:
@@ -38,41 +47,96 @@ output:
   table: {table}
 """
 
+Row = tuple[datetime, str, int, float]
+"""windowEnd, deviceId, events and avgTemperature."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Events per second of the three in one round."""
+
+    recapture: float
+    floor: float
+    plain_spark: float
+
+    def __str__(self) -> str:
+        return f"recapture {self.recapture:,.0f} events/s, floor {self.floor:,.0f}, plain Spark {self.plain_spark:,.0f}"
+
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("events", type=int, nargs="?", default=5_000_000)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
+    parser.add_argument("events", type=int, nargs="?", default=5_000_000, help="default: %(default)s")
     parser.add_argument("--rounds", type=int, default=3, help="counted rounds (default: %(default)s)")
     chosen = parser.parse_args()
-    kept = Path(tempfile.gettempdir()) / f"recapture-benchmark-{chosen.events}"
-    world.make(kept, chosen.events, HOURS)
-    events = chosen.events // (HOURS * 12 * world.PARTITIONS) * HOURS * 12 * world.PARTITIONS
+    if chosen.events < FEWEST_EVENTS or chosen.rounds < 1:
+        parser.error(f"give at least {FEWEST_EVENTS} events and 1 round")
+    archive = KEPT / f"{chosen.events}-events"
     with tempfile.TemporaryDirectory() as scratch:
-        definition = Path(scratch) / "benchmark.yaml"
-        definition.write_text(PIPELINE.format(container=kept.as_uri(), table=(Path(scratch) / "table").as_uri()))
-        pipeline = load(definition)
-        spark = backfill.session("local[*]", "benchmark")
-        spark.sparkContext.addPyFile(plain_spark.__file__)
-        spark.range(1000).selectExpr("id % 7 AS k").groupBy("k").count().collect()
-        to_floor, to_peer = [], []
-        for round_ in range(chosen.rounds + 1):
-            ours = _ours(spark, pipeline, events)
-            lowest = floor.events_per_second(kept, pipeline.query, events)
-            peer = plain_spark.events_per_second(spark, kept, Path(scratch) / "peer", events)
-            rates = f"recapture {ours:,.0f} events/s, floor {lowest:,.0f}, plain Spark {peer:,.0f}"
-            print(f"round {round_}: {rates}" if round_ else f"warm-up: {rates}", flush=True)
-            if round_:
-                to_floor.append(ours / lowest)
-                to_peer.append(ours / peer)
-        print(f"recapture is {median(to_peer):.2f} of plain Spark and {median(to_floor):.2f} of the floor")
-        spark.stop()
+        spark = backfill.session("local[*]", "benchmark", Path(scratch))
+        try:
+            _, *counted = _printed(compare(spark, archive, Path(scratch), chosen.events, chosen.rounds + 1))
+        finally:
+            spark.stop()
+    to_peer = median(rates.recapture / rates.plain_spark for rates in counted)
+    to_floor = median(rates.recapture / rates.floor for rates in counted)
+    print(f"recapture is {to_peer:.2f} of plain Spark and {to_floor:.2f} of the floor")
 
 
-def _ours(spark, pipeline, events: int) -> float:  # type: ignore[no-untyped-def]
-    run_id = stages.plan(pipeline, world.START, world.START + timedelta(hours=HOURS))
+def compare(spark: SparkSession, archive: Path, scratch: Path, events: int, rounds: int) -> Iterator[Rates]:
+    """Measure all three, round by round, on the world of that many events; it is made if `archive` lacks it.
+
+    Raises AssertionError if they do not compute the same.
+    """
+    world.make(archive, events, HOURS)
+    definition = scratch / "benchmark.yaml"
+    definition.write_text(PIPELINE.format(container=archive.as_uri(), table=(scratch / "table").as_uri()))
+    pipeline = load(definition)
+    spark.range(1000).selectExpr("id % 7 AS k").groupBy("k").count().collect()
+    for _ in range(rounds):
+        run, ours = _ours(spark, pipeline, events)
+        lowest = floor.events_per_second(archive, pipeline.query, events)
+        peer = plain_spark.events_per_second(spark, archive, scratch / "peer", events)
+        require_same(our_rows(pipeline, run), peer_rows(scratch / "peer"))
+        yield Rates(ours, lowest, peer)
+
+
+def our_rows(pipeline: Pipeline, run: str) -> list[Row]:
+    """Return the rows that a run staged, sorted."""
+    return _rows(stages.staged_rows(pipeline, pipeline.outputs[0], run))
+
+
+def peer_rows(folder: Path) -> list[Row]:
+    """Return the rows that plain Spark wrote for the range of the run, sorted."""
+    table = ds.dataset(folder, format="parquet").to_table()
+    ends = table["windowEnd"].cast(pa.timestamp("us", tz="UTC"))
+    table = table.set_column(table.schema.get_field_index("windowEnd"), "windowEnd", ends)
+    return _rows(table.filter((pc.field("windowEnd") > world.START) & (pc.field("windowEnd") <= END)))
+
+
+def require_same(ours: list[Row], peers: list[Row]) -> None:
+    """Raise AssertionError at the first row that differs. Means may differ in their last digits."""
+    assert len(ours) == len(peers) > 0, f"recapture has {len(ours)} rows, plain Spark {len(peers)}"
+    for our, peer in zip(ours, peers, strict=True):
+        same = our[:3] == peer[:3] and math.isclose(our[3], peer[3], rel_tol=1e-9)
+        assert same, f"recapture has {our}, plain Spark {peer}"
+
+
+def _ours(spark: SparkSession, pipeline: Pipeline, events: int) -> tuple[str, float]:
+    run = stages.plan(pipeline, world.START, END)
     begin = time.perf_counter()
-    backfill.run(spark, pipeline, run_id)
-    return events / (time.perf_counter() - begin)
+    backfill.run(spark, pipeline, run)
+    return run, events / (time.perf_counter() - begin)
+
+
+def _rows(table: pa.Table) -> list[Row]:
+    names = ("windowEnd", "deviceId", "events", "avgTemperature")
+    return sorted(zip(*(table[name].to_pylist() for name in names), strict=True))
+
+
+def _printed(rounds: Iterator[Rates]) -> Iterator[Rates]:
+    for number, rates in enumerate(rounds):
+        print(f"round {number}: {rates}" if number else f"warm-up: {rates}", flush=True)
+        yield rates
 
 
 if __name__ == "__main__":

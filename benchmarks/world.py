@@ -16,24 +16,34 @@ DEVICES = 1000
 INTERVAL = timedelta(minutes=5)
 
 
+def blob_count(hours: int) -> int:
+    """Return the number of blobs in a world of that length: one for each partition and interval."""
+    return PARTITIONS * int(timedelta(hours=hours) / INTERVAL)
+
+
 def make(folder: Path, events: int, hours: int) -> None:
-    """Write `events` events over `hours` hours as Capture would: a blob for each partition and interval."""
+    """Write `events` events over `hours` hours as Capture would, spread evenly over the blobs."""
+    folder.mkdir(parents=True, exist_ok=True)
     done = folder / f".{events}-{hours}"
     if done.exists():
         return
     random = np.random.default_rng(7)
-    intervals = int(timedelta(hours=hours) / INTERVAL)
-    each = events // (intervals * PARTITIONS)
+    blobs = blob_count(hours)
+    intervals = blobs // PARTITIONS
     schema = fastavro.parse_schema(json.loads(capture_schema()))
     for partition in range(PARTITIONS):
+        sequence = 0
         for interval in range(intervals):
+            number = partition * intervals + interval
+            count = events * (number + 1) // blobs - events * number // blobs
             begins = START + interval * INTERVAL
             modified = begins + INTERVAL + timedelta(seconds=3)
-            at = np.sort(random.uniform(0, INTERVAL.total_seconds(), each))
+            at = np.sort(random.uniform(0, INTERVAL.total_seconds(), count))
             records = [
-                _record(interval * each + place, begins + timedelta(seconds=seconds), random)
+                _record(sequence + place, begins + timedelta(seconds=seconds), random)
                 for place, seconds in enumerate(at.tolist())
             ]
+            sequence += count
             path = folder / f"contoso/telemetry/{partition}/{begins:%Y/%m/%d/%H/%M/%S}.avro"
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as file:

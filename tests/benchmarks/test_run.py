@@ -1,0 +1,61 @@
+"""The benchmark runs, and compares three programs that do the same work."""
+
+from dataclasses import astuple
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks import run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EVENTS = 3001
+"""Not a multiple of the number of blobs."""
+ROW: run.Row = (datetime(2026, 3, 1, 0, 5, tzinfo=UTC), "device-1", 2, 21.5)
+
+
+@pytest.mark.spark
+def test_recapture_the_floor_and_plain_spark_compute_the_same(spark: "SparkSession", tmp_path: Path) -> None:
+    """`compare` fails if the floor reads another number of events, or plain Spark computes other rows."""
+    archive = tmp_path / "archive"
+    [rates] = run.compare(spark, archive, tmp_path, EVENTS, rounds=1)
+    assert all(rate > 0 for rate in astuple(rates))
+    compared = sum(events for _, _, events, _ in run.peer_rows(tmp_path / "peer"))
+    assert 0.98 * EVENTS < compared <= EVENTS, "only windows before the range are left out"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [],
+        [ROW, ROW],
+        [(datetime(2026, 3, 1, 0, 10, tzinfo=UTC), *ROW[1:])],
+        [(ROW[0], "device-2", *ROW[2:])],
+        [(*ROW[:2], 3, ROW[3])],
+        [(*ROW[:3], 21.6)],
+    ],
+)
+def test_other_rows_are_noticed(other: list[run.Row]) -> None:
+    with pytest.raises(AssertionError, match="recapture has"):
+        run.require_same([ROW], other)
+
+
+def test_means_may_differ_in_their_last_digits() -> None:
+    run.require_same([ROW], [(*ROW[:3], ROW[3] * (1 + 1e-12))])
+
+
+def test_no_rows_at_all_are_not_a_result() -> None:
+    with pytest.raises(AssertionError, match="recapture has 0 rows"):
+        run.require_same([], [])
+
+
+def test_fewer_events_than_blobs_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["benchmarks.run", "287"])
+    with pytest.raises(SystemExit):
+        run.main()
+    assert capsys.readouterr().err.splitlines()[-1].endswith("give at least 288 events and 1 round")
