@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import io
 import json
 import os
 import sys
@@ -24,8 +25,9 @@ from spark_jobs.capture import changes
 from spark_jobs.capture.manifest import read_for
 from spark_jobs.capture.progress import far_blobs
 from spark_jobs.capture.progress import warnings as capture_warnings
-from spark_jobs.errors import DefinitionError, RecaptureError, RunError
+from spark_jobs.errors import DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
 from spark_jobs.pipeline import Pipeline, load
+from spark_jobs.scratch import scratch_folder
 from spark_jobs.time_model import ticks
 
 if TYPE_CHECKING:
@@ -48,9 +50,16 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; its exit code: 0 done, 1 failed or stopped by the audit, 2 a usage or definition error."""
+    """Run the command and return its exit code.
+
+    0: done; 1: failed or stopped by the audit, nothing was published; 2: a usage or definition error; 3: published or
+    rolled back in part; 130: interrupted, the message says how far it came.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     errors = Console(stderr=True, soft_wrap=True, highlight=False)
     try:
+        _require_utf8()
         chosen = _parser().parse_args(arguments)
         if "pipeline" not in chosen:
             return _import(chosen)
@@ -64,9 +73,16 @@ def main(arguments: list[str] | None = None) -> int:
         errors.print(f"[red]recapture:[/] {escape(str(error))}")
         return error.exit_code
     except KeyboardInterrupt:
-        errors.print("[red]recapture:[/] interrupted; nothing was published, run the same again")
+        errors.print("[red]recapture:[/] interrupted")
         return 130
     return 0
+
+
+def _require_utf8() -> None:
+    """Raise DefinitionError if the locale spells file names in another encoding: blobs would have other names."""
+    encoding = sys.getfilesystemencoding()
+    if encoding != "utf-8":
+        raise DefinitionError(f"the encoding of this locale is {encoding}: use a UTF-8 locale, such as LC_ALL=C.UTF-8")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -96,7 +112,9 @@ def _parser() -> argparse.ArgumentParser:
     backfill.add_argument("--changed", choices=("fail", "replan"), default="fail", help=text)
     backfill.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
     add("status", _status, "The slices published, their quality and lateness, and the gaps between them.", ranged=False)
-    add("rollback", _rollback, "Give slices back what they held before their last publication.")
+    back = add("rollback", _rollback, "Give slices back what they held before their last publication.")
+    text = "take back this run alone; needed to go back further than one publication"
+    back.add_argument("--run", metavar="RUN", help=text)
     text = "Write the pipeline file of an ASA job, and tell what could not be carried over and why."
     imported = commands.add_parser("import", help=text, description=text)
     imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")
@@ -201,28 +219,54 @@ def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> di
 
 
 def _backfill(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
+    _require_range_or_manifest(chosen)
+    try:
+        run_id, warnings = _audited(pipeline, chosen, errors)
+    except KeyboardInterrupt:
+        raise InterruptedRunError("interrupted; nothing was published: run the same again") from None
+    try:
+        stages.publish(pipeline, run_id)
+        return _reported(pipeline, run_id, warnings, chosen)
+    except KeyboardInterrupt:
+        raise InterruptedRunError(
+            f"interrupted while run {run_id} was published or reported: recapture status shows what is published"
+        ) from None
+
+
+def _audited(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> tuple[str, list[str]]:
+    """Compute and audit a run; return its id, and warnings about its plan."""
     from spark_jobs import backfill
     from spark_jobs.quality import checkpoint
 
-    _require_range_or_manifest(chosen)
     shown = Progress(console=errors, transient=True, disable=not errors.is_terminal)
     with shown:
         step = shown.add_task("plan", total=None)
         run_id, warnings = _planned(pipeline, chosen)
         for warning in warnings:
             errors.print(f"[yellow]warning:[/] {escape(warning)}")
+        for leftover in stages.remove_leftovers(pipeline, run_id):
+            errors.print(f"removed what an interrupted run of these slices left: {escape(leftover)}")
         checkpoint.check(stages.load_suites(pipeline).values())
         shown.update(step, description="order and aggregate")
-        with _spark(chosen.master, run_id) as spark, _progress(spark, shown, step):
+        with (
+            scratch_folder(stages.scratch_name(pipeline, run_id)) as scratch,
+            _spark(chosen.master, run_id, scratch) as spark,
+            _progress(spark, shown, step),
+        ):
             backfill.run(spark, pipeline, run_id)
         shown.update(step, description="audit", total=None)
         stages.audit(pipeline, run_id)
-        shown.update(step, description="publish")
-        stages.publish(pipeline, run_id)
-    result = stages.report(pipeline, run_id)
-    result["warnings"] += warnings
-    if not chosen.json:
-        print_report(_console(), pipeline, result)
+    return run_id, warnings
+
+
+def _reported(pipeline: Pipeline, run_id: str, warnings: list[str], chosen: argparse.Namespace) -> dict[str, Any]:
+    try:
+        result = stages.report(pipeline, run_id)
+        result["warnings"] += warnings
+        if not chosen.json:
+            print_report(_console(), pipeline, result)
+    except RunError as error:
+        raise UnfinishedError(f"run {run_id} is published, but its report failed: {error}") from error
     return result
 
 
@@ -257,16 +301,16 @@ def _planned(pipeline: Pipeline, chosen: argparse.Namespace) -> tuple[str, list[
 
 
 @contextlib.contextmanager
-def _spark(master: str, run_id: str) -> Iterator["SparkSession"]:
+def _spark(master: str, run_id: str, scratch: Path) -> Iterator["SparkSession"]:
     """A session whose JVM talks to a file: what it says is shown only where it does not start."""
     from pyspark.errors import PySparkRuntimeError
 
     from spark_jobs import backfill
 
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         try:
-            with _standard_error_to(said.fileno()):
-                spark = backfill.session(master, f"recapture {run_id}")
+            with _standard_error_to(said.fileno()), _environment(TMPDIR=str(scratch)):
+                spark = backfill.session(master, f"recapture {run_id}", scratch)
         except PySparkRuntimeError as error:
             said.seek(0)
             spoken = [line.strip() for line in said if line.strip() and not line.lstrip().startswith("at ")]
@@ -277,6 +321,21 @@ def _spark(master: str, run_id: str) -> Iterator["SparkSession"]:
             yield spark
         finally:
             spark.stop()
+
+
+@contextlib.contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Let processes that start here inherit these variables."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextlib.contextmanager
@@ -362,31 +421,40 @@ def _status(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> 
     if not chosen.json:
         out = _console()
         for output in result["outputs"]:
-            table = Table(
-                "slice", "rows", "quality", "late", "version", "published", title=f"{output['alias']}: published"
-            )
+            title = f"{output['alias']}: published"
+            table = Table("slice", "rows", "quality", "late", "published", "run", title=title)
             for each in output["slices"]:
                 late = "" if each["late_share"] is None else f"{each['late_share']:.1%}"
-                table.add_row(
-                    each["slice_start"],
-                    f"{each['rows']:,}",
-                    each["quality"],
-                    late,
-                    str(each["version"]),
-                    each["published"],
-                )
+                rows = f"{each['rows']:,}" if each["finished"] else "unfinished"
+                table.add_row(each["slice_start"], rows, each["quality"], late, each["published"], each["run"])
             out.print(table)
             for gap in output["gaps"]:
                 out.print(f"gap: nothing of {output['alias']} is published from {gap['from']} to {gap['to']}")
+            unfinished = [each["slice_start"] for each in output["slices"] if not each["finished"]]
+            if unfinished:
+                out.print(
+                    f"unfinished: {escape(output['table'])} lacks {len(unfinished):,} published slices, the first "
+                    f"{unfinished[0]}: backfill them again, that finishes them"
+                )
     return result
 
 
 def _rollback(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
-    result = stages.rollback(pipeline, chosen.start, chosen.end)
+    result = stages.rollback(pipeline, chosen.start, chosen.end, chosen.run)
     if not chosen.json:
+        out = _console()
         for output in result["outputs"]:
-            slices = ", ".join(output["slices"]) or "nothing"
-            _console().print(f"{output['alias']}: rolled back in version {output['version']}: {slices}")
+            if output["slices"]:
+                slices = ", ".join(output["slices"])
+                out.print(f"{output['alias']}: rolled back in version {output['version']}: {slices}")
+            else:
+                out.print(f"{output['alias']}: nothing to do, version {output['version']} was rolled back already")
+        for each in result["rolled_back"]:
+            out.print(f"{each['slice_start']}: run {each['taken_back']} taken back, holds {each['run'] or 'nothing'}")
+        for warning in result["warnings"]:
+            out.print(f"[yellow]warning:[/] {escape(warning)}")
+        if not any(output["slices"] for output in result["outputs"]):
+            out.print("to go back further, name the run that the slices hold now with --run")
     return result
 
 

@@ -17,6 +17,10 @@ class RunError(RecaptureError):
     """A run that could not go on: a damaged or touched blob, storage out of reach, a commit that lost a race."""
 
 
+class SetupError(RunError):
+    """A container, a folder or a right that is missing, or blobs of other names: somebody has to change the set-up."""
+
+
 class DamagedBlobError(RunError):
     """A blob that is not a whole Capture file."""
 
@@ -30,3 +34,15 @@ class DamagedBlobError(RunError):
 
 class AuditError(RecaptureError):
     """A run that was stopped by its audit: nothing was published."""
+
+
+class UnfinishedError(RunError):
+    """A run or a rollback that shows in a table already, but is not finished: running it again finishes it."""
+
+    exit_code = 3
+
+
+class InterruptedRunError(RecaptureError):
+    """A run or a rollback that was interrupted from the keyboard; the message says how far it came."""
+
+    exit_code = 130

@@ -3,12 +3,11 @@
 Between stages everything lies beside the table (see `runs`), so each may run in a process of its own, and again.
 """
 
+import hashlib
 import io
 import itertools
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,24 +16,27 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_jobs import __version__
+from spark_jobs import __version__, scratch
 from spark_jobs import publish as delta
 from spark_jobs.capture import changes, manifest
 from spark_jobs.capture.manifest import Definition, Manifest
 from spark_jobs.capture.progress import Progress, far_blobs, progress
 from spark_jobs.capture.progress import warnings as capture_warnings
-from spark_jobs.errors import AuditError, DefinitionError, RunError
+from spark_jobs.delta_table import SLICE, File, OpenTable, Table
+from spark_jobs.errors import AuditError, DefinitionError, RunError, UnfinishedError
 from spark_jobs.pipeline import Output, Pipeline
+from spark_jobs.publications import COLUMNS as PUBLICATIONS
+from spark_jobs.publications import Publication
 from spark_jobs.quality import metrics, suites
-from spark_jobs.runs import Run, StagedSlice, stage
-from spark_jobs.storage import open_container
+from spark_jobs.runs import FOLDER, Run, StagedSlice, compact, stage
+from spark_jobs.storage import open_container, side_by_side
 from spark_jobs.time_model import ticks
 from spark_jobs.time_model.slices import Arrivals, Slice, slices_between
 
+QUARANTINE = "@quarantine"
+"""The name of the quarantine among the tables; no output has such an alias."""
 GAPS_SHOWN = 5
 """In a warning; a run's metrics tell more."""
-WRITERS = 16
-"""Small files that are written at once."""
 
 
 def check_range(pipeline: Pipeline, start: datetime, end: datetime) -> None:
@@ -66,7 +68,7 @@ def definition(pipeline: Pipeline) -> Definition:
         pipeline.input.arrival_time,
         pipeline.input.search_hours,
         pipeline.input.partitions,
-        repr(pipeline.input.reader(pipeline.query)),
+        pipeline.input.reading,
     )
 
 
@@ -74,8 +76,7 @@ def look(pipeline: Pipeline, start: datetime, end: datetime) -> Manifest:
     """The manifest of a range; nothing is written. Raises DefinitionError for what cannot be run."""
     check_range(pipeline, start, end)
     load_suites(pipeline)
-    for table in _tables(pipeline):
-        delta.require_columns(table)
+    tables_of(pipeline).require_columns()
     container = open_container(pipeline.input.container)
     return manifest.plan(definition(pipeline), container, _slices(pipeline, start, end), datetime.now(UTC))
 
@@ -125,10 +126,43 @@ def changed_since(pipeline: Pipeline, planned: Manifest) -> list[changes.Change]
 def take_up(pipeline: Pipeline, planned: Manifest) -> str:
     """Make a kept manifest the plan of a run, which is the run that it was; the run's id."""
     load_suites(pipeline)
-    for table in _tables(pipeline):
-        delta.require_columns(table)
+    tables_of(pipeline).require_columns()
     _papers(pipeline, planned.run).keep_manifest(planned)
     return planned.run
+
+
+def remove_leftovers(pipeline: Pipeline, run_id: str) -> list[str]:
+    """Remove what killed runs of exactly these slices left unfinished; return a line for each place that had any.
+
+    What a living process still writes is left alone.
+    """
+    found = [
+        f"{folder}, a folder of temporary files" for folder in scratch.remove_abandoned(scratch_name(pipeline, run_id))
+    ]
+    places = {pipeline.outputs[0].table: [f"{FOLDER}/{_range_of(run_id)}-"]}
+    start, end = (
+        datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) for text in _range_of(run_id).split("-")
+    )
+    slices = [f"slice_start={compact(each.start)}/" for each in _slices(pipeline, start, end)]
+    tables = tables_of(pipeline)
+    for table in (tables.publications, *tables.others.values()):
+        places.setdefault(table.url, []).extend(slices)
+    for url, prefixes in places.items():
+        container = open_container(url)
+        files = [name for prefix in prefixes for name in container.remove_abandoned(prefix)]
+        if files:
+            found.append(f"{len(files):,} unfinished files in {url}, such as {files[0]}")
+    return found
+
+
+def scratch_name(pipeline: Pipeline, run_id: str) -> str:
+    """Return what the folders of temporary files of all runs of the same slices of the same table are called."""
+    table = tables_of(pipeline).publications.url
+    return f"{pipeline.name}-{hashlib.sha256(table.encode()).hexdigest()[:12]}-{_range_of(run_id)}"
+
+
+def _range_of(run_id: str) -> str:
+    return run_id.rpartition("-")[0]
 
 
 @dataclass(frozen=True)
@@ -178,7 +212,7 @@ def load_suites(pipeline: Pipeline) -> dict[str, suites.Suite]:
         path = pipeline.suite_path(output)
         if path is not None:
             columns = [column.name for column in pipeline.compiled(output).columns]
-            loaded[output.alias] = suites.load(path, [*columns, delta.SLICE])
+            loaded[output.alias] = suites.load(path, [*columns, SLICE])
     return loaded
 
 
@@ -207,98 +241,112 @@ def audit(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
 
 
 def publish(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
-    """Commit the run's slices to every table, once it passed its audit. Raises AuditError where it did not.
+    """Publish the run's slices in every table, once it passed its audit. Raises AuditError where it did not.
 
-    What was interrupted between two commits is finished by the next call: it leaves alone what a table holds already.
+    What was interrupted between two commits is finished by the next call.
     """
     papers = _papers(pipeline, run_id)
     verdict = papers.read("audit.json")["verdict"]
     if verdict == "failed":
         raise AuditError(f"run {run_id} was stopped by its audit: nothing is published")
-    outputs = [_publish(pipeline, output, papers, verdict) for output in pipeline.outputs]
-    published = {
-        "slices": [ticks.to_text(each.slice.start) for each in papers.manifest().slices],
-        "quality": verdict,
-        "outputs": outputs,
-        "quarantine": _publish_quarantine(pipeline, papers, verdict),
+    planned, rows, staged = papers.manifest(), papers.read("metrics.json"), papers.staged()
+    files: dict[str, dict[str, File]] = {}
+    for output in pipeline.outputs:
+        of_output = [each for each in staged if each.output == output.alias]
+        files[output.alias] = {each.slice_start: File(each.path, each.size, each.rows) for each in of_output}
+        counted = _counted(rows, of_output)
+        files[_metrics_name(output)] = _staged_metrics(output.metrics_table, counted, planned)
+    files[QUARANTINE] = _staged_quarantine(pipeline, papers, planned, rows)
+    totals = metrics.by_slice(rows)
+    now = datetime.now(UTC)
+    publications = {
+        start: Publication(
+            run=run_id,
+            quality=verdict,
+            published=now,
+            digest=each.digest,
+            manifest=planned.digest,
+            definition=planned.definition_digest,
+            input_events=totals[start]["InputEvents"],
+            late_events=totals[start]["LateInputEvents"],
+            files={name: of_slices.get(start) for name, of_slices in files.items()},
+        )
+        for each in planned.slices
+        for start in (ticks.to_text(each.slice.start),)
     }
-    papers.write("outcome.json", published)
+    outcome = delta.publish(tables_of(pipeline), publications)
+    published = {
+        "slices": list(publications),
+        "quality": verdict,
+        "outputs": [_published_output(output, outcome) for output in pipeline.outputs],
+        "quarantine": {"table": _quarantine(pipeline).url, "version": outcome.versions[QUARANTINE]},
+        "warnings": list(_publish_warnings(outcome)),
+    }
+    try:
+        papers.write("outcome.json", published)
+    except RunError as error:
+        raise UnfinishedError(f"run {run_id} is published, but: {error}; run the same again for its report") from error
     return published
 
 
-def _publish(pipeline: Pipeline, output: Output, papers: Run, verdict: str) -> dict[str, Any]:
-    """Commit an output's slices to its table, then their metrics to the one beside it."""
-    planned = papers.manifest()
-    digests = {ticks.to_text(each.slice.start): each.digest for each in planned.slices}
-    staged = _staged(papers, output)
-    counted = _counted(papers.read("metrics.json"), staged)
-    table, beside = _tables_of(pipeline, output)
-    holdings = [
-        delta.Holding(each.slice_start, each.path, each.size, each.rows, digests[each.slice_start]) for each in staged
-    ]
-    note = delta.Note(papers.id, verdict, planned.digest, planned.definition_digest, counted)
-    change = delta.publish(table, holdings, note)
-    of_metrics = delta.publish(beside, _staged_metrics(beside.url, counted, digests), replace(note, metrics={}))
+def _published_output(output: Output, outcome: delta.Outcome) -> dict[str, Any]:
     return {
         "alias": output.alias,
-        "table": table.url,
-        "version": change.version,
-        "changed": bool(change.slices),
-        "metrics_table": beside.url,
-        "metrics_version": of_metrics.version,
-        "warnings": list(_marked_otherwise(table.url, set(digests) - set(change.slices), verdict)),
+        "table": output.table,
+        "version": outcome.versions[output.alias],
+        "changed": bool(outcome.changed[output.alias]),
+        "metrics_table": output.metrics_table,
+        "metrics_version": outcome.versions[_metrics_name(output)],
     }
 
 
-def _staged_metrics(
-    url: str, counted: Mapping[str, Mapping[str, Any]], digests: Mapping[str, str]
-) -> list[delta.Holding]:
+def _publish_warnings(outcome: delta.Outcome) -> Iterator[str]:
+    if outcome.finished:
+        count, first = len(outcome.finished), outcome.finished[0]
+        yield (
+            f"{count} slices, the first {first}, had been published by an earlier call that was interrupted: every "
+            "table holds them now"
+        )
+    for run, slices in _by_run(outcome.superseded):
+        what = f"published by run {run}" if run else "rolled back"
+        yield f"{len(slices)} slices, the first {slices[0]}, were {what} at the same time: they hold that now"
+
+
+def _by_run(superseded: Mapping[str, str | None]) -> Iterator[tuple[str | None, list[str]]]:
+    for run in sorted(set(superseded.values()), key=str):
+        yield run, [start for start, other in superseded.items() if other == run]
+
+
+def _staged_metrics(url: str, counted: Mapping[str, Mapping[str, Any]], planned: Manifest) -> dict[str, File]:
     """Write each slice's rows of the metrics table."""
     folder = open_container(url)
+    digests = {ticks.to_text(each.slice.start): each.digest for each in planned.slices}
 
-    def write(start: str) -> delta.Holding:
+    def write(start: str) -> File:
         rows = metrics.table_rows(counted[start])
-        path, size = stage(folder, _ticks(start), digests[start], rows)
-        return delta.Holding(start, path, size, rows.num_rows, digests[start])
+        return File(*stage(folder, _ticks(start), digests[start], rows), rows.num_rows)
 
-    with ThreadPoolExecutor(WRITERS) as writers:
-        return list(writers.map(write, counted))
+    return dict(zip(counted, side_by_side(write, counted), strict=True))
 
 
-def _publish_quarantine(pipeline: Pipeline, papers: Run, verdict: str) -> dict[str, Any]:
-    """Commit what was set aside to its table; a slice in which nothing was holds nothing there."""
-    planned = papers.manifest()
-    table = _quarantine(pipeline)
-    folder = open_container(table.url)
-    aside: dict[str, list[str]] = {}
-    for row in papers.read("metrics.json"):
+def _staged_quarantine(
+    pipeline: Pipeline, papers: Run, planned: Manifest, rows: Iterable[Mapping[str, Any]]
+) -> dict[str, File]:
+    """Write each slice's rows of the quarantine; a slice in which nothing was quarantined has none."""
+    folder = open_container(pipeline.outputs[0].quarantine_table)
+    partitions: dict[str, list[str]] = {}
+    for row in rows:
         if any(row[count] for count in metrics.SET_ASIDE):
-            aside.setdefault(row["slice_start"], []).append(row["partition"])
+            partitions.setdefault(row["slice_start"], []).append(row["partition"])
 
-    def write(each: manifest.PlannedSlice) -> delta.Holding:
-        start = ticks.to_text(each.slice.start)
-        if start not in aside:
-            return delta.Holding(start, None, 0, 0, each.digest)
-        rows = pa.concat_tables([papers.quarantined(partition, each.slice) for partition in aside[start]])
-        path, size = stage(folder, each.slice.start, each.digest, rows)
-        return delta.Holding(start, path, size, rows.num_rows, each.digest)
+    def write(planned_slice: manifest.PlannedSlice) -> File:
+        slice_ = planned_slice.slice
+        of_slice = partitions[ticks.to_text(slice_.start)]
+        quarantined = pa.concat_tables([papers.quarantined(partition, slice_) for partition in of_slice])
+        return File(*stage(folder, slice_.start, planned_slice.digest, quarantined), quarantined.num_rows)
 
-    with ThreadPoolExecutor(WRITERS) as writers:
-        holdings = list(writers.map(write, planned.slices))
-    note = delta.Note(papers.id, verdict, planned.digest, planned.definition_digest, {})
-    return {"table": table.url, "version": delta.publish(table, holdings, note).version}
-
-
-def _marked_otherwise(url: str, unchanged: set[str], verdict: str) -> Iterator[str]:
-    """A slice that holds this run's rows already keeps the mark of the commit that put them there."""
-    held = delta.current(url) if unchanged else {}
-    marks = Counter(commit.quality for start, (_, commit) in held.items() if start in unchanged)
-    for mark, count in marks.items():
-        if mark != verdict:
-            yield (
-                f"{count} of the slices of {url} held these rows already and stay marked `{mark}`, although this audit "
-                f"says `{verdict}`: roll them back and backfill them again to mark them anew"
-            )
+    slices = {start: each for each in planned.slices if (start := ticks.to_text(each.slice.start)) in partitions}
+    return dict(zip(slices, side_by_side(write, slices.values()), strict=True))
 
 
 def report(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
@@ -335,7 +383,7 @@ def report(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
         "warnings": [
             *pipeline.warnings,
             *capture_warnings(planned, pipeline.input.empty_blobs),
-            *(warning for each in committed for warning in each["warnings"]),
+            *outcome.get("warnings", []),
             *_unanchored(outputs),
             *_losses(slices, pipeline.outputs[0].quarantine_table),
             *_time_warnings(slices, pipeline),
@@ -364,41 +412,60 @@ def status(pipeline: Pipeline) -> dict[str, Any]:
 
     A pipeline of one output has that at the top as well.
     """
+    tables = tables_of(pipeline)
+    entries = OpenTable(tables.publications).slices()
+    published = {start: entry for start, entry in entries.items() if entry["run"] is not None}
     outputs = []
     for output in pipeline.outputs:
-        held = delta.current(output.table)
-        slices = [_published_slice(start, *found) for start, found in held.items()]
-        outputs.append({"alias": output.alias, "table": output.table, "slices": slices, "gaps": _gaps(pipeline, held)})
+        held = OpenTable(tables.others[output.alias]).slices()
+        slices = [_published_slice(start, held.get(start), entry) for start, entry in published.items()]
+        gaps = _gaps(pipeline, published)
+        outputs.append({"alias": output.alias, "table": output.table, "slices": slices, "gaps": gaps})
     return {"pipeline": pipeline.name, "outputs": outputs, **_of_the_only(outputs, "table", "slices", "gaps")}
 
 
-def _published_slice(start: str, holding: delta.Holding, commit: delta.Commit) -> dict[str, Any]:
-    counts = commit.metrics.get(start, {})
-    events = counts.get("InputEvents")
+def _published_slice(start: str, held: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> dict[str, Any]:
+    events = entry["input_events"]
+    holds = held is not None and delta.is_of(held["path"], entry["digest"])
     return {
         "slice_start": start,
-        "rows": holding.rows,
-        "quality": commit.quality,
-        "late_share": counts["LateInputEvents"] / events if events else None,
-        "version": commit.version,
-        "published": _text(commit.time.replace(microsecond=0)),
-        "run": commit.run,
+        "rows": held["rows"] if held is not None and holds else None,
+        "quality": entry["quality"],
+        "late_share": entry["late_events"] / events if events else None,
+        "published": entry["published"],
+        "run": entry["run"],
+        "finished": holds,
     }
 
 
-def rollback(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
-    """Give the range's slices back what they held before their last publication, in every table.
+def rollback(pipeline: Pipeline, start: datetime, end: datetime, run: str | None = None) -> dict[str, Any]:
+    """Give the range's slices back what they held before their publication, in every table: see `publish.rollback`.
 
     A pipeline of one output has its version and slices at the top as well.
     """
     check_range(pipeline, start, end)
     starts = [ticks.to_text(each.start) for each in _slices(pipeline, start, end)]
-    changes = delta.rollback(list(_tables(pipeline)), starts, f"rollback-{_text(start)}-{_text(end)}")
+    outcome = delta.rollback(tables_of(pipeline), starts, run)
     outputs = [
-        {"alias": output.alias, "table": output.table, "version": change.version, "slices": list(change.slices)}
-        for output, change in zip(pipeline.outputs, changes[:-1:2], strict=True)
+        {
+            "alias": output.alias,
+            "table": output.table,
+            "version": outcome.versions[output.alias],
+            "slices": outcome.changed[output.alias],
+        }
+        for output in pipeline.outputs
     ]
-    return {"pipeline": pipeline.name, "outputs": outputs, **_of_the_only(outputs, "version", "slices")}
+    slices = [
+        {"slice_start": start, "taken_back": entry.taken_back, "run": entry.run}
+        for start, entry in outcome.entries.items()
+    ]
+    return {
+        "pipeline": pipeline.name,
+        "rolled_back": slices,
+        "outputs": outputs,
+        "warnings": list(_publish_warnings(outcome)),
+        **_of_the_only(outputs, "version", "slices"),
+    }
 
 
 def staged_rows(pipeline: Pipeline, output: Output, run_id: str) -> pa.Table:
@@ -411,7 +478,7 @@ def staged_rows(pipeline: Pipeline, output: Output, run_id: str) -> pa.Table:
             raise RunError(f"{staged.path}, which run {run_id} staged, is gone: start the run again from its plan")
         rows = pq.read_table(io.BytesIO(content))
         start = pa.scalar(datetime.fromisoformat(staged.slice_start), pa.timestamp("us", tz="UTC"))
-        tables.append(rows.append_column(delta.SLICE, pa.repeat(start, rows.num_rows)))
+        tables.append(rows.append_column(SLICE, pa.repeat(start, rows.num_rows)))
     return pa.concat_tables(tables)
 
 
@@ -423,22 +490,23 @@ def _papers(pipeline: Pipeline, run_id: str) -> Run:
     return Run(open_container(pipeline.outputs[0].table), run_id)
 
 
-def _tables(pipeline: Pipeline) -> Iterator[delta.Table]:
-    """In the order in which they are published: each output's, then that of its metrics; last the quarantine."""
+def tables_of(pipeline: Pipeline) -> delta.Tables:
+    """The tables, in the order in which they are committed to."""
+    others: dict[str, Table] = {}
     for output in pipeline.outputs:
-        yield from _tables_of(pipeline, output)
-    yield _quarantine(pipeline)
+        others[output.alias] = Table(output.table, pipeline.compiled(output).columns)
+        others[_metrics_name(output)] = Table(output.metrics_table, metrics.TABLE_COLUMNS)
+    others[QUARANTINE] = _quarantine(pipeline)
+    return delta.Tables(Table(pipeline.outputs[0].publications_table, PUBLICATIONS), others)
 
 
-def _quarantine(pipeline: Pipeline) -> delta.Table:
-    return delta.Table(pipeline.outputs[0].quarantine_table, metrics.QUARANTINE_COLUMNS, ("body",))
+def _quarantine(pipeline: Pipeline) -> Table:
+    return Table(pipeline.outputs[0].quarantine_table, metrics.QUARANTINE_COLUMNS, ("body",))
 
 
-def _tables_of(pipeline: Pipeline, output: Output) -> tuple[delta.Table, delta.Table]:
-    return (
-        delta.Table(output.table, pipeline.compiled(output).columns),
-        delta.Table(output.metrics_table, metrics.TABLE_COLUMNS),
-    )
+def _metrics_name(output: Output) -> str:
+    """The name of an output's metrics among the tables; no alias has a blank."""
+    return f"{output.alias} metrics"
 
 
 def _of_the_only(outputs: list[dict[str, Any]], *names: str) -> dict[str, Any]:

@@ -1,302 +1,386 @@
-"""Publishing: one commit a table replaces exactly the slices of a run, or takes them back."""
+"""Publishing: the slices of a run in every table of a pipeline, or their rollback."""
 
 import json
 import threading
-import uuid
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, QueryBuilder
 
-from embedded.azurite import Azurite
-from spark_jobs import publish
-from spark_jobs.errors import DefinitionError, RunError
-from spark_jobs.publish import Change, Holding, Note
+from spark_jobs import delta_table, publish
+from spark_jobs.delta_table import File, OpenTable, metadata_of
+from spark_jobs.errors import DefinitionError, InterruptedRunError, RunError, UnfinishedError
+from spark_jobs.publications import Entry
 from spark_jobs.query.model import AsaType, OutputColumn
-from spark_jobs.runs import parquet
-from spark_jobs.storage import delta_storage_options, delta_table_uri, open_container
-
-OUTPUT = (OutputColumn("device", AsaType.TEXT), OutputColumn("events", AsaType.BIGINT))
-NINE, TEN, ELEVEN = (f"2024-03-01T{hour:02}:00:00Z" for hour in (9, 10, 11))
-
-
-@dataclass(frozen=True)
-class Table:
-    """A place for a table, and the calls that these tests make."""
-
-    url: str
-
-    @property
-    def described(self) -> publish.Table:
-        return publish.Table(self.url, OUTPUT)
-
-    def stage(self, slice_start: str, **counts: int) -> Holding:
-        """Write a file of one row for each device, which are its input too; nobody sees it yet."""
-        rows = pa.table({"device": list(counts), "events": pa.array(counts.values(), pa.int64())})
-        content = parquet(rows)
-        path = f"slice_start={slice_start.replace(':', '').replace('-', '')}/{uuid.uuid4().hex}.parquet"
-        open_container(self.url).create(path, content)
-        return Holding(slice_start, path, len(content), rows.num_rows, f"input of {counts}")
-
-    def publish(self, *holdings: Holding, run: str = "run", quality: str = "passed") -> Change:
-        metrics = {holding.slice_start: {"InputEvents": 7} for holding in holdings}
-        return publish.publish(self.described, holdings, Note(run, quality, "manifest digest", "query digest", metrics))
-
-    def rollback(self, *slices: str) -> None:
-        publish.rollback([self.described], slices, "rollback")
-
-    def open(self) -> DeltaTable:
-        return DeltaTable(delta_table_uri(self.url), storage_options=delta_storage_options(self.url))
-
-    def rows(self) -> dict[str, dict[str, int]]:
-        """What a reader sees: by slice, events by device."""
-        reader = QueryBuilder().register("t", self.open())
-        read = pa.table(
-            reader.execute("SELECT slice_start, device, events FROM t ORDER BY slice_start, device").read_all()
-        )
-        found: dict[str, dict[str, int]] = {}
-        for row in read.to_pylist():
-            found.setdefault(f"{row['slice_start']:%Y-%m-%dT%H:%M:%SZ}", {})[row["device"]] = row["events"]
-        return found
+from spark_jobs.storage import open_container
+from tests.publishing import (
+    ELEVEN,
+    METRICS,
+    NINE,
+    QUARANTINE,
+    ROWS,
+    TEN,
+    Place,
+    everywhere,
+    on_azurite,
+)
 
 
 @pytest.fixture(params=["folder", "azure"])
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """A place on each kind of storage."""
     if request.param == "folder":
-        return Table((tmp_path / "table").as_uri())
-    return _on_azure(request.getfixturevalue("azurite"), request.getfixturevalue("monkeypatch"))
-
-
-def _on_azure(azurite: Azurite, monkeypatch: pytest.MonkeyPatch) -> Table:
-    from azure.storage.blob import ContainerClient
-
+        return Place(tmp_path.as_uri())
+    azurite = request.getfixturevalue("azurite")
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
-    name = f"test-{uuid.uuid4().hex}"
-    ContainerClient.from_connection_string(azurite.connection_string, name).create_container()
-    return Table(f"{azurite.url}/{name}/curated/table")
-
-
-def test_one_commit_replaces_exactly_its_slices(table: Table) -> None:
-    first = table.publish(*(table.stage(hour, a=1) for hour in (NINE, TEN, ELEVEN)))
-    assert first == Change(table.open().version(), (NINE, TEN, ELEVEN))
-    second = table.publish(table.stage(NINE, b=2), table.stage(TEN, b=3))
-    assert second == Change(table.open().version(), (NINE, TEN))
-    assert second.version == first.version + 1
-    assert table.rows() == {NINE: {"b": 2}, TEN: {"b": 3}, ELEVEN: {"a": 1}}
-
-
-def test_publishing_what_is_held_already_adds_no_version(table: Table) -> None:
-    holdings = [table.stage(NINE, a=1), table.stage(TEN, a=1)]
-    first = table.publish(*holdings)
-    assert table.publish(*holdings) == Change(first.version, ())
-    assert table.open().version() == first.version
-
-
-def test_only_the_slices_that_changed_are_committed(table: Table) -> None:
-    unchanged = table.stage(NINE, a=1)
-    table.publish(unchanged, table.stage(TEN, a=1))
-    table.publish(unchanged, table.stage(TEN, a=2))
-    assert [holding.slice_start for holding in publish.history(table.url)[-1].slices] == [TEN]
-    assert table.rows() == {NINE: {"a": 1}, TEN: {"a": 2}}
-
-
-def test_a_slice_without_rows_replaces_the_rows_of_before(table: Table) -> None:
-    table.publish(table.stage(NINE, a=1), table.stage(TEN, a=1))
-    table.publish(table.stage(NINE))
-    assert table.rows() == {TEN: {"a": 1}}
-    assert set(publish.current(table.url)) == {NINE, TEN}
-
-
-def test_a_staged_file_is_not_seen_before_the_commit(table: Table) -> None:
-    table.publish(table.stage(NINE, a=1))
-    held = table.open().file_uris()
-    staged = table.stage(TEN, a=1)
-    assert table.open().file_uris() == held
-    assert table.rows() == {NINE: {"a": 1}}
-    table.publish(staged)
-    assert table.rows() == {NINE: {"a": 1}, TEN: {"a": 1}}
-
-
-def test_rollback_gives_back_what_was_before_and_again_what_was_before_that(table: Table) -> None:
-    for events in (1, 2, 3):
-        table.publish(table.stage(NINE, a=events), table.stage(TEN, a=events))
-    table.rollback(NINE)
-    assert table.rows() == {NINE: {"a": 2}, TEN: {"a": 3}}
-    table.rollback(NINE)
-    assert table.rows() == {NINE: {"a": 1}, TEN: {"a": 3}}
-    table.rollback(NINE)
-    assert table.rows() == {TEN: {"a": 3}}
-    assert list(publish.current(table.url)) == [TEN]
-    with pytest.raises(RunError, match=NINE):
-        table.rollback(NINE)
-
-
-def test_what_was_rolled_back_can_be_published_again(table: Table) -> None:
-    old, new = table.stage(NINE, a=1), table.stage(NINE, a=2)
-    table.publish(old)
-    table.publish(new)
-    table.rollback(NINE)
-    assert table.publish(old).slices == ()
-    assert table.publish(new).slices == (NINE,)
-    assert table.rows() == {NINE: {"a": 2}}
-
-
-def test_rollback_to_a_file_that_was_removed_is_refused_and_changes_nothing(table: Table) -> None:
-    before = table.stage(NINE, a=1)
-    table.publish(before)
-    version = table.publish(table.stage(NINE, a=2)).version
-    assert before.path is not None
-    open_container(table.url).delete(before.path)
-    with pytest.raises(RunError, match=r"held before, is gone .* backfill the slice again"):
-        table.rollback(NINE)
-    assert table.open().version() == version
-
-
-def test_a_slice_remembers_its_last_ten_publications(table: Table) -> None:
-    for number in range(13):
-        table.publish(table.stage(NINE, a=number))
-    for number in range(11, 1, -1):
-        table.rollback(NINE)
-        assert table.rows() == {NINE: {"a": number}}
-    table.rollback(NINE)
-    assert publish.current(table.url) == {}, "what lies further back is not known any more"
-
-
-def test_rolling_back_a_slice_that_was_never_published_is_refused_and_changes_nothing(table: Table) -> None:
-    table.publish(table.stage(NINE, a=1))
-    version = table.open().version()
-    with pytest.raises(RunError, match=f"nothing is published for slice {TEN}"):
-        table.rollback(NINE, TEN)
-    assert table.open().version() == version
-
-
-def test_a_query_with_other_columns_is_refused(table: Table) -> None:
-    table.publish(table.stage(NINE, a=1))
-    others = (OutputColumn("device", AsaType.TEXT), OutputColumn("events", AsaType.FLOAT))
-    other = publish.Table(table.url, others)
-    with pytest.raises(DefinitionError, match="events is long there and double here"):
-        publish.require_columns(other)
-    with pytest.raises(DefinitionError, match="events is long"):
-        publish.publish(other, [table.stage(TEN, a=1)], Note("run", "passed", "", "", {}))
-    assert table.rows() == {NINE: {"a": 1}}
-
-
-def test_a_commit_tells_its_run_slices_digests_and_metrics(table: Table) -> None:
-    table.publish(table.stage(NINE, a=1), run="run-1", quality="passed with warnings")
-    held = table.stage(NINE, a=2)
-    version = table.publish(held, run="run-2").version
-    told = json.loads(table.open().history(1)[0][publish.METADATA])
-    assert told["run"] == "run-2"
-    assert told["manifest"] == "manifest digest"
-    assert told["query"] == "query digest"
-    assert told["metrics"] == {NINE: {"InputEvents": 7}}
-    assert [(each["slice_start"], each["path"], each["digest"]) for each in told["slices"]] == [
-        (NINE, held.path, "input of {'a': 2}")
-    ]
-    holding, commit = publish.current(table.url)[NINE]
-    assert (commit.version, commit.run, commit.quality, holding.rows) == (version, "run-2", "passed", 1)
-    assert publish.history(table.url)[0].quality == "passed with warnings"
-
-
-def test_another_file_of_the_same_input_takes_the_place_of_the_first(table: Table) -> None:
-    table.publish(table.stage(NINE, a=1))
-    table.publish(table.stage(NINE, a=2))
-    assert table.publish(table.stage(NINE, a=2)).slices == (NINE,)
-    table.rollback(NINE)
-    assert table.rows() == {NINE: {"a": 1}}
-
-
-def test_the_log_which_says_what_slices_hold_is_kept_for_good(table: Table) -> None:
-    table.publish(table.stage(NINE, a=1))
-    assert table.open().metadata().configuration == publish.KEPT_LOG
-
-
-@dataclass(frozen=True)
-class Tables:
-    """Two tables to which every run publishes, the first one first."""
-
-    first: Table
-    second: Table
-
-    def publish(self, events: int, *only: Table) -> None:
-        """Both slices with so many events; in the first table alone, where the stage was interrupted after it."""
-        for each in only or (self.first, self.second):
-            each.publish(each.stage(NINE, a=events), each.stage(TEN, a=events))
-
-    def rollback(self, *slices: str) -> list[Change]:
-        return publish.rollback([self.first.described, self.second.described], slices, "rollback")
-
-    def hold(self) -> tuple[list[int], list[int]]:
-        """The events of the slices in each table."""
-        first, second = ([counts["a"] for counts in each.rows().values()] for each in (self.first, self.second))
-        return first, second
+    return on_azurite(azurite)
 
 
 @pytest.fixture
-def tables(tmp_path: Path) -> Tables:
-    return Tables(Table((tmp_path / "first").as_uri()), Table((tmp_path / "second").as_uri()))
+def folder(tmp_path: Path) -> Place:
+    """A place in a folder, for what does not depend on the storage."""
+    return Place(tmp_path.as_uri())
 
 
-def test_rollback_takes_all_tables_back_together(tables: Tables) -> None:
-    for events in (1, 2):
-        tables.publish(events)
-    assert [change.slices for change in tables.rollback(NINE)] == [(NINE,), (NINE,)]
-    assert tables.hold() == ([1, 2], [1, 2])
+def each_table(slices: list[str]) -> dict[str, list[str]]:
+    return {name: slices for name in (ROWS, METRICS, QUARANTINE)}
 
 
-def test_rollback_of_an_interrupted_publication_takes_back_what_was_published(tables: Tables) -> None:
-    tables.publish(1)
-    tables.publish(2, tables.first)
-    assert [change.slices for change in tables.rollback(NINE, TEN)] == [(NINE, TEN), ()]
-    assert tables.hold() == ([1, 1], [1, 1])
+def test_a_run_replaces_exactly_its_slices_in_every_table(place: Place) -> None:
+    first = place.publish("first", NINE, TEN, ELEVEN)
+    assert set(first.versions.values()) == {1}
+    second = place.publish("second", NINE, TEN)
+    assert second.changed == each_table([NINE, TEN])
+    assert second.versions == {name: place.version(name) for name in (ROWS, METRICS, QUARANTINE)}
+    assert set(second.versions.values()) == {2}
+    for name in (ROWS, METRICS, QUARANTINE):
+        assert place.shown(name) == {NINE: "second", TEN: "second", ELEVEN: "first"}
 
 
-def test_an_interrupted_rollback_is_finished_by_the_next_and_goes_no_further(
-    tables: Tables, monkeypatch: pytest.MonkeyPatch
+def test_publishing_what_is_held_already_changes_nothing(place: Place) -> None:
+    place.publish("run", NINE, TEN)
+    before = place.versions()
+    again = place.publish("run", NINE, TEN)
+    assert again.changed == each_table([])
+    assert (again.finished, again.superseded) == ([], {})
+    assert place.versions() == before
+
+
+def test_only_the_slices_that_changed_are_committed(folder: Place) -> None:
+    folder.publish("first", NINE, TEN)
+    unchanged, changed = folder.publication("first", NINE), folder.publication("second", TEN)
+    outcome = publish.publish(folder.tables, {NINE: unchanged, TEN: changed})
+    assert outcome.changed[ROWS] == [TEN]
+    assert metadata_of(folder.table_url(ROWS), 1)[0]["slices"] == [TEN]
+    assert folder.shown(ROWS) == {NINE: "first", TEN: "second"}
+
+
+def test_a_slice_without_rows_replaces_the_rows_of_before(folder: Place) -> None:
+    folder.publish("first", NINE, TEN)
+    folder.publish("second", NINE, but=QUARANTINE)
+    assert folder.shown(QUARANTINE) == {TEN: "first"}
+    assert folder.shown(ROWS) == {NINE: "second", TEN: "first"}
+
+
+def test_a_table_of_which_no_slice_has_rows_is_not_made(folder: Place) -> None:
+    outcome = folder.publish("run", but=QUARANTINE)
+    assert outcome.versions == {ROWS: 1, METRICS: 1, QUARANTINE: None}
+    assert folder.version(QUARANTINE) is None
+
+
+def test_a_staged_file_is_not_seen_before_the_commit(place: Place) -> None:
+    place.publish("first")
+    staged = place.publication("second", TEN)
+    assert place.shown(ROWS) == {NINE: "first"}
+    publish.publish(place.tables, {TEN: staged})
+    assert place.shown(ROWS) == {NINE: "first", TEN: "second"}
+
+
+def test_rollback_gives_back_what_was_before_in_every_table(place: Place) -> None:
+    place.publish("first", NINE, TEN)
+    place.publish("second", NINE, TEN)
+    outcome = place.rollback(NINE)
+    assert outcome.changed == each_table([NINE])
+    assert place.held(NINE) == everywhere("first")
+    assert place.held(TEN) == everywhere("second")
+    assert place.entry(NINE).taken_back == "second"
+
+
+def test_rollback_of_the_first_publication_leaves_nothing(place: Place) -> None:
+    place.publish("first", NINE, TEN)
+    place.rollback(NINE)
+    assert place.held(NINE) == everywhere(None)
+    assert place.held(TEN) == everywhere("first")
+
+
+def test_a_rollback_that_is_repeated_goes_back_once(folder: Place) -> None:
+    for run in ("first", "second", "third"):
+        folder.publish(run)
+    folder.rollback()
+    versions = folder.versions()
+    again = folder.rollback()
+    assert again.changed == each_table([])
+    assert folder.versions() == versions
+    assert folder.rollback(run="third").changed[ROWS] == [], "nor does it when it names the run that it took back"
+    assert folder.held() == everywhere("second")
+
+
+def test_rollback_goes_further_back_when_it_names_the_run_that_is_held(folder: Place) -> None:
+    for run in ("first", "second", "third"):
+        folder.publish(run)
+    for run, before in (("third", "second"), ("second", "first"), ("first", None)):
+        folder.rollback(run=run)
+        assert folder.held() == everywhere(before)
+
+
+def test_rollback_of_a_run_that_a_slice_does_not_hold_is_refused_and_changes_nothing(folder: Place) -> None:
+    folder.publish("first", NINE, TEN)
+    folder.publish("second", TEN)
+    versions = folder.versions()
+    with pytest.raises(RunError, match=f"slice {NINE} holds run first, not second"):
+        folder.rollback(NINE, TEN, run="second")
+    assert folder.versions() == versions
+
+
+def test_rolling_back_a_slice_that_was_never_published_is_refused_and_changes_nothing(folder: Place) -> None:
+    folder.publish("first")
+    versions = folder.versions()
+    with pytest.raises(RunError, match=f"nothing is published for slice {TEN}"):
+        folder.rollback(NINE, TEN)
+    assert folder.versions() == versions
+
+
+def test_after_a_publication_the_next_rollback_takes_that_back(folder: Place) -> None:
+    folder.publish("first")
+    folder.publish("second")
+    folder.rollback()
+    folder.publish("third")
+    folder.rollback()
+    assert folder.held() == everywhere("first")
+
+
+def test_what_was_rolled_back_can_be_published_again(folder: Place) -> None:
+    folder.publish("first")
+    folder.publish("second")
+    folder.rollback()
+    assert folder.publish("first").changed[ROWS] == []
+    assert folder.publish("second").changed[ROWS] == [NINE]
+    folder.rollback()
+    assert folder.held() == everywhere("first")
+
+
+@pytest.mark.parametrize("name", [ROWS, QUARANTINE])
+def test_rollback_to_a_file_that_was_removed_is_refused_and_changes_nothing(place: Place, name: str) -> None:
+    first = place.publication("first")
+    publish.publish(place.tables, {NINE: first})
+    place.publish("second")
+    versions = place.versions()
+    file = first.files[name]
+    assert file is not None
+    open_container(place.table_url(name)).delete(file.path)
+    with pytest.raises(RunError, match=r"held before, is gone .* backfill the slice again"):
+        place.rollback()
+    assert place.versions() == versions
+
+
+def test_a_slice_remembers_ten_earlier_publications(folder: Place) -> None:
+    for number in range(13):
+        folder.publish(f"run {number:02}")
+    for number in range(12, 2, -1):
+        folder.rollback(run=f"run {number:02}")
+        assert folder.held() == everywhere(f"run {number - 1:02}")
+    folder.rollback(run="run 02")
+    assert folder.held() == everywhere(None), "what lies further back is not known any more"
+
+
+def test_another_file_of_the_same_input_takes_the_place_of_the_first(folder: Place) -> None:
+    folder.publish("first")
+    second = folder.publication("second")
+    publish.publish(folder.tables, {NINE: second})
+    other = replace(second, files={**second.files, ROWS: folder.publication("other").files[ROWS]})
+    assert publish.publish(folder.tables, {NINE: other}).changed[ROWS] == [NINE]
+    folder.rollback()
+    assert folder.held() == everywhere("first")
+
+
+def test_another_verdict_on_the_same_rows_is_noted_and_changes_no_row(folder: Place) -> None:
+    folder.publish("run")
+    outcome = folder.publish("run", quality="passed with warnings")
+    assert outcome.changed == each_table([])
+    slices = OpenTable(folder.tables.publications).slices()
+    assert slices[NINE]["quality"] == "passed with warnings"
+
+
+def test_a_table_with_other_columns_is_refused_before_anything_is_published(folder: Place) -> None:
+    folder.publish("first")
+    versions = folder.versions()
+    other = replace(folder, columns=(OutputColumn("run", AsaType.FLOAT), OutputColumn("more", AsaType.BIT)))
+    for refused in (other.tables.require_columns, lambda: other.publish("second")):
+        with pytest.raises(DefinitionError, match="run is string there and double here; more is absent there"):
+            refused()
+    assert folder.versions() == versions
+
+
+def test_the_snapshot_of_the_publications_shows_each_slice(folder: Place) -> None:
+    folder.publish("first", NINE, TEN)
+    for number in range(25):
+        folder.publish(f"run {number}")
+    folder.rollback(TEN)
+    slices = OpenTable(folder.tables.publications).slices()
+    shown = {"quality": "passed", "published": "2024-03-01T12:00:00Z", "input_events": 7, "late_events": 2}
+    assert {name: value for name, value in slices[NINE].items() if name in ("run", "rows", "taken_back", *shown)} == {
+        **shown,
+        "run": "run 24",
+        "rows": 1,
+        "taken_back": None,
+    }
+    assert {slices[TEN][name] for name in ("run", *shown)} == {None}
+    assert slices[TEN]["taken_back"] == "first"
+
+
+def test_a_commit_tells_its_slices_runs_and_digests(folder: Place) -> None:
+    folder.publish("first", NINE, TEN)
+    for url in (folder.table_url(ROWS), folder.tables.publications.url):
+        assert metadata_of(url, 1) == [
+            {
+                "slices": [NINE, TEN],
+                "runs": ["first"],
+                "manifests": ["manifest digest"],
+                "definitions": ["query digest"],
+            }
+        ]
+
+
+def commits(monkeypatch: pytest.MonkeyPatch, at: int, then: Callable[[Callable[[], bool]], bool]) -> None:
+    """Let `then` stand for the commit number `at`, from 0; it is given the real one."""
+    count = iter(range(1000))
+    commit = OpenTable.commit
+
+    def counted(table: OpenTable, *arguments: Any) -> bool:
+        real = partial(commit, table, *arguments)
+        return then(real) if next(count) == at else real()
+
+    monkeypatch.setattr(OpenTable, "commit", counted)
+
+
+def refused(commit: Callable[[], bool]) -> bool:
+    raise RunError("the storage refused")
+
+
+def interrupted_before(commit: Callable[[], bool]) -> bool:
+    raise KeyboardInterrupt
+
+
+def interrupted_after(commit: Callable[[], bool]) -> bool:
+    commit()
+    raise KeyboardInterrupt
+
+
+def unacknowledged(commit: Callable[[], bool]) -> bool:
+    commit()
+    raise RunError("the connection was reset")
+
+
+def taken_for_lost(commit: Callable[[], bool]) -> bool:
+    """As when the request is repeated after its acknowledgement was lost."""
+    commit()
+    return False
+
+
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("fault", [refused, unacknowledged, taken_for_lost])
+def test_one_fault_at_a_commit_is_survived(
+    folder: Place, monkeypatch: pytest.MonkeyPatch, at: int, fault: Callable[[Callable[[], bool]], bool]
 ) -> None:
-    for events in (1, 2, 3):
-        tables.publish(events)
-    commit = publish._commit
+    folder.publish("first")
+    commits(monkeypatch, at, fault)
+    assert folder.publish("second").changed == each_table([NINE])
+    assert folder.held() == everywhere("second")
+    assert set(folder.versions().values()) == {2}, "and nothing was committed twice"
 
-    def interrupted(table: publish.Table, *arguments: Any) -> Change:
-        if table.url == tables.first.url:
-            raise KeyboardInterrupt
-        return commit(table, *arguments)
 
-    monkeypatch.setattr(publish, "_commit", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        tables.rollback(NINE, TEN)
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("interruption", [interrupted_before, interrupted_after])
+@pytest.mark.parametrize("what", ["publication", "rollback"])
+def test_an_interruption_says_how_far_it_came_and_the_next_call_finishes_it_and_goes_no_further(
+    folder: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    at: int,
+    interruption: Callable[[Callable[[], bool]], bool],
+    what: str,
+) -> None:
+    def call() -> publish.Outcome:
+        return folder.publish("third") if what == "publication" else folder.rollback()
+
+    folder.publish("first")
+    folder.publish("second")
+    commits(monkeypatch, at, interruption)
+    with pytest.raises((InterruptedRunError, KeyboardInterrupt)) as raised:
+        call()
     monkeypatch.undo()
-    assert tables.hold() == ([3, 3], [2, 2])
-    tables.rollback(NINE, TEN)
-    assert tables.hold() == ([2, 2], [2, 2])
+    done = at + (interruption is interrupted_after)
+    after = "third" if what == "publication" else "first"
+    order = ("publications", ROWS, METRICS, QUARANTINE)
+    held = folder.held()
+    assert [held[name] for name in order] == [after] * done + ["second"] * (4 - done)
+    if not done:
+        assert type(raised.value) is KeyboardInterrupt, "nothing has changed"
+    elif done < 4:
+        lacking = ", ".join(folder.table_url(name) for name in order[done:])
+        assert f" is done in part, {lacking} lacks it: run the same again" in str(raised.value)
+    else:
+        assert " is done in every table" in str(raised.value)
+    assert call().finished == ([NINE] if 0 < done < 4 else [])
+    assert folder.held() == everywhere(after)
 
 
-def test_rollback_of_several_tables_changes_none_where_a_file_of_one_is_gone(tables: Tables) -> None:
-    tables.publish(1)
-    before = next(iter(publish.current(tables.first.url).values()))[0]
-    assert before.path is not None
-    tables.publish(2)
-    open_container(tables.first.url).delete(before.path)
-    with pytest.raises(RunError, match="is gone"):
-        tables.rollback(NINE)
-    assert tables.hold() == ([2, 2], [2, 2])
+@pytest.mark.parametrize("at", range(4))
+def test_a_storage_that_refuses_a_commit_for_good_is_one_line_that_says_what_is_published(
+    folder: Place, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    folder.publish("first")
+    table = [folder.tables.publications, *folder.tables.others.values()][at]
+    commit = OpenTable.commit
+
+    def refuse(opened: OpenTable, *arguments: Any) -> bool:
+        if opened.table == table:
+            raise RunError("the storage refused")
+        return commit(opened, *arguments)
+
+    monkeypatch.setattr(OpenTable, "commit", refuse)
+    with pytest.raises(RunError) as raised:
+        folder.publish("second")
+    assert raised.value.exit_code == (1 if at == 0 else 3)
+    assert isinstance(raised.value, UnfinishedError) == (at > 0)
+    assert ("the publication of run second is done in part" in str(raised.value)) == (at > 0)
+    assert "\n" not in str(raised.value)
+    assert folder.entry().run == ("first" if at == 0 else "second")
+    monkeypatch.undo()
+    folder.publish("second")
+    assert folder.held() == everywhere("second")
 
 
-def test_a_table_that_was_not_there_for_the_last_publication_is_left_alone_by_its_rollback(tables: Tables) -> None:
-    tables.publish(1, tables.first)
-    tables.publish(2, tables.first)
-    assert tables.rollback(NINE, TEN)[1] == Change(None, ())
-    assert tables.first.rows() == {NINE: {"a": 1}, TEN: {"a": 1}}
-    tables.publish(3)
-    tables.rollback(NINE, TEN)
-    assert tables.hold() == ([1, 1], [])
+def test_a_storage_that_does_not_answer_any_more_is_not_said_to_hold_nothing(
+    folder: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.publish("first")
+
+    def gone(*arguments: Any) -> Any:
+        raise RunError("cannot be reached")
+
+    def reset(commit: Callable[[], bool]) -> bool:
+        commit()
+        monkeypatch.setattr(OpenTable, "refresh", gone)
+        monkeypatch.setattr(OpenTable, "_open", gone)
+        raise RunError("the connection was reset")
+
+    commits(monkeypatch, 0, reset)
+    with pytest.raises(UnfinishedError, match="the storage does not say how far the publication of run second came"):
+        folder.publish("second")
 
 
 def together(*calls: Callable[[], Any]) -> list[Any]:
@@ -319,39 +403,82 @@ def together(*calls: Callable[[], Any]) -> list[Any]:
     return outcomes
 
 
-def test_publishers_of_different_slices_all_land(table: Table) -> None:
-    hours = [f"2024-03-01T{hour:02}:00:00Z" for hour in range(4)]
-    for events in (1, 2, 3):
-        staged = [table.stage(hour, a=events) for hour in hours]
-        outcomes = together(*(partial(table.publish, holding) for holding in staged))
-        assert [outcome.slices for outcome in outcomes] == [(hour,) for hour in hours]
-        assert table.rows() == {hour: {"a": events} for hour in hours}
+def test_publishers_of_different_slices_all_land(place: Place) -> None:
+    hours = [f"2024-03-01T{hour:02}:00:00Z" for hour in range(3)]
+    for run in ("first", "second"):
+        outcomes = together(*(partial(place.publish, run, hour) for hour in hours))
+        assert [outcome.changed[ROWS] for outcome in outcomes] == [[hour] for hour in hours]
+        assert all(place.held(hour) == everywhere(run) for hour in hours)
 
 
-def test_of_two_publishers_of_the_same_slices_one_holds_them_whole(table: Table) -> None:
-    for attempt in range(5):
-        ours = [table.stage(NINE, ours=attempt), table.stage(TEN, ours=attempt)]
-        theirs = [table.stage(NINE, theirs=attempt), table.stage(TEN, theirs=attempt)]
-        outcomes = together(partial(table.publish, *ours), partial(table.publish, *theirs))
-        assert [outcome.slices for outcome in outcomes] == [(NINE, TEN), (NINE, TEN)]
-        assert table.rows() in (
-            {NINE: {"ours": attempt}, TEN: {"ours": attempt}},
-            {NINE: {"theirs": attempt}, TEN: {"theirs": attempt}},
-        )
+def test_two_publishers_of_the_same_run_make_one_version(place: Place) -> None:
+    outcomes = together(*[partial(place.publish, "run", NINE, TEN)] * 3)
+    assert all(isinstance(outcome, publish.Outcome) for outcome in outcomes), outcomes
+    assert set(place.versions().values()) == {1}
+    assert place.held(NINE) == place.held(TEN) == everywhere("run")
 
 
-def test_two_publishers_of_the_same_run_make_one_version(table: Table) -> None:
-    holdings = [table.stage(NINE, a=1), table.stage(TEN, a=1)]
-    outcomes = together(*[partial(table.publish, *holdings)] * 3)
-    assert sorted(outcome.slices for outcome in outcomes) == [(), (), (NINE, TEN)]
-    assert table.open().version() == len(publish.history(table.url)) == 1
-    assert table.rows() == {NINE: {"a": 1}, TEN: {"a": 1}}
+def test_of_several_publishers_of_the_same_slices_one_holds_them_whole_in_every_table(folder: Place) -> None:
+    folder.publish("first", NINE, TEN)
+    for attempt in range(3):
+        runs = [f"{name} {attempt}" for name in ("ours", "theirs")]
+        outcomes = together(*(partial(folder.publish, run, NINE, TEN) for run in runs), folder.rollback)
+        assert all(isinstance(outcome, publish.Outcome) for outcome in outcomes), outcomes
+        assert folder.held(NINE) == everywhere(folder.entry(NINE).run)
+        assert folder.held(TEN) == everywhere(folder.entry(TEN).run)
 
 
-def test_a_place_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_publisher_that_was_overtaken_says_whose_run_the_slices_hold(
+    folder: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.publish("first")
+
+    def overtaken(commit: Callable[[], bool]) -> bool:
+        monkeypatch.undo()
+        folder.publish("faster")
+        return commit()
+
+    commits(monkeypatch, 1, overtaken)
+    assert folder.publish("slower").superseded == {NINE: "faster"}
+    assert folder.held() == everywhere("faster")
+
+
+def test_a_writer_that_never_stops_is_one_line(folder: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(OpenTable, "commit", lambda *arguments: False)
+    with pytest.raises(RunError, match=r"other writers kept committing to .*/publications: run the same again"):
+        folder.publish("run")
+
+
+def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    table = Table((tmp_path / "file" / "table").as_uri())
-    with pytest.raises(RunError) as told:
-        table.publish(Holding(NINE, "slice_start=x/y.parquet", 1, 1, ""))
-    assert "\n" not in str(told.value)
-    assert "file/table" in str(told.value)
+    place = Place((tmp_path / "file" / "tables").as_uri())
+    file = File("slice_start=x/y.parquet", 1, 1)
+    publication = replace(Place(tmp_path.as_uri()).publication("run"), files={ROWS: file})
+    with pytest.raises(RunError) as raised:
+        publish.publish(place.tables, {NINE: publication})
+    assert "\n" not in str(raised.value)
+    assert "file/tables" in str(raised.value)
+
+
+def test_a_publication_whose_file_is_gone_is_named(folder: Place) -> None:
+    folder.publish("run")
+    (path,) = OpenTable(folder.tables.publications).paths([NINE])[NINE]
+    open_container(folder.tables.publications.url).delete(path)
+    with pytest.raises(RunError, match=r"is gone from .*/publications, although its newest version names it"):
+        folder.publish("other")
+
+
+def test_a_table_keeps_a_checkpoint_every_ten_commits(folder: Place, tmp_path: Path) -> None:
+    for number in range(12):
+        folder.publish(f"run {number}")
+    log = tmp_path / "rows" / "_delta_log"
+    assert json.loads((log / "_last_checkpoint").read_text())["version"] >= 9
+    assert delta_table.PROPERTIES == {"delta.checkpointInterval": "10"}
+
+
+def test_an_entry_forgets_nothing_but_what_is_oldest(folder: Place) -> None:
+    entry = Entry(None)
+    for number in range(13):
+        entry = entry.published(folder.publication(f"run {number:02}"))
+    assert [each.run for each in entry.earlier] == [f"run {number:02}" for number in range(11, 1, -1)]

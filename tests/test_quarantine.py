@@ -91,7 +91,7 @@ def test_an_unchanged_rerun_adds_no_version_and_a_rollback_takes_the_quarantine_
     spark: "SparkSession", world: World
 ) -> None:
     wrong, right = TYPED.format("float"), TYPED.format("nvarchar(max)")
-    backfill(spark, world.define(wrong), TEN, at(120))
+    first = backfill(spark, world.define(wrong), TEN, at(120))
     before = aside(world)
     backfill(spark, world.define(wrong), TEN, at(120))
     assert version(world.home / "table_quarantine") == 1
@@ -104,7 +104,7 @@ def test_an_unchanged_rerun_adds_no_version_and_a_rollback_takes_the_quarantine_
     assert aside(world) == before[:1]
     stages.rollback(pipeline, at(60), at(120))
     assert aside(world) == before
-    stages.rollback(pipeline, TEN, at(120))
+    stages.rollback(pipeline, TEN, at(120), first["run"])
     assert (aside(world), published(world.table)) == ([], [])
 
 

@@ -4,18 +4,18 @@ import hashlib
 import itertools
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from spark_jobs.capture import listing
 from spark_jobs.capture.blob_names import BlobNames
 from spark_jobs.capture.listing import FarBlobs, Found, Newest, PassedOver, Search
-from spark_jobs.capture.names import CaptureNames
-from spark_jobs.errors import RunError
+from spark_jobs.errors import RunError, SetupError
 from spark_jobs.storage import Blob, Container
 from spark_jobs.time_model import ticks
 from spark_jobs.time_model.policies import Policies
@@ -183,8 +183,8 @@ class Definition:
     search_hours: int = SEARCH_HOURS
     partitions: int | None = None
     """How many the hub has; None where that was not told."""
-    reading: str = ""
-    """How blobs are read that Capture did not write."""
+    input: Mapping[str, Any] = field(default_factory=dict)
+    """The keys of the input section that decide how blobs are read, as JSON."""
 
     @property
     def longest_window(self) -> int:
@@ -228,9 +228,15 @@ class Definition:
 
     @property
     def digest(self) -> str:
-        policies = None if self.policies is None else asdict(self.policies)
-        told = [self.engine, self.canonical_query, policies, self.arrival_time]
-        return _digest(told if isinstance(self.names, CaptureNames) else [*told, repr(self.names), self.reading])
+        return _digest(
+            {
+                "engine": self.engine,
+                "query": self.canonical_query,
+                "policies": None if self.policies is None else asdict(self.policies),
+                "arrival_time": self.arrival_time,
+                "input": self.input,
+            }
+        )
 
 
 def plan(definition: Definition, container: Container, slices: Iterable[Slice], now: datetime) -> Manifest:
@@ -275,8 +281,8 @@ def survey(
 ) -> tuple[listing.Seen, tuple[str, ...]]:
     """What the container lists for these arrivals, and the partitions in order, silent ones as well.
 
-    No partitions where there is no blob of the input at all. Raises RunError where there are folders of its partitions
-    and no blob in them fits its names.
+    No partitions where there is no blob of the input at all. Raises SetupError where there are folders of its
+    partitions and no blob in them fits its names.
     """
     found = listing.partitions(definition.names, container)
     told = {str(number) for number in range(definition.partitions or 0)}
@@ -289,10 +295,10 @@ def survey(
 
 
 def _require_fitting(names: BlobNames, container: Container) -> None:
-    """Raise RunError where blobs lie under the input's prefix, and none of them has a name of the input."""
+    """Raise SetupError where blobs lie under the input's prefix, and none of them has a name of the input."""
     there = [blob.name for blob in itertools.islice(container.list(names.prefix), PROBED)]
     if there and not any(names.parse(name) for name in there):
-        raise RunError(
+        raise SetupError(
             f"none of the first {len(there):,} names under {container.url}/{names.prefix} is of this input, such as "
             f"{there[0]}: check input.path, and the names that input has"
         )
@@ -376,4 +382,5 @@ def _compact(instant: int) -> str:
 
 
 def _digest(value: object) -> str:
+    """Return the SHA-256 of a value's canonical JSON: sorted keys, no white space."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -26,8 +26,8 @@ class CsvReader:
     """CSV. A `Reader`; an event's body is its row as JSON, in which an empty field is null and every other a text."""
 
     delimiter: str
-    fields: frozenset[str]
-    """Some of which a header must have, in lower case: those that the query reads."""
+    fields: tuple[str, ...]
+    """The fields that the query reads, sorted, in lower case; a header must have some of them."""
     numbered = False
 
     def read(self, pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
@@ -63,11 +63,11 @@ class CsvReader:
         if "" in lower or twice:
             which = "has a field without a name" if "" in lower else f"names {twice[0]} twice"
             raise DamagedBlobError(name, f"its header {which}")
-        if self.fields and not self.fields.intersection(lower):
+        if self.fields and not set(self.fields).intersection(lower):
             raise DamagedBlobError(
                 name,
                 f"its first line names {', '.join(header[:5])} and none of the fields that the query reads "
-                f"({', '.join(sorted(self.fields)[:5])}): a CSV blob begins with its header",
+                f"({', '.join(self.fields[:5])}): a CSV blob begins with its header",
             )
         return header
 

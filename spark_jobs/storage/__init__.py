@@ -7,8 +7,9 @@ from pathlib import Path
 from spark_jobs.storage.address import parse
 from spark_jobs.storage.container import Blob, Container
 from spark_jobs.storage.delta import delta_storage_options, delta_table_uri
+from spark_jobs.storage.side_by_side import side_by_side
 
-__all__ = ["Blob", "Container", "delta_storage_options", "delta_table_uri", "open_container"]
+__all__ = ["Blob", "Container", "delta_storage_options", "delta_table_uri", "open_container", "side_by_side"]
 
 
 def open_container(url: str, environment: Mapping[str, str] = os.environ) -> Container:

@@ -24,7 +24,7 @@ from azure.core.exceptions import (
 from azure.core.pipeline.policies import ContentDecodePolicy
 from azure.storage.blob import BlobPrefix, ContainerClient, ContentSettings
 
-from spark_jobs.errors import RecaptureError, RunError
+from spark_jobs.errors import RecaptureError, RunError, SetupError
 from spark_jobs.storage.address import AzureAddress
 from spark_jobs.storage.container import Blob, changed, content_md5, deleted, verified
 from spark_jobs.storage.credentials import Access
@@ -128,6 +128,10 @@ class AzureContainer:
                 if _is_container_missing(error):
                     raise
 
+    def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
+        """Nothing: the service shows no blob that was not written whole."""
+        return ()
+
     def _upload(self, name: str, content: bytes, *, overwrite: bool) -> Blob:
         md5 = content_md5(content)
         settings = ContentSettings(content_md5=bytearray(base64.b64decode(md5)))
@@ -171,9 +175,9 @@ class AzureContainer:
         where = f"{self._address.endpoint}/{self._address.container}"
         status = error.status_code if isinstance(error, HttpResponseError) else None
         if _is_container_missing(error):
-            return RunError(f"container {where} does not exist: create it, or correct the url")
+            return SetupError(f"container {where} does not exist: create it, or correct the url")
         if isinstance(error, ClientAuthenticationError) or status in (401, 403):
-            return RunError(f"not authorised to {action} {self.url}{_reason(error)}: {self._advice}")
+            return SetupError(f"not authorised to {action} {self.url}{_reason(error)}: {self._advice}")
         if status is not None:
             return RunError(f"cannot {action} {self.url}: the service answered {status}{_reason(error)}")
         return RunError(f"cannot {action} {self.url}: {self._address.endpoint} cannot be reached")

@@ -54,6 +54,9 @@ class Container(Protocol):
     def delete(self, name: str) -> None:
         """Removes the blob, if there is one."""
 
+    def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
+        """Remove the temporary files of writers that were killed, in the folders whose names begin so; return them."""
+
 
 def content_md5(content: bytes) -> str:
     """The content's Content-MD5, in base64."""

@@ -12,7 +12,7 @@ from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSa
 from azure.core.exceptions import AzureError
 from azure.storage.blob import BlobServiceClient
 
-from spark_jobs.errors import DefinitionError, RunError
+from spark_jobs.errors import DefinitionError, SetupError
 from spark_jobs.storage.address import CONNECTION_STRING, AzureAddress, normal_endpoint
 
 SCOPE = "https://storage.azure.com/.default"
@@ -29,13 +29,13 @@ class Identity:
     """Why no connection string opens it."""
 
     def get_token(self, *scopes: str, **options: Any) -> AccessToken:
-        """A token good for five minutes at least. Raises RunError where nobody could sign in."""
+        """A token good for five minutes at least. Raises SetupError where nobody could sign in."""
         try:
             return self.credential.get_token(*scopes, **options)
         except AzureError as error:
             said = str(error.message).splitlines()
             reason = next((line.strip() for line in said if "failed:" in line), said[0])
-            raise RunError(f"{self.url}: {self.because}, and no identity could sign in: {reason}") from None
+            raise SetupError(f"{self.url}: {self.because}, and no identity could sign in: {reason}") from None
 
 
 @dataclass(frozen=True)

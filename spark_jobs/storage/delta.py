@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
-from spark_jobs.errors import DefinitionError
+from spark_jobs.errors import DefinitionError, RunError
 from spark_jobs.storage.address import AzureAddress, parse
 
 _PREFERRED = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY")
@@ -56,3 +56,7 @@ def _emulator(address: AzureAddress) -> dict[str, str]:
     """
     os.environ["AZURITE_BLOB_STORAGE_URL"] = address.endpoint.removesuffix(f"/{address.account}")
     return {"azure_storage_use_emulator": "true", "allow_http": "true"}
+
+
+def refusal_of_delta(url: str, error: Exception) -> RunError:
+    return RunError(f"the table {url} cannot be used: {str(error).splitlines()[0]}")

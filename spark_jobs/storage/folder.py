@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from spark_jobs.errors import RunError
+from spark_jobs.errors import RunError, SetupError
 from spark_jobs.storage.container import Blob, changed, deleted, verified
+from spark_jobs.storage.locks import locked
 
 _TEMPORARY = (".recapture-", ".tmp")
 _NOT_A_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -90,11 +91,25 @@ class FolderContainer:
             except _NOT_A_FILE:
                 return
 
+    def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
+        head, _, tail = prefix.rpartition("/")
+        base = self._folder / head
+        temporary = f"{_TEMPORARY[0]}*{_TEMPORARY[1]}"
+        removed = []
+        with _told("list", base):
+            folders = [folder for folder in base.glob(f"{tail}*") if folder.is_dir()] if tail else [base]
+            for path in sorted(path for folder in folders for path in folder.rglob(temporary)):
+                with locked(path) as abandoned:
+                    if abandoned:
+                        path.unlink(missing_ok=True)
+                        removed.append(path.relative_to(self._folder).as_posix())
+        return tuple(removed)
+
     def _require(self) -> None:
         if self._folder.is_file():
-            raise RunError(f"{self._folder} is a file, and a folder is needed: correct the url")
+            raise SetupError(f"{self._folder} is a file, and a folder is needed: correct the url")
         if not self._folder.is_dir():
-            raise RunError(f"folder {self._folder} does not exist: create it, or correct the url")
+            raise SetupError(f"folder {self._folder} does not exist: create it, or correct the url")
 
     def _path(self, name: str) -> Path:
         if not _is_name(name):
@@ -171,15 +186,19 @@ def _same_version(blob: Blob, descriptor: int) -> None:
 def _written_beside(path: Path, content: bytes) -> Iterator[Path]:
     """A finished file in the same folder, to be moved or linked into place; the folder is safe on disk afterwards."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(uuid.uuid4().hex.join(_TEMPORARY))
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        yield temporary
-    finally:
-        temporary.unlink(missing_ok=True)
+    while True:
+        temporary = path.with_name(uuid.uuid4().hex.join(_TEMPORARY))
+        with temporary.open("xb") as file, locked(temporary) as ours:
+            if not ours:
+                continue
+            try:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+                yield temporary
+            finally:
+                temporary.unlink(missing_ok=True)
+            break
     descriptor = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(descriptor)

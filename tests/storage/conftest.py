@@ -2,6 +2,7 @@
 
 import os
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from azure.storage.blob import ContainerClient
 
 from embedded.azurite import Azurite
 from spark_jobs.storage import Container, open_container
+from tests.storage.fault_proxy import FaultProxy
 
 
 @dataclass(frozen=True)
@@ -67,3 +69,10 @@ def place(request: pytest.FixtureRequest) -> AzurePlace | FolderPlace:
 def container(place: AzurePlace | FolderPlace) -> Container:
     """Either kind of container."""
     return open_container(place.url)
+
+
+@pytest.fixture
+def proxy(azurite: Azurite) -> Iterator[FaultProxy]:
+    """A proxy in front of the emulator."""
+    with FaultProxy(azurite) as running:
+        yield running

@@ -39,7 +39,7 @@ class TokenAzurite(Azurite):
     """An emulator that speaks TLS and takes tokens."""
 
     def __init__(self, certificate: Path, log: Path) -> None:
-        super().__init__(log=log)
+        super().__init__(log)
         self._certificate = certificate
 
     def __enter__(self) -> Self:

@@ -1,0 +1,111 @@
+"""The tables of a pipeline without its runs: files of one row that says which run wrote it, and what readers see."""
+
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from azure.storage.blob import ContainerClient
+from deltalake import DeltaTable, QueryBuilder
+
+from embedded.azurite import Azurite
+from spark_jobs import publish
+from spark_jobs.delta_table import File, OpenTable, Table
+from spark_jobs.publications import COLUMNS, Entry, Publication, Publications
+from spark_jobs.publish import Outcome
+from spark_jobs.query.model import AsaType, OutputColumn
+from spark_jobs.runs import stage
+from spark_jobs.storage import delta_storage_options, delta_table_uri, open_container
+from spark_jobs.time_model import ticks
+
+NINE, TEN, ELEVEN = (f"2024-03-01T{hour:02}:00:00Z" for hour in (9, 10, 11))
+ROWS, METRICS, QUARANTINE = "rows", "rows metrics", "@quarantine"
+WRITTEN_BY = (OutputColumn("run", AsaType.TEXT),)
+NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place for the tables of a pipeline."""
+
+    url: str
+    names: tuple[str, ...] = (ROWS, METRICS, QUARANTINE)
+    columns: tuple[OutputColumn, ...] = field(default=WRITTEN_BY)
+
+    @property
+    def tables(self) -> publish.Tables:
+        others = {name: Table(self.table_url(name), self.columns) for name in self.names}
+        return publish.Tables(Table(f"{self.url}/publications", COLUMNS), others)
+
+    def table_url(self, name: str) -> str:
+        return f"{self.url}/{name.replace(' ', '_').strip('@')}"
+
+    def publication(self, run: str, start: str = NINE, quality: str = "passed", but: str | None = None) -> Publication:
+        """Stage a file in every table `but` one, in which the slice has no rows."""
+        files = {name: None if name == but else self._stage(name, run, start) for name in self.names}
+        return Publication(run, quality, NOON, digest(run), "manifest digest", "query digest", 7, 2, files)
+
+    def publish(self, run: str, *starts: str, quality: str = "passed", but: str | None = None) -> Outcome:
+        """Publish a run, of nine o'clock unless other slices are given."""
+        slices = {start: self.publication(run, start, quality, but) for start in starts or (NINE,)}
+        return publish.publish(self.tables, slices)
+
+    def rollback(self, *starts: str, run: str | None = None) -> Outcome:
+        return publish.rollback(self.tables, starts or (NINE,), run)
+
+    def shown(self, name: str) -> dict[str, str]:
+        """Return what a reader of a table sees: the run that wrote each slice's row."""
+        if self.version(name) is None:
+            return {}
+        url = self.table_url(name)
+        opened = DeltaTable(delta_table_uri(url), storage_options=delta_storage_options(url))
+        read = QueryBuilder().register("t", opened).execute("SELECT slice_start, run FROM t").read_all()
+        rows = pa.table(read).to_pylist()
+        found = {f"{row['slice_start']:%Y-%m-%dT%H:%M:%SZ}": row["run"] for row in rows}
+        assert len(found) == len(rows), "a slice has the rows of one run"
+        return dict(sorted(found.items()))
+
+    def held(self, start: str = NINE) -> dict[str, str | None]:
+        """Return the run that a slice holds in each table, and in the publications; nothing is read but the logs."""
+        runs = {"publications": self.entry(start).run}
+        for name, table in self.tables.others.items():
+            paths = OpenTable(table).paths([start]).get(start)
+            runs[name] = None if paths is None else run_of(*paths)
+        return runs
+
+    def entry(self, start: str = NINE) -> Entry:
+        return Publications(self.tables.publications).entries([start])[start]
+
+    def version(self, name: str) -> int | None:
+        return OpenTable(self.tables.others[name]).version
+
+    def versions(self) -> dict[str, int | None]:
+        names = {**self.tables.others, "publications": self.tables.publications}
+        return {name: OpenTable(table).version for name, table in names.items()}
+
+    def _stage(self, name: str, run: str, start: str) -> File:
+        folder = open_container(self.table_url(name))
+        instant = ticks.from_datetime(datetime.fromisoformat(start))
+        return File(*stage(folder, instant, digest(run), pa.table({"run": [run]})), 1)
+
+
+def digest(run: str) -> str:
+    """Return the digest of a run's input; 16 characters that a path may hold."""
+    return run.replace(" ", "-").rjust(16, "_")
+
+
+def run_of(path: str) -> str:
+    """Return the run that wrote a file."""
+    return path.rsplit("/", 1)[1][:16].strip("_").replace("-", " ")
+
+
+def everywhere(run: str | None) -> dict[str, str | None]:
+    """Return what `Place.held` returns if all tables have the slice from one run."""
+    return dict.fromkeys((ROWS, METRICS, QUARANTINE, "publications"), run)
+
+
+def on_azurite(azurite: Azurite) -> Place:
+    """A place in a new container; the environment must have the emulator's connection string."""
+    name = f"test-{uuid.uuid4().hex}"
+    ContainerClient.from_connection_string(azurite.connection_string, name).create_container()
+    return Place(f"{azurite.url}/{name}/curated")

@@ -1,0 +1,122 @@
+"""Ctrl-C: the command says how far it came, and that is true."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_jobs import cli, stages
+from spark_jobs.delta_table import OpenTable
+from spark_jobs.errors import RunError
+from tests.worlds import TEN, World, at, backfill, body, version
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
+
+
+def interrupt(*arguments: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.fixture
+def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """An hour that was published, and then a late blob; Spark's part of the command is done in this process."""
+    world = World(tmp_path)
+    world.put("0", at(12), [body("a", at(10))])
+    world.put("0", at(90))
+    backfill(spark, world.define(), TEN, at(60))
+    world.put("0", at(20), [body("a", at(18))], 5)
+
+    def computed(pipeline: Any, chosen: Any, errors: Any) -> tuple[str, list[str]]:
+        from spark_jobs import backfill as job
+
+        run = stages.plan(pipeline, chosen.start, chosen.end)
+        job.run(spark, pipeline, run)
+        stages.audit(pipeline, run)
+        return run, []
+
+    monkeypatch.setattr(cli, "_audited", computed)
+    return world
+
+
+def said(capsys: pytest.CaptureFixture[str], world: World, *command: str) -> tuple[int, str]:
+    """The exit code, and the only line on standard error."""
+    capsys.readouterr()
+    code = cli.main([*command[:1], str(world.file), *HOUR, *command[1:]])
+    (line,) = capsys.readouterr().err.splitlines()
+    return code, line.removeprefix("recapture: ")
+
+
+def test_before_anything_is_published(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "audit", interrupt)
+    assert said(capsys, world, "backfill") == (130, "interrupted; nothing was published: run the same again")
+    assert version(world.table) == 1
+
+
+def test_between_two_commits(world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = OpenTable.commit
+
+    def before_the_metrics(table: OpenTable, *arguments: Any) -> bool:
+        if table.table.url.endswith("_metrics"):
+            raise KeyboardInterrupt
+        return commit(table, *arguments)
+
+    monkeypatch.setattr(OpenTable, "commit", before_the_metrics)
+    code, line = said(capsys, world, "backfill")
+    assert code == 130
+    run = stages.status(world.define())["slices"][0]["run"]
+    metrics = f"{world.table.as_uri()}_metrics"
+    again = "run the same again: it finishes what was begun"
+    assert line == f"interrupted; the publication of run {run} is done in part, {metrics} lacks it: {again}"
+    assert (version(world.table), version(world.home / "table_metrics")) == (2, 1)
+    assert cli.main(["rollback", str(world.file), *HOUR]) == 0
+    assert (version(world.table), version(world.home / "table_metrics")) == (3, 1), "both hold the first run"
+
+
+def test_while_the_report_is_made(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "report", interrupt)
+    code, line = said(capsys, world, "backfill")
+    assert code == 130
+    run = stages.status(world.define())["slices"][0]["run"]
+    assert line == f"interrupted while run {run} was published or reported: recapture status shows what is published"
+    assert version(world.table) == 2
+
+
+@pytest.mark.parametrize(("stage", "code"), [("audit", 1), ("report", 3)])
+def test_a_storage_that_fails_says_whether_the_run_is_published(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stage: str, code: int
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise RunError("the storage is away")
+
+    monkeypatch.setattr(stages, stage, fail)
+    found, line = said(capsys, world, "backfill")
+    assert found == code
+    assert version(world.table) == (1 if code == 1 else 2)
+    assert ("is published, but its report failed: the storage is away" in line) == (code == 3)
+
+
+def test_a_report_that_cannot_be_kept_does_not_hide_that_the_run_is_published(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spark_jobs.runs import Run
+
+    write = Run.write
+
+    def full(papers: Run, paper: str, value: Any) -> None:
+        if paper == "outcome.json":
+            raise RunError("cannot write outcome.json: No space left on device")
+        write(papers, paper, value)
+
+    monkeypatch.setattr(Run, "write", full)
+    code, line = said(capsys, world, "backfill")
+    assert code == 3
+    assert line.endswith(
+        "is published, but: cannot write outcome.json: No space left on device; run the same again for its report"
+    )

@@ -1,0 +1,109 @@
+"""What a killed run leaves is named and removed by the next run of the same slices, and by no other."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from spark_jobs import scratch, stages
+from spark_jobs.storage import open_container
+from spark_jobs.storage.locks import locked
+from tests.worlds import World, at
+
+RUN = "20240301T100000Z-20240301T120000Z-0123456789ab"
+OTHER = "20240301T100000Z-20240301T110000Z-0123456789ab"
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A world whose temporary files are its own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    world = World(tmp_path)
+    world.put("0", at(12))
+    return world
+
+
+def unfinished(folder: Path) -> Path:
+    """A file as a killed writer leaves it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / ".recapture-0123.tmp"
+    path.write_bytes(b"half")
+    return path
+
+
+def test_unfinished_files_of_the_same_slices_are_removed_and_named(world: World) -> None:
+    pipeline = world.define()
+    ours = [
+        unfinished(world.table / "_recapture" / RUN / "counters" / "20240301T100000Z"),
+        unfinished(world.table / "slice_start=20240301T110000Z"),
+        unfinished(world.home / "table_metrics" / "slice_start=20240301T100000Z"),
+        unfinished(world.home / "table_publications" / "slice_start=20240301T100000Z"),
+        unfinished(world.home / "table_quarantine" / "slice_start=20240301T100000Z"),
+    ]
+    others = [
+        unfinished(world.table / "_recapture" / OTHER),
+        unfinished(world.table / "slice_start=20240301T120000Z"),
+        unfinished(world.home / "elsewhere" / "slice_start=20240301T100000Z"),
+    ]
+    lines = stages.remove_leftovers(pipeline, RUN.replace("0123456789ab", "another"))
+    assert not any(path.exists() for path in ours)
+    assert all(path.exists() for path in others)
+    assert lines[0] == (
+        f"2 unfinished files in {world.table.as_uri()}, such as "
+        f"_recapture/{RUN}/counters/20240301T100000Z/.recapture-0123.tmp"
+    )
+    assert len(lines) == 4
+    assert stages.remove_leftovers(pipeline, RUN) == []
+
+
+def test_what_a_living_process_writes_is_left_alone(world: World) -> None:
+    pipeline = world.define()
+    path = unfinished(world.table / "slice_start=20240301T100000Z")
+    with locked(path) as ours:
+        assert ours
+        assert stages.remove_leftovers(pipeline, RUN) == []
+    assert len(stages.remove_leftovers(pipeline, RUN)) == 1
+
+
+def test_a_writer_holds_the_lock_of_its_unfinished_file(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    container = open_container(world.table.as_uri())
+    removed = []
+
+    def sweep(descriptor: int) -> None:
+        removed.append(container.remove_abandoned("slice_start="))
+
+    monkeypatch.setattr("os.fsync", sweep)
+    container.write("slice_start=20240301T100000Z/x", b"1")
+    assert container.create("slice_start=20240301T100000Z/y", b"2")
+    assert set(removed) == {()}
+    assert [blob.name.rpartition("/")[2] for blob in container.list()] == ["x", "y"]
+
+
+def test_a_folder_of_temporary_files_goes_with_its_run(world: World) -> None:
+    with scratch.scratch_folder("name") as folder:
+        (folder / "inside").write_bytes(b"1")
+        assert scratch.remove_abandoned("name") == []
+    assert not folder.exists()
+
+
+def test_the_folder_of_a_killed_run_is_removed_by_the_next_one_of_the_same_slices(world: World) -> None:
+    pipeline = world.define()
+    name = stages.scratch_name(pipeline, RUN)
+    killed = (
+        "import os, signal, sys; from spark_jobs.scratch import scratch_folder\n"
+        "with scratch_folder(sys.argv[1]) as folder:\n"
+        "    (folder / 'spilled').write_bytes(b'1'); print(folder, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    root = Path(stages.__file__).parents[1]
+    environment = {"TMPDIR": str(world.home), "PYTHONPATH": str(root)}
+    command = [sys.executable, "-c", killed, name]
+    folder = Path(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True).stdout.strip())
+    assert (folder / "spilled").exists()
+    assert stages.remove_leftovers(pipeline, OTHER) == []
+    other = World(world.home / "other")
+    other.home.mkdir()
+    assert stages.remove_leftovers(other.define(), RUN) == []
+    assert stages.remove_leftovers(pipeline, RUN) == [f"{folder}, a folder of temporary files"]
+    assert not folder.exists()

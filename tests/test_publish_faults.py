@@ -1,0 +1,104 @@
+"""A storage that refuses a commit, or does not acknowledge it: one true line, and the next call finishes.
+
+`make chaos` tries every fault at every commit of the whole command.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from embedded.azurite import Azurite
+from spark_jobs.errors import RunError, UnfinishedError
+from tests.publishing import METRICS, NINE, QUARANTINE, ROWS, Place, everywhere, on_azurite
+from tests.storage.fault_proxy import Exchange, Fault, FaultProxy, answered, lost, reset
+
+ORDER = ("publications", ROWS, METRICS, QUARANTINE)
+
+
+@pytest.fixture
+def proxy(azurite: Azurite) -> Iterator[FaultProxy]:
+    with FaultProxy(azurite) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def place(azurite: Azurite, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A new container behind the proxy."""
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", proxy.connection_string)
+    return Place(on_azurite(azurite).url.replace(azurite.url, proxy.url))
+
+
+def log_of(place: Place, name: str) -> str:
+    """The pattern of the commits of a table."""
+    return rf"curated/{place.table_url(name).rsplit('/', 1)[1]}/_delta_log/\d+\.json$"
+
+
+@pytest.mark.parametrize(
+    ("fault", "name"),
+    [
+        (answered(403, "AuthorizationPermissionMismatch"), "publications"),
+        (answered(404, "ContainerNotFound"), ROWS),
+        (answered(400, "InvalidHeaderValue"), QUARANTINE),
+    ],
+    ids=["403", "404", "400"],
+)
+def test_a_refused_commit_is_one_true_line_and_the_next_call_finishes(
+    place: Place, proxy: FaultProxy, fault: Fault, name: str
+) -> None:
+    place.publish("first")
+    proxy.inject(fault, "write", log_of(place, name))
+    with pytest.raises(RunError) as raised:
+        place.publish("second")
+    message = str(raised.value)
+    assert "\n" not in message
+    assert f"/curated/{name.replace(' ', '_').strip('@')}" in message
+    assert isinstance(raised.value, UnfinishedError) == (name != "publications")
+    assert ("is done in part" in message) == (name != "publications")
+    done = ORDER.index(name)
+    held = place.held()
+    assert [held[each] for each in ORDER] == ["second"] * done + ["first"] * (4 - done)
+    proxy.clear()
+    place.publish("second")
+    assert place.held() == everywhere("second")
+
+
+@pytest.mark.parametrize(
+    ("fault", "name"),
+    [(lost, "publications"), (lost, ROWS), (reset, METRICS), (answered(409), ROWS), (answered(412), QUARANTINE)],
+    ids=["lost", "lost", "reset", "409", "412"],
+)
+def test_a_commit_that_is_refused_once_or_not_acknowledged_is_made_once(
+    place: Place, proxy: FaultProxy, fault: Fault, name: str
+) -> None:
+    place.publish("first")
+    proxy.inject(fault, "write", log_of(place, name), times=1)
+    outcome = place.publish("second")
+    assert outcome.changed == {each: [NINE] for each in (ROWS, METRICS, QUARANTINE)}
+    assert place.held() == everywhere("second")
+    assert set(place.versions().values()) == {2}
+
+
+@pytest.mark.parametrize("fault", [lost, reset, answered(409)], ids=["lost", "reset", "409"])
+def test_a_table_whose_creation_is_not_acknowledged_is_created_once(
+    place: Place, proxy: FaultProxy, fault: Fault
+) -> None:
+    proxy.inject(fault, "write", r"_delta_log/0+\.json$", times=1)
+    place.publish("first")
+    assert place.held() == everywhere("first")
+
+
+def test_a_storage_that_cannot_be_reached_after_a_commit_leaves_open_whether_it_took_place(
+    place: Place, proxy: FaultProxy, azurite: Azurite
+) -> None:
+    place.publish("first")
+
+    def lost_and_closed(exchange: Exchange) -> None:
+        lost(exchange)
+        proxy.inject(answered(403, "AuthenticationFailed"))
+
+    proxy.inject(lost_and_closed, "write", log_of(place, "publications"), times=1)
+    with pytest.raises(UnfinishedError, match="the storage does not say how far the publication of run second came"):
+        place.publish("second")
+    proxy.clear()
+    place.publish("second")
+    assert place.held() == everywhere("second")
