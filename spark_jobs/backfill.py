@@ -25,7 +25,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from spark_jobs import ordering
 from spark_jobs.capture.entities import told
 from spark_jobs.capture.events import Reader
-from spark_jobs.capture.manifest import Manifest
+from spark_jobs.capture.manifest import Manifest, PlannedSlice
 from spark_jobs.capture.sequence import Missing
 from spark_jobs.errors import RecaptureError, RunError
 from spark_jobs.ordering import Ahead, Counters, Task
@@ -34,7 +34,7 @@ from spark_jobs.quality.metrics import COUNTS, GAPS_TOLD, WATERMARK_DELAY
 from spark_jobs.query.model import AsaType, CompiledQuery, OutputColumn
 from spark_jobs.query.values import quoted_name
 from spark_jobs.runs import Run, StagedSlice, parquet, stage
-from spark_jobs.storage import open_container
+from spark_jobs.storage import open_container, side_by_side
 from spark_jobs.time_model import ticks
 from spark_jobs.time_model.policies import Policies, Verdict
 from spark_jobs.time_model.slices import Slice
@@ -45,12 +45,19 @@ TASKS_PER_CORE = 2
 LOCAL_SHUFFLE_PARTITIONS = 8
 """Partial aggregates are few; Spark's default of 200, and planning anew after each stage, are for clusters."""
 SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.variable.substitute": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PruneFilters",
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(2**31 - 1),
 }
-"""What the rows depend on. PruneFilters would read no event at all for WHERE 1 = 0: then nothing would be counted.
-Above a number of groups a task would sort them, and merge what it read first into the rest: arrival order lost."""
+"""What the rows depend on. All other settings of Spark SQL are Spark's own, whatever the cluster's defaults say.
+
+Without ANSI mode an overflow wraps around and a division by zero is NULL. Variables would put the environment into the
+query. PruneFilters would read no event at all for WHERE 1 = 0: then nothing would be counted. Above a number of groups
+a task would sort them, and merge what it read first into the rest: arrival order lost."""
+CLUSTERS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
+"""Settings that a cluster may choose, or what they begin with: they divide the work and leave the rows as they are."""
 
 PUBLISHED_TYPES = {
     AsaType.BIGINT: pa.int64(),
@@ -109,8 +116,8 @@ class Destination:
         return pa.schema([(column.name, PUBLISHED_TYPES[column.type]) for column in self.columns])
 
 
-def session(master: str, name: str) -> SparkSession:
-    """A Spark session of our own, quiet, in UTC; `master` as Spark spells it."""
+def session(master: str, name: str, scratch: Path) -> SparkSession:
+    """Return a quiet Spark session; `master` as Spark spells it. What it writes for itself lies in `scratch`."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
         SparkSession.builder.master(master)
@@ -118,7 +125,8 @@ def session(master: str, name: str) -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "OFF")
-        .config("spark.driver.extraJavaOptions", "-XX:+UseParallelGC -Dlog4j2.level=OFF")
+        .config("spark.local.dir", str(scratch))
+        .config("spark.driver.extraJavaOptions", f"-XX:+UseParallelGC -Dlog4j2.level=OFF -Djava.io.tmpdir='{scratch}'")
     )
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -151,6 +159,15 @@ def run(spark: SparkSession, pipeline: Pipeline, run_id: str) -> None:
     papers.write("metrics.json", list(_metrics(papers, manifest)))
 
 
+def pin_settings(spark: SparkSession) -> None:
+    """Give a session the settings of Spark SQL that the rows depend on."""
+    for name in spark.conf.getAll:
+        if name.startswith("spark.sql.") and not name.startswith(CLUSTERS_OWN) and spark.conf.isModifiable(name):
+            spark.conf.unset(name)
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
+
+
 def _definition_digest(pipeline: Pipeline) -> str:
     from spark_jobs.stages import definition
 
@@ -169,8 +186,7 @@ def _stage(
     """Write the rows of every output; a slice without rows has a file too."""
     written: dict[str, list[Any]] = {}
     if tasks:
-        for name, value in SETTINGS.items():
-            spark.conf.set(name, value)
+        pin_settings(spark)
         with _view(_events(spark, work, tasks)) as events:
             results = [spark.sql(destination.sql) for destination in destinations]
             if sum(map(_reads, results)) > 1:
@@ -298,19 +314,23 @@ def _ahead(event: Ahead) -> dict[str, Any]:
 def _metrics(papers: Run, manifest: Manifest) -> Iterator[dict[str, Any]]:
     """The metrics of the run: a row for each slice and partition of the hub, also where nothing arrived."""
     read = {pinned.partition for pinned in manifest.blobs}
-    for planned in manifest.slices:
-        for partition in manifest.partitions:
-            if partition in read:
-                content = papers.table.read_current(papers.counters_name(partition, planned.slice))
-                if content is None:
-                    raise RunError(
-                        f"the task of partition {partition}, slice {ticks.to_text(planned.slice.start)} "
-                        "left no counters: run the stage again"
-                    )
-                metrics = json.loads(content)
-            else:
-                metrics = _row(partition, planned.slice, Counters(), None)
-            yield metrics | {"complete": partition not in planned.incomplete}
+
+    def counted(place: tuple[PlannedSlice, str]) -> dict[str, Any]:
+        planned, partition = place
+        if partition not in read:
+            return _row(partition, planned.slice, Counters(), None)
+        content = papers.table.read_current(papers.counters_name(partition, planned.slice))
+        if content is None:
+            raise RunError(
+                f"the task of partition {partition}, slice {ticks.to_text(planned.slice.start)} "
+                "left no counters: run the stage again"
+            )
+        metrics: dict[str, Any] = json.loads(content)
+        return metrics
+
+    places = [(planned, partition) for planned in manifest.slices for partition in manifest.partitions]
+    for (planned, partition), metrics in zip(places, side_by_side(counted, places), strict=True):
+        yield metrics | {"complete": partition not in planned.incomplete}
 
 
 def _written(result: DataFrame, destination: Destination, digests: dict[int, str]) -> DataFrame:

@@ -19,6 +19,7 @@ from hypothesis.strategies import DrawFn
 from spark_jobs import stages
 from spark_jobs.time_model.ticks import from_datetime, from_seconds, to_datetime
 from tests import oracle
+from tests.draws import examples
 from tests.worlds import (
     HOUR,
     TEN,
@@ -276,7 +277,11 @@ def by_identity(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["windowEnd"], row["deviceId"] is not None, row["deviceId"] or ""))
 
 
-@settings(max_examples=8, phases=(Phase.explicit, Phase.reuse, Phase.generate), suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=examples(8),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+)
 @given(made=made())
 def test_the_published_rows_and_the_counts_of_any_world_are_those_of_the_oracle(
     spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory, made: Made

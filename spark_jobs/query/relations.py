@@ -135,7 +135,7 @@ class InputRelation:
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
         found = _PROPERTY.fullmatch(property_name)
         group, name = (found[1] or found[2], found[3] or found[4]) if found else ("", None)
-        if group.lower() == "user" and name and "${" not in name:
+        if group.lower() == "user" and name:
             return self._read(MetadataColumn(Metadata.USER, name), where)
         for each in _ADAPTERS.get(group.lower(), ()):
             if name and each.lower() == name.lower():
@@ -167,7 +167,7 @@ class InputRelation:
         name = ".".join(path)
         if path[0].lower() == "system" and len(path) > 1:
             raise self.source.refuse(where, "of System there are System.Timestamp() and System.Window().Id")
-        if not all(path) or "${" in name or "\n" in name or name.startswith("@"):
+        if not all(path) or "\n" in name or name.startswith("@"):
             raise self.source.refuse(where, f"`{name}` cannot be a field's name here")
         if name.lower() in _RESERVED:
             raise self.source.refuse(where, f"the name `{name}` is taken by the pipeline")

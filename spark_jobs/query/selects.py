@@ -27,7 +27,7 @@ _CLAUSES = {
     "limit": "TOP is not supported; leave it out",
     "order": "ORDER BY is not supported: a table has no order; leave it out",
 }
-_NOT_IN_DELTA = re.compile(r"[ ,;{}()\n\t=]|\$\{")
+_NOT_IN_DELTA = re.compile(r"[ ,;{}()\n\t=]")
 _SLICE_START = "slice_start"
 _ONE_TIME = "the input is read here with another TIMESTAMP BY than above: one pipeline orders its input in one way"
 

@@ -32,5 +32,5 @@ def quoted_name(name: str) -> str:
 
 
 def quoted_text(text: str) -> str:
-    """A text literal for Spark SQL; the dollar is escaped, because Spark substitutes ${…} in statements."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024") + "'"
+    """A text literal for Spark SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
