@@ -41,6 +41,13 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+_NOT_READING = (
+    *("alias", "container", "arrival_time", "search_hours", "partitions", "on_damaged_blob", "empty_blobs"),
+    *("capture_interval_seconds", "batch_interval_seconds", "namespace", "event_hub"),
+)
+"""Keys of an input that say where blobs are and which are looked for, not what their events are."""
+
+
 class _Input(Section):
     """What every format has."""
 
@@ -61,6 +68,11 @@ class _Input(Section):
     def metadata(self) -> InputMetadata:
         """What a query can read of an event, beside its body."""
         return INPUT_METADATA[self.format]
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The keys that decide what the events of given blobs are; for a run's digest."""
+        return self.model_dump(mode="json", exclude=set(_NOT_READING))
 
     def at_odds(self) -> Iterator[tuple[str, str]]:
         """What is wrong between its keys: the key, and the reason."""
@@ -83,6 +95,11 @@ class CaptureInput(_Input):
     capture_interval_seconds: Annotated[Number, Field(ge=60, le=900)] = 300
     empty_blobs: bool = True
     """Whether Capture writes a blob for an interval without events, which proves that there were none."""
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """As in every input, but for the path: the names of the blobs say what it says."""
+        return {name: value for name, value in super().reading.items() if name != "path"}
 
     @cached_property
     def names(self) -> BlobNames:
@@ -224,7 +241,7 @@ class CsvInput(_PlainInput):
         from spark_jobs.cousins.rows import CsvReader
 
         columns = (*query.body_columns, *fields(query.timestamp_by))
-        return CsvReader(self.delimiter, frozenset(column.path[0].lower() for column in columns if column.path))
+        return CsvReader(self.delimiter, tuple(sorted({column.path[0].lower() for column in columns if column.path})))
 
 
 FieldPath = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$")]

@@ -24,6 +24,11 @@ Seconds = Annotated[int, Field(ge=0, le=1_814_399)]
 """Up to three weeks, as ASA's late tolerance."""
 Alias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 
+LARGEST_FILE = 256 * 1024
+"""Bytes of a pipeline file; real ones have a few thousand."""
+DEEPEST = 50
+MOST_VALUES = 10_000
+"""Values in a pipeline file, each alias replaced by what it stands for."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -60,6 +65,11 @@ class Output(Section):
     def metrics_table(self) -> str:
         """The table beside it that holds the metrics of its slices."""
         return f"{self.table.rstrip('/')}_metrics"
+
+    @property
+    def publications_table(self) -> str:
+        """The table that says which run each slice holds, if this is the first output."""
+        return f"{self.table.rstrip('/')}_publications"
 
     @property
     def quarantine_table(self) -> str:
@@ -179,16 +189,11 @@ def load(path: Path) -> Pipeline:
 
     Raises DefinitionError with the file, the line and what to do.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise DefinitionError(f"{path}: the pipeline file cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise DefinitionError(f"{path}: the pipeline file is not UTF-8 text") from error
+    text = _text(path)
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         _require_readable(path, root)
-        values = yaml.safe_load(text)
+        values = None if root is None else yaml.SafeLoader("").construct_document(root)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise DefinitionError(f"{path}:{line}: not YAML: {error.problem}") from error
@@ -209,8 +214,54 @@ def load(path: Path) -> Pipeline:
     return _checked(_with_absolute_places(pipeline), root)
 
 
-def _require_readable(path: Path, node: yaml.Node | None) -> None:
-    """Refuse a key that is no word or stands twice in its mapping, and a date or a number that is none."""
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            raise DefinitionError(f"{path}: the pipeline file is larger than {LARGEST_FILE // 1024} KiB: shorten it")
+        return content.decode()
+    except OSError as error:
+        raise DefinitionError(f"{path}: the pipeline file cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise DefinitionError(f"{path}: the pipeline file is not UTF-8 text") from error
+
+
+def _require_readable(path: Path, root: yaml.Node | None) -> None:
+    """Raise DefinitionError unless every value can be read, and aliases do not make a small file large or endless."""
+    measured: dict[int, tuple[int, int]] = {}
+    """By node, the levels and the values that it stands for; none of either while they are being counted."""
+
+    def measure(node: yaml.Node, level: int) -> tuple[int, int]:
+        if id(node) not in measured and level <= DEEPEST:
+            measured[id(node)] = (0, 0)
+            inner = [measure(child, level + 1) for child in _readable(path, node)]
+            levels = 1 + max((levels for levels, _ in inner), default=0)
+            measured[id(node)] = (levels, 1 + sum(values for _, values in inner))
+        levels, values = measured.get(id(node), (0, 0))
+        if not 0 < levels <= DEEPEST:
+            raise DefinitionError(
+                f"{path}:{_line_of(node)}: the file is nested deeper than {DEEPEST} levels: flatten it"
+            )
+        if values > MOST_VALUES:
+            raise DefinitionError(
+                f"{path}:{_line_of(node)}: aliases stand for more than {MOST_VALUES:,} values: use fewer"
+            )
+        return levels, values
+
+    if root is not None:
+        measure(root, 1)
+
+
+def _line_of(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _readable(path: Path, node: yaml.Node) -> list[yaml.Node]:
+    """Return the values in a node.
+
+    Raises DefinitionError for a key that is not a string or stands twice, and for a date or a number that is not one.
+    """
     if isinstance(node, yaml.ScalarNode):
         try:
             yaml.SafeLoader("").construct_object(node)
@@ -218,19 +269,18 @@ def _require_readable(path: Path, node: yaml.Node | None) -> None:
             where = f"{path}:{node.start_mark.line + 1}"
             reason = "looks like a number or a date and is none: put quotation marks around a text"
             raise DefinitionError(f"{where}: {node.value[:40]} {reason}") from error
-    elif isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _require_readable(path, item)
-    elif isinstance(node, yaml.MappingNode):
+        return []
+    if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
-        for key, value in node.value:
+        for key, _ in node.value:
             where = f"{path}:{key.start_mark.line + 1}"
             if key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
-                raise DefinitionError(f"{where}: unknown key, not even a word: remove it or correct its name")
+                raise DefinitionError(f"{where}: keys must be strings: quote or remove this key")
             if key.value in seen:
                 raise DefinitionError(f"{where}: {key.value} stands here twice: remove one")
             seen.add(key.value)
-            _require_readable(path, value)
+        return [value for _, value in node.value]
+    return list(node.value)
 
 
 def _checked(pipeline: Pipeline, root: yaml.Node) -> Pipeline:
@@ -287,7 +337,8 @@ def _outputs_at_odds(pipeline: Pipeline) -> Iterator[tuple[tuple[str | int, ...]
 
 def _folders(output: Output) -> tuple[str, ...]:
     """Where the output's tables lie, each in its `spelling`."""
-    return spelling(output.table), spelling(output.metrics_table), spelling(output.quarantine_table)
+    tables = (output.table, output.metrics_table, output.quarantine_table, output.publications_table)
+    return tuple(map(spelling, tables))
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -9,8 +9,9 @@ import pytest
 
 from spark_jobs.capture.manifest import ArrivalTime
 from spark_jobs.errors import DefinitionError
-from spark_jobs.pipeline import EARLY_SECONDS, Pipeline, load
-from spark_jobs.time_model.policies import Policies
+from spark_jobs.inputs import CaptureInput
+from spark_jobs.pipeline import Pipeline, load
+from spark_jobs.time_model.policies import EARLY_SECONDS, Policies
 from spark_jobs.time_model.ticks import from_seconds
 
 DESIGN = """\
@@ -98,6 +99,7 @@ def test_asa_s_defaults_hold_for_what_is_left_out(file: Path) -> None:
     pipeline = load(file)
     assert len(settings) == 7
     assert pipeline.policies == Policies(0, from_seconds(5), from_seconds(300), adjust=True)
+    assert isinstance(pipeline.input, CaptureInput)
     assert pipeline.input.capture_interval_seconds == 300
     assert pipeline.job.output_error_policy == "Drop"
 
@@ -367,10 +369,31 @@ def test_what_is_no_pipeline_file_is_told_with_its_line(file: Path, content: str
     assert complaint(file)[0] == line
 
 
-@pytest.mark.parametrize("content", ["[" * 5000, "a: &a [*a]\n"])
-def test_a_file_that_is_nested_without_end(file: Path, content: str) -> None:
+LAUGHS = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 5000))
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "reason"),
+    [
+        ("[" * 5000, None, "the pipeline file is nested too deep"),
+        ("a: &a [*a]\n", 1, "the file is nested deeper than 50 levels: flatten it"),
+        ("a: " + "[" * 60 + "]" * 60, 1, "the file is nested deeper than 50 levels: flatten it"),
+        (CHAIN, 50, "the file is nested deeper than 50 levels: flatten it"),
+        (LAUGHS, 5, "aliases stand for more than 10,000 values: use fewer"),
+        ("a: b\n" * 60_000, None, "the pipeline file is larger than 256 KiB: shorten it"),
+    ],
+)
+def test_a_small_file_cannot_become_endless(file: Path, content: str, line: int | None, reason: str) -> None:
     file.write_text(content)
-    assert complaint(file) == (None, "the pipeline file is nested too deep")
+    assert complaint(file) == (line, reason)
+
+
+def test_an_alias_stands_for_what_it_names(file: Path) -> None:
+    change(file, "output:\n  alias: aggregates", "output:\n  alias: &name aggregates")
+    before = load(file).outputs
+    change(file, "alias: &name aggregates", "alias: aggregates")
+    assert load(file).outputs == before
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
@@ -533,6 +556,7 @@ def test_a_name_in_braces_is_an_environment_variable(file: Path, monkeypatch: py
     change(file, "seconds: 300", "seconds: ${RECAPTURE_TEST_INTERVAL}")
     pipeline = load(file)
     assert pipeline.input.container == "https://lake.blob.core.windows.net/capture"
+    assert isinstance(pipeline.input, CaptureInput)
     assert pipeline.input.capture_interval_seconds == 600
 
 

@@ -1,0 +1,85 @@
+"""The same archive and definition are the same run in every process, for every format of blobs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs import cli
+from tests.cousins.test_published import FORMATS, archive, defined
+from tests.worlds import QUICK_START, version
+
+ROOT = Path(cli.__file__).parents[1]
+KINDS = [kind for kind in FORMATS if kind != "IoT Hub, JSON"]
+"""IoT Hub's two kinds of blobs have the same input section."""
+HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
+COMMANDS = """
+import contextlib, io, json, sys
+from spark_jobs import cli
+for arguments in json.loads(sys.argv[1]):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        code = cli.main([*arguments, "--json"])
+    print(json.dumps([code, json.loads(out.getvalue() or "null")]))
+"""
+
+
+def commands(seed: int, *arguments: list[str]) -> list[dict[str, Any]]:
+    """Run commands one after the other in a process of their own; return what they print."""
+    ran = subprocess.run(
+        [sys.executable, "-c", COMMANDS, json.dumps(arguments)],
+        env=os.environ | {"PYTHONHASHSEED": str(seed), "PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": QUICK_START},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    outcomes = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [code for code, _ in outcomes] == [0] * len(arguments), ran.stderr
+    return [printed for _, printed in outcomes]
+
+
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """An archive and a pipeline file of each format."""
+    homes = {}
+    for kind in KINDS:
+        homes[kind] = tmp_path_factory.mktemp("format")
+        archive(homes[kind], kind)
+        defined(homes[kind], kind)
+    return homes
+
+
+def test_a_run_has_one_name_whatever_the_hash_seed_and_its_rerun_publishes_nothing_new(
+    homes: dict[str, Path],
+) -> None:
+    files = {kind: str(home / "telemetry.yaml") for kind, home in homes.items()}
+    planned = commands(1, *(["plan", file, *HOUR] for file in files.values()))
+    first = commands(2, *(["backfill", file, *HOUR] for file in files.values()))
+    runs = [printed["run"] for printed in planned]
+    assert [printed["run"] for printed in first] == runs
+    assert all(printed["changed"] for printed in first)
+    again = commands(
+        3,
+        *(["backfill", file, "--manifest", run] for file, run in zip(files.values(), runs, strict=True)),
+        ["backfill", files["CSV"], *HOUR],
+    )
+    assert [printed["run"] for printed in again] == [*runs, runs[KINDS.index("CSV")]]
+    assert not any(printed["changed"] for printed in again)
+    assert {version(home / "table") for home in homes.values()} == {1}
+
+
+def test_a_key_that_changes_what_events_are_makes_another_run(homes: dict[str, Path]) -> None:
+    home = homes["Service Bus"]
+    try:
+        defined(home, "Service Bus", time_format="HH-mm", date_format="YYYY/MM/DD")
+        (same,) = commands(1, ["plan", str(home / "telemetry.yaml"), *HOUR])
+        defined(home, "Service Bus", fields={"body": "Other"})
+        (other,) = commands(1, ["plan", str(home / "telemetry.yaml"), *HOUR])
+    finally:
+        defined(home, "Service Bus")
+    (plain,) = commands(1, ["plan", str(home / "telemetry.yaml"), *HOUR])
+    assert plain["run"] == same["run"] != other["run"]
