@@ -1,0 +1,20 @@
+"""What one hour costs does not depend on how many came before it."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.history import measure
+from embedded.azurite import Azurite
+from tests.storage.fault_proxy import FaultProxy
+
+
+def test_the_hour_after_ninety_two_takes_as_many_requests_as_the_hour_after_twelve(
+    azurite: Azurite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
+    with FaultProxy(azurite) as proxy:
+        costs = [measure(tmp_path / str(hours), hours, azurite, proxy) for hours in (12, 92)]
+    first, second = ([cost.requests for cost in each] for each in costs)
+    assert first == second
+    assert max(first) < 200

@@ -1,0 +1,43 @@
+"""`make chaos`: print what happens at every storage fault, every kill and every interleaving, as tables."""
+
+import argparse
+import sys
+from collections.abc import Iterable
+
+from tests.chaos import faults, kills, publishers
+from tests.chaos.command import storage
+
+CHOICES = ("faults", "kills", "publishers")
+
+
+def main() -> int:
+    """Return 1 if any row is not as it must be."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("what", nargs="*", choices=[*CHOICES, []], default=CHOICES)
+    parser.add_argument("--tables", type=int, choices=(1, 2, 3), default=2, help="of the publishers (default: 2)")
+    chosen = parser.parse_args()
+    wrong = 0
+    if "publishers" in chosen.what:
+        wrong += _printed(publishers.table(chosen.tables))
+    if {"faults", "kills"} & {*chosen.what}:
+        with storage() as place:
+            undisturbed = place.new_table()
+            assert place.run(undisturbed).code == 0
+            whole = place.held(undisturbed)
+            for name, table in (("kills", kills.table), ("faults", faults.table)):
+                if name in chosen.what:
+                    wrong += _printed(table(place, whole))
+    return 1 if wrong else 0
+
+
+def _printed(rows: Iterable[str]) -> int:
+    """Print rows; return how many are wrong."""
+    wrong = 0
+    for row in rows:
+        print(row, flush=True)
+        wrong += any(sign in row for sign in ("DIFFERENT", "Traceback", "not met", " lines, "))
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""Two publishers and a rollback of the same slice on Delta tables: every interleaving at their commits."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+from spark_jobs.delta_table import OpenTable
+from tests.interleavings import Actors, Schedule
+from tests.publishing import METRICS, QUARANTINE, ROWS, Place
+from tests.test_publish_interleavings import actors_of, one_run
+
+NAMES = (ROWS, METRICS, QUARANTINE)
+
+
+def table(tables: int) -> Iterator[str]:
+    """Yield a row for each end; the actors are named in the order of their steps, the first of which reads."""
+    schedule = Schedule(OpenTable.commit)
+    with tempfile.TemporaryDirectory() as folder, patch.object(time, "sleep"):
+        commit = patch.object(OpenTable, "commit", lambda *arguments: schedule.commit(*arguments))
+        seed, here = Path(folder, "seed"), Path(folder, "here")
+        before, place = Place(seed.as_uri(), NAMES[:tables]), Place(here.as_uri(), NAMES[:tables])
+        before.publish("first")
+        before.publish("second")
+
+        def world() -> tuple[Actors, Callable[[], None]]:
+            shutil.copytree(seed, here)
+            return actors_of(place), lambda: shutil.rmtree(here)
+
+        yield f"a and b publish, r rolls back; {tables} tables besides the publications"
+        yield "| steps | every table and the publications | after a rollback |"
+        yield "|---|---|---|"
+        ends = 0
+        with commit:
+            for steps, _ in schedule.interleavings(world):
+                end = one_run(place, steps)
+                place.rollback(run=end)
+                yield f"| {' '.join(steps)} | {end} | {one_run(place, steps)} |"
+                ends += 1
+        yield f"{schedule.states:,} states, {ends} ends, one run in every table at each"
