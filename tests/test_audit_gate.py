@@ -91,16 +91,12 @@ def test_an_info_only_notes(spark: "SparkSession", world: World) -> None:
     assert "notes" in report["quality"]["report"]
 
 
-def test_an_unchanged_rerun_keeps_the_mark_and_says_that_its_own_verdict_is_another(
-    spark: "SparkSession", world: World
-) -> None:
+def test_an_unchanged_rerun_gives_the_slices_the_mark_of_its_own_audit(spark: "SparkSession", world: World) -> None:
     backfill(spark, judged(world, "warning", 19), TEN, at(60))
     again = backfill(spark, judged(world, "warning", 21), TEN, at(60))
     assert (again["changed"], again["quality"]["verdict"]) == (False, "passed")
-    assert [each["quality"] for each in stages.status(world.define())["slices"]] == ["passed with warnings"]
-    (warning,) = again["warnings"]
-    assert "1 of the slices" in warning
-    assert "stay marked `passed with warnings`, although this audit says `passed`" in warning
+    assert [each["quality"] for each in stages.status(world.define())["slices"]] == ["passed"]
+    assert again["warnings"] == []
 
 
 def test_a_suite_for_a_column_that_the_query_lacks_is_refused_before_anything_is_read(world: World) -> None:

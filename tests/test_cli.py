@@ -194,18 +194,28 @@ def test_status_shows_slices_their_lateness_and_the_gaps_between_them(
 def test_rollback_gives_a_slice_back_what_it_held(
     spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
 ) -> None:
-    backfill(spark, world.define(), TEN, at(60))
+    first = backfill(spark, world.define(), TEN, at(60))
     before = published(world.table)
     world.put("0", at(20), [body("a", at(18))], 5)
-    backfill(spark, world.define(), TEN, at(60))
+    second = backfill(spark, world.define(), TEN, at(60))
     assert published(world.table) != before
     assert cli.main(["rollback", str(world.file), *HOUR, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     did = {"version": version(world.table), "slices": ["2024-03-01T10:00:00Z"]}
     output = {"alias": "aggregates", "table": world.table.as_uri(), **did}
-    assert told == {"pipeline": "telemetry", "outputs": [output], **did}
+    rolled_back = [{"slice_start": "2024-03-01T10:00:00Z", "taken_back": second["run"], "run": first["run"]}]
+    rest = {"rolled_back": rolled_back, "warnings": []}
+    assert told == {"pipeline": "telemetry", "outputs": [output], **rest, **did}
     assert published(world.table) == before
-    assert stages.status(world.define())["slices"][0]["quality"] == "rolled back"
+    assert stages.status(world.define())["slices"][0]["run"] == first["run"]
+    assert cli.main(["rollback", str(world.file), *HOUR]) == 0
+    text = capsys.readouterr().out
+    assert f"aggregates: nothing to do, version {did['version']} was rolled back already" in text
+    assert "to go back further, name the run that the slices hold now with --run" in text
+    assert cli.main(["rollback", str(world.file), *HOUR, "--run", first["run"]]) == 0
+    assert f"run {first['run']} taken back, holds nothing" in capsys.readouterr().out
+    assert published(world.table) == []
+    assert stages.status(world.define())["slices"] == []
 
 
 def test_a_late_tolerance_below_the_capture_interval_warns_on_standard_error(
@@ -312,7 +322,7 @@ def test_a_spark_master_that_is_none_is_one_line_and_exit_1(world: World) -> Non
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
@@ -326,3 +336,37 @@ def test_the_query_of_these_tests_names_the_columns_of_the_table(spark: "SparkSe
     assert published(world.table) == [
         {"windowEnd": at(10), "deviceId": "a", "events": 1, "avgTemperature": 20.0, "slice_start": TEN}
     ]
+
+
+@pytest.mark.parametrize(
+    ("locale", "code", "said"),
+    [
+        ({"LC_ALL": "C"}, 0, ""),
+        (
+            {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+            2,
+            "recapture: the encoding of this locale is ascii: use a UTF-8 locale, such as LC_ALL=C.UTF-8\n",
+        ),
+    ],
+    ids=["no locale", "another encoding"],
+)
+def test_names_are_utf8_in_every_locale_that_is_taken(
+    tmp_path: Path, locale: dict[str, str], code: int, said: str
+) -> None:
+    """A locale of another encoding would give blobs other names, and with them the run another id."""
+    world = World(tmp_path / "büro")
+    world.put("0", at(30), [body("a", at(29))])
+    world.define()
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHON"))}
+    command = [sys.executable, "-m", "spark_jobs.cli", "plan", str(world.file), *HOUR]
+    done = subprocess.run(command, env=env | {"PYTHONPATH": str(ROOT)} | locale, capture_output=True, check=False)
+    assert (done.returncode, done.stderr.decode()) == (code, said)
+
+
+def test_standard_output_shows_what_its_encoding_cannot_spell(tmp_path: Path) -> None:
+    folder = project(tmp_path / "job", {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")})
+    command = [sys.executable, "-m", "spark_jobs.cli", "import", str(folder), "--output", str(tmp_path / "büro.yaml")]
+    env = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=env, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"b\\xfcro.yaml: the pipeline of the ASA job" in done.stdout

@@ -32,7 +32,7 @@ def _one_session(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None
     """The command runs in the session of these tests."""
 
     @contextlib.contextmanager
-    def given(master: str, run_id: str) -> Iterator["SparkSession"]:
+    def given(master: str, run_id: str, scratch: Path) -> Iterator["SparkSession"]:
         yield spark
 
     monkeypatch.setattr(cli, "_spark", given)

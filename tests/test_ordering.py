@@ -31,6 +31,7 @@ from spark_jobs.time_model.policies import Policies, Verdict
 from spark_jobs.time_model.slices import Arrivals, Slice, slices_between
 from spark_jobs.time_model.ticks import TICKS_PER_MILLISECOND, UNIX_EPOCH, from_datetime, from_seconds
 from spark_jobs.time_model.windows import HoppingWindow
+from tests.draws import examples
 from tests.oracle import VERDICTS, Event, Outcome, Policy, process, slice_metrics
 from tests.oracle import _judge as judged_by_the_oracle
 
@@ -671,6 +672,7 @@ def test_an_early_event_may_be_adjusted(tmp_path: Path) -> None:
     assert system_times(rows) == [900, 900, 900]
     assert verdicts(counted) == {"early_adjusted": 1, "out_of_order_adjusted": 1, "on_time": 1}
     assert counted.early == 1
+    assert counted.furthest_ahead is not None
     assert counted.furthest_ahead == ordering.Ahead(from_seconds(300), 3, counted.furthest_ahead.blob, True)
     rows, counted = only(tmp_path)
     assert system_times(rows) == [600, 900]
@@ -793,7 +795,7 @@ WHEN = st.tuples(
 """Of an event: its blob, its enqueued time after the start of that one's window, and its own time after that."""
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8))
 @given(
     events=st.lists(WHEN, min_size=6, max_size=40),
     copied=st.booleans(),
@@ -814,7 +816,7 @@ def test_with_times_that_run_backwards_a_slice_alone_is_that_of_the_whole_and_of
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
         patch.setattr(ordering, "CHUNK_EVENTS", chunk)
         folder = Path(home)
-        stream = []
+        stream: list[Event] = []
         for window in range(13):
             opened = TEN - 30 * MINUTE + 10 * window * MINUTE
             mine = []
@@ -920,7 +922,7 @@ ANEW_ALIKE = [
 """Two events with one number, as far ahead, of a hub that was created anew between them."""
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @example(archive=ANEW_ALIKE, chunk=5, arrival_time=ArrivalTime.BLOB_LAST_MODIFIED)
 @example(archive=PART_COPIED, chunk=1, arrival_time=ArrivalTime.BLOB_LAST_MODIFIED)
 @given(archive=ARCHIVE, chunk=st.sampled_from([1, 5, 1 << 20]), arrival_time=st.sampled_from(list(ArrivalTime)))

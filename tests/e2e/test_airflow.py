@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,11 +12,16 @@ import pytest
 from embedded.airflow import Airflow
 from embedded.azurite import KEY
 from embedded.main import PIPELINE, START, sample_storage
-from spark_jobs import publish, stages
+from spark_jobs import stages
+from spark_jobs.delta_table import OpenTable, Table
 from spark_jobs.pipeline import load
+from spark_jobs.publications import COLUMNS
+from tests.cousins.test_published import archive, defined
 from tests.leaks import Watch, forms
+from tests.worlds import HOUR, TEN
 
-DEFINITION = Path(__file__).parents[2] / "dags" / "pipelines" / f"{PIPELINE}.yaml"
+ROOT = Path(__file__).parents[2]
+DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
 
 pytestmark = pytest.mark.e2e
 
@@ -32,12 +38,33 @@ def storage_environment() -> Iterator[dict[str, str]]:
         os.environ.update(before)
 
 
-def test_a_native_backfill_publishes_a_slice(storage_environment: dict[str, str], tmp_path: Path) -> None:
+def csv_pipeline(home: Path) -> Path:
+    """An archive of CSV, and a pipeline file for it in the DAG folder."""
+    archive(home, "CSV")
+    defined(home, "CSV")
+    written = json.loads((home / "telemetry.yaml").read_text())
+    written["name"] = "csv"
+    written["input"]["container"], written["output"]["table"] = (
+        (home / name).as_uri() for name in ("archive", "table")
+    )
+    path = home / "dags" / "pipelines" / "csv.yaml"
+    path.write_text(json.dumps(written))
+    return path
+
+
+def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
+    storage_environment: dict[str, str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     connection_string = storage_environment.pop("AZURE_STORAGE_CONNECTION_STRING")
     del os.environ["AZURE_STORAGE_CONNECTION_STRING"]
+    home = tmp_path_factory.mktemp("checkout")
+    for folder in ("dags", "expectations"):
+        shutil.copytree(ROOT / folder, home / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    csv = csv_pipeline(home)
+    storage_environment["AIRFLOW__CORE__DAGS_FOLDER"] = str(home / "dags")
     with (
         Watch(forms(KEY), tmp_path) as watch,
-        Airflow(storage_environment, schedule=False, home=tmp_path) as airflow,
+        Airflow(storage_environment, schedule=False, homes=tmp_path) as airflow,
     ):
         airflow.connect(
             "recapture_storage", conn_type="wasb", extra=json.dumps({"connection_string": connection_string})
@@ -46,18 +73,35 @@ def test_a_native_backfill_publishes_a_slice(storage_environment: dict[str, str]
         (run,) = airflow.backfill(PIPELINE, START.isoformat(), START.isoformat())
         airflow.wait(PIPELINE, run)
         report = airflow.result(PIPELINE, run, "report")
+        airflow.unpause("csv")
+        of_csv = airflow.trigger("csv", {"from": TEN.isoformat(), "to": (TEN + HOUR).isoformat()})
+        airflow.wait("csv", of_csv)
+        csv_report = airflow.result("csv", of_csv, "report")
+        log = airflow._log(PIPELINE, run, {"task_id": "wait_for_capture", "try_number": 1}, lines=1000)
 
+    assert "partition 3: written up to" in log, "the api-server reads the logs from the disk"
     assert watch.found == set()
-    assert {str(tmp_path / name) for name in ("airflow.db", "standalone.log")} < watch.seen
+    assert {str(tmp_path / "1" / name) for name in ("airflow.db", "scheduler.log")} < watch.seen
     assert any("org.apache.spark.deploy.SparkSubmit" in line for line in watch.seen)
+    assert "127.0.0.1" in watch.listening
+    assert watch.listening <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+    private = [tmp_path / "1" / name for name in ("airflow.db", "airflow.cfg", "logs")]
+    assert [path.stat().st_mode & 0o077 for path in private] == [0, 0, 0]
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = connection_string
 
     assert [each["slice_start"] for each in report["slices"]] == ["2026-03-01T06:00:00Z"]
     assert report["quality"]["verdict"] == "passed"
 
+    assert (csv_report["metrics"]["InputEvents"], csv_report["outputs"][0]["version"]) == (49, 1)
+    assert csv_report["run"] == stages.look(load(csv), TEN, TEN + HOUR).run, (
+        "each of its tasks has a hash seed of its own"
+    )
+
     pipeline = load(DEFINITION)
-    ((start, (holding, _)),) = publish.current(pipeline.outputs[0].table).items()
-    assert start == "2026-03-01T06:00:00Z"
-    assert holding.rows > 0
+    (published,) = stages.status(pipeline)["slices"]
+    assert (published["slice_start"], published["finished"]) == ("2026-03-01T06:00:00Z", True)
+    assert published["rows"] > 0
     planned, _ = stages.look(pipeline, START, START + timedelta(hours=2)).slices
-    assert planned.digest == holding.digest, "a slice that Airflow computed alone is the slice of a range"
+    held = OpenTable(Table(pipeline.outputs[0].publications_table, COLUMNS)).slices()
+    digest = held["2026-03-01T06:00:00Z"]["digest"]
+    assert planned.digest == digest, "a slice that Airflow computed alone is the slice of a range"

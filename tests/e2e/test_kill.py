@@ -5,21 +5,36 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs import cli, publish
-from tests.worlds import QUICK_START, TEN, World, at, backfill, files, published, steady
+from embedded import session
+from spark_jobs import cli
+from tests.worlds import QUICK_START, TEN, World, at, backfill, files, published, steady, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(cli.__file__).parents[1]
-SECONDS = 120
+SECONDS = 300
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+
+table, pattern = Path(os.environ["KILLED_TABLE"]), os.environ["KILLED_WHEN"]
+
+def kill(event, arguments):
+    if event == "open" and str(arguments[0]).startswith(str(table)) and next(table.glob(pattern), None):
+        os.killpg(os.getsid(0), signal.SIGKILL)
+        os.killpg(0, signal.SIGKILL)
+
+sys.addaudithook(kill)
+"""
+"""A sitecustomize of every Python process of the command. The first process that opens a file or a folder of the table
+once the pattern has a match kills them all: the command with its JVM, then its own group, which is that of the workers.
+The engine opens the folder after it put a file in place, so nothing happens between the match and the kill."""
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +50,9 @@ def undisturbed(spark: "SparkSession", world: World) -> Path:
     return world.home / "undisturbed"
 
 
-def start(world: World, said: Path) -> subprocess.Popen[bytes]:
-    """`recapture backfill` of both hours, in a process group of its own."""
+def start(world: World, said: Path, **env: str) -> subprocess.Popen[bytes]:
+    """`recapture backfill` of both hours, in a session of its own."""
+    path = os.pathsep.join([*filter(None, [env.pop("PYTHONPATH", "")]), str(ROOT)])
     with said.open("wb") as file:
         return subprocess.Popen(
             [
@@ -44,7 +60,7 @@ def start(world: World, said: Path) -> subprocess.Popen[bytes]:
                 *("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T12:00:00Z", "--json"),
             ],
             cwd=world.home,
-            env=os.environ | {"PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": QUICK_START},
+            env=os.environ | {"PYTHONPATH": path, "JAVA_TOOL_OPTIONS": QUICK_START} | env,
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,
@@ -52,22 +68,16 @@ def start(world: World, said: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def kill_when(moment: Callable[[], object], world: World, said: Path) -> None:
-    """Start the command, and kill its whole process group when the moment has come."""
-    running = start(world, said)
+def run_until_killed(world: World, table: Path, pattern: str, home: Path) -> None:
+    """Run the command, which kills itself when the pattern has a match in the table's folder."""
+    (home / "sitecustomize.py").write_text(KILLED, encoding="utf-8")
+    said = home / "said"
+    running = start(world, said, PYTHONPATH=str(home), KILLED_TABLE=str(table), KILLED_WHEN=pattern)
     try:
-        until = time.monotonic() + SECONDS
-        while not moment():
-            assert running.poll() is None, f"the command ended too soon: {said.read_text()}"
-            assert time.monotonic() < until, "the moment never came"
-            time.sleep(0.0005)
+        code = running.wait(SECONDS)
     finally:
-        os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
-
-
-def anything(folder: Path, pattern: str) -> Callable[[], object]:
-    return lambda: next(folder.glob(pattern), None)
+        session.end(running.pid, patience=0)
+    assert code == -signal.SIGKILL, said.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -85,8 +95,9 @@ def test_after_a_kill_readers_see_nothing_and_a_rerun_publishes_what_an_undistur
     name = f"killed-{re.sub('[^a-z]', '', seen)}"
     killed = world.home / name
     pipeline = world.define(table=name)
-    kill_when(anything(killed, seen), world, tmp_path / "said")
-    assert next(killed.glob(not_yet), None) is None, "the kill came too late for what this test is about"
+    run_until_killed(world, killed, seen, tmp_path)
+    assert next(killed.glob(seen), None) is not None
+    assert next(killed.glob(not_yet), None) is None
     assert published(killed) == []
     backfill(spark, pipeline, TEN, at(120))
     assert published(killed) == published(undisturbed) != []
@@ -100,11 +111,9 @@ def test_the_same_backfill_twice_at_once_publishes_once(world: World, undisturbe
         codes = [process.wait(SECONDS) for process in running]
     finally:
         for process in running:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            session.end(process.pid, patience=0)
     said = [(tmp_path / f"said-{n}").read_text() for n in range(2)]
     assert codes == [0, 0], said
-    assert len(publish.history((world.home / "twice").as_uri())) == 1
+    assert version(world.home / "twice") == 1
     assert published(world.home / "twice") == published(undisturbed) != []
     assert files(world.home / "twice") == files(undisturbed)
