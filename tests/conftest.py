@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 load_profile()
 
+LONG = ("e2e/", "benchmarks/", "test_same_run.py", "test_publish_interleavings.py", "test_spark_settings.py")
+"""Files whose tests take long: first, so that no worker begins one when the others have finished."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.removeprefix("tests/").startswith(LONG))
+
 
 @pytest.fixture(scope="session")
 def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
