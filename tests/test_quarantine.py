@@ -218,15 +218,15 @@ def test_what_is_to_become_of_a_damaged_blob_is_stop_or_quarantine(world: World)
 
 
 def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark: "SparkSession", world: World) -> None:
-    paths = [world.put("0", at(40 + place), opened=at(35 + place)) for place in range(2)]
+    paths = [world.put("0", at(41 + place), opened=at(36 + place)) for place in range(2)]
     for path in paths:
         modified = path.stat().st_mtime
         path.write_bytes(path.read_bytes()[:-18])
         os.utime(path, (modified,) * 2)
     report = backfill(spark, world.define(), TEN, at(60))
-    assert (report["metrics"]["InputEvents"], report["metrics"]["InputEventsSourcesTotal"]) == (12, 13)
+    assert (report["metrics"]["InputEvents"], report["metrics"]["InputEventsSourcesTotal"]) == (12, 14)
     (warning,) = [warning for warning in report["warnings"] if "a header alone" in warning]
-    example = blob_name("0", at(35))
+    example = blob_name("0", at(36))
     assert warning.startswith(f"2 blobs are Avro files of a header alone, such as {example}: they are read as empty; ")
 
 

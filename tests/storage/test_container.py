@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.errors import RunError
+from spark_jobs.errors import DamagedBlobError, RunError
 from spark_jobs.storage import Container, open_container
 
 Place = Any
