@@ -276,7 +276,7 @@ def test_more_folders_of_partitions_than_a_hub_can_have_are_refused(steady: Path
     folders(steady, {*range(2_001)} - {0, 1, 10})
     watched = Watched(open_container(steady.as_uri()))
     with pytest.raises(SetupError) as caught:
-        plan(DEFINITION, watched, [], LATER)
+        plan(DEFINITION, watched, ten_to(1), LATER)  # type: ignore[arg-type]
     assert str(caught.value) == (
         f"{steady.as_uri()}/contoso/telemetry/ has 2,001 folders of partitions, and there are at most 2,000: move "
         "those out that are not of this input, or correct input.path"

@@ -127,7 +127,12 @@ def test_a_listing_looks_into_no_folder_that_its_prefix_rules_out(
         path.parent.mkdir(parents=True)
         path.write_bytes(b"")
     container, scanned, scandir = open_container(folder.url), [], os.scandir
-    monkeypatch.setattr(os, "scandir", lambda path: (scanned.append(Path(path)), scandir(path))[1])
+
+    def noted(path: Path) -> Any:
+        scanned.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", noted)
     assert [blob.name for blob in container.list("hub/1/2026/")] == ["hub/1/2026/a"]
     assert [blob.name for blob in container.list("hub/1/2025/")] == []
     assert [blob.name for blob in container.list("hub/1/2026/a/b")] == []
