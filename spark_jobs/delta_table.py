@@ -20,7 +20,7 @@ from deltalake.transaction import AddAction
 
 from spark_jobs.errors import DefinitionError, RunError
 from spark_jobs.query.model import AsaType, OutputColumn
-from spark_jobs.storage import delta_storage_options, delta_table_uri, open_container
+from spark_jobs.storage import delta_storage_options, delta_table_uri
 from spark_jobs.storage.delta import refusal_of_delta
 
 METADATA = "recapture"
@@ -165,8 +165,6 @@ def _refusals(url: str) -> Iterator[None]:
     except (CommitFailedError, TableNotFoundError):
         raise
     except (DeltaError, OSError) as error:
-        if delta_storage_options(url):
-            any(open_container(url).list("_delta_log/"))
         raise refusal_of_delta(url, error) from error
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from spark_jobs.capture.blob_names import BlobNames
+from spark_jobs.capture.inflate import Limits
 from spark_jobs.capture.input_path import DATE_FORMAT, InputPath
 from spark_jobs.capture.iot_hub_names import DEFAULT_PATH as IOT_HUB_PATH
 from spark_jobs.capture.iot_hub_names import IotHubNames
@@ -33,6 +34,7 @@ def no_switch(instead: str) -> BeforeValidator:
 
 
 Number = Annotated[int, no_switch("write a number")]
+Mebibytes = Annotated[Number, Field(ge=1, le=65_536)]
 
 
 class Section(BaseModel):
@@ -63,6 +65,12 @@ class _Input(Section):
     partitions: Annotated[Number, Field(ge=1, le=10_000)] | None = None
     """How many there are; None where only blobs tell."""
     on_damaged_blob: Literal["stop", "quarantine"] = "stop"
+    max_blob_mib: Mebibytes = Limits.blob
+    """What a compressed blob may inflate to."""
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(blob=self.max_blob_mib)
 
     @property
     def metadata(self) -> InputMetadata:
@@ -83,7 +91,18 @@ class _Input(Section):
         raise NotImplementedError
 
 
-class CaptureInput(_Input):
+class _AvroInput(_Input):
+    """Blobs that may be Avro files."""
+
+    max_block_mib: Mebibytes = Limits.block
+    """What a compressed block of a blob may inflate to."""
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.max_block_mib, self.max_blob_mib)
+
+
+class CaptureInput(_AvroInput):
     """The Capture container of an event hub."""
 
     interval_name: ClassVar[str] = "capture interval"
@@ -121,7 +140,7 @@ class CaptureInput(_Input):
     def reader(self, query: CompiledQuery) -> "Reader":
         from spark_jobs.capture.reader import CaptureReader
 
-        return CaptureReader()
+        return CaptureReader(self.limits)
 
 
 def _iot_hub(name: str) -> str:
@@ -130,7 +149,7 @@ def _iot_hub(name: str) -> str:
     return name
 
 
-class IotHubInput(_Input):
+class IotHubInput(_AvroInput):
     """The container of a storage endpoint to which an IoT hub routes messages."""
 
     interval_name: ClassVar[str] = "batch interval"
@@ -162,7 +181,7 @@ class IotHubInput(_Input):
     def reader(self, query: CompiledQuery) -> "Reader":
         from spark_jobs.cousins.iot_hub import IotHubReader
 
-        return IotHubReader()
+        return IotHubReader(self.limits)
 
 
 def _date_format(written: str) -> str:
@@ -228,7 +247,7 @@ class JsonInput(_PlainInput):
     def reader(self, query: CompiledQuery) -> "Reader":
         from spark_jobs.cousins.lines import JsonReader
 
-        return JsonReader()
+        return JsonReader(self.limits)
 
 
 class CsvInput(_PlainInput):
@@ -241,7 +260,8 @@ class CsvInput(_PlainInput):
         from spark_jobs.cousins.rows import CsvReader
 
         columns = (*query.body_columns, *fields(query.timestamp_by))
-        return CsvReader(self.delimiter, tuple(sorted({column.path[0].lower() for column in columns if column.path})))
+        fields_read = tuple(sorted({column.path[0].lower() for column in columns if column.path}))
+        return CsvReader(self.delimiter, fields_read, self.limits)
 
 
 FieldPath = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$")]
@@ -265,7 +285,9 @@ class ServiceBusInput(_PathInput):
     def reader(self, query: CompiledQuery) -> "Reader":
         from spark_jobs.cousins.service_bus import ServiceBusReader
 
-        return ServiceBusReader(self.fields.sequence_number, self.fields.enqueued_time, self.fields.body)
+        return ServiceBusReader(
+            self.fields.sequence_number, self.fields.enqueued_time, self.fields.body, self.limits
+        )
 
     def at_odds(self) -> Iterator[tuple[str, str]]:
         yield from super().at_odds()

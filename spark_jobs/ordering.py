@@ -3,6 +3,7 @@
 Everything happens in one pass, carrying one watermark; nothing is shuffled (time model, section 3).
 """
 
+import contextlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ from spark_jobs.capture.events import ENQUEUED, UNNUMBERED, Events, Reader
 from spark_jobs.capture.manifest import CLOCKS_APART, CaptureBlob, PlannedSlice, arrived_in
 from spark_jobs.capture.reader import CaptureReader
 from spark_jobs.capture.sequence import Missing, Step
-from spark_jobs.errors import DamagedBlobError, RunError
+from spark_jobs.errors import DamagedBlobError, RecaptureError, RunError
 from spark_jobs.query.model import CompiledQuery, InputColumn, MetadataColumn, amounts, fields
 from spark_jobs.storage import Container
 from spark_jobs.time_model import ticks
@@ -93,6 +94,8 @@ class Counters:
     damaged: int = 0
     whole: bool = True
     """Whether no blob is damaged of all that are read for the slice, in whichever slice it arrived."""
+    without_block: list[str] = field(default_factory=list)
+    """Blobs that are an Avro file of a header alone."""
     duplicates: int = 0
     """Copies of events that arrived before: these have no verdict."""
     missing: list[Missing] = field(default_factory=list)
@@ -223,6 +226,7 @@ class _Chunk:
     blobs: tuple[CaptureBlob, ...]
     """All that were read, empty and damaged ones included."""
     damaged: tuple["_Damaged", ...]
+    without_block: tuple[CaptureBlob, ...]
     judged: bool
     """False where only the sequence numbers count."""
     rising: bool
@@ -340,13 +344,28 @@ def _part(
     content = None
     try:
         content = fetched.result()
-        return _decoded(pinned, content, wanted, reader)
+        with _damage(pinned.blob.name):
+            return _decoded(pinned, content, wanted, reader)
     except DamagedBlobError as error:
         if not set_aside:
             raise
         kept = content if content is not None and len(content) <= KEPT_BYTES else None
         none = Events.none(wanted)
         return _Part(pinned, none.number, none, _Damaged(pinned, error.reason, kept))
+
+
+@contextlib.contextmanager
+def _damage(name: str) -> Iterator[None]:
+    """Raise DamagedBlobError for whatever the content of a blob makes a reader raise, but not for a full disk."""
+    try:
+        yield
+    except RecaptureError:
+        raise
+    except OSError as error:
+        raise RunError(f"cannot unpack blob {name}: {error.strerror or type(error).__name__}") from error
+    except Exception as error:
+        said = (str(error).splitlines() or [""])[0]
+        raise DamagedBlobError(name, f"it cannot be read ({type(error).__name__}{': ' * bool(said)}{said})") from error
 
 
 def _decoded(pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn], reader: Reader) -> _Part:
@@ -399,6 +418,7 @@ def _in_arrival_order(
         metadata={column: pa.concat_arrays([each.metadata[column] for each in events]) for column in wanted},
         blobs=tuple(part.pinned for part in parts),
         damaged=tuple(part.damaged for part in parts if part.damaged is not None),
+        without_block=tuple(part.pinned for part in parts if part.events.without_block),
         judged=judged,
         rising=all(part.pinned.window is None for part in parts),
     ).in_sequence()
@@ -446,6 +466,9 @@ def _count_blobs(counted: Counters, planned: PlannedSlice, chunk: _Chunk) -> Non
     """Count the blobs that arrived in a slice, and set aside those that are damaged."""
     wanted = planned.slice
     counted.blobs += int(((chunk.blob_arrivals > wanted.start) & (chunk.blob_arrivals <= wanted.end)).sum())
+    counted.without_block += [
+        pinned.blob.name for pinned in chunk.without_block if wanted.start < pinned.arrival <= wanted.end
+    ]
     for each in chunk.damaged:
         pinned = each.pinned
         counted.whole &= not arrived_in([pinned], planned.arrivals)

@@ -383,6 +383,7 @@ def report(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
         "warnings": [
             *pipeline.warnings,
             *capture_warnings(planned, pipeline.input.empty_blobs),
+            *papers.read("warnings.json"),
             *outcome.get("warnings", []),
             *_unanchored(outputs),
             *_losses(slices, pipeline.outputs[0].quarantine_table),

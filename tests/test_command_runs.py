@@ -180,9 +180,9 @@ def test_a_backfill_that_its_audit_stopped_exits_1_and_publishes_nothing(runs: R
     ("command", "told"),
     [
         ("damaged", "recapture: blob contoso/damaged/0/2024/03/01/10/05/00.avro is damaged: it is cut off"),
-        ("not to be written", "recapture: not authorised to write http://127.0.0.1:"),
-        ("not to be read", "recapture: not authorised to list http://127.0.0.1:"),
-        ("not to be opened", "recapture: not authorised to list http://127.0.0.1:"),
+        ("not to be written", "recapture: not authorised to write "),
+        ("not to be read", "recapture: not authorised to use the table http://127.0.0.1:"),
+        ("not to be opened", "recapture: not authorised to use the table http://127.0.0.1:"),
     ],
 )
 def test_a_blob_or_a_place_that_cannot_be_used_is_told_in_one_line_with_exit_1(

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs import stages
+from spark_jobs.capture.inflate import Limits
 from spark_jobs.capture.input_path import InputPath
 from spark_jobs.capture.iot_hub_names import IotHubNames
 from spark_jobs.capture.manifest import ArrivalTime
@@ -224,6 +225,22 @@ def test_what_a_run_is_planned_by_changes_with_the_names_but_for_capture(file: P
     assert digest(CAPTURE) == digest("namespace: fabrikam, event_hub: other")
     others = ["path: a", "path: 'a/{partition}'", "path: 'a/{date}'", "path: 'a/{date}', date_format: DD/MM/YYYY"]
     assert len({digest(CAPTURE), digest(IOT_HUB), *(digest(f"format: Json, {each}") for each in others)}) == 6
+
+
+def test_what_a_blob_may_inflate_to_decides_what_a_run_reads(file: Path) -> None:
+    limits = [loaded(file, f"{CAPTURE}{keys}").input.limits for keys in ("", ", max_block_mib: 1, max_blob_mib: 3")]
+    assert limits == [Limits(256, 2048), Limits(1, 3)]
+    keys = ["", ", max_block_mib: 1", ", max_blob_mib: 1"]
+    assert len({stages.definition(loaded(file, f"{IOT_HUB}{each}")).digest for each in keys}) == 3
+    assert loaded(file, "format: Json, path: a, max_blob_mib: 5").input.limits.blob == 5
+    assert "max_block_mib" in complaint(file, "format: Json, path: a, max_block_mib: 5")[1]
+    assert "max_blob_mib" in complaint(file, f"{CAPTURE}, max_blob_mib: 0")[1]
+
+
+def test_readers_have_the_limits_of_the_pipeline_file(file: Path) -> None:
+    for keys in (CAPTURE, IOT_HUB, *(f"format: {each}, path: a" for each in ("ServiceBus", "Json", "Csv"))):
+        pipeline = loaded(file, f"{keys}, max_blob_mib: 7")
+        assert pipeline.input.reader(pipeline.query).limits.blob == 7, keys
 
 
 # Metadata

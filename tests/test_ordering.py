@@ -1,11 +1,13 @@
 """One task of a run: a partition's blobs in arrival order, judged in one pass (time model, sections 2, 3 and 5)."""
 
+import errno
 import json
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,11 @@ from hypothesis import strategies as st
 
 from spark_jobs import ordering
 from spark_jobs.capture.decode import decode
+from spark_jobs.capture.events import Events, Reader
+from spark_jobs.capture.inflate import DEFAULT
 from spark_jobs.capture.manifest import ArrivalTime, CaptureBlob, Definition, Manifest, PlannedSlice, plan
 from spark_jobs.capture.names import CaptureNames
+from spark_jobs.capture.reader import CaptureReader
 from spark_jobs.capture.sample import SampleEvent, capture_file, write_world
 from spark_jobs.capture.sample import world as sample_world
 from spark_jobs.errors import RunError
@@ -455,6 +460,70 @@ def test_a_damaged_blob_may_be_set_aside_with_its_bytes(tmp_path: Path, arrival_
     assert row.pop("reason").startswith("it is cut off: its block at byte ")
     nothing = {"sequence_number": None, "place": None}
     assert row == nothing | {"partition": "0", "blob": name, "verdict": "damaged", "body": content}
+
+
+@dataclass(frozen=True)
+class Stumbling:
+    """A reader whom the blobs with events make raise an error. A `Reader`."""
+
+    error: Exception
+    limits = DEFAULT
+    numbered = True
+
+    def read(self, pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
+        events = CaptureReader().read(pinned, content, wanted)
+        if len(events.number):
+            raise self.error
+        return events
+
+
+def read_by(folder: Path, reader: Reader, set_aside: bool) -> Counters:
+    """The counters of the hour from ten."""
+    manifest = planned(folder, PLAIN)
+    (task,) = split(manifest.slices, manifest.blobs, 1)
+    batches, counters = order(task, open_container(folder.as_uri()), PLAIN, POLICIES, set_aside, reader)
+    assert list(batches) == []
+    return counters[manifest.slices[0].slice]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RecursionError("maximum recursion depth exceeded"), "RecursionError: maximum recursion depth exceeded"),
+        (MemoryError(), "MemoryError"),
+        (pa.ArrowInvalid("offset overflow"), "ArrowInvalid: offset overflow"),
+        (OverflowError("too large\nin two lines"), "OverflowError: too large"),
+    ],
+)
+def test_whatever_a_blob_makes_its_reader_raise_is_damage_of_that_blob(
+    tmp_path: Path, error: Exception, reason: str
+) -> None:
+    name = put(tmp_path, TEN + 10 * MINUTE, [(1, at(TEN))])
+    put(tmp_path, TEN + 20 * MINUTE, [])
+    with pytest.raises(RunError, match=rf"^blob {name} is damaged: it cannot be read \({re.escape(reason)}\); restore"):
+        read_by(tmp_path, Stumbling(error), set_aside=False)
+    counted = read_by(tmp_path, Stumbling(error), set_aside=True)
+    assert (counted.blobs, counted.damaged) == (2, 1)
+    assert [(row["blob"], row["reason"]) for row in quarantined(counted)] == [(name, f"it cannot be read ({reason})")]
+
+
+@pytest.mark.parametrize("set_aside", [False, True])
+def test_a_full_disk_is_no_damage_of_a_blob(tmp_path: Path, set_aside: bool) -> None:
+    name = put(tmp_path, TEN + 10 * MINUTE, [(1, at(TEN))])
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(RunError, match=rf"^cannot unpack blob {name}: No space left on device$"):
+        read_by(tmp_path, Stumbling(full), set_aside)
+
+
+def test_avro_files_of_a_header_alone_are_empty_and_counted(tmp_path: Path) -> None:
+    put(tmp_path, TEN + 10 * MINUTE, [(1, at(TEN + 5 * MINUTE))])
+    put(tmp_path, TEN + 15 * MINUTE, [])
+    names = [put(tmp_path, TEN + minutes * MINUTE, []) for minutes in (20, 25)]
+    for name in names:
+        spoil(tmp_path / name, (tmp_path / name).read_bytes()[:-18])
+    rows, counted = only(tmp_path)
+    assert rows.num_rows == 1
+    assert (counted.blobs, counted.damaged, counted.without_block) == (4, 0, names)
 
 
 def test_of_a_large_damaged_blob_only_its_name_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from spark_jobs import stages
 from spark_jobs.capture.decode import walk
 from spark_jobs.capture.sample import SampleEvent, capture_file
 from spark_jobs.errors import DefinitionError, RunError
-from tests.capture.test_decode import REAL, avro
+from tests.capture.test_decode import REAL, avro, nested
 from tests.oracle import VERDICTS
 from tests.worlds import TEN, World, at, backfill, blob_name, body, files, published, version
 
@@ -142,6 +142,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "wrong codec": (lambda sound: sound.replace(b"\x08null\x16", b"\x08lzma\x16", 1), "its codec is 'lzma'"),
     "not Avro": (lambda sound: b'{"deviceId": "a"}\n', "it is not an Avro file"),
     "another record": (lambda sound: foreign(), "Message', not the EventData of Capture"),
+    "a schema nested too deep": (lambda sound: nested(20_000), "its Avro schema cannot be read"),
     "zero bytes": (lambda sound: b"", "it has no bytes"),
 }
 
@@ -211,6 +212,22 @@ def test_what_is_to_become_of_a_damaged_blob_is_stop_or_quarantine(world: World)
     assert world.define().input.on_damaged_blob == "stop"
     with pytest.raises(DefinitionError, match=r"input\.on_damaged_blob: .*'stop' or 'quarantine'"):
         world.define(on_damaged_blob="skip")
+
+
+# Files of a header alone
+
+
+def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark: "SparkSession", world: World) -> None:
+    paths = [world.put("0", at(41 + place), opened=at(36 + place)) for place in range(2)]
+    for path in paths:
+        modified = path.stat().st_mtime
+        path.write_bytes(path.read_bytes()[:-18])
+        os.utime(path, (modified,) * 2)
+    report = backfill(spark, world.define(), TEN, at(60))
+    assert (report["metrics"]["InputEvents"], report["metrics"]["InputEventsSourcesTotal"]) == (12, 14)
+    (warning,) = [warning for warning in report["warnings"] if "a header alone" in warning]
+    example = blob_name("0", at(36))
+    assert warning.startswith(f"2 blobs are Avro files of a header alone, such as {example}: they are read as empty; ")
 
 
 # Copies

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import ClassVar
 
-from spark_jobs.capture.name_format import WIDTHS, Piece
+from spark_jobs.capture.name_format import PARTITION_DIGITS, WIDTHS, Piece
 
 ONLY_PARTITION = "0"
 """Of blobs whose names have none."""
@@ -28,6 +28,8 @@ class BlobNames(ABC):
     """
     on_schedule: ClassVar[bool] = False
     """Whether a service writes what came once an interval is over."""
+    most_partitions: ClassVar[int] = 10**PARTITION_DIGITS
+    """Of one input."""
     padded: ClassVar[bool] = True
     """Whether a partition below ten may have a zero before it."""
 
@@ -149,7 +151,8 @@ class BlobNames(ABC):
                 parts.append(f"(?P={each.token})")
             else:
                 seen.add(each.token)
-                partition = "0?[0-9]|[1-9][0-9]+" if self.padded else "0|[1-9][0-9]*"
+                more = f"[1-9][0-9]{{1,{PARTITION_DIGITS - 1}}}"
+                partition = f"0?[0-9]|{more}" if self.padded else f"[0-9]|{more}"
                 value = partition if each.token == "PartitionId" else f"[0-9]{{{WIDTHS[each.token]}}}"
                 parts.append(f"(?P<{each.token}>{value})")
         return "".join(parts)

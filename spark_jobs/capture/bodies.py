@@ -79,7 +79,9 @@ def parse(bodies: pa.Array, columns: Collection[InputColumn], judged: Collection
 @cache
 def duckdb_connection() -> duckdb.DuckDBPyConnection:
     """One connection a process, on one thread: Spark gives every task its own core."""
-    return duckdb.connect(config={"threads": 1})
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def select(columns: dict[str, pa.Array], query: str) -> pa.Table:

@@ -2,24 +2,25 @@
 
 DataFusion decodes. It does not notice that a file is cut off, and it never ends where a block holds more than the
 records it announces. So the container's framing is walked first, and DataFusion gets the records as one block with
-one more behind them: only where that one is the last to be read did the others fill their blocks exactly.
-It must read that block as one batch, too: it keeps a union's place from one batch to the next and then fails on the
-maps of properties ("Offsets must be non-negative").
+one more or a few behind them, which fill its last batch: only where these are the last to be read did the others fill
+their blocks exactly.
+Where maps of properties are read, that block must be one batch, too: DataFusion keeps a union's place from one batch to
+the next and then fails ("Offsets must be non-negative").
 """
 
 import json
-import tempfile
-import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import fastavro
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
 
+from spark_jobs.capture.inflate import DEFAULT, Limits, inflated
 from spark_jobs.errors import DamagedBlobError
 
 MAGIC = b"Obj\x01"
@@ -53,6 +54,12 @@ MESSAGE = Record(
     (("EnqueuedTimeUtc", ""), ("Body", _MARK)),
     typed=False,
 )
+_SMALL = 1 << 20
+"""Bytes of records that are decoded as one batch."""
+_BATCHES = 16
+"""In which more are decoded: a batch that grows is copied, and so takes several times its size."""
+_LONG = 5
+"""Bytes of the numbers in front of a block, which are known after it was written."""
 _BLANKS: dict[str, object] = {
     **dict.fromkeys(("int", "long"), 0),
     **dict.fromkeys(("float", "double"), 0.0),
@@ -76,36 +83,45 @@ class Framing:
     """Where each block's records lie in the file, as the codec left them."""
 
 
-def decode(name: str, content: bytes, more: Collection[str] = (), record: Record = EVENT_DATA) -> pa.Table:
+def decode(
+    name: str, content: bytes, more: Collection[str] = (), record: Record = EVENT_DATA, limits: Limits = DEFAULT
+) -> pa.Table:
     """The events of one blob, in the file's order: what is always read, and the fields named in `more`.
 
     Those are strings; SystemProperties and Properties are maps from string to a dense union, whose members are those of
     the file's own schema, or to string.
 
-    Raises DamagedBlobError unless the file is complete and the records that its blocks announce are all that they hold.
-    A file that was cut off between two blocks is complete in itself: the size that was listed tells.
+    Raises DamagedBlobError unless the file is complete and the records that its blocks announce are all that they hold,
+    and where they inflate beyond the limits. A file that was cut off between two blocks is complete in itself: the
+    size that was listed tells.
     """
     framing = walk(name, content, more, record)
     blocks = [memoryview(content)[block] for block in framing.blocks]
-    if framing.codec == "deflate":
-        blocks = [memoryview(_inflated(name, block)) for block in blocks]
-    size = sum(map(len, blocks))
-    if framing.records > size:
-        raise DamagedBlobError(name, f"its blocks announce {framing.records} records in {size} bytes")
-    if not size and not set(more) & set(MAP_FIELDS):
+    pieces = inflated(name, blocks, limits) if framing.codec == "deflate" else iter(blocks)
+    maps = bool(set(more) & set(MAP_FIELDS))
+    first = next(pieces, b"")
+    if not framing.records and not len(first) and not maps:
         return pa.schema([*record.always, *(pa.field(name, pa.string()) for name in more)]).empty_table()
     header, end = _header_and_end(name, framing.schema, record)
-    count = framing.records + 1
-    with tempfile.NamedTemporaryFile(suffix=".avro") as file:
-        file.writelines([header, _to_long(count), _to_long(size + len(end)), *blocks, end, bytes(SYNC_SIZE)])
+    with NamedTemporaryFile(suffix=".avro") as file:
+        file.write(header + bytes(2 * _LONG))
+        size = file.write(first) + sum(map(file.write, pieces))
+        if framing.records > size:
+            raise DamagedBlobError(name, f"its blocks announce {framing.records} records in {size} bytes")
+        batches = 1 if maps or size < _SMALL else _BATCHES
+        batch = -(-(framing.records + 1) // batches)
+        count = batch * batches
+        ends = count - framing.records
+        file.writelines([end * ends, bytes(SYNC_SIZE)])
+        file.seek(len(header))
+        file.writelines([_to_long(count, _LONG), _to_long(size + len(end) * ends, _LONG)])
         file.flush()
         try:
-            table = _read(file.name, count, [*record.always.names, *more], record)
+            table = _read(file.name, count, batch, [*record.always.names, *more], record)
         except Exception as error:  # DataFusion raises bare exceptions
             raise DamagedBlobError(name, f"its records cannot be decoded ({_first_line(error)})") from error
-    if table.num_rows != count or table.slice(framing.records).select(record.always.names).to_pylist() != [
-        dict(record.end)
-    ]:
+    behind = table.slice(framing.records).select(record.always.names).to_pylist()
+    if behind != [dict(record.end)] * ends:
         raise DamagedBlobError(name, f"its blocks announce {framing.records} records, but do not hold exactly these")
     return table.slice(0, framing.records)
 
@@ -128,8 +144,6 @@ def walk(name: str, content: bytes, more: Collection[str] = (), record: Record =
     if codec not in CODECS:
         raise DamagedBlobError(name, f"its codec is {codec!r}, {record.writer} writes null or deflate")
     _require_record(name, schema, more, record)
-    if position == len(content):
-        raise DamagedBlobError(name, "it is cut off: no block follows its header")
     records = 0
     blocks = []
     while position < len(content):
@@ -138,6 +152,11 @@ def walk(name: str, content: bytes, more: Collection[str] = (), record: Record =
         blocks.append(block)
         position = block.stop + SYNC_SIZE
     return Framing(codec, schema, records, tuple(blocks))
+
+
+def has_block(name: str, content: bytes, record: Record = EVENT_DATA) -> bool:
+    """Whether a whole file has a block: Capture always writes one, others write none where there are no records."""
+    return bool(walk(name, content, (), record).blocks)
 
 
 def _header(content: bytes) -> tuple[str, str, bytes, int]:
@@ -185,21 +204,13 @@ def _require_record(name: str, schema: str, more: Collection[str], wanted: Recor
     try:
         record = json.loads(schema)
         fields = {field["name"] for field in record["fields"]}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedBlobError(name, "its Avro schema cannot be read") from error
     if str(record.get("name")).split(".")[-1] != wanted.name or not fields.issuperset(wanted.always.names):
         found = f"its records are {record.get('name')!r}, not the {wanted.name} of {wanted.writer}"
         raise DamagedBlobError(name, found)
     if not fields.issuperset(more):
         raise DamagedBlobError(name, f"its records have no {' and no '.join(sorted({*more} - fields))}")
-
-
-def _inflated(name: str, block: memoryview) -> bytes:
-    """A block's records. What some writers leave behind the stream is no part of them."""
-    try:
-        return zlib.decompressobj(wbits=-zlib.MAX_WBITS).decompress(block)
-    except zlib.error as error:
-        raise DamagedBlobError(name, f"a block cannot be inflated ({error})") from error
 
 
 def _header_and_end(name: str, schema: str, record: Record) -> tuple[bytes, bytes]:
@@ -230,9 +241,9 @@ def _blank(kind: Any) -> object:
     return _BLANKS[kind["type"] if isinstance(kind, dict) else kind]
 
 
-def _read(path: str, count: int, fields: Collection[str], record: Record) -> pa.Table:
-    """Decode in one batch of as many records as the block announces, and ask for no more: so it ends in any case."""
-    options = {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": str(count)}
+def _read(path: str, count: int, batch: int, fields: Collection[str], record: Record) -> pa.Table:
+    """Decode in full batches as many records as the block announces, and ask for no more: so it ends in any case."""
+    options = {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": str(batch)}
     frame = SessionContext(SessionConfig(options)).read_avro(path)
     table = frame.select(*(f'"{field}"' for field in fields)).limit(count).to_arrow_table()
     return table.cast(pa.schema([pa.field(field.name, _type(field, record)) for field in table.schema]))
@@ -263,11 +274,11 @@ def _long(content: bytes, position: int) -> tuple[int, int]:
             raise ValueError("no long has so many bytes")
 
 
-def _to_long(value: int) -> bytes:
-    """A number that is not negative as an Avro long."""
+def _to_long(value: int, size: int = 1) -> bytes:
+    """A number that is not negative as an Avro long of at least so many bytes."""
     out = bytearray()
     value <<= 1
-    while value >= 0x80:
+    while value >= 0x80 or len(out) < size - 1:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)

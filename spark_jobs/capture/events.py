@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark_jobs.capture import bodies
+from spark_jobs.capture.inflate import Limits
 from spark_jobs.capture.manifest import CaptureBlob
 from spark_jobs.errors import RunError
 from spark_jobs.query.model import Metadata, MetadataColumn
@@ -36,6 +37,8 @@ class Events:
     """What gave each number: a partition of the entity, or UNNUMBERED; None where the blob's partition gave all."""
     unreadable: pa.Array | None = None
     """Why an event has no body that could be parsed (string), NULL where it has one; None where all have."""
+    without_block: bool = False
+    """Whether the blob is an Avro file of a header alone."""
 
     @classmethod
     def none(cls, wanted: Iterable[MetadataColumn]) -> "Events":
@@ -52,6 +55,10 @@ class Events:
 
 class Reader(Protocol):
     """How the blobs of a kind of input are read. It travels to the executors."""
+
+    @property
+    def limits(self) -> Limits:
+        """How large the content of a compressed blob may be."""
 
     @property
     def numbered(self) -> bool:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from spark_jobs.capture.blob_names import BlobNames
-from spark_jobs.capture.name_format import IOT_HUB, Piece, behind, pieces, require_told_apart
+from spark_jobs.capture.name_format import HUB_PARTITIONS, IOT_HUB, Piece, behind, pieces, require_told_apart
 
 DEFAULT_PATH = "{iothub}/{partition}/{YYYY}/{MM}/{DD}/{HH}/{mm}"
 
@@ -21,6 +21,7 @@ class IotHubNames(BlobNames):
     """
 
     on_schedule: ClassVar[bool] = True
+    most_partitions: ClassVar[int] = HUB_PARTITIONS
 
     iot_hub: str
     format: str = DEFAULT_PATH

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from spark_jobs.capture.blob_names import ONLY_PARTITION, BlobNames
+from spark_jobs.errors import SetupError
 from spark_jobs.storage import Blob, Container
 from spark_jobs.time_model import ticks
 from spark_jobs.time_model.slices import Arrivals
@@ -173,17 +174,30 @@ def _distance(found: Found) -> tuple[int, str]:
     return abs(found.written - found.opened), found.blob.name
 
 
-def partitions(names: BlobNames, container: Container) -> set[str]:
-    """The partitions whose folders are there; none where the names have no such folders.
+def partitions(names: BlobNames, container: Container) -> tuple[set[str], list[str]]:
+    """The partitions whose folders are there, and folders next to them that have a number too large for one.
 
-    ONLY_PARTITION where the names tell no partition and there is any blob.
+    None where the names have no such folders. ONLY_PARTITION where the names tell no partition and there is any blob.
+    Raises SetupError where there are more folders than any input has partitions.
     """
     if not names.partitioned:
         listed = (_found(names, blob) for blob in container.list(names.prefix))
-        return {ONLY_PARTITION for _ in itertools.islice(filter(None, listed), 1)}
+        return {ONLY_PARTITION for _ in itertools.islice(filter(None, listed), 1)}, []
     base = names.folder_of_partitions()
-    folders = () if base is None else container.list_folders(base)
-    return set(filter(None, map(names.partition_of_folder, folders)))
+    folders = [] if base is None else list(container.list_folders(base))
+    told = {folder: names.partition_of_folder(folder) for folder in folders}
+    found = {partition for partition in told.values() if partition is not None}
+    if len(found) > names.most_partitions:
+        raise SetupError(
+            f"{container.url}/{base} has {len(found):,} folders of partitions, and there are at most "
+            f"{names.most_partitions:,}: move those out that are not of this input, or correct input.path"
+        )
+    numbered = [folder for folder, partition in told.items() if partition is None and _is_number(folder, base or "")]
+    return found, numbered
+
+
+def _is_number(folder: str, base: str) -> bool:
+    return folder.removeprefix(base).rstrip("/").isdecimal()
 
 
 def look(names: BlobNames, container: Container, search: Search, known: Iterable[str], now: datetime) -> Seen:

@@ -282,12 +282,14 @@ def survey(
     """What the container lists for these arrivals, and the partitions in order, silent ones as well.
 
     No partitions where there is no blob of the input at all. Raises SetupError where there are folders of its
-    partitions and no blob in them fits its names.
+    partitions and no blob in them fits its names, and where there are too many of these folders.
     """
-    found = listing.partitions(definition.names, container)
+    found, numbered = listing.partitions(definition.names, container)
     told = {str(number) for number in range(definition.partitions or 0)}
     search = definition.search(needed)
     seen = listing.look(definition.names, container, search, found | told, now)
+    for folder in numbered:
+        seen.pass_over(folder)
     if found and not seen.newest:
         _require_fitting(definition.names, container)
     partitions = found | set(seen.newest)

@@ -25,8 +25,10 @@ _NAMES = {
 """What the service allows in a name; its ends are letters or digits, and a namespace begins with a letter."""
 _SHORTEST = {"Namespace": 6, "EventHub": 1, "IotHub": 3}
 _LONGEST_IOT_HUB = 50
-_LARGEST_PARTITION = 4
-"""Digits of a partition: a hub has at most some thousands."""
+PARTITION_DIGITS = 4
+"""Of a partition, at most: an input has up to 10,000."""
+HUB_PARTITIONS = 2_000
+"""Of one hub, at most: 1,024 in a dedicated cluster of Event Hubs, 128 of an IoT hub."""
 _SHOWN_DIGIT = "1"
 
 
@@ -113,7 +115,7 @@ def split(written: str) -> Iterator[Piece]:
 def require_told_apart(found: Sequence[Piece], known: Mapping[str, str], vocabulary: Vocabulary) -> None:
     """Raise DefinitionError where a blob of another hub may have a name that one of this hub has."""
     used = [token for token in known if any(each.token == token for each in found)]
-    for digits in range(1, _LARGEST_PARTITION + 1):
+    for digits in range(1, PARTITION_DIGITS + 1):
         ours = _places(found, {token: len(known[token]) for token in used} | {"PartitionId": digits}, known, vocabulary)
         for lengths in _lengths(found, used, len(ours), vocabulary):
             if any(lengths[token] < min(_SHORTEST[token], len(known[token])) for token in used):
@@ -140,7 +142,7 @@ def _lengths(
     rest -= sum(len(each.text) for each in found if each.token is None)
     longest = max(rest, _LONGEST_IOT_HUB) if vocabulary.open_ended else rest
     choices = [range(1, longest + 1) for _ in used]
-    for digits, *names in itertools.product(range(1, _LARGEST_PARTITION + 1), *choices):
+    for digits, *names in itertools.product(range(1, PARTITION_DIGITS + 1), *choices):
         lengths = dict(zip(used, names, strict=True)) | {"PartitionId": digits}
         if vocabulary.open_ended or sum(times[token] * length for token, length in lengths.items()) == rest:
             yield lengths

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from spark_jobs.capture.blob_names import BlobNames
-from spark_jobs.capture.name_format import CAPTURE, Piece, pieces, require_told_apart
+from spark_jobs.capture.name_format import CAPTURE, HUB_PARTITIONS, Piece, pieces, require_told_apart
 
 DEFAULT_PATH = "{Namespace}/{EventHub}/{PartitionId}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}"
 
@@ -24,6 +24,7 @@ class CaptureNames(BlobNames):
     exact: ClassVar[bool] = True
     on_schedule: ClassVar[bool] = True
     padded: ClassVar[bool] = False
+    most_partitions: ClassVar[int] = HUB_PARTITIONS
 
     namespace: str
     event_hub: str

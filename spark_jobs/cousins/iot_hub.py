@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_jobs.capture.bodies import pointer, select, utf8, whole
-from spark_jobs.capture.decode import MAGIC, MESSAGE, decode
+from spark_jobs.capture.decode import MAGIC, MESSAGE, decode, has_block
 from spark_jobs.capture.events import Events, metadata_of
+from spark_jobs.capture.inflate import DEFAULT, Limits
 from spark_jobs.capture.manifest import CaptureBlob
 from spark_jobs.cousins.lines import lines, text
 from spark_jobs.cousins.times import enqueued_times
@@ -28,6 +29,7 @@ _FIELDS = {
 class IotHubReader:
     """IoT Hub's routed messages, which have no sequence number: they keep their order. A `Reader`."""
 
+    limits: Limits = DEFAULT
     numbered = False
 
     def read(self, pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
@@ -35,16 +37,16 @@ class IotHubReader:
         if not content:
             raise DamagedBlobError(name, "it has no bytes")
         if content.startswith(MAGIC):
-            return _of_avro(pinned, content, wanted)
-        plain = text(name, content)
+            return _of_avro(pinned, content, wanted, self.limits)
+        plain = text(name, content, self.limits)
         if not plain.lstrip().startswith(b"{"):
             raise DamagedBlobError(name, "it is neither an Avro file nor JSON lines, which IoT Hub writes")
         return _of_lines(pinned, plain, wanted)
 
 
-def _of_avro(pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
+def _of_avro(pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn], limits: Limits) -> Events:
     maps = {_FIELDS[column.metadata] for column in wanted if column.metadata in _FIELDS}
-    events = decode(pinned.blob.name, content, tuple(sorted(maps)), MESSAGE)
+    events = decode(pinned.blob.name, content, tuple(sorted(maps)), MESSAGE, limits)
     times, enqueued = enqueued_times(pinned, whole(events["EnqueuedTimeUtc"]), "EnqueuedTimeUtc")
 
     def own(metadata: Metadata, key: str) -> pa.Array | None:
@@ -55,7 +57,9 @@ def _of_avro(pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColum
         return None
 
     count = events.num_rows
-    return Events(np.arange(count), enqueued, whole(events["Body"]), metadata_of(wanted, pinned, count, own))
+    without_block = not count and not has_block(pinned.blob.name, content, MESSAGE)
+    metadata = metadata_of(wanted, pinned, count, own)
+    return Events(np.arange(count), enqueued, whole(events["Body"]), metadata, without_block=without_block)
 
 
 def _of_lines(pinned: CaptureBlob, plain: bytes, wanted: Sequence[MetadataColumn]) -> Events:

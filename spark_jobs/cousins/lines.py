@@ -1,7 +1,5 @@
 """Text blobs of one event a line, as ASA's own blob input reads JSON."""
 
-import gzip
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +9,7 @@ import pyarrow.compute as pc
 
 from spark_jobs.capture.bodies import select, utf8, whole
 from spark_jobs.capture.events import UNKNOWN, Events, metadata_of
+from spark_jobs.capture.inflate import DEFAULT, Limits, unzipped
 from spark_jobs.capture.manifest import CaptureBlob
 from spark_jobs.errors import DamagedBlobError
 from spark_jobs.query.model import Metadata, MetadataColumn
@@ -28,10 +27,11 @@ _ELEMENTS = """
 class JsonReader:
     """JSON, an event a line, or all events of a blob in one array. A `Reader`."""
 
+    limits: Limits = DEFAULT
     numbered = False
 
     def read(self, pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
-        plain = text(pinned.blob.name, content)
+        plain = text(pinned.blob.name, content, self.limits)
         elements = _of_array(pinned.blob.name, plain)
         return in_place(pinned, lines(plain) if elements is None else elements, wanted)
 
@@ -50,7 +50,7 @@ def nothing_more(metadata: Metadata, key: str) -> pa.Array | None:
     return None
 
 
-def text(name: str, content: bytes) -> bytes:
+def text(name: str, content: bytes, limits: Limits) -> bytes:
     """A text blob's bytes, unpacked where it is gzip, without a byte order mark.
 
     Raises DamagedBlobError where there are none, where they cannot be unpacked whole, and where they are no text.
@@ -58,10 +58,7 @@ def text(name: str, content: bytes) -> bytes:
     if not content:
         raise DamagedBlobError(name, "it has no bytes")
     if content.startswith(_GZIP):
-        try:
-            content = gzip.decompress(content)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise DamagedBlobError(name, f"its gzip cannot be unpacked whole ({error})") from error
+        content = unzipped(name, content, limits)
     zero = content.find(b"\0")
     if zero >= 0:
         raise DamagedBlobError(name, f"it is no text in UTF-8: byte {zero} is zero")
@@ -70,8 +67,11 @@ def text(name: str, content: bytes) -> bytes:
 
 def lines(content: bytes, blank: str = r"^[ \t\r]*$") -> pa.Array:
     """The lines of a text (binary) but for those that are blank, which is a pattern."""
-    every = pc.split_pattern(pa.array([content], pa.large_binary()), pattern="\n").flatten()
-    return every.filter(pc.invert(pc.match_substring_regex(every, blank))).cast(pa.binary())
+    offsets = pa.py_buffer(np.array([0, len(content)], np.int64))
+    whole_text = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, offsets, pa.py_buffer(content)])
+    every = pc.split_pattern(whole_text, pattern="\n").flatten()
+    filled = pc.invert(pc.match_substring_regex(every, blank))
+    return (every if pc.all(filled).as_py() else every.filter(filled)).cast(pa.binary())
 
 
 def _of_array(name: str, content: bytes) -> pa.Array | None:

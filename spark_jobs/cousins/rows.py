@@ -13,6 +13,7 @@ from pyarrow.csv import ConvertOptions, InvalidRow, ParseOptions, ReadOptions, r
 
 from spark_jobs.capture.bodies import select, utf8, whole
 from spark_jobs.capture.events import Events
+from spark_jobs.capture.inflate import DEFAULT, Limits
 from spark_jobs.capture.manifest import CaptureBlob
 from spark_jobs.cousins.lines import in_place, lines, text
 from spark_jobs.errors import DamagedBlobError
@@ -28,11 +29,12 @@ class CsvReader:
     delimiter: str
     fields: tuple[str, ...]
     """The fields that the query reads, sorted, in lower case; a header must have some of them."""
+    limits: Limits = DEFAULT
     numbered = False
 
     def read(self, pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name
-        every = lines(text(name, content), blank=r"^\r?$")
+        every = lines(text(name, content, self.limits), blank=r"^\r?$")
         if not len(every):
             return in_place(pinned, every, wanted)
         if pc.any(pc.match_substring_regex(every, r"\r.")).as_py():

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from spark_jobs.capture import entities
 from spark_jobs.capture.bodies import pointer, select, utf8, whole
 from spark_jobs.capture.events import UNNUMBERED, Events, metadata_of
+from spark_jobs.capture.inflate import DEFAULT, Limits
 from spark_jobs.capture.manifest import CaptureBlob
 from spark_jobs.cousins.lines import lines, text
 from spark_jobs.cousins.times import enqueued_times
@@ -26,10 +27,11 @@ class ServiceBusReader:
     sequence_number: str
     enqueued_time: str
     body: str
+    limits: Limits = DEFAULT
     numbered = True
 
     def read(self, pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
-        line = lines(text(pinned.blob.name, content))
+        line = lines(text(pinned.blob.name, content, self.limits))
         read = select({"line": utf8(line)}, self._reading())
         number = whole(read["number"])
         unreadable = pc.coalesce(

@@ -16,6 +16,7 @@ from azure.core import MatchConditions
 from azure.core.exceptions import (
     AzureError,
     ClientAuthenticationError,
+    DecodeError,
     HttpResponseError,
     ResourceExistsError,
     ResourceModifiedError,
@@ -24,10 +25,11 @@ from azure.core.exceptions import (
 from azure.core.pipeline.policies import ContentDecodePolicy
 from azure.storage.blob import BlobPrefix, ContainerClient, ContentSettings
 
-from spark_jobs.errors import RecaptureError, RunError, SetupError
+from spark_jobs.errors import RunError
 from spark_jobs.storage.address import AzureAddress
 from spark_jobs.storage.container import Blob, changed, content_md5, deleted, verified
 from spark_jobs.storage.credentials import Access
+from spark_jobs.storage.refusals import CONTAINER_MISSING, garbled, refusal
 
 _RETRIES: dict[str, Any] = {
     "retry_total": 5,
@@ -50,6 +52,7 @@ class _Unsigned(logging.Filter):
 
 _SIGNATURE = re.compile(r"([?&]sig=)[^&]*")
 logging.getLogger("urllib3.connectionpool").addFilter(_Unsigned())
+logging.getLogger("azure").addHandler(logging.NullHandler())
 
 
 class AzureContainer:
@@ -74,7 +77,11 @@ class AzureContainer:
             for _ in pages:
                 page = answers[-1].context[ContentDecodePolicy.CONTEXT_NAME]
                 answers.clear()
-                yield from self._blobs(page)
+                try:
+                    blobs = list(self._blobs(page))
+                except ValueError:
+                    raise garbled(f"list {self.url}") from None
+                yield from blobs
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         with self._told("list"):
@@ -83,7 +90,7 @@ class AzureContainer:
                     yield found.name.removeprefix(self._base)
 
     def read(self, blob: Blob) -> bytes:
-        with self._told("read"):
+        with self._told(f"read {blob.name} of"):
             try:
                 downloader = self._client.download_blob(
                     self._base + blob.name, etag=f'"{blob.etag}"', match_condition=MatchConditions.IfNotModified
@@ -98,7 +105,7 @@ class AzureContainer:
         return verified(blob, content)
 
     def read_current(self, name: str) -> bytes | None:
-        with self._told("read"):
+        with self._told(f"read {name} of"):
             try:
                 return self._client.download_blob(self._base + name).readall()
             except ResourceNotFoundError as error:
@@ -107,11 +114,11 @@ class AzureContainer:
                 return None
 
     def write(self, name: str, content: bytes) -> Blob:
-        with self._told("write"):
+        with self._told(f"write {name} to"):
             return self._upload(name, content, overwrite=True)
 
     def create(self, name: str, content: bytes) -> bool:
-        with self._told("write"):
+        with self._told(f"write {name} to"):
             try:
                 self._upload(name, content, overwrite=False)
             except (ResourceExistsError, ResourceModifiedError) as error:
@@ -121,7 +128,7 @@ class AzureContainer:
             return True
 
     def delete(self, name: str) -> None:
-        with self._told("delete"):
+        with self._told(f"delete {name} of"):
             try:
                 self._client.delete_blob(self._base + name, delete_snapshots="include")
             except ResourceNotFoundError as error:
@@ -166,21 +173,16 @@ class AzureContainer:
     @contextmanager
     def _told(self, action: str) -> Iterator[None]:
         """Tells a failure of the service in one line. Its own text is left out: it may hold a signature."""
+        told = f"{action} {self.url}"
         try:
             yield
+        except (DecodeError, UnicodeDecodeError):
+            raise garbled(told) from None
         except AzureError as error:
-            raise self._refusal(action, error) from None
-
-    def _refusal(self, action: str, error: AzureError) -> RecaptureError:
-        where = f"{self._address.endpoint}/{self._address.container}"
-        status = error.status_code if isinstance(error, HttpResponseError) else None
-        if _is_container_missing(error):
-            return SetupError(f"container {where} does not exist: create it, or correct the url")
-        if isinstance(error, ClientAuthenticationError) or status in (401, 403):
-            return SetupError(f"not authorised to {action} {self.url}{_reason(error)}: {self._advice}")
-        if status is not None:
-            return RunError(f"cannot {action} {self.url}: the service answered {status}{_reason(error)}")
-        return RunError(f"cannot {action} {self.url}: {self._address.endpoint} cannot be reached")
+            status = error.status_code if isinstance(error, HttpResponseError) else None
+            if isinstance(error, ClientAuthenticationError):
+                status = 401
+            raise refusal(told, self._address, self._advice, status, _code(error)) from None
 
 
 def _is_directory_marker(found: Element) -> bool:
@@ -201,16 +203,12 @@ def _instant(text: str) -> datetime:
 
 
 def _is_container_missing(error: AzureError) -> bool:
-    return isinstance(error, ResourceNotFoundError) and _code(error) in ("ContainerNotFound", "ContainerBeingDeleted")
+    return isinstance(error, ResourceNotFoundError) and _code(error) in CONTAINER_MISSING
 
 
 def _code(error: AzureError) -> str:
     code = getattr(error, "error_code", None)
     return str(getattr(code, "value", code) or "")
-
-
-def _reason(error: AzureError) -> str:
-    return f" ({_code(error)})" if _code(error) else ""
 
 
 def _unquoted(etag: str) -> str:

@@ -66,7 +66,10 @@ def content_md5(content: bytes) -> str:
 def verified(blob: Blob, content: bytes) -> bytes:
     """The content, if it has the size and the Content-MD5 that the listing gave."""
     if len(content) != blob.size:
-        raise RunError(f"blob {blob.name} is damaged: {len(content)} bytes were read, {blob.size} were listed")
+        raise RunError(
+            f"blob {blob.name} was not read whole: the storage sent {len(content)} of the {blob.size} bytes that it "
+            "listed; run again, and if it stays so, look at the storage and at what stands between"
+        )
     if blob.md5 is not None and blob.md5 != (found := content_md5(content)):
         raise DamagedBlobError(blob.name, f"its Content-MD5 is {blob.md5}, but the content gives {found}")
     return content

@@ -1,12 +1,16 @@
 """The same place and credentials, in the words of delta-rs."""
 
 import os
+import re
 from pathlib import Path
 from urllib.parse import quote
 
 from spark_jobs.errors import DefinitionError, RunError
 from spark_jobs.storage.address import AzureAddress, parse
+from spark_jobs.storage.refusals import garbled, refusal
 
+_COLOURS = re.compile(r"\x1b\[\d*m")
+_UNREACHED = re.compile(r"HTTP error|error sending request|timed? ?out|dns error|\(os error \d+\)", re.IGNORECASE)
 _PREFERRED = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY")
 """Variables that delta-rs reads by itself, and takes before a signature that it is given."""
 
@@ -59,4 +63,23 @@ def _emulator(address: AzureAddress) -> dict[str, str]:
 
 
 def refusal_of_delta(url: str, error: Exception) -> RunError:
-    return RunError(f"the table {url} cannot be used: {str(error).splitlines()[0]}")
+    """Return what delta-rs says in several lines, as one: what was refused, why, and what to do.
+
+    Its text is never shown where the service answered: the urls in it may hold a signature.
+    """
+    address, action = parse(url), f"use the table {url}"
+    text = _COLOURS.sub("", str(error))
+    refused = [os.strerror(int(number)) for number in re.findall(r"\(os error (\d+)\)", text)]
+    if isinstance(address, Path):
+        return RunError(f"cannot {action}: {refused[-1] if refused else text.splitlines()[0]}")
+    from spark_jobs.storage.credentials import access
+
+    status, code = re.search(r"^\W*(\d{3}) ", text, re.MULTILINE), re.search(r"<Code>(\w+)</Code>", text)
+    if status or code:
+        advice = access(address).advice
+        return refusal(action, address, advice, int(status[1]) if status else None, code[1] if code else "")
+    if "invalid list response" in text:
+        return garbled(action)
+    if _UNREACHED.search(text):
+        return refusal(action, address, "", None)
+    return RunError(f"cannot {action}: {text.splitlines()[0]}")

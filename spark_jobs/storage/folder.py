@@ -1,10 +1,11 @@
 """A folder as a container: a file's name under it is the blob's name, its modification time is LastModified."""
 
+import itertools
 import os
 import stat
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,8 +29,12 @@ class FolderContainer:
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
         self._require()
+        *above, base = itertools.accumulate(prefix.split("/")[:-1], lambda path, part: f"{path}{part}/", initial="")
+        if base and not _is_name(base[:-1]):
+            return
         with _told("list", self._folder):
-            yield from _walk(self._folder, "", prefix, ())
+            passed = tuple(_identities(self._folder / each for each in above))
+            yield from _walk(self._folder / base, base, prefix, passed)
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         self._require()
@@ -129,7 +134,7 @@ def _walk(folder: Path, base: str, prefix: str, above: tuple[tuple[int, int], ..
             return
         with os.scandir(folder) as entries:
             names = sorted(base + entry.name + "/" * _is_folder(entry) for entry in entries)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     for name in names:
         path = folder / name[len(base) :]
@@ -144,6 +149,14 @@ def _walk(folder: Path, base: str, prefix: str, above: tuple[tuple[int, int], ..
                 continue
             if stat.S_ISREG(status.st_mode):
                 yield _blob(name, status)
+
+
+def _identities(folders: Iterable[Path]) -> Iterator[tuple[int, int]]:
+    """What tells the folders that are there from others."""
+    for folder in folders:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            status = folder.stat()
+            yield status.st_dev, status.st_ino
 
 
 def _require_usable(path: Path) -> None:

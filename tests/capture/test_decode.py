@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.capture.decode import SCHEMA, decode, walk
+from spark_jobs.capture.decode import SCHEMA, decode, has_block, walk
 from spark_jobs.capture.sample.capture_file import SampleEvent, capture_file, capture_schema
 from spark_jobs.errors import DamagedBlobError, RunError
 from tests.draws import examples
@@ -150,7 +150,8 @@ def test_an_event_that_looks_like_the_end_is_an_event() -> None:
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_file_that_is_cut_off_anywhere_says_so(codec: Literal["null", "deflate"]) -> None:
     content = capture_file(events(0, 1, 2), codec=codec)
-    for size in range(1, len(content)):
+    header = walk("b", content).blocks[0].start - 3
+    for size in {*range(1, len(content))} - {header}:
         assert complaint(content[:size]).startswith("it is cut off: "), size
     assert complaint(content[: len(content) // 2 - 100]).endswith(f"behind its {len(content) // 2 - 100} bytes")
 
@@ -162,9 +163,16 @@ def test_a_file_that_is_cut_off_within_a_block_names_it() -> None:
         assert complaint(content[:size]).startswith(f"it is cut off: its block at byte {second} "), size
 
 
-def test_a_file_that_ends_behind_its_header_is_cut_off() -> None:
-    content = capture_file([])
-    assert complaint(content[:-18]) == "it is cut off: no block follows its header"
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_file_of_a_header_alone_has_no_events(codec: str) -> None:
+    """So fastavro, Spark and others write no records; Capture writes a block of none."""
+    out = BytesIO()
+    fastavro.writer(out, fastavro.parse_schema(json.loads(capture_schema())), [], codec=codec)
+    assert not has_block("b", out.getvalue())
+    assert has_block("b", capture_file([], codec=codec))  # type: ignore[arg-type]
+    assert decode("b", out.getvalue()).equals(SCHEMA.empty_table())
+    assert decode("b", out.getvalue(), ALL).num_rows == 0
+    assert complaint(out.getvalue()[:-1]).startswith("it is cut off: its header goes on behind ")
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -288,6 +296,19 @@ def test_a_schema_that_cannot_be_read(schema: bytes) -> None:
     assert complaint(content[: start - 2] + bytes([size]) + schema + content[start + len(written) :]) == (
         "its Avro schema cannot be read"
     )
+
+
+def nested(depth: int) -> bytes:
+    """An empty file whose schema is a list within a list, and so on."""
+    end = capture_file([])[-18:]
+    schema = b'{"fields":' + b"[" * depth + b"]" * depth + b"}"
+    size = BytesIO()
+    fastavro.schemaless_writer(size, "long", len(schema))
+    return b"Obj\x01\x02\x16avro.schema" + size.getvalue() + schema + b"\0" + end[2:] + end
+
+
+def test_a_schema_that_is_nested_too_deep_cannot_be_read() -> None:
+    assert complaint(nested(20_000)) == "its Avro schema cannot be read"
 
 
 # More fields than the usual two

@@ -1,6 +1,6 @@
 """What a plan lists, keeps and reports: LastModified decides, the time in a name only says where to look."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +12,7 @@ from spark_jobs.capture.listing import PassedOver
 from spark_jobs.capture.manifest import Manifest, plan
 from spark_jobs.capture.names import CaptureNames
 from spark_jobs.capture.progress import far_blobs, progress, warnings
-from spark_jobs.errors import RunError
+from spark_jobs.errors import RunError, SetupError
 from spark_jobs.storage import Blob, Container, open_container
 from tests.capture.test_manifest import (
     DEFINITION,
@@ -257,3 +257,30 @@ def test_names_that_are_not_of_the_input_among_those_of_a_range_are_told(tmp_pat
     assert warning.startswith(
         "2 names in the partitions' folders are not of this input; their blobs are not read, such as "
     )
+
+
+def folders(home: Path, numbers: Iterable[int]) -> None:
+    for number in numbers:
+        (home / "contoso" / "telemetry" / str(number)).mkdir(parents=True)
+
+
+def test_a_folder_whose_number_is_too_large_for_a_partition_is_none_and_reported(steady: Path) -> None:
+    folders(steady, [10_000, 10**30])
+    (steady / "contoso" / "telemetry" / "notes").mkdir()
+    manifest = planned(steady)
+    assert manifest.partitions == ("0", "1", "10")
+    assert manifest.passed_over == PassedOver(2, "contoso/telemetry/10000/")
+
+
+def test_more_folders_of_partitions_than_a_hub_can_have_are_refused(steady: Path) -> None:
+    folders(steady, {*range(2_001)} - {0, 1, 10})
+    watched = Watched(open_container(steady.as_uri()))
+    with pytest.raises(SetupError) as caught:
+        plan(DEFINITION, watched, ten_to(1), LATER)  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        f"{steady.as_uri()}/contoso/telemetry/ has 2,001 folders of partitions, and there are at most 2,000: move "
+        "those out that are not of this input, or correct input.path"
+    )
+    assert watched.listed == []
+    (steady / "contoso" / "telemetry" / "2000").rmdir()
+    assert len(planned(steady).partitions) == 2_000

@@ -81,7 +81,7 @@ def test_a_refusal_names_the_place_and_no_secret(azurite: Azurite, azure: Any, m
     connection_string = _with_signature(azurite, azure, "l")
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", connection_string)
     container = open_container(azure.url)
-    with pytest.raises(RunError, match=rf"^not authorised to write {azure.url} .*CONNECTION_STRING") as told:
+    with pytest.raises(RunError, match=rf"^not authorised to write x to {azure.url} .*CONNECTION_STRING") as told:
         container.write("x", b"1")
     assert "sig=" not in str(told.value)
     assert "\n" not in str(told.value)

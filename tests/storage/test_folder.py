@@ -116,3 +116,25 @@ def test_a_file_in_the_way_is_told_in_one_line(folder: Any) -> None:
     container.write("a", b"")
     with pytest.raises(RunError, match=r"^cannot write .*/a/b: a folder is needed where there is a file$"):
         container.write("a/b", b"")
+
+
+def test_a_listing_looks_into_no_folder_that_its_prefix_rules_out(
+    folder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hub's folder has thousands of partitions: looking through it for each of them is quadratic."""
+    for number in range(3):
+        path = folder.folder / "hub" / str(number) / "2026" / "a"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"")
+    container, scanned, scandir = open_container(folder.url), [], os.scandir
+
+    def noted(path: Path) -> Any:
+        scanned.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", noted)
+    assert [blob.name for blob in container.list("hub/1/2026/")] == ["hub/1/2026/a"]
+    assert [blob.name for blob in container.list("hub/1/2025/")] == []
+    assert [blob.name for blob in container.list("hub/1/2026/a/b")] == []
+    paths = [folder.folder / "hub" / "1" / each for each in ("2026", "2026/a")]
+    assert scanned == paths

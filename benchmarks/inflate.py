@@ -1,0 +1,83 @@
+"""`python -m benchmarks.inflate`: peak memory of reading one compressed blob, in bytes per inflated byte.
+
+Each blob is read as a task of a run reads it, in a process of its own that has read a small one before.
+"""
+
+import argparse
+import gzip
+import json
+import multiprocessing
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from spark_jobs.capture.events import ENQUEUED, Reader
+from spark_jobs.capture.manifest import CaptureBlob
+from spark_jobs.capture.reader import CaptureReader
+from spark_jobs.capture.sample.capture_file import SampleEvent, capture_file
+from spark_jobs.cousins.lines import JsonReader
+from spark_jobs.storage import Blob
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+BLOB = CaptureBlob("0", Blob("a.avro", "etag", 0, NOON))
+BODIES = (100, 1_000, 1_000_000)
+"""Bytes of an event's body."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print a line for each kind of blob."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.inflate", description=__doc__)
+    parser.add_argument("--mib", type=int, default=64, help="of bodies in a blob (default: %(default)s)")
+    chosen = parser.parse_args(arguments)
+    print("blob                    inflated MiB  peak MiB  peak per inflated byte")
+    for name, reader, small, content, inflated in blobs(chosen.mib << 20):
+        peak = measure(reader, small, content)
+        print(f"{name:23} {inflated / (1 << 20):12,.0f} {peak / (1 << 20):9,.0f} {peak / inflated:12.2f}", flush=True)
+
+
+def blobs(size: int) -> Iterator[tuple[str, Reader, bytes, bytes, int]]:
+    """Yield the name of a kind, its reader, a small blob, a large one, and the inflated bytes of that."""
+    for body in BODIES:
+        text = json.dumps({"text": "x" * (body - 12)}).encode()
+        count = size // len(text)
+        events = [SampleEvent(number, str(number), NOON, text) for number in range(count)]
+        plain, deflated = capture_file(events), capture_file(events, codec="deflate")
+        for name, content in (("null", plain), ("deflate", deflated)):
+            yield f"{name} {body:,} B", CaptureReader(), capture_file(events[:1]), content, len(plain)
+        lines = b"\n".join([text] * count)
+        array = b"[" + b",".join([text] * count) + b"]"
+        for name, text_blob in (("lines", lines), ("array", array)):
+            content = gzip.compress(text_blob, 1)
+            yield f"gzip {name} {body:,} B", JsonReader(), gzip.compress(text), content, len(text_blob)
+
+
+def measure(reader: Reader, small: bytes, large: bytes) -> int:
+    """Return by how many bytes the process of a reader grows for a large blob."""
+    fresh = multiprocessing.get_context("spawn")
+    receiver, sender = fresh.Pipe(duplex=False)
+    process = fresh.Process(target=_read, args=(reader, small, large, sender))
+    process.start()
+    peak: int = receiver.recv()
+    process.join()
+    return peak
+
+
+def _read(reader: Reader, small: bytes, large: bytes, done: Connection) -> None:
+    wanted = (ENQUEUED,) if isinstance(reader, CaptureReader) else ()
+    reader.read(BLOB, small, wanted)
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _peak()
+    reader.read(BLOB, large, wanted)
+    done.send(_peak() - before)
+
+
+def _peak() -> int:
+    """Return the peak of the process's memory since it was last reset, in bytes."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) * 1024  # type: ignore[index]
+
+
+if __name__ == "__main__":
+    main()

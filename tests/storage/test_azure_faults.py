@@ -1,0 +1,136 @@
+"""What is said where the service fails: one line, what failed and why, and nothing that the libraries say."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from azure.core.pipeline.transport import HttpTransport
+
+from spark_jobs.delta_table import File, OpenTable, Table
+from spark_jobs.errors import RunError, SetupError
+from spark_jobs.query.model import AsaType, OutputColumn
+from spark_jobs.storage import open_container
+from spark_jobs.storage.delta import refusal_of_delta
+from tests.storage.fault_proxy import FaultProxy, answered, edited, overstated, reset
+
+ADVICE = "check AZURE_STORAGE_CONNECTION_STRING, and what it permits"
+GARBLED = "the service's answer is cut off or damaged; run again, and if it stays so, look at what stands between"
+
+
+@pytest.fixture
+def url(azure: Any, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A container of two blobs behind the proxy; the SDK does not wait between its attempts."""
+    for name in ("a", "b"):
+        azure.client.upload_blob(name, name.encode())
+    monkeypatch.setattr(HttpTransport, "sleep", lambda transport, seconds: None)
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", proxy.connection_string)
+    return f"{proxy.url}/{azure.client.container_name}"
+
+
+def said(call: Callable[[], object]) -> str:
+    with pytest.raises(RunError) as told:
+        call()
+    message = str(told.value)
+    assert "\n" not in message
+    return message
+
+
+def with_broken_byte(body: bytes) -> bytes:
+    return body[:-40] + b"\xff" + body[-39:]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        edited(with_broken_byte),
+        edited(lambda body: body[: len(body) // 2]),
+        edited(lambda body: body.replace(b"<Content-Length>1<", b"<Content-Length>?<")),
+        edited(lambda body: body.replace(b" GMT</Last-Modified>", b"</Last-Modified>").replace(b", ", b"; ")),
+    ],
+    ids=["a broken byte", "half an answer", "a broken size", "a broken date"],
+)
+def test_a_list_that_cannot_be_read_is_said_to_be_so(proxy: FaultProxy, url: str, fault: Any) -> None:
+    proxy.inject(fault, "list")
+    assert said(lambda: list(open_container(url).list())) == f"cannot list {url}: {GARBLED}"
+
+
+def test_nothing_of_what_the_library_logs_is_printed(proxy: FaultProxy, url: str) -> None:
+    proxy.inject(overstated(100), "list", times=1)
+    proxy.inject(edited(lambda body: b"<" + body[:100]), "list")
+    listing = f"from spark_jobs.storage import open_container; list(open_container({url!r}).list())"
+    failing = f"try:\n    {listing.partition('; ')[2]}\nexcept Exception: pass"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{listing.partition('; ')[0]}\n{failing}"], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+    assert len(proxy.requested("list")) > 1
+
+
+def test_a_read_that_fails_names_its_blob(proxy: FaultProxy, url: str) -> None:
+    container = open_container(url)
+    blob, _ = container.list()
+    proxy.inject(answered(409, "BlobImmutableDueToPolicy"), "read")
+    reason = "the service answered 409 (BlobImmutableDueToPolicy)"
+    assert said(lambda: container.read(blob)) == f"cannot read a of {url}: {reason}"
+    assert said(lambda: container.read_current("b")) == f"cannot read b of {url}: {reason}"
+
+
+def table(url: str) -> Table:
+    return Table(url, (OutputColumn("n", AsaType.BIGINT),))
+
+
+def commit(opened: OpenTable) -> bool:
+    return opened.commit({"2026-03-01T10:00:00Z": File("x.parquet", 1, 1)}, {})
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (answered(500, "InternalError"), "cannot use the table {}: the service answered 500 (InternalError)"),
+        (answered(404, "BlobNotFound"), "cannot use the table {}: the service answered 404 (BlobNotFound)"),
+        (answered(412, "ConditionNotMet"), "cannot use the table {}: the service answered 412 (ConditionNotMet)"),
+        (reset, "cannot use the table {}: {endpoint} cannot be reached"),
+        (
+            answered(403, "AuthorizationPermissionMismatch"),
+            f"not authorised to use the table {{}} (AuthorizationPermissionMismatch): {ADVICE}",
+        ),
+    ],
+    ids=["500", "404", "412", "reset", "403"],
+)
+def test_a_commit_that_the_service_refuses_has_its_reason(
+    proxy: FaultProxy, url: str, fault: Any, message: str
+) -> None:
+    opened = OpenTable(table(f"{url}/t"))
+    opened.create()
+    proxy.inject(fault, "write", "_delta_log")
+    assert said(lambda: commit(opened)) == message.format(f"{url}/t", endpoint=proxy.url)
+
+
+@pytest.mark.parametrize("operation", ["list", "read"])
+def test_a_table_that_may_not_be_read_is_said_to_be_so(proxy: FaultProxy, url: str, operation: str) -> None:
+    OpenTable(table(f"{url}/t")).create()
+    proxy.inject(answered(403, "AuthorizationFailure"), operation)
+    with pytest.raises(SetupError) as told:
+        OpenTable(table(f"{url}/t"))
+    assert str(told.value) == f"not authorised to use the table {url}/t (AuthorizationFailure): {ADVICE}"
+
+
+def test_a_log_that_cannot_be_listed_is_said_to_be_so(proxy: FaultProxy, url: str) -> None:
+    proxy.inject(edited(with_broken_byte), "list")
+    assert said(lambda: OpenTable(table(f"{url}/t"))) == f"cannot use the table {url}/t: {GARBLED}"
+
+
+def test_a_table_in_a_container_that_does_not_exist(proxy: FaultProxy, url: str) -> None:
+    missing = f"container {url}-not does not exist: create it, or correct the url"
+    assert said(lambda: OpenTable(table(f"{url}-not/t"))) == missing
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [(28, "No space left on device"), (30, "Read-only file system"), (13, "Permission denied")],
+)
+def test_a_folder_that_refuses_has_the_system_s_reason(number: int, reason: str) -> None:
+    told = OSError(f"Generic LocalFileSystem error\n  \x1b[31m↳\x1b[0m {reason} (os error {number})")
+    assert str(refusal_of_delta("file:///t", told)) == f"cannot use the table file:///t: {reason}"
