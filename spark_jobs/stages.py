@@ -28,6 +28,7 @@ from spark_jobs.pipeline import Output, Pipeline
 from spark_jobs.publications import COLUMNS as PUBLICATIONS
 from spark_jobs.publications import Publication
 from spark_jobs.quality import metrics, suites
+from spark_jobs.quality.rows import Part, Rows
 from spark_jobs.runs import FOLDER, Run, StagedSlice, compact, stage
 from spark_jobs.storage import open_container, side_by_side
 from spark_jobs.time_model import ticks
@@ -224,14 +225,16 @@ def audit(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
 
     papers = _papers(pipeline, run_id)
     planned = papers.manifest()
-    found = checkpoint.audit(
-        pd.DataFrame(papers.read("metrics.json")).drop(columns=list(metrics.BESIDE)),
-        {output.alias: staged_rows(pipeline, output, run_id).to_pandas() for output in pipeline.outputs},
-        load_suites(pipeline),
-        run_start=ticks.to_datetime(planned.slices[0].slice.start),
-        run_end=ticks.to_datetime(planned.slices[-1].slice.end),
-        slice_count=len(planned.slices),
-    )
+    loaded = load_suites(pipeline)
+    with scratch.scratch_folder(scratch_name(pipeline, run_id)) as folder:
+        found = checkpoint.audit(
+            pd.DataFrame(papers.read("metrics.json")).drop(columns=list(metrics.BESIDE)),
+            {each.alias: _local_rows(each, papers, folder) for each in pipeline.outputs if each.alias in loaded},
+            loaded,
+            run_start=ticks.to_datetime(planned.slices[0].slice.start),
+            run_end=ticks.to_datetime(planned.slices[-1].slice.end),
+            slice_count=len(planned.slices),
+        )
     reason = report.reason(found)
     outcome = {"verdict": found.verdict, "reason": reason, "report": report.text(found), "json": found.json}
     papers.write("audit.json", outcome)
@@ -468,18 +471,38 @@ def rollback(pipeline: Pipeline, start: datetime, end: datetime, run: str | None
     }
 
 
-def staged_rows(pipeline: Pipeline, output: Output, run_id: str) -> pa.Table:
-    """The rows that a run computed for an output: the query's columns, then slice_start."""
-    folder = open_container(output.table)
-    tables = []
-    for staged in _staged(_papers(pipeline, run_id), output):
-        content = folder.read_current(staged.path)
-        if content is None:
-            raise RunError(f"{staged.path}, which run {run_id} staged, is gone: start the run again from its plan")
-        rows = pq.read_table(io.BytesIO(content))
-        start = pa.scalar(datetime.fromisoformat(staged.slice_start), pa.timestamp("us", tz="UTC"))
-        tables.append(rows.append_column(SLICE, pa.repeat(start, rows.num_rows)))
+def staged_rows(pipeline: Pipeline, output: Output, run_id: str, most: int | None = None) -> pa.Table:
+    """The rows that a run computed for an output, all or the first ones: the query's columns, then slice_start."""
+    staged = _staged(_papers(pipeline, run_id), output)
+    tables: list[pa.Table] = []
+    for number, each in enumerate(staged):
+        left = each.rows if most is None else min(each.rows, most - sum(table.num_rows for table in tables))
+        if left or not number:
+            with pq.ParquetFile(io.BytesIO(_content(output, each, run_id))) as file:
+                if left == each.rows:
+                    rows = file.read()
+                else:
+                    rows = pa.Table.from_batches([next(file.iter_batches(left))]).slice(0, left)
+            start = pa.scalar(datetime.fromisoformat(each.slice_start), pa.timestamp("us", tz="UTC"))
+            tables.append(rows.append_column(SLICE, pa.repeat(start, rows.num_rows)))
     return pa.concat_tables(tables)
+
+
+def _local_rows(output: Output, papers: Run, folder: Path) -> Rows:
+    """Write the rows that a run staged for an output to a local folder."""
+    parts = []
+    for number, each in enumerate(_staged(papers, output)):
+        file = folder / f"{output.alias}-{number}.parquet"
+        file.write_bytes(_content(output, each, papers.id))
+        parts.append(Part(file, datetime.fromisoformat(each.slice_start)))
+    return Rows(pq.read_schema(parts[0].file), SLICE, parts)
+
+
+def _content(output: Output, staged: StagedSlice, run_id: str) -> bytes:
+    content = open_container(output.table).read_current(staged.path)
+    if content is None:
+        raise RunError(f"{staged.path}, which run {run_id} staged, is gone: start the run again from its plan")
+    return content
 
 
 def _staged(papers: Run, output: Output) -> list[StagedSlice]:

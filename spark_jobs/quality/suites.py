@@ -135,7 +135,7 @@ def _expectation(declared: object, where: str, columns: Mapping[str, tuple[str, 
     asset = _asset(declared.get("meta", {}), where)
     _check_arguments(kind, kwargs, where)
     _check_parameters(kwargs, where)
-    for column in _columns(kwargs) if kind not in _ABOUT_THE_COLUMNS else ():
+    for column in columns_of(kwargs) if kind not in _ABOUT_THE_COLUMNS else ():
         _check_name(column, columns[asset], where, f"the {asset} have no column", f"they have {_list(columns[asset])}")
     return Expectation(
         where,
@@ -188,7 +188,8 @@ def _parameters(value: object) -> Iterator[object]:
             yield from _parameters(item)
 
 
-def _columns(kwargs: Mapping[str, object]) -> Iterator[object]:
+def columns_of(kwargs: Mapping[str, object]) -> Iterator[object]:
+    """Yield what an expectation's arguments name as columns."""
     for key in ("column", "column_A", "column_B"):
         if key in kwargs:
             yield kwargs[key]
