@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _FINDINGS = {"missing": "to be done before it runs as the job did:", "different": "not quite as in the job:"}
 
 SHOWN_ROWS = 12
+REASONS_SHOWN = 5
+"""Why something was quarantined; --json has more."""
 PIPE_WIDTH = 160
 
 
@@ -401,6 +403,11 @@ def print_report(out: Console, pipeline: Pipeline, result: dict[str, Any]) -> No
         )
     out.print(counts)
     out.print(escape(result["quality"]["report"]))
+    quarantine = result["quarantine"]
+    if quarantine.get("rows"):
+        out.print(f"{quarantine['rows']:,} rows of these slices are in the quarantine, {escape(quarantine['table'])}:")
+        for each in quarantine["reasons"][:REASONS_SHOWN]:
+            out.print(escape(f"  {each['rows']:,} {each['verdict']}: {each['reason']}"))
     for warning in result["warnings"]:
         out.print(f"[yellow]warning:[/] {escape(warning)}")
     for each in result["outputs"]:

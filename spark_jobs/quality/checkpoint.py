@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -66,12 +66,13 @@ def audit(
     run_start: datetime,
     run_end: datetime,
     slice_count: int,
+    of_slices: Sequence[Result] = (),
 ) -> Audit:
     """Run the built-in suite and those of the outputs on a run's metrics and on the rows that it would publish.
 
     `metrics` has the columns of quality.metrics.COLUMNS, a row for each slice and partition; `aggregates` by the
     output's alias has those that its suite, if `suites` has one for it, was loaded with. Outputs that share a suite
-    have what it says of the metrics judged once.
+    have what it says of the metrics judged once. `of_slices` are results of other checks, which count as these do.
     Times without a zone are UTC; `run_start` and `run_end` are aware.
     An expectation that could not be evaluated fails as critical. On a frame without rows only the expectations on the
     table itself are judged. Raises DefinitionError for a suite, RunError for metrics that lack a column.
@@ -102,6 +103,8 @@ def audit(
 
     for suite in distinct:
         judge(suite, "metrics", of_run)
+        if suite is distinct[0]:
+            results.extend(of_slices)
     for alias, suite in suites.items():
         judge(suite, alias, aggregates[alias])
     verdict = _verdict(results)
