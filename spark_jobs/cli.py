@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _FINDINGS = {"missing": "to be done before it runs as the job did:", "different": "not quite as in the job:"}
 
 SHOWN_ROWS = 12
+REASONS_SHOWN = 5
+"""Why something was quarantined; --json has more."""
 PIPE_WIDTH = 160
 
 
@@ -379,8 +381,9 @@ def _progress(spark: "SparkSession", shown: Progress, step: Any) -> Iterator[Non
 
 def print_report(out: Console, pipeline: Pipeline, result: dict[str, Any]) -> None:
     """Print the first rows of a run, its metrics, and what the audit said."""
-    for output in pipeline.outputs:
-        _print_rows(out, output.alias, stages.staged_rows(pipeline, output, result["run"]))
+    for output, written in zip(pipeline.outputs, result["outputs"], strict=True):
+        rows = stages.staged_rows(pipeline, output, result["run"], SHOWN_ROWS)
+        _print_rows(out, output.alias, rows, written["metrics"]["OutputEvents"])
     counts = Table("slice", "rows", "events", "late", "out of order", "early", "no time", "malformed", title="metrics")
     for each in result["slices"]:
         counts.add_row(
@@ -400,6 +403,11 @@ def print_report(out: Console, pipeline: Pipeline, result: dict[str, Any]) -> No
         )
     out.print(counts)
     out.print(escape(result["quality"]["report"]))
+    quarantine = result["quarantine"]
+    if quarantine.get("rows"):
+        out.print(f"{quarantine['rows']:,} rows of these slices are in the quarantine, {escape(quarantine['table'])}:")
+        for each in quarantine["reasons"][:REASONS_SHOWN]:
+            out.print(escape(f"  {each['rows']:,} {each['verdict']}: {each['reason']}"))
     for warning in result["warnings"]:
         out.print(f"[yellow]warning:[/] {escape(warning)}")
     for each in result["outputs"]:
@@ -407,11 +415,12 @@ def print_report(out: Console, pipeline: Pipeline, result: dict[str, Any]) -> No
         out.print(f"run {result['run']} {did} version {each['version']} of {escape(each['table'])}")
 
 
-def _print_rows(out: Console, alias: str, rows: pa.Table) -> None:
-    table = Table(*map(escape, rows.column_names), title=f"{escape(alias)}: {rows.num_rows:,} rows")
-    for row in rows.slice(0, SHOWN_ROWS).to_pylist():
+def _print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:
+    """Print a table of the first rows of `count`."""
+    table = Table(*map(escape, rows.column_names), title=f"{escape(alias)}: {count:,} rows")
+    for row in rows.to_pylist():
         table.add_row(*(_cell(value) for value in row.values()))
-    if rows.num_rows > SHOWN_ROWS:
+    if count > rows.num_rows:
         table.add_row(*("…" for _ in rows.column_names))
     out.print(table)
 

@@ -72,6 +72,16 @@ class Run:
         """What the task of a partition set aside in a slice. Raises RunError where it left nothing."""
         return pq.read_table(io.BytesIO(self._read(self.quarantine_name(partition, wanted))))
 
+    def quarantined_first(self, partition: str, wanted: Slice) -> dict[str, Any] | None:
+        """Verdict, reason and body of the first event that the task of a partition set aside in a slice."""
+        content = self._read(self.quarantine_name(partition, wanted))
+        with pq.ParquetFile(io.BytesIO(content)) as file:
+            for batch in file.iter_batches(100, columns=["verdict", "reason", "body"]):
+                for row in batch.to_pylist():
+                    if row["verdict"] in ("malformed", "invalid_timestamp"):
+                        return dict(row)
+        return None
+
     def _content(self, paper: str) -> bytes:
         return self._read(self.name(paper))
 

@@ -7,6 +7,7 @@ import hashlib
 import io
 import itertools
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,7 @@ from spark_jobs.pipeline import Output, Pipeline
 from spark_jobs.publications import COLUMNS as PUBLICATIONS
 from spark_jobs.publications import Publication
 from spark_jobs.quality import metrics, suites
+from spark_jobs.quality.rows import Part, Rows
 from spark_jobs.runs import FOLDER, Run, StagedSlice, compact, stage
 from spark_jobs.storage import open_container, side_by_side
 from spark_jobs.time_model import ticks
@@ -35,6 +37,8 @@ from spark_jobs.time_model.slices import Arrivals, Slice, slices_between
 
 QUARANTINE = "@quarantine"
 """The name of the quarantine among the tables; no output has such an alias."""
+REASONS_TOLD = 20
+"""Reasons why something was quarantined, the most frequent ones."""
 GAPS_SHOWN = 5
 """In a warning; a run's metrics tell more."""
 
@@ -220,24 +224,52 @@ def audit(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
     """Judge what is staged and keep the result with the run. Raises AuditError where something critical failed."""
     import pandas as pd
 
-    from spark_jobs.quality import checkpoint, report
+    from spark_jobs.quality import checkpoint, passage, report
 
     papers = _papers(pipeline, run_id)
     planned = papers.manifest()
-    found = checkpoint.audit(
-        pd.DataFrame(papers.read("metrics.json")).drop(columns=list(metrics.BESIDE)),
-        {output.alias: staged_rows(pipeline, output, run_id).to_pandas() for output in pipeline.outputs},
-        load_suites(pipeline),
-        run_start=ticks.to_datetime(planned.slices[0].slice.start),
-        run_end=ticks.to_datetime(planned.slices[-1].slice.end),
-        slice_count=len(planned.slices),
-    )
+    loaded = load_suites(pipeline)
+    rows = papers.read("metrics.json")
+    written: dict[str, dict[str, int]] = {}
+    for staged in papers.staged():
+        written.setdefault(staged.slice_start, {})[staged.output] = staged.rows
+    passages = [
+        passage.Passage(start, counts, written[start])
+        for start, counts in metrics.by_slice(rows).items()
+    ]
+
+    def example(start: str) -> passage.Example | None:
+        partitions = [row["partition"] for row in rows if row["slice_start"] == start and _unusable(row)]
+        first = papers.quarantined_first(partitions[0], _slice_of(planned, start)) if partitions else None
+        return passage.Example(**first) if first else None
+
+    with scratch.scratch_folder(scratch_name(pipeline, run_id)) as folder:
+        found = checkpoint.audit(
+            pd.DataFrame(rows).drop(columns=list(metrics.BESIDE)),
+            {each.alias: _local_rows(each, papers, folder) for each in pipeline.outputs if each.alias in loaded},
+            loaded,
+            run_start=ticks.to_datetime(planned.slices[0].slice.start),
+            run_end=ticks.to_datetime(planned.slices[-1].slice.end),
+            slice_count=len(planned.slices),
+            of_slices=passage.results(passages, example, {alias: suite.severities for alias, suite in loaded.items()}),
+        )
     reason = report.reason(found)
     outcome = {"verdict": found.verdict, "reason": reason, "report": report.text(found), "json": found.json}
     papers.write("audit.json", outcome)
     if found.verdict == "failed":
-        raise AuditError(f"run {run_id} was stopped by its audit, nothing was published: {reason}")
+        unusable = sum(map(_unusable, rows))
+        place = f"{papers.table.url}/{papers.name('quarantine')}"
+        aside = f"; {unusable:,} quarantined events are in {place}" if unusable else ""
+        raise AuditError(f"run {run_id} was stopped by its audit, nothing was published: {reason}{aside}")
     return {"verdict": found.verdict, "report": outcome["report"]}
+
+
+def _unusable(row: Mapping[str, Any]) -> int:
+    return int(row["malformed"] + row["invalid_timestamp"])
+
+
+def _slice_of(planned: Manifest, start: str) -> Slice:
+    return next(each.slice for each in planned.slices if ticks.to_text(each.slice.start) == start)
 
 
 def publish(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
@@ -256,7 +288,7 @@ def publish(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
         files[output.alias] = {each.slice_start: File(each.path, each.size, each.rows) for each in of_output}
         counted = _counted(rows, of_output)
         files[_metrics_name(output)] = _staged_metrics(output.metrics_table, counted, planned)
-    files[QUARANTINE] = _staged_quarantine(pipeline, papers, planned, rows)
+    files[QUARANTINE], reasons = _staged_quarantine(pipeline, papers, planned, rows)
     totals = metrics.by_slice(rows)
     now = datetime.now(UTC)
     publications = {
@@ -279,7 +311,7 @@ def publish(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
         "slices": list(publications),
         "quality": verdict,
         "outputs": [_published_output(output, outcome) for output in pipeline.outputs],
-        "quarantine": {"table": _quarantine(pipeline).url, "version": outcome.versions[QUARANTINE]},
+        "quarantine": {"table": _quarantine(pipeline).url, "version": outcome.versions[QUARANTINE]} | reasons,
         "warnings": list(_publish_warnings(outcome)),
     }
     try:
@@ -331,22 +363,36 @@ def _staged_metrics(url: str, counted: Mapping[str, Mapping[str, Any]], planned:
 
 def _staged_quarantine(
     pipeline: Pipeline, papers: Run, planned: Manifest, rows: Iterable[Mapping[str, Any]]
-) -> dict[str, File]:
-    """Write each slice's rows of the quarantine; a slice in which nothing was quarantined has none."""
+) -> tuple[dict[str, File], dict[str, Any]]:
+    """Write each slice's rows of the quarantine; a slice in which nothing was quarantined has none.
+
+    Return the files, and how many rows there are, in all and for the most frequent reasons.
+    """
     folder = open_container(pipeline.outputs[0].quarantine_table)
     partitions: dict[str, list[str]] = {}
     for row in rows:
         if any(row[count] for count in metrics.SET_ASIDE):
             partitions.setdefault(row["slice_start"], []).append(row["partition"])
 
-    def write(planned_slice: manifest.PlannedSlice) -> File:
+    def write(planned_slice: manifest.PlannedSlice) -> tuple[File, pa.Table]:
         slice_ = planned_slice.slice
         of_slice = partitions[ticks.to_text(slice_.start)]
         quarantined = pa.concat_tables([papers.quarantined(partition, slice_) for partition in of_slice])
-        return File(*stage(folder, slice_.start, planned_slice.digest, quarantined), quarantined.num_rows)
+        counted = quarantined.group_by(["verdict", "reason"]).aggregate([([], "count_all")])
+        return File(*stage(folder, slice_.start, planned_slice.digest, quarantined), quarantined.num_rows), counted
 
     slices = {start: each for each in planned.slices if (start := ticks.to_text(each.slice.start)) in partitions}
-    return dict(zip(slices, side_by_side(write, slices.values()), strict=True))
+    written = side_by_side(write, slices.values())
+    reasons: Counter[tuple[str, str]] = Counter()
+    for _, counted in written:
+        for row in counted.to_pylist():
+            reasons[row["verdict"], row["reason"]] += row["count_all"]
+    frequent = [
+        {"verdict": verdict, "reason": reason, "rows": count}
+        for (verdict, reason), count in sorted(reasons.items(), key=lambda each: (-each[1], each[0]))[:REASONS_TOLD]
+    ]
+    files = {start: file for start, (file, _) in zip(slices, written, strict=True)}
+    return files, {"rows": reasons.total(), "reasons": frequent}
 
 
 def report(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
@@ -469,18 +515,38 @@ def rollback(pipeline: Pipeline, start: datetime, end: datetime, run: str | None
     }
 
 
-def staged_rows(pipeline: Pipeline, output: Output, run_id: str) -> pa.Table:
-    """The rows that a run computed for an output: the query's columns, then slice_start."""
-    folder = open_container(output.table)
-    tables = []
-    for staged in _staged(_papers(pipeline, run_id), output):
-        content = folder.read_current(staged.path)
-        if content is None:
-            raise RunError(f"{staged.path}, which run {run_id} staged, is gone: start the run again from its plan")
-        rows = pq.read_table(io.BytesIO(content))
-        start = pa.scalar(datetime.fromisoformat(staged.slice_start), pa.timestamp("us", tz="UTC"))
-        tables.append(rows.append_column(SLICE, pa.repeat(start, rows.num_rows)))
+def staged_rows(pipeline: Pipeline, output: Output, run_id: str, most: int | None = None) -> pa.Table:
+    """The rows that a run computed for an output, all or the first ones: the query's columns, then slice_start."""
+    staged = _staged(_papers(pipeline, run_id), output)
+    tables: list[pa.Table] = []
+    for number, each in enumerate(staged):
+        left = each.rows if most is None else min(each.rows, most - sum(table.num_rows for table in tables))
+        if left or not number:
+            with pq.ParquetFile(io.BytesIO(_content(output, each, run_id))) as file:
+                if left == each.rows:
+                    rows = file.read()
+                else:
+                    rows = pa.Table.from_batches([next(file.iter_batches(left))]).slice(0, left)
+            start = pa.scalar(datetime.fromisoformat(each.slice_start), pa.timestamp("us", tz="UTC"))
+            tables.append(rows.append_column(SLICE, pa.repeat(start, rows.num_rows)))
     return pa.concat_tables(tables)
+
+
+def _local_rows(output: Output, papers: Run, folder: Path) -> Rows:
+    """Write the rows that a run staged for an output to a local folder."""
+    parts = []
+    for number, each in enumerate(_staged(papers, output)):
+        file = folder / f"{output.alias}-{number}.parquet"
+        file.write_bytes(_content(output, each, papers.id))
+        parts.append(Part(file, datetime.fromisoformat(each.slice_start)))
+    return Rows(pq.read_schema(parts[0].file), SLICE, parts)
+
+
+def _content(output: Output, staged: StagedSlice, run_id: str) -> bytes:
+    content = open_container(output.table).read_current(staged.path)
+    if content is None:
+        raise RunError(f"{staged.path}, which run {run_id} staged, is gone: start the run again from its plan")
+    return content
 
 
 def _staged(papers: Run, output: Output) -> list[StagedSlice]:

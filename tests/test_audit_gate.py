@@ -1,15 +1,17 @@
 """Between staging and publishing: what blocks, what only marks, and that nothing slips through."""
 
+import contextlib
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_jobs import stages
+from spark_jobs import cli, stages
 from spark_jobs.errors import AuditError, DefinitionError, RunError
-from tests.worlds import TEN, World, at, backfill, body, papers, published, staged, version
+from tests.worlds import COUNTS, TEN, World, at, backfill, body, papers, published, staged, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -123,3 +125,90 @@ def test_the_audits_result_is_kept_with_the_run(spark: "SparkSession", world: Wo
     kept = papers(world.table, report["run"], "audit.json")
     assert kept["verdict"] == "passed with warnings"
     assert {result["suite"] for result in kept["json"]["results"]} == {"run_metrics", "rooms"}
+
+
+# Events that do not come through
+
+Command = Callable[[World], tuple[int, str]]
+
+
+@pytest.fixture
+def command(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """Run `recapture backfill` for the hour from ten; its exit code, and what it printed."""
+    monkeypatch.setattr(cli, "_spark", lambda *_: contextlib.nullcontext(spark))
+
+    def run(world: World) -> tuple[int, str]:
+        code = cli.main(["backfill", str(world.file), "--from", "2024-03-01T10:00Z", "--to", "2024-03-01T11:00Z"])
+        printed = capsys.readouterr()
+        return code, printed.err if code else printed.out
+
+    return run
+
+
+def of_bodies(home: Path, *bodies: bytes) -> World:
+    world = World(home)
+    world.put("0", at(12), bodies)
+    world.put("0", at(90))
+    world.define()
+    return world
+
+
+def test_a_slice_whose_events_are_all_malformed_exits_1_and_says_why_and_where_they_are(
+    command: Command, tmp_path: Path
+) -> None:
+    world = of_bodies(tmp_path, *[b"deviceId,temperature\na,20"] * 5)
+    code, told = command(world)
+    assert code == 1
+    assert "nearly all events can be used: not so in 1 of 1 slice with events" in told
+    assert "of the 5 events of 2024-03-01T10:00:00Z 5 malformed" in told
+    assert "it begins with 'deviceId,temperature\\na,20'" in told
+    assert "try input.format IotHub, ServiceBus, Json or Csv" in told
+    assert "5 quarantined events are in file://" in told
+    assert version(world.table) is None
+
+
+def test_a_slice_without_a_valid_time_exits_1_and_names_the_field_and_those_there_are(
+    command: Command, tmp_path: Path
+) -> None:
+    code, told = command(of_bodies(tmp_path, b'{"deviceId": "a", "ts": 1709287800}'))
+    assert code == 1
+    assert "eventTime is missing or null; its fields are deviceId, ts" in told
+    assert "ts looks like seconds since 1970: TIMESTAMP BY DATEADD(second, ts, '1970-01-01T00:00:00Z')" in told
+
+
+def test_a_slice_whose_events_are_all_dropped_exits_1_and_names_the_policy(command: Command, tmp_path: Path) -> None:
+    world = of_bodies(tmp_path, body("a", at(-60)))
+    world.define(eventsOutOfOrderPolicy="Drop")
+    code, told = command(world)
+    assert code == 1
+    assert "the policies dropped 1 late_dropped" in told
+
+
+def test_a_query_that_filters_everything_warns_and_a_suite_lets_it_pass(command: Command, tmp_path: Path) -> None:
+    world = of_bodies(tmp_path, body("a", at(10)))
+    nothing = COUNTS.replace("GROUP BY", "WHERE temperature > 99 GROUP BY")
+    world.define(nothing)
+    code, told = command(world)
+    assert (code, "audit passed with warnings" in told) == (0, True)
+    assert "2024-03-01T10:00:00Z has no row of 1 events: check WHERE, HAVING" in told
+    expectation = {"type": "expect_column_to_exist", "kwargs": {"column": "deviceId"}}
+    suite = {"name": "mine", "severities": {"query_returns_rows": "info"}, "expectations": [expectation]}
+    world.home.joinpath("mine.json").write_text(json.dumps(suite))
+    world.define(nothing, quality="mine.json")
+    code, told = command(world)
+    assert (code, "audit passed\n" in told) == (0, True)
+
+
+def test_a_quarantine_with_something_in_it_is_named_with_its_reasons(command: Command, tmp_path: Path) -> None:
+    world = of_bodies(tmp_path, *(body("a", at(10), number) for number in range(20)), b"{")
+    code, told = command(world)
+    assert code == 0
+    assert f"1 rows of these slices are in the quarantine, {(world.home / 'table_quarantine').as_uri()}:" in told
+    assert "  1 malformed: " in told
+
+
+def test_a_slice_without_events_passes(command: Command, tmp_path: Path) -> None:
+    code, told = command(of_bodies(tmp_path))
+    assert (code, "audit passed\n" in told) == (0, True)

@@ -303,7 +303,7 @@ def test_a_setting_that_asa_has_and_a_pipeline_has_not_is_in_the_list_of_an_impo
 
 
 def test_a_value_that_looks_like_markup_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    cli._print_rows(cli._console(), "[b]", pa.table({"[/red]": ["[/red]", "[bold]x"]}))
+    cli._print_rows(cli._console(), "[b]", pa.table({"[/red]": ["[/red]", "[bold]x"]}), 2)
     shown = capsys.readouterr().out
     assert "[b]" in shown
     assert shown.count("[/red]") == 2

@@ -53,7 +53,12 @@ def test_what_cannot_be_used_lies_beside_the_table_with_its_bytes_and_its_origin
 ) -> None:
     report = backfill(spark, world.define(TYPED.format("float")), TEN, at(120))
     quarantine = world.home / "table_quarantine"
-    assert report["quarantine"] == {"table": quarantine.as_uri(), "version": 1}
+    assert report["quarantine"] == {
+        "table": quarantine.as_uri(),
+        "version": 1,
+        "rows": 2,
+        "reasons": [{"verdict": "malformed", "reason": "temperature is not a float", "rows": 2}],
+    }
     rows = aside(world)
     assert [row.pop("body") for row in rows] == [body("a", at(18), "6 C"), body("a", at(68), "16 C")]  # type: ignore[arg-type]
     assert all(row.pop("etag") for row in rows)

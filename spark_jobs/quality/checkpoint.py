@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
-from spark_jobs.errors import DefinitionError, RunError
-from spark_jobs.quality import report
+from spark_jobs.errors import DefinitionError
+from spark_jobs.quality import evaluation, report
 from spark_jobs.quality.metrics import derive
-from spark_jobs.quality.suites import Asset, Expectation, Severity, Suite, built_in
+from spark_jobs.quality.rows import Rows
+from spark_jobs.quality.suites import Expectation, Severity, Suite, built_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 Verdict = Literal["passed", "passed with warnings", "failed"]
 
 _EXAMPLES = 3
-_RESULT_FORMATS: dict[Asset, dict[str, Any]] = {
-    "metrics": {"result_format": "SUMMARY", "unexpected_index_column_names": ["slice_start", "partition"]},
-    "aggregates": {"result_format": "SUMMARY"},
-}
 
 
 @dataclass(frozen=True)
@@ -59,25 +55,24 @@ class Audit:
 
 def check(suites: Iterable[Suite]) -> None:
     """Let Great Expectations check the arguments' values too; imports it (6 to 10 s). Raises DefinitionError."""
-    for suite in suites:
-        for expectation in suite.expectations:
-            _load(expectation)
+    _loaded(suites)
 
 
 def audit(
     metrics: pd.DataFrame,
-    aggregates: Mapping[str, pd.DataFrame],
+    aggregates: Mapping[str, Rows],
     suites: Mapping[str, Suite],
     *,
     run_start: datetime,
     run_end: datetime,
     slice_count: int,
+    of_slices: Sequence[Result] = (),
 ) -> Audit:
     """Run the built-in suite and those of the outputs on a run's metrics and on the rows that it would publish.
 
     `metrics` has the columns of quality.metrics.COLUMNS, a row for each slice and partition; `aggregates` by the
     output's alias has those that its suite, if `suites` has one for it, was loaded with. Outputs that share a suite
-    have what it says of the metrics judged once.
+    have what it says of the metrics judged once. `of_slices` are results of other checks, which count as these do.
     Times without a zone are UTC; `run_start` and `run_end` are aware.
     An expectation that could not be evaluated fails as critical. On a frame without rows only the expectations on the
     table itself are judged. Raises DefinitionError for a suite, RunError for metrics that lack a column.
@@ -86,26 +81,40 @@ def audit(
     for suite in suites.values():
         if suite not in distinct:
             distinct.append(suite)
-    check(distinct)
+    loaded = _loaded([*distinct, *suites.values()])
     of_run = _in_utc(derive(metrics))
-    parts: list[tuple[Suite, Asset, str, pd.DataFrame]] = [(suite, "metrics", "metrics", of_run) for suite in distinct]
-    parts += [(suite, "aggregates", alias, _in_utc(aggregates[alias])) for alias, suite in suites.items()]
     parameters = {"run_start": run_start, "run_end": run_end, "slice_count": slice_count}
     context = _context()
     results: list[Result] = []
     validations: list[dict[str, Any]] = []
-    for number, (suite, asset, judged, frame) in enumerate(parts):
+
+    def judge(suite: Suite, judged: str, rows: pd.DataFrame | Rows) -> None:
+        asset, count = ("aggregates", rows.count) if isinstance(rows, Rows) else ("metrics", len(rows))
         declared = [expectation for expectation in suite.expectations if expectation.asset == asset]
-        judgeable = [expectation for expectation in declared if len(frame) or _judges_no_rows(expectation)]
-        outcomes: Mapping[int, dict[str, Any]] = {}
+        judgeable = [loaded[id(each)] for each in declared if count or _judges_no_rows(each)]
+        if isinstance(rows, Rows):
+            outcomes = evaluation.on_rows(context, rows, judgeable, parameters)
+        else:
+            outcomes = evaluation.on_frame(context, rows, judgeable, parameters, ("slice_start", "partition"))
+        by_id = {id(each): outcome for (each, _), outcome in zip(judgeable, outcomes, strict=True)}
+        results.extend(_result(suite.name, judged, each, by_id.get(id(each))) for each in declared)
         if judgeable:
-            validation = _validate(context, f"{number}.{suite.name}.{judged}", frame, judgeable, parameters)
-            outcomes = {id(e): outcome for e, outcome in zip(judgeable, validation["results"], strict=True)}
-            validations.append(validation)
-        results += [_result(suite.name, judged, expectation, outcomes.get(id(expectation))) for expectation in declared]
+            validations.append({"suite_name": suite.name, "judged": judged, "results": outcomes})
+
+    for suite in distinct:
+        judge(suite, "metrics", of_run)
+        if suite is distinct[0]:
+            results.extend(of_slices)
+    for alias, suite in suites.items():
+        judge(suite, alias, aggregates[alias])
     verdict = _verdict(results)
     kept = {"verdict": verdict, "results": [asdict(result) for result in results], "validations": validations}
     return Audit(verdict, tuple(results), kept)
+
+
+def _loaded(suites: Iterable[Suite]) -> dict[int, evaluation.Loaded]:
+    """By the id of each expectation."""
+    return {id(each): (each, _load(each)) for suite in suites for each in suite.expectations}
 
 
 def _verdict(results: Collection[Result]) -> Verdict:
@@ -168,46 +177,6 @@ def _one_line(error: Exception) -> str:
     return "; ".join(
         ": ".join((*(str(step) for step in detail["loc"] if step != "__root__"), detail["msg"])) for detail in details()
     )
-
-
-def _validate(
-    context: EphemeralDataContext,
-    name: str,
-    frame: pd.DataFrame,
-    declared: Sequence[Expectation],
-    parameters: Mapping[str, object],
-) -> dict[str, Any]:
-    """The validation result as JSON, its results in the order of `declared`."""
-    import great_expectations as gx
-
-    batch = context.data_sources.add_pandas(name).add_dataframe_asset(name).add_batch_definition_whole_dataframe(name)
-    suite = context.suites.add(gx.ExpectationSuite(name, expectations=[_load(expectation) for expectation in declared]))
-    if len(suite.expectations) != len(declared):
-        raise DefinitionError(f"{name}: {len(declared)} expectations declared, {len(suite.expectations)} loaded")
-    definition = gx.ValidationDefinition(name=name, data=batch, suite=suite)
-    definition = context.validation_definitions.add(definition)
-    validation = definition.run(
-        batch_parameters={"dataframe": frame},
-        expectation_parameters=dict(parameters),
-        result_format=_RESULT_FORMATS[declared[0].asset],
-    )
-    kept = cast(dict[str, Any], _finite(validation.to_json_dict()))  # type: ignore[no-untyped-call]
-    by_id = {result["expectation_config"]["id"]: result for result in kept["results"]}
-    order = [expectation.id for expectation in suite.expectations]
-    if set(by_id) != set(order):
-        raise RunError(f"{name}: {len(order)} expectations loaded, {len(by_id)} evaluated; the audit cannot be trusted")
-    return {**kept, "results": [by_id[key] for key in order]}
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no word for NaN and the infinities: null, "Infinity", "-Infinity"."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 def _result(suite: str, judged: str, expectation: Expectation, outcome: Mapping[str, Any] | None) -> Result:

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from spark_jobs.errors import DefinitionError
 from spark_jobs.quality.metrics import COLUMNS, DERIVED_COLUMNS
 
 Asset = Literal["metrics", "aggregates"]
 Severity = Literal["critical", "warning", "info"]
+Check = Literal["events_can_be_used", "events_reach_the_query", "query_returns_rows"]
+"""A built-in check on slices; a suite may choose another severity for it."""
 
 BUILT_IN = Path(__file__).with_name("run_metrics.json")
 PARAMETERS = ("slice_count", "run_start", "run_end")
@@ -28,7 +30,8 @@ PARAMETERS = ("slice_count", "run_start", "run_end")
 
 _ASSETS = ("metrics", "aggregates")
 _SEVERITIES = ("critical", "warning", "info")
-_SUITE_KEYS = ("name", "notes", "expectations")
+_CHECKS = get_args(Check)
+_SUITE_KEYS = ("name", "notes", "expectations", "severities")
 _EXPECTATION_KEYS = ("type", "severity", "description", "notes", "kwargs", "meta")
 _NOT_ARGUMENTS = (
     *("id", "meta", "notes", "description", "severity", "result_format", "catch_exceptions", "rendered_content"),
@@ -62,6 +65,8 @@ class Suite:
 
     name: str
     expectations: tuple[Expectation, ...]
+    severities: Mapping[Check, Severity] = field(default_factory=dict)
+    """Of built-in checks, where they are to differ from what is built in."""
 
 
 def built_in() -> Suite:
@@ -91,7 +96,16 @@ def _load(path: Path, aggregates: Collection[str]) -> Suite:
     columns = {"metrics": (*COLUMNS, *DERIVED_COLUMNS), "aggregates": tuple(aggregates)}
     expectations = tuple(_expectation(item, f"{path}: expectation {n}", columns) for n, item in enumerate(listed, 1))
     _refuse_twins(expectations)
-    return Suite(name, expectations)
+    return Suite(name, expectations, _severities(declared.get("severities", {}), str(path)))
+
+
+def _severities(declared: object, where: str) -> Mapping[Check, Severity]:
+    if not isinstance(declared, dict):
+        raise DefinitionError(f"{where}: severities is an object such as {{\"query_returns_rows\": \"info\"}}")
+    _check_keys(declared, _CHECKS, where, "the built-in checks with a severity of your choice")
+    for check, severity in declared.items():
+        _check_name(severity, _SEVERITIES, f"{where}: {check}", "unknown severity", "critical, warning or info")
+    return cast(Mapping[Check, Severity], declared)
 
 
 def _read(path: Path) -> object:
@@ -135,7 +149,7 @@ def _expectation(declared: object, where: str, columns: Mapping[str, tuple[str, 
     asset = _asset(declared.get("meta", {}), where)
     _check_arguments(kind, kwargs, where)
     _check_parameters(kwargs, where)
-    for column in _columns(kwargs) if kind not in _ABOUT_THE_COLUMNS else ():
+    for column in columns_of(kwargs) if kind not in _ABOUT_THE_COLUMNS else ():
         _check_name(column, columns[asset], where, f"the {asset} have no column", f"they have {_list(columns[asset])}")
     return Expectation(
         where,
@@ -188,7 +202,8 @@ def _parameters(value: object) -> Iterator[object]:
             yield from _parameters(item)
 
 
-def _columns(kwargs: Mapping[str, object]) -> Iterator[object]:
+def columns_of(kwargs: Mapping[str, object]) -> Iterator[object]:
+    """Yield what an expectation's arguments name as columns."""
     for key in ("column", "column_A", "column_B"):
         if key in kwargs:
             yield kwargs[key]

@@ -1,5 +1,6 @@
 import cProfile
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ import pandas as pd
 import pytest
 
 from spark_jobs.errors import DefinitionError, RunError
-from spark_jobs.quality import report, suites
-from spark_jobs.quality.checkpoint import Audit, Result, audit, check
+from spark_jobs.quality import checkpoint, report, suites
+from spark_jobs.quality.checkpoint import Audit, Result, check
+from tests.quality.staging import in_files
 
 TELEMETRY = Path(__file__).parents[2] / "expectations" / "telemetry.json"
 ALIAS = "aggregates"
@@ -29,6 +31,14 @@ def declared(tmp_path: Path) -> Declared:
         return suites.load(path, COLUMNS)
 
     return load
+
+
+def audit(
+    metrics: pd.DataFrame, aggregates: dict[str, pd.DataFrame], suites: dict[str, suites.Suite], **run: Any
+) -> Audit:
+    with tempfile.TemporaryDirectory() as folder:
+        rows = {alias: in_files(Path(folder), frame) for alias, frame in aggregates.items()}
+        return checkpoint.audit(metrics, rows, suites, **run)
 
 
 def failures(audited: Audit) -> list[Result]:

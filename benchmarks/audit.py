@@ -1,0 +1,100 @@
+"""`python -m benchmarks.audit 1000000`: memory and time of an audit of that many rows, in a process of its own.
+
+The rows have five columns, as the sample's: window end, device (10,000 of them), a count, a mean, and the slice. They
+are audited without a suite and with the sample's, and lie in one file for each hour as a run stages them.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_jobs.quality import suites
+from spark_jobs.quality.metrics import COLUMNS, COUNTS
+from spark_jobs.quality.rows import Part, Rows
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+SLICES = 24
+DEVICES = 10_000
+TELEMETRY = Path(__file__).parents[1] / "expectations" / "telemetry.json"
+NAMES = ("windowEnd", "deviceId", "events", "avgTemperature", "slice_start")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print a line for each number of rows, without and with a suite."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.audit", description=__doc__)
+    parser.add_argument("rows", type=int, nargs="*", default=[1_000_000, 5_000_000, 20_000_000])
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--suite", type=Path, help=argparse.SUPPRESS)
+    chosen = parser.parse_args(arguments)
+    if chosen.folder:
+        print(json.dumps(measure(chosen.folder, chosen.suite)))
+        return
+    print("      rows  suite     peak MiB  seconds  verdict")
+    for rows in chosen.rows:
+        with tempfile.TemporaryDirectory() as folder:
+            fill(Path(folder), rows)
+            for suite in (None, TELEMETRY):
+                command = [sys.executable, "-m", "benchmarks.audit", "--folder", folder]
+                command += ["--suite", str(suite)] if suite else []
+                told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+                shown = f"{told['peak']:8,.0f} {told['seconds']:8.1f}  {told['verdict']}"
+                print(f"{rows:10,}  {suite.stem if suite else 'none':9} {shown}", flush=True)
+
+
+def fill(folder: Path, rows: int) -> None:
+    """Write the rows, a file for each slice."""
+    of_slice = rows // SLICES
+    devices = pa.array([f"device-{number:05}" for number in range(DEVICES)])
+    for number in range(SLICES):
+        places = np.arange(of_slice)
+        windows = -(-of_slice // DEVICES)
+        step = 3600 * 10**6 // windows
+        start = np.datetime64((START + timedelta(hours=number)).replace(tzinfo=None), "us")
+        ends = start + (places // DEVICES + 1) * np.timedelta64(step, "us")
+        means = np.random.default_rng(number).normal(20, 5, of_slice)
+        table = {
+            "windowEnd": pa.array(ends, pa.timestamp("us", "UTC")),
+            "deviceId": devices.take(pa.array(places % DEVICES)),
+            "events": pa.array(places % 7 + 1),
+            "avgTemperature": pa.array(means, mask=places % 50 == 0),
+        }
+        pq.write_table(pa.table(table), folder / f"{number:02}.parquet", compression="zstd")
+
+
+def measure(folder: Path, suite: Path | None) -> dict[str, object]:
+    """Audit the rows of a folder; return the peak of this process's memory, the seconds and the verdict."""
+    import pandas as pd
+
+    from spark_jobs.quality import checkpoint
+
+    hours = [START + timedelta(hours=number) for number in range(SLICES)]
+    row = dict.fromkeys(COLUMNS, 0) | dict.fromkeys(COUNTS, 0) | {"partition": "0", "complete": True, "whole": True}
+    counts = pd.DataFrame([row | {"slice_start": hour, "InputEvents": 1, "on_time": 1} for hour in hours])
+    files = [Part(folder / f"{number:02}.parquet", hour) for number, hour in enumerate(hours)]
+    rows = Rows(pq.read_schema(files[0].file), "slice_start", files)
+    begin = time.perf_counter()
+    found = checkpoint.audit(
+        counts,
+        {"aggregates": rows} if suite else {},
+        {"aggregates": suites.load(suite, NAMES)} if suite else {},
+        run_start=START,
+        run_end=START + timedelta(hours=SLICES),
+        slice_count=SLICES,
+    )
+    seconds = time.perf_counter() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"peak": peak, "seconds": seconds, "verdict": found.verdict}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""Whether the events of each slice came through: the built-in checks on slices.
+
+An expectation judges rows, and where nothing is left there are none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from spark_jobs.quality.checkpoint import Result
+from spark_jobs.quality.suites import Check, Severity, built_in
+
+MOST = 0.9
+"""Above this share of events that cannot be used a slice is not published."""
+SOME = 0.01
+"""Above this share of events that cannot be used a slice is published with a warning."""
+PROCESSED = ("on_time", "late_adjusted", "early_adjusted", "out_of_order_adjusted")
+DROPPED = ("late_dropped", "early_dropped", "out_of_order_dropped")
+_SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
+_FIELDS_SHOWN = 12
+_NO_ROWS = "check WHERE, HAVING and JOIN; windows longer than a slice end in few slices"
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What became of the events that arrived in a slice."""
+
+    start: str
+    counts: Mapping[str, int]
+    """The counts of the time model, over all partitions."""
+    rows: Mapping[str, int]
+    """By the alias of an output."""
+
+    @property
+    def events(self) -> int:
+        return self.counts["InputEvents"] - self.counts["DuplicateEvents"]
+
+    @property
+    def unusable(self) -> int:
+        return self.counts["malformed"] + self.counts["invalid_timestamp"]
+
+    @property
+    def processed(self) -> int:
+        return sum(self.counts[name] for name in PROCESSED)
+
+    @property
+    def dropped(self) -> int:
+        return sum(self.counts[name] for name in DROPPED)
+
+
+@dataclass(frozen=True)
+class Example:
+    """An event that was quarantined."""
+
+    verdict: str
+    reason: str
+    body: bytes
+
+
+def results(
+    passages: Sequence[Passage],
+    example: Callable[[str], Example | None],
+    severities: Mapping[str, Mapping[Check, Severity]],
+) -> list[Result]:
+    """Return a result for each check; `severities` are those that the outputs' suites choose, by alias.
+
+    `example` returns an event that was quarantined in the slice that starts there.
+    """
+
+    def chosen(check: Check, default: Severity) -> Severity:
+        """The strictest choice of the suites: events belong to all outputs."""
+        stated = [of_output[check] for of_output in severities.values() if check in of_output]
+        return max(stated or [default], key=_SEVERITIES.index)
+
+    full = [each for each in passages if each.events]
+    worst = max(full, key=lambda each: each.unusable / each.events, default=None)
+    unusable = [each for each in full if each.unusable / each.events > SOME]
+    most = worst is not None and worst.unusable / worst.events > MOST
+    why = ""
+    if unusable and worst:
+        found = example(worst.start)
+        why = f"{_share(worst)}{f': {explained(found)}' if found else ''}"
+    severity = chosen("events_can_be_used", "critical" if most else "warning")
+    title = "nearly all events can be used"
+    checks = [_result("events_can_be_used", "slices", severity, title, full, unusable, why)]
+    unreached = [each for each in full if not each.processed and each.dropped]
+    why = _drops(unreached[0]) if unreached else ""
+    severity, title = chosen("events_reach_the_query", "critical"), "the policies leave events for the query"
+    checks.append(_result("events_reach_the_query", "slices", severity, title, full, unreached, why))
+    processed = [each for each in full if each.processed]
+    for alias in passages[0].rows if passages else ():
+        empty = [each for each in processed if not each.rows[alias]]
+        why = f"{empty[0].start} has no row of {empty[0].processed:,} events: {_NO_ROWS}" if empty else ""
+        severity = severities.get(alias, {}).get("query_returns_rows", "warning")
+        title = "the query returns rows for the events that it reads"
+        checks.append(_result("query_returns_rows", alias, severity, title, processed, empty, why))
+    return checks
+
+
+def explained(example: Example) -> str:
+    """Return why an event could not be used and what to change."""
+    fields = _fields(example.body)
+    has = f"its fields are {', '.join(fields)}" if fields else ""
+    if example.verdict == "invalid_timestamp":
+        unit = _unit(example.body)
+        advice = [has, "correct the field of TIMESTAMP BY, which is an ISO 8601 time"]
+        return f"{example.reason}; " + "; ".join(filter(None, [*advice, unit]))
+    if example.verdict == "malformed" and not fields:
+        return f"{example.reason}; {_looks(example.body)}"
+    return f"{example.reason}; " + "; ".join(filter(None, [has, "correct CREATE TABLE or the query's casts"]))
+
+
+def _result(
+    check: Check,
+    judged: str,
+    severity: Severity,
+    title: str,
+    slices: Sequence[Passage],
+    failed: Sequence[Passage],
+    why: str,
+) -> Result:
+    of = f"{len(slices):,} slice{'' if len(slices) == 1 else 's'} with events"
+    found = f"not so in {len(failed):,} of {of}; {why}" if failed else f"so in all {of}" if slices else "no events"
+    observed = [each.start for each in failed[:3]]
+    return Result(built_in().name, judged, check, severity, not failed, observed, None, f"{title}: {found}")
+
+
+def _share(passage: Passage) -> str:
+    named = {"malformed": "malformed", "invalid_timestamp": "without a valid time"}
+    parts = [f"{passage.counts[name]:,} {text}" for name, text in named.items() if passage.counts[name]]
+    return f"of the {passage.events:,} events of {passage.start} {' and '.join(parts)}"
+
+
+def _drops(passage: Passage) -> str:
+    parts = [f"{passage.counts[name]:,} {name}" for name in DROPPED if passage.counts[name]]
+    return (
+        f"of the {passage.events:,} events of {passage.start} the policies dropped {' and '.join(parts)}: raise the "
+        "policy's delay, or choose Adjust"
+    )
+
+
+def _document(body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _fields(body: bytes) -> list[str]:
+    document = _document(body)
+    return list(document)[:_FIELDS_SHOWN] if isinstance(document, dict) else []
+
+
+def _unit(body: bytes) -> str:
+    """Return which fields hold a time as a number, in words; empty where none does."""
+    document = _document(body)
+    numbers = document.items() if isinstance(document, dict) else ()
+    for name, value in numbers:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            for unit, scale in (("second", 1), ("millisecond", 1000)):
+                if 10**9 * scale <= value < 4 * 10**9 * scale:
+                    return (
+                        f"{name} looks like {unit}s since 1970: TIMESTAMP BY DATEADD({unit}, {name}, "
+                        "'1970-01-01T00:00:00Z')"
+                    )
+    return ""
+
+
+def _looks(body: bytes) -> str:
+    """Return what a body that is not a JSON object looks like, and what to do."""
+    if body.startswith(b"\x1f\x8b"):
+        return "the body begins as gzip does: events are read as plain JSON"
+    if body.startswith(b"Obj\x01"):
+        return "the body begins as an Avro file does: events are read as JSON"
+    shown = body[:60].decode("utf-8", "backslashreplace")
+    if body[:1] in (b"{", b"["):
+        return f"the body is nearly JSON, it begins with {shown!r}: check what sends it"
+    return (
+        f"the body is not a JSON object, it begins with {shown!r}: if the blobs are not those of Event Hubs Capture, "
+        "try input.format IotHub, ServiceBus, Json or Csv"
+    )

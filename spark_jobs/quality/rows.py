@@ -1,0 +1,188 @@
+"""The rows that an audit judges: Parquet files on the local disk, given as pandas frames of few columns or few rows.
+
+Whatever part of the rows a frame holds, its columns have the types, and its index the numbers, that they have in one
+frame of all rows. Times without a zone are UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FRAME_ROWS = 250_000
+"""Rows of a frame that holds a part of the rows. Some conditions are judged one Python object at a time."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows of one slice."""
+
+    file: Path
+    slice_start: datetime
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of an output: the columns of its files, then `slice_column`."""
+
+    schema: pa.Schema
+    """Of the files."""
+    slice_column: str
+    parts: Sequence[Part]
+    frame_rows: int = FRAME_ROWS
+
+    @property
+    def columns(self) -> list[str]:
+        return [*self.schema.names, self.slice_column]
+
+    @cached_property
+    def count(self) -> int:
+        return sum(pq.read_metadata(part.file).num_rows for part in self.parts)
+
+    def none(self) -> pd.DataFrame:
+        """Return a frame of all columns and no rows."""
+        return self._frame(self._schema(self.columns).empty_table(), 0)
+
+    def whole(self, columns: Collection[str]) -> pd.DataFrame:
+        """Return a frame of all rows; equal texts are one object."""
+        import pandas as pd
+
+        index = pd.RangeIndex(self.count)
+        return pd.DataFrame({name: self._column(name) for name in self._known(columns)}, index=index, copy=False)
+
+    def frames(self, columns: Collection[str]) -> Iterator[pd.DataFrame]:
+        """Yield all rows in their order, in frames of about `frame_rows`."""
+        known, start = self._known(columns), 0
+        if not known:
+            yield self.whole(())
+        for table in self._tables(known) if known else ():
+            yield self._frame(table, start)
+            start += table.num_rows
+
+    def frames_by_key(self, columns: Collection[str], key: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Yield all rows in frames of about `frame_rows`, such that rows with equal values of `key` share a frame."""
+        count = -(-self.count // self.frame_rows)
+        if count < 2 or not key:
+            yield from self.frames(columns)
+            return
+        frame_of = np.concatenate([_bucket(frame, count) for frame in self.frames(key)])
+        for number in range(count):
+            tables, start = [], 0
+            for table in self._tables(self._known(columns)):
+                tables.append(table.filter(pa.array(frame_of[start : start + table.num_rows] == number)))
+                start += table.num_rows
+            frame = self._frame(pa.concat_tables(tables), 0)
+            frame.index = np.flatnonzero(frame_of == number)
+            yield frame
+
+    def _known(self, columns: Collection[str]) -> list[str]:
+        return [name for name in self.columns if name in columns]
+
+    def _schema(self, columns: Sequence[str]) -> pa.Schema:
+        slice_field = pa.field(self.slice_column, pa.timestamp("us", tz="UTC"))
+        return pa.schema([slice_field if name == self.slice_column else self.schema.field(name) for name in columns])
+
+    def _tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield tables of `frame_rows` rows, the last one of fewer."""
+        pending: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in self._batches(columns):
+            while rows + batch.num_rows >= self.frame_rows:
+                head = self.frame_rows - rows
+                yield pa.Table.from_batches([*pending, batch.slice(0, head)])
+                batch, pending, rows = batch.slice(head), [], 0
+            if batch.num_rows:
+                pending.append(batch)
+                rows += batch.num_rows
+        if rows:
+            yield pa.Table.from_batches(pending)
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        schema = self._schema(columns)
+        stored = [name for name in columns if name != self.slice_column]
+        for part in self.parts:
+            start = pa.scalar(part.slice_start, pa.timestamp("us", tz="UTC"))
+            with pq.ParquetFile(part.file) as file:
+                for batch in file.iter_batches(self.frame_rows, columns=stored):
+                    yield pa.record_batch(
+                        [
+                            pa.repeat(start, batch.num_rows) if name == self.slice_column else batch.column(name)
+                            for name in columns
+                        ],
+                        schema=schema,
+                    )
+
+    @cached_property
+    def _with_nulls(self) -> frozenset[str]:
+        """The columns of whole numbers and of truth values that have nulls, which makes them others in pandas."""
+        plain = (pa.types.is_integer, pa.types.is_boolean)
+        names = [field.name for field in self.schema if any(is_plain(field.type) for is_plain in plain)]
+        found: set[str] = set()
+        for table in self._tables(names) if names else ():
+            found.update(name for name in names if table.column(name).null_count)
+        return frozenset(found)
+
+    def _frame(self, table: pa.Table, start: int) -> pd.DataFrame:
+        import pandas as pd
+
+        frame = table.to_pandas()
+        frame.index = pd.RangeIndex(start, start + table.num_rows)
+        for name in frame.select_dtypes("datetime"):
+            frame[name] = frame[name].dt.tz_localize("UTC")
+        for name in self._with_nulls.intersection(table.column_names):
+            whole_number = pa.types.is_integer(table.schema.field(name).type)
+            frame[name] = frame[name].astype("float64" if whole_number else object)
+        return frame
+
+    def _column(self, name: str) -> pd.Series:
+        """Return a column of all rows; holds them once."""
+        import pandas as pd
+
+        empty = self.none()[name]
+        dtype = empty.dtype
+        if isinstance(dtype, pd.DatetimeTZDtype):
+            values = np.empty(self.count, f"datetime64[{dtype.unit}]")
+        else:
+            values = np.empty(self.count, dtype)
+        shared: dict[object, object] = {}
+        index = pd.RangeIndex(self.count)
+        start = 0
+        for table in self._tables([name]):
+            column = self._frame(table, start)[name]
+            if pa.types.is_string(table.schema.field(name).type):
+                column = _shared(table.column(name), shared)
+            values[start : start + table.num_rows] = column.to_numpy(values.dtype)
+            start += table.num_rows
+        series = pd.Series(values, index, copy=False)
+        return series.dt.tz_localize("UTC") if isinstance(dtype, pd.DatetimeTZDtype) else series
+
+
+def _shared(column: pa.ChunkedArray, known: dict[object, object]) -> pd.Series:
+    """Return texts as Python objects, the same object for equal texts; `known` has those of earlier columns."""
+    import pandas as pd
+
+    encoded = column.combine_chunks().dictionary_encode()
+    texts = np.array([known.setdefault(text, text) for text in encoded.dictionary.to_pylist()] + [None], object)
+    codes = pc.fill_null(encoded.indices, len(texts) - 1).to_numpy()
+    return pd.Series(texts[codes], dtype=object)
+
+
+def _bucket(frame: pd.DataFrame, count: int) -> np.ndarray:
+    """Return for each row a number below `count`, the same for rows that pandas takes for equal."""
+    import pandas as pd
+
+    for name in frame.select_dtypes("float"):
+        frame[name] = (frame[name] + 0.0).where(frame[name].notna())
+    return (pd.util.hash_pandas_object(frame, index=False).to_numpy() % count).astype(np.uint32)

@@ -1,0 +1,26 @@
+"""Rows as a run stages them, from a pandas frame."""
+
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_jobs.quality.rows import FRAME_ROWS, Part, Rows
+
+SLICE_START = datetime(2026, 3, 1, 10, tzinfo=UTC)
+
+
+def in_files(
+    folder: Path, frame: pd.DataFrame | pa.Table, cuts: tuple[int, ...] = (), frame_rows: int = FRAME_ROWS
+) -> Rows:
+    """Write rows to files that begin at the rows of `cuts`."""
+    table = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
+    parts = []
+    for start, end in pairwise((0, *cuts, table.num_rows)):
+        path = folder / f"{len(list(folder.iterdir()))}.parquet"
+        pq.write_table(table.slice(start, end - start), path)
+        parts.append(Part(path, SLICE_START))
+    return Rows(table.schema.remove_metadata(), "slice_start", tuple(parts), frame_rows)

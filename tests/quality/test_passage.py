@@ -1,0 +1,108 @@
+"""A slice whose events did not come through is not published as if nothing had happened."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.quality.metrics import VERDICTS
+from spark_jobs.quality.passage import DROPPED, MOST, PROCESSED, SOME, Example, Passage, explained, results
+
+START = "2026-03-01T10:00:00Z"
+NO_JSON = Example("malformed", "not a JSON object", b"deviceId,temperature\na,1")
+counted = st.dictionaries(st.sampled_from(VERDICTS), st.integers(0, 300))
+
+
+def passage(rows: int = 1, duplicates: int = 0, **verdicts: int) -> Passage:
+    counts = dict.fromkeys(VERDICTS, 0) | verdicts | {"DuplicateEvents": duplicates}
+    return Passage(START, counts | {"InputEvents": sum(verdicts.values()) + duplicates}, {"aggregates": rows})
+
+
+def found(*passages: Passage, severities: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """The severity of each check that fails."""
+    judged = results(passages, lambda start: NO_JSON, severities or {})
+    assert [each.expectation for each in judged if each.judged != "aggregates"] == [
+        "events_can_be_used",
+        "events_reach_the_query",
+    ]
+    return {each.expectation: each.severity for each in judged if not each.success}
+
+
+@pytest.mark.parametrize(
+    ("what", "failed"),
+    [
+        (passage(0), {}),
+        (passage(0, duplicates=5), {}),
+        (passage(on_time=100), {}),
+        (passage(on_time=99, malformed=1), {}),
+        (passage(on_time=98, malformed=2), {"events_can_be_used": "warning"}),
+        (passage(on_time=10, malformed=45, invalid_timestamp=45), {"events_can_be_used": "warning"}),
+        (passage(on_time=9, malformed=45, invalid_timestamp=46), {"events_can_be_used": "critical"}),
+        (passage(0, malformed=677), {"events_can_be_used": "critical"}),
+        (passage(0, late_dropped=5), {"events_reach_the_query": "critical"}),
+        (passage(0, on_time=5), {"query_returns_rows": "warning"}),
+        (passage(0, late_dropped=95, late_adjusted=5), {"query_returns_rows": "warning"}),
+    ],
+)
+def test_each_way_to_lose_everything_has_its_check(what: Passage, failed: dict[str, str]) -> None:
+    assert found(what) == failed
+
+
+@given(verdicts=counted, rows=st.integers(0, 2))
+def test_a_slice_with_events_and_without_rows_never_passes(verdicts: dict[str, int], rows: int) -> None:
+    what = passage(rows, **verdicts)
+    failed = found(what)
+    total = sum(verdicts.values())
+    unusable = verdicts.get("malformed", 0) + verdicts.get("invalid_timestamp", 0)
+    assert bool(failed) or not total or rows or not what.events
+    assert ("events_can_be_used" in failed) == (total > 0 and unusable / total > SOME)
+    if total and not rows and not any(verdicts.get(name) for name in PROCESSED):
+        dropped = any(verdicts.get(name) for name in DROPPED)
+        assert "critical" in failed.values() or (dropped and unusable / total <= MOST)
+
+
+def test_one_bad_slice_of_many_is_enough() -> None:
+    assert found(passage(on_time=1000), passage(0, malformed=3))["events_can_be_used"] == "critical"
+
+
+def test_a_suite_chooses_the_severity_of_a_check_and_the_strictest_choice_holds_for_events() -> None:
+    silent = passage(0, on_time=5)
+    lenient = {"aggregates": {"query_returns_rows": "info"}}
+    assert found(silent, severities=lenient) == {"query_returns_rows": "info"}
+    dropped = passage(0, late_dropped=5)
+    two = {"a": {"events_reach_the_query": "info"}, "b": {"events_reach_the_query": "warning"}}
+    assert found(dropped, severities=two) == {"events_reach_the_query": "warning"}
+
+
+def test_the_sentence_says_how_many_of_what_slice_and_why() -> None:
+    (failure,) = [each for each in results([passage(0, malformed=677)], lambda start: NO_JSON, {}) if not each.success]
+    assert failure.sentence == (
+        "nearly all events can be used: not so in 1 of 1 slice with events; of the 677 events of 2026-03-01T10:00:00Z "
+        "677 malformed: not a JSON object; the body is not a JSON object, it begins with 'deviceId,temperature\\na,1': "
+        "if the blobs are not those of Event Hubs Capture, try input.format IotHub, ServiceBus, Json or Csv"
+    )
+
+
+def test_a_time_under_another_name_or_in_another_unit_is_explained_by_the_fields_there_are() -> None:
+    body = json.dumps({"deviceId": "a", "ts": 1_772_359_200_000}).encode()
+    assert explained(Example("invalid_timestamp", "eventTime is missing or null", body)) == (
+        "eventTime is missing or null; its fields are deviceId, ts; correct the field of TIMESTAMP BY, which is an "
+        "ISO 8601 time; ts looks like milliseconds since 1970: TIMESTAMP BY DATEADD(millisecond, ts, "
+        "'1970-01-01T00:00:00Z')"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        (b"\x1f\x8b\x08", "begins as gzip does"),
+        (b"Obj\x01", "begins as an Avro file does"),
+        (b'{"a": 1', "nearly JSON, it begins with '{\"a\": 1'"),
+        (b"\xff\xfe", "begins with '\\\\xff\\\\xfe'"),
+    ],
+)
+def test_a_body_that_is_not_json_is_shown_and_guessed(body: bytes, hint: str) -> None:
+    assert hint in explained(Example("malformed", "not a JSON object", body))
