@@ -1,6 +1,7 @@
 """`python -m benchmarks.inflate`: peak memory of reading one compressed blob, in bytes per inflated byte.
 
-Each blob is read as a task of a run reads it, in a process of its own that has read a small one before.
+Each blob is read as a task reads it that needs no property of its events, in a process of its own that has read a small
+blob before.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from spark_jobs.capture.events import ENQUEUED, Reader
+from spark_jobs.capture.events import Reader
 from spark_jobs.capture.manifest import CaptureBlob
 from spark_jobs.capture.reader import CaptureReader
 from spark_jobs.capture.sample.capture_file import SampleEvent, capture_file
@@ -65,11 +66,10 @@ def measure(reader: Reader, small: bytes, large: bytes) -> int:
 
 
 def _read(reader: Reader, small: bytes, large: bytes, done: Connection) -> None:
-    wanted = (ENQUEUED,) if isinstance(reader, CaptureReader) else ()
-    reader.read(BLOB, small, wanted)
+    reader.read(BLOB, small, ())
     Path("/proc/self/clear_refs").write_text("5")
     before = _peak()
-    reader.read(BLOB, large, wanted)
+    reader.read(BLOB, large, ())
     done.send(_peak() - before)
 
 
