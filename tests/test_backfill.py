@@ -27,6 +27,7 @@ from tests.worlds import (
     at,
     backfill,
     files,
+    lenient,
     papers,
     published,
     quarantine,
@@ -288,7 +289,7 @@ def test_the_published_rows_and_the_counts_of_any_world_are_those_of_the_oracle(
 ) -> None:
     home = tmp_path_factory.mktemp("made")
     world = put(home, made)
-    pipeline = world.define(made.query, **made.job)
+    pipeline = world.define(made.query, quality=lenient(world), **made.job)
     report = backfill(spark, pipeline, TEN, at(60 * made.hours))
     assert by_identity(published(world.table)) == by_identity(expected_rows(made))
     metrics = papers(world.table, report["run"], "metrics.json")

@@ -119,6 +119,15 @@ class World:
         return load(self.file)
 
 
+def lenient(world: World) -> str:
+    """A suite by which slices are published whatever became of their events."""
+    checks = ("events_can_be_used", "events_reach_the_query", "query_returns_rows")
+    expectation = {"type": "expect_column_to_exist", "severity": "info", "kwargs": {"column": "deviceId"}}
+    suite = {"name": "lenient", "severities": dict.fromkeys(checks, "info"), "expectations": [expectation]}
+    world.home.joinpath("lenient.json").write_text(json.dumps(suite))
+    return "lenient.json"
+
+
 def steady(home: Path, hours: int = 2, partitions: int = 2) -> World:
     """A world in which a blob arrives in every partition every five minutes, its devices a little late.
 
