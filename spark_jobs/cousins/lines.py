@@ -1,13 +1,17 @@
 """Text blobs of one event a line, as ASA's own blob input reads JSON."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from tempfile import NamedTemporaryFile
+from typing import IO
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.capture.bodies import select, utf8, whole
+from spark_jobs.capture.bodies import duckdb_connection, literal, whole
 from spark_jobs.capture.events import UNKNOWN, Events, metadata_of
 from spark_jobs.capture.inflate import DEFAULT, Limits, unzipped
 from spark_jobs.capture.manifest import CaptureBlob
@@ -16,11 +20,8 @@ from spark_jobs.query.model import Metadata, MetadataColumn
 
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-_ELEMENTS = """
-    SELECT CASE WHEN json_type(body) = 'ARRAY' THEN json_extract(body, '$[*]')::VARCHAR[] END AS elements
-    FROM (SELECT CASE WHEN json_valid(body) THEN body END AS body FROM bodies)
-"""
+_USUAL = 1 << 20
+"""Bytes that an element of an array seldom exceeds; DuckDB's buffers are as many times as large."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,13 @@ class JsonReader:
 
     def read(self, pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
         plain = text(pinned.blob.name, content, self.limits)
-        elements = _of_array(pinned.blob.name, plain)
-        return in_place(pinned, lines(plain) if elements is None else elements, wanted)
+        if not re.match(rb"\s*\[", plain):
+            return in_place(pinned, lines(plain), wanted)
+        with NamedTemporaryFile(suffix=".json") as file:
+            file.write(plain)
+            file.flush()
+            del plain  # an array takes several times its size, so nothing holds it a second time
+            return in_place(pinned, _of_array(pinned.blob.name, file), wanted)
 
 
 def in_place(
@@ -74,22 +80,51 @@ def lines(content: bytes, blank: str = r"^[ \t\r]*$") -> pa.Array:
     return (every if pc.all(filled).as_py() else every.filter(filled)).cast(pa.binary())
 
 
-def _of_array(name: str, content: bytes) -> pa.Array | None:
-    """The elements of a text that is one JSON array; None where each line stands for itself.
+def _of_array(name: str, file: IO[bytes]) -> pa.Array:
+    """Return the elements of a text that is one JSON array, or its lines if the first of them is an array of its own.
 
-    Raises DamagedBlobError where it begins with an array that does not end.
+    Raises DamagedBlobError for other texts that begin with an array.
     """
-    content = content.lstrip()
-    if not content.startswith(b"["):
+    elements = _elements(file)
+    if elements is not None:
+        return elements
+    file.seek(0)
+    plain = file.read()
+    with NamedTemporaryFile(suffix=".json") as first:
+        first.write(plain.lstrip().partition(b"\n")[0])
+        first.flush()
+        if _elements(first) is None:
+            raise DamagedBlobError(name, "it begins with an array and is none: it is cut off, or not JSON")
+    return lines(plain)
+
+
+def _elements(file: IO[bytes]) -> pa.Array | None:
+    """Return the elements of a JSON array, as they stand there; None if the file is not one."""
+    size = file.tell()
+    if not _ends_in_bracket(file, size):
         return None
-    elements = _elements(content)
-    if elements is None and _elements(content.partition(b"\n")[0]) is None:
-        raise DamagedBlobError(name, "it begins with an array and is none: it is cut off, or not JSON")
-    return elements
+    for longest in (_USUAL, size):
+        read = f"""
+            SELECT json FROM read_json_objects({literal(file.name)}, format = 'array', compression = 'none',
+                maximum_object_size = {longest})
+        """
+        try:
+            elements = duckdb_connection().sql(read).to_arrow_table()
+        except duckdb.InvalidInputException as error:
+            if "maximum_object_size" not in str(error):
+                return None
+        else:
+            return whole(elements["json"]).cast(pa.binary())
+    raise AssertionError("no element is longer than its array")
 
 
-def _elements(content: bytes) -> pa.Array | None:
-    """None where the text is no JSON array."""
-    document = utf8(pa.array([content], pa.binary()))
-    found = whole(select({"body": document}, _ELEMENTS)["elements"])
-    return found.flatten().cast(pa.binary()) if found[0].is_valid else None
+def _ends_in_bracket(file: IO[bytes], size: int) -> bool:
+    """Return whether the last character is a bracket: DuckDB does not notice an array that is cut off at a comma."""
+    end = size
+    while end:
+        start = max(end - _USUAL, 0)
+        file.seek(start)
+        if last := file.read(end - start).rstrip():
+            return last.endswith(b"]")
+        end = start
+    return False

@@ -52,7 +52,16 @@ def test_an_array_holds_its_elements_over_any_number_of_lines() -> None:
     assert [json.loads(body or b"") for body in found] == [{"a": 1}, {"b": [2, "é"]}, 3]
 
 
-@pytest.mark.parametrize("content", [b'[\n {"a": 1},\n {"b": 2},', b'[{"a": 1}, {"b"', b'[{"a": 1}'])
+def test_an_element_is_kept_as_it_stands_however_long_it_is_and_whatever_blanks_follow() -> None:
+    elements = [b'{"a" : 1.50}', b'"\\u00e9"', b'"' + b"x" * (2 << 20) + b'"', b"[ 1, 2 ]", b"null"]
+    content = b"\n [" + b" ,\n".join(elements) + b"]" + b" \n" * (1 << 20)
+    assert bodies(read(JSON, content)) == elements
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b'[\n {"a": 1},\n {"b": 2},', b'[{"a": 1}, {"b"', b'[{"a": 1}', b"[[1], [2]", b"[[1],]", b"[1][2]", b"["],
+)
 def test_half_an_array_is_damaged(content: bytes) -> None:
     with pytest.raises(DamagedBlobError, match="it begins with an array and is none: it is cut off, or not JSON"):
         read(JSON, content)
