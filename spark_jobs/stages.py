@@ -251,7 +251,12 @@ def audit(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
             run_start=ticks.to_datetime(planned.slices[0].slice.start),
             run_end=ticks.to_datetime(planned.slices[-1].slice.end),
             slice_count=len(planned.slices),
-            of_slices=passage.results(passages, example, {alias: suite.severities for alias, suite in loaded.items()}),
+            of_slices=passage.results(
+                passages,
+                example,
+                {alias: suite.severities for alias, suite in loaded.items()},
+                pipeline.query.ends_windows_every(_slice_length(pipeline)),
+            ),
         )
     reason = report.reason(found)
     outcome = {"verdict": found.verdict, "reason": reason, "report": report.text(found), "json": found.json}

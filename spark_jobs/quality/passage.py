@@ -16,11 +16,16 @@ MOST = 0.9
 """Above this share of events that cannot be used a slice is not published."""
 SOME = 0.01
 """Above this share of events that cannot be used a slice is published with a warning."""
+MANY = 100
+"""From so many events on that a query reads, it returns a row, unless it says otherwise or its windows are long."""
 PROCESSED = ("on_time", "late_adjusted", "early_adjusted", "out_of_order_adjusted")
 DROPPED = ("late_dropped", "early_dropped", "out_of_order_dropped")
 _SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 _FIELDS_SHOWN = 12
-_NO_ROWS = "check WHERE, HAVING and JOIN; windows longer than a slice end in few slices"
+_NO_ROWS = (
+    "check WHERE, HAVING and JOIN, and the names of their fields; where this is as it should be, a suite lowers the "
+    "severity of query_returns_rows"
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ def results(
     passages: Sequence[Passage],
     example: Callable[[str], Example | None],
     severities: Mapping[str, Mapping[Check, Severity]],
+    windows_end_in_every_slice: bool = True,
 ) -> list[Result]:
     """Return a result for each check; `severities` are those that the outputs' suites choose, by alias.
 
@@ -92,8 +98,11 @@ def results(
     processed = [each for each in full if each.processed]
     for alias in passages[0].rows if passages else ():
         empty = [each for each in processed if not each.rows[alias]]
-        why = f"{empty[0].start} has no row of {empty[0].processed:,} events: {_NO_ROWS}" if empty else ""
-        severity = severities.get(alias, {}).get("query_returns_rows", "warning")
+        fullest = max(empty, key=lambda each: each.processed, default=None)
+        why = f"{fullest.start} has no row of {fullest.processed:,} events: {_NO_ROWS}" if fullest else ""
+        nothing = fullest is not None and fullest.processed >= MANY and windows_end_in_every_slice
+        default: Severity = "critical" if nothing else "warning"
+        severity = severities.get(alias, {}).get("query_returns_rows", default)
         title = "the query returns rows for the events that it reads"
         checks.append(_result("query_returns_rows", alias, severity, title, processed, empty, why))
     return checks

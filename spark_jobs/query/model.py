@@ -6,7 +6,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_jobs.time_model.windows import Reach
+from spark_jobs.time_model.windows import HoppingWindow, Reach, SessionWindow
 
 
 class AsaType(StrEnum):
@@ -175,6 +175,14 @@ class CompiledQuery:
     def needs(self, time: NDArray[np.int64], start: int, end: int) -> NDArray[np.bool_]:
         """Which events, by their System.Timestamp, matter to a row of (start, end]; all in ticks."""
         return np.logical_or.reduce([reach.holds(time, start, end) for reach in self.reaches])
+
+    def ends_windows_every(self, length: int) -> bool:
+        """Return whether events that are read in so many ticks always have a window that ends in them."""
+        windows = [reach.window for reach in self.reaches]
+        return not any(
+            isinstance(window, SessionWindow) or (isinstance(window, HoppingWindow) and window.hop > length)
+            for window in windows
+        )
 
     @property
     def body_columns(self) -> tuple[InputColumn, ...]:

@@ -21,9 +21,11 @@ def passage(rows: int = 1, duplicates: int = 0, **verdicts: int) -> Passage:
     return Passage(START, counts | {"InputEvents": sum(verdicts.values()) + duplicates}, {"aggregates": rows})
 
 
-def found(*passages: Passage, severities: Mapping[str, Any] | None = None) -> dict[str, str]:
+def found(
+    *passages: Passage, severities: Mapping[str, Any] | None = None, short_windows: bool = True
+) -> dict[str, str]:
     """The severity of each check that fails."""
-    judged = results(passages, lambda start: NO_JSON, severities or {})
+    judged = results(passages, lambda start: NO_JSON, severities or {}, short_windows)
     assert [each.expectation for each in judged if each.judged != "aggregates"] == [
         "events_can_be_used",
         "events_reach_the_query",
@@ -45,6 +47,8 @@ def found(*passages: Passage, severities: Mapping[str, Any] | None = None) -> di
         (passage(0, late_dropped=5), {"events_reach_the_query": "critical"}),
         (passage(0, on_time=5), {"query_returns_rows": "warning"}),
         (passage(0, late_dropped=95, late_adjusted=5), {"query_returns_rows": "warning"}),
+        (passage(0, on_time=99), {"query_returns_rows": "warning"}),
+        (passage(0, on_time=60, late_adjusted=40), {"query_returns_rows": "critical"}),
     ],
 )
 def test_each_way_to_lose_everything_has_its_check(what: Passage, failed: dict[str, str]) -> None:
@@ -62,6 +66,10 @@ def test_a_slice_with_events_and_without_rows_never_passes(verdicts: dict[str, i
     if total and not rows and not any(verdicts.get(name) for name in PROCESSED):
         dropped = any(verdicts.get(name) for name in DROPPED)
         assert "critical" in failed.values() or (dropped and unusable / total <= MOST)
+
+
+def test_windows_that_end_in_few_slices_warn_however_many_events_there_are() -> None:
+    assert found(passage(0, on_time=1000), short_windows=False) == {"query_returns_rows": "warning"}
 
 
 def test_one_bad_slice_of_many_is_enough() -> None:

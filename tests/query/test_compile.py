@@ -216,3 +216,17 @@ def test_without_into_a_query_writes_to_output() -> None:
     assert compile_query(text, input_alias="telemetry", output_aliases=["output"]).outputs[0].columns[0].name == "n"
     with pytest.raises(DefinitionError, match="the pipeline's output is `aggregates`"):
         compiled(text)
+
+
+@pytest.mark.parametrize(
+    ("window", "every_hour"),
+    [
+        ("TumblingWindow(minute, 5)", True),
+        ("HoppingWindow(hour, 24, 1)", True),
+        ("TumblingWindow(hour, 2)", False),
+        ("SessionWindow(minute, 5, 30)", False),
+        ("SlidingWindow(hour, 2)", True),
+    ],
+)
+def test_whether_events_of_an_hour_always_have_a_window_that_ends_in_it(window: str, every_hour: bool) -> None:
+    assert counting(f"GROUP BY {window}").ends_windows_every(60 * MINUTE) == every_hour
