@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from threading import Lock
 
 from azure.storage.blob import ContainerClient
 
@@ -25,6 +26,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
 END = START + timedelta(hours=1)
 SECONDS = 900
+
+_ENVIRONMENT = Lock()
+"""Pipeline files take their places from the environment."""
 
 Held = Mapping[str, Mapping[str, tuple[str, ...]]]
 """By table and slice, the paths of the files; they name the files' contents."""
@@ -52,13 +56,13 @@ class Storage:
         ContainerClient.from_connection_string(self.azurite.connection_string, name).create_container()
         return f"{name}/telemetry"
 
-    def start(self, table: str) -> subprocess.Popen[str]:
-        """Start the command in a session of its own; its storage is behind the proxy."""
+    def start(self, table: str, at: Azurite | FaultProxy | None = None) -> subprocess.Popen[str]:
+        """Start the command in a session of its own; its storage is behind the proxy, or at another address."""
         hour = ("--from", START.isoformat(), "--to", END.isoformat())
         return subprocess.Popen(
             [sys.executable, "-m", "spark_jobs.cli", "backfill", str(DEFINITION), *hour, "--json"],
             env=os.environ
-            | self.environment(table, self.proxy)
+            | self.environment(table, at or self.proxy)
             | {"JAVA_HOME": str(java_home()), "PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -67,9 +71,9 @@ class Storage:
             start_new_session=True,
         )
 
-    def run(self, table: str) -> Outcome:
+    def run(self, table: str, at: Azurite | FaultProxy | None = None) -> Outcome:
         """Run the command to its end."""
-        running = self.start(table)
+        running = self.start(table, at)
         try:
             _, said = running.communicate(timeout=SECONDS)
         finally:
@@ -86,8 +90,9 @@ class Storage:
 
     def held(self, table: str) -> Held:
         """Return what the tables of the pipeline hold, but the times in the publications."""
-        os.environ |= self.environment(table, self.azurite)
-        tables = stages.tables_of(load(DEFINITION))
+        with _ENVIRONMENT:
+            os.environ |= self.environment(table, self.azurite)
+            tables = stages.tables_of(load(DEFINITION))
         held: dict[str, dict[str, tuple[str, ...]]] = {}
         for name, each in tables.others.items():
             opened = OpenTable(each)
