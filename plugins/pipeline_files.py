@@ -30,7 +30,7 @@ def load_all(folder: Path) -> tuple[list[Pipeline], list[str]]:
         except DefinitionError as error:
             errors.append(str(error))
         except _TooSlowError:
-            errors.append(f"{file}: the pipeline file was not loaded within {SECONDS:.0f} s: shorten its query")
+            errors.append(f"{file}: the pipeline file was not loaded within {SECONDS:.0f} s: simplify its query")
         else:
             name, first = pipeline.name, pipelines.setdefault(pipeline.name, pipeline)
             if first is not pipeline:

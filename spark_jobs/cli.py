@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     backfill.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
     add("status", _status, "The slices published, their quality and lateness, and the gaps between them.", ranged=False)
     back = add("rollback", _rollback, "Give slices back what they held before their last publication.")
-    text = "take back this run alone; needed to go back further than one publication"
+    text = "the run that every slice must hold now; required to go back further than one publication"
     back.add_argument("--run", metavar="RUN", help=text)
     text = "Write the pipeline file of an ASA job, and tell what could not be carried over and why."
     imported = commands.add_parser("import", help=text, description=text)
@@ -247,7 +247,7 @@ def _audited(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) ->
         for warning in warnings:
             errors.print(f"[yellow]warning:[/] {escape(warning)}")
         for leftover in stages.remove_leftovers(pipeline, run_id):
-            errors.print(f"removed what an interrupted run of these slices left: {escape(leftover)}")
+            errors.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
         checkpoint.check(stages.load_suites(pipeline).values())
         shown.update(step, description="order and aggregate")
         with (
@@ -442,8 +442,8 @@ def _status(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> 
             unfinished = [each["slice_start"] for each in output["slices"] if not each["finished"]]
             if unfinished:
                 out.print(
-                    f"unfinished: {escape(output['table'])} lacks {len(unfinished):,} published slices, the first "
-                    f"{unfinished[0]}: backfill them again, that finishes them"
+                    f"unfinished: {escape(output['table'])} does not hold what is published for {len(unfinished):,} "
+                    f"slices, the first {unfinished[0]}: repeat the interrupted backfill or rollback to finish it"
                 )
     return result
 

@@ -1,4 +1,4 @@
-"""A Delta table in which each slice holds one file at most: what the slices hold, and the commit that replaces it.
+"""Read and replace the files of a Delta table in which each slice holds at most one file.
 
 The table's snapshot says what a slice holds. The snapshot comes from the newest checkpoint and the few commits after
 it, so its cost does not grow with the number of commits.

@@ -44,13 +44,13 @@ class Publication:
     quality: str
     """The verdict of the audit."""
     published: datetime = field(compare=False)
-    """When it was first published; UTC."""
+    """When this run was published with this verdict, in UTC. Publishing it again does not change it."""
     digest: str
     """Digest of the slice's input: equal in all runs that read and compute the same."""
     manifest: str
     """Digest of the run's manifest."""
     definition: str
-    """Digest of the query and the policies."""
+    """Digest of the engine, query, policies and input."""
     input_events: int
     late_events: int
     files: Mapping[str, File | None]
@@ -62,7 +62,7 @@ class Entry:
     """What the publications say of one slice."""
 
     current: Publication | None
-    """None if everything that was published has been rolled back."""
+    """None if the slice was never published, or was rolled back to nothing."""
     earlier: tuple[Publication, ...] = ()
     """What the slice held before, newest first; at most REMEMBERED."""
     taken_back: str | None = None

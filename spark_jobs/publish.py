@@ -1,10 +1,10 @@
 """Publish the slices of a run in every table of a pipeline, or roll them back.
 
 Delta has no commit over several tables. One table therefore decides: a run is published by its commit to the
-publications, and every other table is then brought in line with them. Whoever does that reads the table, then the
-publications, then commits only if nobody committed to the table since, and looks again. So whatever other publishers
-and rollbacks do meanwhile, the last one to finish leaves every table with the files that the publications name. A
-publisher that is killed leaves tables that lag behind; the next one of the same slices brings them in line.
+publications, and every other table is then brought in line with them. To do so, read the table, then the publications;
+commit only if the table has not changed since; repeat until they agree. Whatever other publishers and rollbacks do
+meanwhile, every table ends with the files that the publications name. If a publisher is killed, some tables lag until
+the next publisher of the same slices.
 """
 
 import time
@@ -57,7 +57,7 @@ Change = Callable[[Mapping[str, Entry]], dict[str, Entry]]
 
 
 def publish(tables: Tables, publications: Mapping[str, Publication]) -> Outcome:
-    """Let every slice, by its slice_start, hold a publication, in every table.
+    """Publish slices in every table; `publications` is keyed by slice_start.
 
     Slices that hold it already are left alone. Raises UnfinishedError or InterruptedRunError once the publications may
     show in a table; after any other error nothing is published.
@@ -71,7 +71,7 @@ def publish(tables: Tables, publications: Mapping[str, Publication]) -> Outcome:
 
 
 def rollback(tables: Tables, slice_starts: Sequence[str], run: str | None = None) -> Outcome:
-    """Give the slices back what they held before their publication by `run`, in every table.
+    """Restore in every table what the slices held before their publication by `run`.
 
     Without `run`, the last publication of each slice is taken back, unless the last change of the slice was a rollback.
     So a call can be repeated and goes back once. Raises RunError if a slice holds another run, if nothing is published
@@ -214,23 +214,25 @@ def _metadata(entries: Mapping[str, Entry], slices: Sequence[str]) -> dict[str, 
 
 @contextmanager
 def _truth(tables: Tables, entered: Mapping[str, Entry], what: str) -> Iterator[None]:
-    """Say how far a change came that is refused or interrupted."""
+    """Raise failures and interrupts again, with a message that says how far the change got."""
     try:
         yield
     except (RecaptureError, KeyboardInterrupt) as error:
         interrupted = isinstance(error, KeyboardInterrupt)
         kind = InterruptedRunError if interrupted else UnfinishedError
         reason = "interrupted" if interrupted else str(error)
-        again = "run the same again: it finishes what was begun"
+        again = "run the same command again to finish it"
         try:
             lagging = _lagging(tables, entered)
         except (RecaptureError, KeyboardInterrupt):
-            raise kind(f"{reason}; the storage does not say how far {what} came: {again}") from error
+            unknown = f"cannot tell how far {what} got, because the storage does not answer"
+            raise kind(f"{reason}; {unknown}; {again}") from error
         if lagging is None:
             raise
         if lagging:
-            raise kind(f"{reason}; {what} is done in part, {', '.join(lagging)} lacks it: {again}") from error
-        raise kind(f"{reason}; {what} is done in every table, but that was not reported: {again}") from error
+            raise kind(f"{reason}; {what} is unfinished: {', '.join(lagging)} not updated yet; {again}") from error
+        reported = "run the same command again for its report"
+        raise kind(f"{reason}; {what} is complete in every table, but did not end normally; {reported}") from error
 
 
 def _lagging(tables: Tables, entered: Mapping[str, Entry]) -> list[str] | None:

@@ -341,8 +341,8 @@ def _publish_warnings(outcome: delta.Outcome) -> Iterator[str]:
     if outcome.finished:
         count, first = len(outcome.finished), outcome.finished[0]
         yield (
-            f"{count} slices, the first {first}, had been published by an earlier call that was interrupted: every "
-            "table holds them now"
+            f"{count} slices, the first {first}: finished a change that an earlier call had begun; every table agrees "
+            "now"
         )
     for run, slices in _by_run(outcome.superseded):
         what = f"published by run {run}" if run else "rolled back"

@@ -70,8 +70,8 @@ def test_between_two_commits(world: World, capsys: pytest.CaptureFixture[str], m
     assert code == 130
     run = stages.status(world.define())["slices"][0]["run"]
     metrics = f"{world.table.as_uri()}_metrics"
-    again = "run the same again: it finishes what was begun"
-    assert line == f"interrupted; the publication of run {run} is done in part, {metrics} lacks it: {again}"
+    again = "run the same command again to finish it"
+    assert line == f"interrupted; the publication of run {run} is unfinished: {metrics} not updated yet; {again}"
     assert (version(world.table), version(world.home / "table_metrics")) == (2, 1)
     assert cli.main(["rollback", str(world.file), *HOUR]) == 0
     assert (version(world.table), version(world.home / "table_metrics")) == (3, 1), "both hold the first run"

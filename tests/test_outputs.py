@@ -143,7 +143,7 @@ def test_a_publication_that_was_killed_between_two_commits_is_finished_by_the_ne
         return commit(*arguments)
 
     monkeypatch.setattr(OpenTable, "commit", killed)
-    with pytest.raises(InterruptedRunError, match=r"/peaks_metrics lacks it: run the same again"):
+    with pytest.raises(InterruptedRunError, match=r"/peaks_metrics not updated yet; run the same command again"):
         stages.publish(pipeline, run)
     monkeypatch.undo()
     half = dict.fromkeys(NAMES[:committed], 1)
@@ -152,7 +152,7 @@ def test_a_publication_that_was_killed_between_two_commits_is_finished_by_the_ne
     assert set(versions(world).values()) == {1}
     assert [each["changed"] for each in finished["outputs"]] == [False, committed < 3]
     (warning,) = finished["warnings"]
-    assert warning.startswith("2 slices, the first 2024-03-01T10:00:00Z, had been published by an earlier call")
+    assert warning.startswith("2 slices, the first 2024-03-01T10:00:00Z: finished a change that an earlier call had")
 
 
 def test_rollback_and_status_are_of_all_outputs(

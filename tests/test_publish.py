@@ -331,9 +331,9 @@ def test_an_interruption_says_how_far_it_came_and_the_next_call_finishes_it_and_
         assert type(raised.value) is KeyboardInterrupt, "nothing has changed"
     elif done < 4:
         lacking = ", ".join(folder.table_url(name) for name in order[done:])
-        assert f" is done in part, {lacking} lacks it: run the same again" in str(raised.value)
+        assert f" is unfinished: {lacking} not updated yet; run the same command again" in str(raised.value)
     else:
-        assert " is done in every table" in str(raised.value)
+        assert " is complete in every table" in str(raised.value)
     assert call().finished == ([NINE] if 0 < done < 4 else [])
     assert folder.held() == everywhere(after)
 
@@ -356,7 +356,7 @@ def test_a_storage_that_refuses_a_commit_for_good_is_one_line_that_says_what_is_
         folder.publish("second")
     assert raised.value.exit_code == (1 if at == 0 else 3)
     assert isinstance(raised.value, UnfinishedError) == (at > 0)
-    assert ("the publication of run second is done in part" in str(raised.value)) == (at > 0)
+    assert ("the publication of run second is unfinished" in str(raised.value)) == (at > 0)
     assert "\n" not in str(raised.value)
     assert folder.entry().run == ("first" if at == 0 else "second")
     monkeypatch.undo()
@@ -379,7 +379,7 @@ def test_a_storage_that_does_not_answer_any_more_is_not_said_to_hold_nothing(
         raise RunError("the connection was reset")
 
     commits(monkeypatch, 0, reset)
-    with pytest.raises(UnfinishedError, match="the storage does not say how far the publication of run second came"):
+    with pytest.raises(UnfinishedError, match="cannot tell how far the publication of run second got"):
         folder.publish("second")
 
 

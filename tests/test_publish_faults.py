@@ -53,7 +53,7 @@ def test_a_refused_commit_is_one_true_line_and_the_next_call_finishes(
     assert "\n" not in message
     assert f"/curated/{name.replace(' ', '_').strip('@')}" in message
     assert isinstance(raised.value, UnfinishedError) == (name != "publications")
-    assert ("is done in part" in message) == (name != "publications")
+    assert ("is unfinished" in message) == (name != "publications")
     done = ORDER.index(name)
     held = place.held()
     assert [held[each] for each in ORDER] == ["second"] * done + ["first"] * (4 - done)
@@ -97,7 +97,7 @@ def test_a_storage_that_cannot_be_reached_after_a_commit_leaves_open_whether_it_
         proxy.inject(answered(403, "AuthenticationFailed"))
 
     proxy.inject(lost_and_closed, "write", log_of(place, "publications"), times=1)
-    with pytest.raises(UnfinishedError, match="the storage does not say how far the publication of run second came"):
+    with pytest.raises(UnfinishedError, match="cannot tell how far the publication of run second got"):
         place.publish("second")
     proxy.clear()
     place.publish("second")

@@ -17,9 +17,9 @@ class Limits:
     """How large the unpacked content of a blob may be; MiB."""
 
     block: int = 256
-    """Of one block of an Avro file."""
+    """Largest inflated size of one block of an Avro file."""
     blob: int = 2048
-    """Of all its blocks, or of a gzip file."""
+    """Largest inflated size of all blocks of an Avro file, or of a gzip file."""
 
 
 DEFAULT = Limits()
@@ -69,4 +69,4 @@ def _pieces(name: str, block: memoryview) -> Iterator[bytes]:
 
 def _require_below(name: str, what: str, size: int, limit: int, key: str) -> None:
     if size > limit * MIB:
-        raise DamagedBlobError(name, f"{what} to more than {limit:,} MiB; if it is whole, raise input.{key}")
+        raise DamagedBlobError(name, f"{what} to more than {limit:,} MiB (raise input.{key} if that is legitimate)")

@@ -1,6 +1,6 @@
-"""Whether the events of each slice came through: the built-in checks on slices.
+"""Check that the events of each slice became rows: the built-in checks on slices.
 
-An expectation judges rows, and where nothing is left there are none.
+Expectations cannot: they judge rows, and here there may be none.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from spark_jobs.quality.checkpoint import Result
 from spark_jobs.quality.suites import Check, Severity, built_in
 
 MOST = 0.9
-"""Above this share of events that cannot be used a slice is not published."""
+"""Share of unusable events in a slice above which the check is critical, unless a suite chooses otherwise."""
 SOME = 0.01
-"""Above this share of events that cannot be used a slice is published with a warning."""
+"""Share of unusable events in a slice above which the check fails, as a warning unless a suite chooses otherwise."""
 MANY = 100
-"""From so many events on that a query reads, it returns a row, unless it says otherwise or its windows are long."""
+"""Number of events read from which a query without rows is critical, unless its windows may end in a later slice."""
 PROCESSED = ("on_time", "late_adjusted", "early_adjusted", "out_of_order_adjusted")
 DROPPED = ("late_dropped", "early_dropped", "out_of_order_dropped")
 _SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 _FIELDS_SHOWN = 12
 _NO_ROWS = (
-    "check WHERE, HAVING and JOIN, and the names of their fields; where this is as it should be, a suite lowers the "
-    "severity of query_returns_rows"
+    "check WHERE, HAVING and JOIN and the field names in them; if no rows are expected, lower the severity of "
+    "query_returns_rows in the output's suite"
 )
 
 
@@ -93,13 +93,15 @@ def results(
     checks = [_result("events_can_be_used", "slices", severity, title, full, unusable, why)]
     unreached = [each for each in full if not each.processed and each.dropped]
     why = _drops(unreached[0]) if unreached else ""
-    severity, title = chosen("events_reach_the_query", "critical"), "the policies leave events for the query"
+    severity, title = chosen("events_reach_the_query", "critical"), "some events reach the query"
     checks.append(_result("events_reach_the_query", "slices", severity, title, full, unreached, why))
     processed = [each for each in full if each.processed]
     for alias in passages[0].rows if passages else ():
         empty = [each for each in processed if not each.rows[alias]]
         fullest = max(empty, key=lambda each: each.processed, default=None)
-        why = f"{fullest.start} has no row of {fullest.processed:,} events: {_NO_ROWS}" if fullest else ""
+        why = ""
+        if fullest:
+            why = f"slice {fullest.start} has no rows, though the query read {fullest.processed:,} events: {_NO_ROWS}"
         nothing = fullest is not None and fullest.processed >= MANY and windows_end_in_every_slice
         default: Severity = "critical" if nothing else "warning"
         severity = severities.get(alias, {}).get("query_returns_rows", default)
@@ -131,7 +133,7 @@ def _result(
     why: str,
 ) -> Result:
     of = f"{len(slices):,} slice{'' if len(slices) == 1 else 's'} with events"
-    found = f"not so in {len(failed):,} of {of}; {why}" if failed else f"so in all {of}" if slices else "no events"
+    found = f"{len(failed):,} of {of} fail; {why}" if failed else f"true for all {of}" if slices else "no events"
     observed = [each.start for each in failed[:3]]
     return Result(built_in().name, judged, check, severity, not failed, observed, None, f"{title}: {found}")
 
@@ -139,14 +141,14 @@ def _result(
 def _share(passage: Passage) -> str:
     named = {"malformed": "malformed", "invalid_timestamp": "without a valid time"}
     parts = [f"{passage.counts[name]:,} {text}" for name, text in named.items() if passage.counts[name]]
-    return f"of the {passage.events:,} events of {passage.start} {' and '.join(parts)}"
+    return f"in slice {passage.start}, {' and '.join(parts)} of {passage.events:,} events"
 
 
 def _drops(passage: Passage) -> str:
     parts = [f"{passage.counts[name]:,} {name}" for name in DROPPED if passage.counts[name]]
     return (
-        f"of the {passage.events:,} events of {passage.start} the policies dropped {' and '.join(parts)}: raise the "
-        "policy's delay, or choose Adjust"
+        f"in slice {passage.start}, the policies dropped every usable event of {passage.events:,} "
+        f"({', '.join(parts)}): raise the limit that drops them, or set its policy to Adjust"
     )
 
 
@@ -180,13 +182,13 @@ def _unit(body: bytes) -> str:
 def _looks(body: bytes) -> str:
     """Return what a body that is not a JSON object looks like, and what to do."""
     if body.startswith(b"\x1f\x8b"):
-        return "the body begins as gzip does: events are read as plain JSON"
+        return "the body looks like gzip, but event bodies must be uncompressed JSON"
     if body.startswith(b"Obj\x01"):
-        return "the body begins as an Avro file does: events are read as JSON"
+        return "the body looks like an Avro file, but event bodies must be JSON"
     shown = body[:60].decode("utf-8", "backslashreplace")
     if body[:1] in (b"{", b"["):
-        return f"the body is nearly JSON, it begins with {shown!r}: check what sends it"
+        return f"the body starts like JSON but is not valid ({shown!r}): check the sender"
     return (
-        f"the body is not a JSON object, it begins with {shown!r}: if the blobs are not those of Event Hubs Capture, "
+        f"the body is not a JSON object (it starts with {shown!r}): if the blobs are not those of Event Hubs Capture, "
         "try input.format IotHub, ServiceBus, Json or Csv"
     )

@@ -68,7 +68,7 @@ def verified(blob: Blob, content: bytes) -> bytes:
     if len(content) != blob.size:
         raise RunError(
             f"blob {blob.name} was not read whole: the storage sent {len(content)} of the {blob.size} bytes that it "
-            "listed; run again, and if it stays so, look at the storage and at what stands between"
+            "listed; run the same again, and if it recurs, check the storage account and any proxy on the way"
         )
     if blob.md5 is not None and blob.md5 != (found := content_md5(content)):
         raise DamagedBlobError(blob.name, f"its Content-MD5 is {blob.md5}, but the content gives {found}")

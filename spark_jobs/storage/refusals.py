@@ -1,4 +1,4 @@
-"""What is said of an Azure service that refuses, whichever library asked it."""
+"""Errors for requests that an Azure service rejected, the same for every client library."""
 
 from spark_jobs.errors import RunError, SetupError
 from spark_jobs.storage.address import AzureAddress
@@ -26,6 +26,6 @@ def refusal(action: str, address: AzureAddress, advice: str, status: int | None,
 def garbled(action: str) -> RunError:
     """Return the error for an answer that is cut off or damaged."""
     return RunError(
-        f"cannot {action}: the service's answer is cut off or damaged; run again, and if it stays so, look at what "
-        "stands between"
+        f"cannot {action}: the response was truncated or corrupt; run the same again, and if it recurs, check the "
+        "network and any proxy on the way"
     )

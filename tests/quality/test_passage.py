@@ -88,8 +88,9 @@ def test_a_suite_chooses_the_severity_of_a_check_and_the_strictest_choice_holds_
 def test_the_sentence_says_how_many_of_what_slice_and_why() -> None:
     (failure,) = [each for each in results([passage(0, malformed=677)], lambda start: NO_JSON, {}) if not each.success]
     assert failure.sentence == (
-        "nearly all events can be used: not so in 1 of 1 slice with events; of the 677 events of 2026-03-01T10:00:00Z "
-        "677 malformed: not a JSON object; the body is not a JSON object, it begins with 'deviceId,temperature\\na,1': "
+        "nearly all events can be used: 1 of 1 slice with events fail; in slice 2026-03-01T10:00:00Z, "
+        "677 malformed of 677 events: not a JSON object; the body is not a JSON object (it starts with "
+        "'deviceId,temperature\\na,1'): "
         "if the blobs are not those of Event Hubs Capture, try input.format IotHub, ServiceBus, Json or Csv"
     )
 
@@ -106,10 +107,10 @@ def test_a_time_under_another_name_or_in_another_unit_is_explained_by_the_fields
 @pytest.mark.parametrize(
     ("body", "hint"),
     [
-        (b"\x1f\x8b\x08", "begins as gzip does"),
-        (b"Obj\x01", "begins as an Avro file does"),
-        (b'{"a": 1', "nearly JSON, it begins with '{\"a\": 1'"),
-        (b"\xff\xfe", "begins with '\\\\xff\\\\xfe'"),
+        (b"\x1f\x8b\x08", "looks like gzip"),
+        (b"Obj\x01", "looks like an Avro file"),
+        (b'{"a": 1', "starts like JSON but is not valid ('{\"a\": 1')"),
+        (b"\xff\xfe", "starts with '\\\\xff\\\\xfe'"),
     ],
 )
 def test_a_body_that_is_not_json_is_shown_and_guessed(body: bytes, hint: str) -> None:

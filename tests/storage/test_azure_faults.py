@@ -16,7 +16,10 @@ from spark_jobs.storage.delta import refusal_of_delta
 from tests.storage.fault_proxy import FaultProxy, answered, edited, overstated, reset
 
 ADVICE = "check AZURE_STORAGE_CONNECTION_STRING, and what it permits"
-GARBLED = "the service's answer is cut off or damaged; run again, and if it stays so, look at what stands between"
+GARBLED = (
+    "the response was truncated or corrupt; run the same again, and if it recurs, check the network and any proxy on "
+    "the way"
+)
 
 
 @pytest.fixture
