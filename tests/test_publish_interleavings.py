@@ -1,7 +1,7 @@
 """Two publishers of the same slice and a rollback, at the same time: every table ends with the files of one run.
 
 All interleavings of the three at their commits, over three tables, are enumerated on tables in memory. Those of each
-two of them over two tables are enumerated on Delta tables; `make chaos` enumerates those of all three there.
+two of them over one table are enumerated on Delta tables; `make chaos` enumerates those of all three there.
 """
 
 import copy
@@ -19,7 +19,7 @@ from spark_jobs.delta_table import OpenTable
 from spark_jobs.publications import Publications
 from tests import publishing
 from tests.interleavings import Actors, InMemory, Schedule
-from tests.publishing import METRICS, ROWS, Place
+from tests.publishing import ROWS, Place
 
 
 @pytest.fixture(autouse=True)
@@ -101,10 +101,10 @@ def test_on_delta_tables_each_two_of_them_leave_one_run(
 ) -> None:
     schedule = Schedule(OpenTable.commit)
     monkeypatch.setattr(OpenTable, "commit", lambda *arguments: schedule.commit(*arguments))
-    seed = Place((tmp_path / "seed").as_uri(), (ROWS, METRICS))
+    seed = Place((tmp_path / "seed").as_uri(), (ROWS,))
     seed.publish("first")
     seed.publish("second")
-    place = Place((tmp_path / "place").as_uri(), (ROWS, METRICS))
+    place = Place((tmp_path / "place").as_uri(), (ROWS,))
 
     def world() -> tuple[Actors, Callable[[], None]]:
         shutil.copytree(tmp_path / "seed", tmp_path / "place")
@@ -118,4 +118,4 @@ def test_on_delta_tables_each_two_of_them_leave_one_run(
         place.rollback(run=end)
         ends.add((end, one_run(place, steps)))
     assert ends == expected
-    assert schedule.states > 50
+    assert schedule.states > 20

@@ -122,7 +122,7 @@ class World:
 def lenient(world: World) -> str:
     """A suite by which slices are published whatever became of their events."""
     checks = ("events_can_be_used", "events_reach_the_query", "query_returns_rows")
-    expectation = {"type": "expect_column_to_exist", "severity": "info", "kwargs": {"column": "deviceId"}}
+    expectation = {"type": "expect_column_to_exist", "severity": "info", "kwargs": {"column": "slice_start"}}
     suite = {"name": "lenient", "severities": dict.fromkeys(checks, "info"), "expectations": [expectation]}
     world.home.joinpath("lenient.json").write_text(json.dumps(suite))
     return "lenient.json"
