@@ -86,7 +86,7 @@ def backfill(pipeline: Pipeline) -> DAG:
         start, end = (datetime.fromisoformat(chosen[name]) for name in ("from", "to"))
         run = stages.plan(pipeline, start, end)
         for leftover in stages.remove_leftovers(pipeline, run):
-            logging.getLogger(__name__).info("removed what an interrupted run of these slices left: %s", leftover)
+            logging.getLogger(__name__).info("removed leftovers of an interrupted run of these slices: %s", leftover)
         return run
 
     @task

@@ -2,7 +2,7 @@
 
 DataFusion decodes. It does not notice that a file is cut off, and it never ends where a block holds more than the
 records it announces. So the container's framing is walked first, and DataFusion gets the records as one block with
-one more or a few behind them, which fill its last batch: only where these are the last to be read did the others fill
+one more or a few after them, which fill its last batch: only where these are the last to be read did the others fill
 their blocks exactly.
 Where maps of properties are read, that block must be one batch, too: DataFusion keeps a union's place from one batch to
 the next and then fails ("Offsets must be non-negative").
@@ -40,7 +40,7 @@ class Record:
     always: pa.Schema
     """What is always read."""
     end: tuple[tuple[str, object], ...]
-    """Its values in the record that is put behind the last."""
+    """Its values in the record that is put after the last."""
     typed: bool
     """Whether the values of its maps have one of several types; else they are text."""
 
@@ -120,8 +120,8 @@ def decode(
             table = _read(file.name, count, batch, [*record.always.names, *more], record)
         except Exception as error:  # DataFusion raises bare exceptions
             raise DamagedBlobError(name, f"its records cannot be decoded ({_first_line(error)})") from error
-    behind = table.slice(framing.records).select(record.always.names).to_pylist()
-    if behind != [dict(record.end)] * ends:
+    after = table.slice(framing.records).select(record.always.names).to_pylist()
+    if after != [dict(record.end)] * ends:
         raise DamagedBlobError(name, f"its blocks announce {framing.records} records, but do not hold exactly these")
     return table.slice(0, framing.records)
 
@@ -138,7 +138,7 @@ def walk(name: str, content: bytes, more: Collection[str] = (), record: Record =
     try:
         codec, schema, sync, position = _header(content)
     except IndexError:
-        raise DamagedBlobError(name, f"it is cut off: its header goes on behind its {len(content)} bytes") from None
+        raise DamagedBlobError(name, f"it is cut off: its header goes on after its {len(content)} bytes") from None
     except ValueError as error:
         raise DamagedBlobError(name, "its header cannot be read") from error
     if codec not in CODECS:
@@ -227,7 +227,7 @@ def _header_of(schema: str) -> bytes:
 
 @cache
 def _end_of(schema: str, values: tuple[tuple[str, object], ...]) -> bytes:
-    """The record behind the last, in the file's own schema."""
+    """The record after the last, in the file's own schema."""
     record = json.loads(schema)
     blank = {field["name"]: _blank(field["type"]) for field in record["fields"]}
     out = BytesIO()
@@ -261,7 +261,7 @@ def _type(field: pa.Field, record: Record) -> pa.DataType:
 
 
 def _long(content: bytes, position: int) -> tuple[int, int]:
-    """An Avro long (zigzag varint), and the position behind it. IndexError where the content ends before it does."""
+    """An Avro long (zigzag varint), and the position after it. IndexError where the content ends before it does."""
     value = shift = 0
     while True:
         byte = content[position]

@@ -1,4 +1,4 @@
-"""Whether whoever wrote a file or a folder is still alive: it holds a lock on it, which goes with its process."""
+"""Tell whether the process that wrote a file or a folder is still alive: it holds a lock, which ends with it."""
 
 import fcntl
 import os

@@ -153,7 +153,7 @@ def test_a_file_that_is_cut_off_anywhere_says_so(codec: Literal["null", "deflate
     header = walk("b", content).blocks[0].start - 3
     for size in {*range(1, len(content))} - {header}:
         assert complaint(content[:size]).startswith("it is cut off: "), size
-    assert complaint(content[: len(content) // 2 - 100]).endswith(f"behind its {len(content) // 2 - 100} bytes")
+    assert complaint(content[: len(content) // 2 - 100]).endswith(f"after its {len(content) // 2 - 100} bytes")
 
 
 def test_a_file_that_is_cut_off_within_a_block_names_it() -> None:
@@ -172,7 +172,7 @@ def test_a_file_of_a_header_alone_has_no_events(codec: str) -> None:
     assert has_block("b", capture_file([], codec=codec))  # type: ignore[arg-type]
     assert decode("b", out.getvalue()).equals(SCHEMA.empty_table())
     assert decode("b", out.getvalue(), ALL).num_rows == 0
-    assert complaint(out.getvalue()[:-1]).startswith("it is cut off: its header goes on behind ")
+    assert complaint(out.getvalue()[:-1]).startswith("it is cut off: its header goes on after ")
 
 
 @pytest.mark.parametrize("codec", CODECS)
