@@ -71,8 +71,6 @@ PUBLISHED_TYPES = {
 
 UNANCHORED = "_unanchored"
 """The column, beside those of the output, that is true for a session whose beginning lies before what a slice reads."""
-WITHOUT_BLOCK = "without_block"
-"""The key, in the counters of a task, of its blobs that are Avro files of a header alone."""
 EVENTS_READ = "MapInArrow"
 """What Spark's plan calls the reading of `events`."""
 
@@ -158,10 +156,7 @@ def run(spark: SparkSession, pipeline: Pipeline, run_id: str) -> None:
     except PySparkException as error:
         raise RunError(_reason(error)) from error
     papers.write("staged.json", [asdict(each) for each in staged])
-    rows = list(_metrics(papers, manifest))
-    without_block = [name for row in rows for name in row.pop(WITHOUT_BLOCK)]
-    papers.write("metrics.json", rows)
-    papers.write("warnings.json", list(_warnings(without_block)))
+    papers.write("metrics.json", list(_metrics(papers, manifest)))
 
 
 def pin_settings(spark: SparkSession) -> None:
@@ -294,16 +289,8 @@ def _row(partition: str, wanted: Slice, counted: Counters, policies: Policies | 
         "whole": counted.whole,
         "furthest_ahead": None if counted.furthest_ahead is None else _ahead(counted.furthest_ahead),
         "gaps": _gaps(counted.missing),
-        WITHOUT_BLOCK: counted.without_block,
+        "without_block": counted.without_block,
     }
-
-
-def _warnings(without_block: Sequence[str]) -> Iterator[str]:
-    if without_block:
-        yield (
-            f"{len(without_block):,} blobs are Avro files of a header alone, such as {min(without_block)}: they are "
-            "read as empty; Capture always writes a block, so restore those that are as Capture wrote them"
-        )
 
 
 def _gaps(missing: Sequence[Missing]) -> dict[str, Any]:

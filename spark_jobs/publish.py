@@ -192,11 +192,6 @@ def _settle(
     raise RunError(f"other writers kept committing to {table.table.url}: run the same again when they are done")
 
 
-def is_of(path: str, digest: str) -> bool:
-    """Return whether a file was made of the input with this digest."""
-    return path.rsplit("/", 1)[-1].startswith(f"{digest[:16]}-")
-
-
 def _paths(file: File | None) -> tuple[str, ...]:
     return () if file is None else (file.path,)
 

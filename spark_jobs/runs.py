@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from spark_jobs.capture import manifest
 from spark_jobs.capture.manifest import Manifest
 from spark_jobs.errors import RunError
+from spark_jobs.quality.metrics import UNUSABLE
 from spark_jobs.storage import Container
 from spark_jobs.time_model import ticks
 from spark_jobs.time_model.slices import Slice
@@ -78,7 +79,7 @@ class Run:
         with pq.ParquetFile(io.BytesIO(content)) as file:
             for batch in file.iter_batches(100, columns=["verdict", "reason", "body"]):
                 for row in batch.to_pylist():
-                    if row["verdict"] in ("malformed", "invalid_timestamp"):
+                    if row["verdict"] in UNUSABLE:
                         return dict(row)
         return None
 
@@ -103,6 +104,11 @@ def stage(table: Container, start: int, digest: str, rows: pa.Table) -> tuple[st
     path = f"slice_start={compact(start)}/{name}"
     table.create(path, content)
     return path, len(content)
+
+
+def is_of(path: str, digest: str) -> bool:
+    """Return whether `stage` wrote a file for the input with this digest."""
+    return path.rsplit("/", 1)[-1].startswith(f"{digest[:16]}-")
 
 
 def parquet(rows: pa.Table) -> bytes:

@@ -30,7 +30,7 @@ from spark_jobs.publications import COLUMNS as PUBLICATIONS
 from spark_jobs.publications import Publication
 from spark_jobs.quality import metrics, suites
 from spark_jobs.quality.rows import Part, Rows
-from spark_jobs.runs import FOLDER, Run, StagedSlice, compact, stage
+from spark_jobs.runs import FOLDER, Run, StagedSlice, compact, is_of, stage
 from spark_jobs.storage import open_container, side_by_side
 from spark_jobs.time_model import ticks
 from spark_jobs.time_model.slices import Arrivals, Slice, slices_between
@@ -161,7 +161,7 @@ def remove_leftovers(pipeline: Pipeline, run_id: str) -> list[str]:
 
 def scratch_name(pipeline: Pipeline, run_id: str) -> str:
     """Return what the folders of temporary files of all runs of the same slices of the same table are called."""
-    table = tables_of(pipeline).publications.url
+    table = pipeline.outputs[0].publications_table
     return f"{pipeline.name}-{hashlib.sha256(table.encode()).hexdigest()[:12]}-{_range_of(run_id)}"
 
 
@@ -229,14 +229,11 @@ def audit(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
     papers = _papers(pipeline, run_id)
     planned = papers.manifest()
     loaded = load_suites(pipeline)
-    rows = papers.read("metrics.json")
+    rows, staged = papers.read("metrics.json"), papers.staged()
     written: dict[str, dict[str, int]] = {}
-    for staged in papers.staged():
-        written.setdefault(staged.slice_start, {})[staged.output] = staged.rows
-    passages = [
-        passage.Passage(start, counts, written[start])
-        for start, counts in metrics.by_slice(rows).items()
-    ]
+    for each in staged:
+        written.setdefault(each.slice_start, {})[each.output] = each.rows
+    passages = [passage.Passage(start, counts, written[start]) for start, counts in metrics.by_slice(rows).items()]
 
     def example(start: str) -> passage.Example | None:
         partitions = [row["partition"] for row in rows if row["slice_start"] == start and _unusable(row)]
@@ -246,7 +243,11 @@ def audit(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
     with scratch.scratch_folder(scratch_name(pipeline, run_id)) as folder:
         found = checkpoint.audit(
             pd.DataFrame(rows).drop(columns=list(metrics.BESIDE)),
-            {each.alias: _local_rows(each, papers, folder) for each in pipeline.outputs if each.alias in loaded},
+            {
+                output.alias: _local_rows(output, _of(staged, output), run_id, folder)
+                for output in pipeline.outputs
+                if output.alias in loaded
+            },
             loaded,
             run_start=ticks.to_datetime(planned.slices[0].slice.start),
             run_end=ticks.to_datetime(planned.slices[-1].slice.end),
@@ -270,7 +271,7 @@ def audit(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
 
 
 def _unusable(row: Mapping[str, Any]) -> int:
-    return int(row["malformed"] + row["invalid_timestamp"])
+    return sum(row[verdict] for verdict in metrics.UNUSABLE)
 
 
 def _slice_of(planned: Manifest, start: str) -> Slice:
@@ -289,7 +290,7 @@ def publish(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
     planned, rows, staged = papers.manifest(), papers.read("metrics.json"), papers.staged()
     files: dict[str, dict[str, File]] = {}
     for output in pipeline.outputs:
-        of_output = [each for each in staged if each.output == output.alias]
+        of_output = _of(staged, output)
         files[output.alias] = {each.slice_start: File(each.path, each.size, each.rows) for each in of_output}
         counted = _counted(rows, of_output)
         files[_metrics_name(output)] = _staged_metrics(output.metrics_table, counted, planned)
@@ -316,7 +317,11 @@ def publish(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
         "slices": list(publications),
         "quality": verdict,
         "outputs": [_published_output(output, outcome) for output in pipeline.outputs],
-        "quarantine": {"table": _quarantine(pipeline).url, "version": outcome.versions[QUARANTINE]} | reasons,
+        "quarantine": {
+            "table": pipeline.outputs[0].quarantine_table,
+            "version": outcome.versions[QUARANTINE],
+            **reasons,
+        },
         "warnings": list(_publish_warnings(outcome)),
     }
     try:
@@ -411,11 +416,11 @@ def report(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
     outcome = papers.read("outcome.json") if audited["verdict"] != "failed" else {}
     committed = outcome.get("outputs", [])
     published = {each["alias"]: each for each in committed}
-    rows = papers.read("metrics.json")
-    slices = _counted(rows, papers.staged())
+    rows, staged = papers.read("metrics.json"), papers.staged()
+    slices = _counted(rows, staged)
     outputs = []
     for output in pipeline.outputs:
-        counted = _counted(rows, _staged(papers, output))
+        counted = _counted(rows, _of(staged, output))
         outputs.append(_of_an_output(output, counted, published.get(output.alias, {})))
     written = {name: sum(each["metrics"][name] for each in outputs) for name in metrics.OF_AN_OUTPUT}
     return {
@@ -434,7 +439,7 @@ def report(pipeline: Pipeline, run_id: str) -> dict[str, Any]:
         "warnings": [
             *pipeline.warnings,
             *capture_warnings(planned, pipeline.input.empty_blobs),
-            *papers.read("warnings.json"),
+            *_without_block(rows),
             *outcome.get("warnings", []),
             *_unanchored(outputs),
             *_losses(slices, pipeline.outputs[0].quarantine_table),
@@ -467,18 +472,18 @@ def status(pipeline: Pipeline) -> dict[str, Any]:
     tables = tables_of(pipeline)
     entries = OpenTable(tables.publications).slices()
     published = {start: entry for start, entry in entries.items() if entry["run"] is not None}
+    gaps = _gaps(pipeline, published)
     outputs = []
     for output in pipeline.outputs:
         held = OpenTable(tables.others[output.alias]).slices()
         slices = [_published_slice(start, held.get(start), entry) for start, entry in published.items()]
-        gaps = _gaps(pipeline, published)
         outputs.append({"alias": output.alias, "table": output.table, "slices": slices, "gaps": gaps})
     return {"pipeline": pipeline.name, "outputs": outputs, **_of_the_only(outputs, "table", "slices", "gaps")}
 
 
 def _published_slice(start: str, held: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> dict[str, Any]:
     events = entry["input_events"]
-    holds = held is not None and delta.is_of(held["path"], entry["digest"])
+    holds = held is not None and is_of(held["path"], entry["digest"])
     return {
         "slice_start": start,
         "rows": held["rows"] if held is not None and holds else None,
@@ -522,7 +527,7 @@ def rollback(pipeline: Pipeline, start: datetime, end: datetime, run: str | None
 
 def staged_rows(pipeline: Pipeline, output: Output, run_id: str, most: int | None = None) -> pa.Table:
     """The rows that a run computed for an output, all or the first ones: the query's columns, then slice_start."""
-    staged = _staged(_papers(pipeline, run_id), output)
+    staged = _of(_papers(pipeline, run_id).staged(), output)
     tables: list[pa.Table] = []
     for number, each in enumerate(staged):
         left = each.rows if most is None else min(each.rows, most - sum(table.num_rows for table in tables))
@@ -537,12 +542,12 @@ def staged_rows(pipeline: Pipeline, output: Output, run_id: str, most: int | Non
     return pa.concat_tables(tables)
 
 
-def _local_rows(output: Output, papers: Run, folder: Path) -> Rows:
+def _local_rows(output: Output, staged: Iterable[StagedSlice], run_id: str, folder: Path) -> Rows:
     """Write the rows that a run staged for an output to a local folder."""
     parts = []
-    for number, each in enumerate(_staged(papers, output)):
+    for number, each in enumerate(staged):
         file = folder / f"{output.alias}-{number}.parquet"
-        file.write_bytes(_content(output, each, papers.id))
+        file.write_bytes(_content(output, each, run_id))
         parts.append(Part(file, datetime.fromisoformat(each.slice_start)))
     return Rows(pq.read_schema(parts[0].file), SLICE, parts)
 
@@ -554,8 +559,8 @@ def _content(output: Output, staged: StagedSlice, run_id: str) -> bytes:
     return content
 
 
-def _staged(papers: Run, output: Output) -> list[StagedSlice]:
-    return [each for each in papers.staged() if each.output == output.alias]
+def _of(staged: Iterable[StagedSlice], output: Output) -> list[StagedSlice]:
+    return [each for each in staged if each.output == output.alias]
 
 
 def _papers(pipeline: Pipeline, run_id: str) -> Run:
@@ -568,12 +573,8 @@ def tables_of(pipeline: Pipeline) -> delta.Tables:
     for output in pipeline.outputs:
         others[output.alias] = Table(output.table, pipeline.compiled(output).columns)
         others[_metrics_name(output)] = Table(output.metrics_table, metrics.TABLE_COLUMNS)
-    others[QUARANTINE] = _quarantine(pipeline)
+    others[QUARANTINE] = Table(pipeline.outputs[0].quarantine_table, metrics.QUARANTINE_COLUMNS, ("body",))
     return delta.Tables(Table(pipeline.outputs[0].publications_table, PUBLICATIONS), others)
-
-
-def _quarantine(pipeline: Pipeline) -> Table:
-    return Table(pipeline.outputs[0].quarantine_table, metrics.QUARANTINE_COLUMNS, ("body",))
 
 
 def _metrics_name(output: Output) -> str:
@@ -605,6 +606,15 @@ def _unanchored(outputs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
                 "of three maxDurations was longer than the timeout: they are cut at even multiples of maxDuration, and "
                 "the live job may have cut at odd ones"
             )
+
+
+def _without_block(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    names = [name for row in rows for name in row["without_block"]]
+    if names:
+        yield (
+            f"{len(names):,} blobs are Avro files of a header alone, such as {min(names)}: they are "
+            "read as empty; Capture always writes a block, so restore those that are as Capture wrote them"
+        )
 
 
 def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str) -> Iterator[str]:

@@ -47,13 +47,15 @@ OF_AN_OUTPUT = ("OutputEvents", "UnanchoredSessions")
 """Rows, and those of them that are sessions whose beginning lies before what a slice reads."""
 COLUMNS = ("slice_start", "partition", *OF_A_PARTITION, "complete", "whole")
 """What a run counts: one row for each slice and partition."""
-BESIDE = ("furthest_ahead", "gaps")
-"""What else such a row tells, and no expectation judges."""
+BESIDE = ("furthest_ahead", "gaps", "without_block")
+"""What else such a row tells, and no expectation judges: the last, the blobs that are Avro files of a header alone."""
 GAPS_TOLD = 20
 """Gaps whose ranges are told, of a partition and of a slice; SequenceGaps counts them all."""
 DERIVED_COLUMNS = ("law_difference", "late_share")
 """What the audit adds: see `derive`."""
-SET_ASIDE = ("invalid_timestamp", "malformed", "DamagedBlobs")
+UNUSABLE = ("malformed", "invalid_timestamp")
+"""The verdicts of events that no query can read."""
+SET_ASIDE = (*UNUSABLE, "DamagedBlobs")
 """The counts of what has a row in the quarantine."""
 TABLE_COLUMNS = (
     OutputColumn("metric", AsaType.TEXT),
@@ -100,7 +102,8 @@ def together(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def by_slice(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """By slice_start: its metrics over all partitions, `complete`, `whole`, BESIDE, and those of each partition."""
+    """By slice_start: its metrics over all partitions, `complete`, `whole`, its furthest event ahead, its gaps, and the
+    metrics of each partition."""
     of_slices: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         of_slices.setdefault(row["slice_start"], []).append(row)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spark_jobs.quality.checkpoint import Result
-from spark_jobs.quality.suites import Check, Severity, built_in
+from spark_jobs.quality.metrics import UNUSABLE
+from spark_jobs.quality.suites import SEVERITIES, Check, Severity, built_in
 
 MOST = 0.9
 """Share of unusable events in a slice above which the check is critical, unless a suite chooses otherwise."""
@@ -20,7 +21,6 @@ MANY = 100
 """Number of events read from which a query without rows is critical, unless its windows may end in a later slice."""
 PROCESSED = ("on_time", "late_adjusted", "early_adjusted", "out_of_order_adjusted")
 DROPPED = ("late_dropped", "early_dropped", "out_of_order_dropped")
-_SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 _FIELDS_SHOWN = 12
 _NO_ROWS = (
     "check WHERE, HAVING and JOIN and the field names in them; if no rows are expected, lower the severity of "
@@ -44,7 +44,7 @@ class Passage:
 
     @property
     def unusable(self) -> int:
-        return self.counts["malformed"] + self.counts["invalid_timestamp"]
+        return sum(self.counts[name] for name in UNUSABLE)
 
     @property
     def processed(self) -> int:
@@ -78,7 +78,7 @@ def results(
     def chosen(check: Check, default: Severity) -> Severity:
         """The strictest choice of the suites: events belong to all outputs."""
         stated = [of_output[check] for of_output in severities.values() if check in of_output]
-        return max(stated or [default], key=_SEVERITIES.index)
+        return min(stated or [default], key=SEVERITIES.index)
 
     full = [each for each in passages if each.events]
     worst = max(full, key=lambda each: each.unusable / each.events, default=None)

@@ -28,8 +28,9 @@ BUILT_IN = Path(__file__).with_name("run_metrics.json")
 PARAMETERS = ("slice_count", "run_start", "run_end")
 """What `{"$PARAMETER": …}` may name: a count, and the run's bounds as UTC timestamps."""
 
-_ASSETS = ("metrics", "aggregates")
-_SEVERITIES = ("critical", "warning", "info")
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+"""The strictest first."""
+_ASSETS = get_args(Asset)
 _CHECKS = get_args(Check)
 _SUITE_KEYS = ("name", "notes", "expectations", "severities")
 _EXPECTATION_KEYS = ("type", "severity", "description", "notes", "kwargs", "meta")
@@ -104,7 +105,7 @@ def _severities(declared: object, where: str) -> Mapping[Check, Severity]:
         raise DefinitionError(f"{where}: severities is an object such as {{\"query_returns_rows\": \"info\"}}")
     _check_keys(declared, _CHECKS, where, "the built-in checks with a severity of your choice")
     for check, severity in declared.items():
-        _check_name(severity, _SEVERITIES, f"{where}: {check}", "unknown severity", "critical, warning or info")
+        _check_name(severity, SEVERITIES, f"{where}: {check}", "unknown severity", "critical, warning or info")
     return cast(Mapping[Check, Severity], declared)
 
 
@@ -139,7 +140,7 @@ def _expectation(declared: object, where: str, columns: Mapping[str, tuple[str, 
     _check_name(kind, _known_types(), where, "unknown expectation")
     where = f"{where} ({kind})"
     severity = declared.get("severity", "critical")
-    _check_name(severity, _SEVERITIES, where, "unknown severity", "critical, warning or info")
+    _check_name(severity, SEVERITIES, where, "unknown severity", "critical, warning or info")
     for key in ("description", "notes"):
         if not isinstance(declared.get(key, ""), str | list if key == "notes" else str):
             raise DefinitionError(f"{where}: {key} is text")

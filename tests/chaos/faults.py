@@ -45,17 +45,16 @@ def table(storage: Storage, whole: Held) -> Iterator[str]:
     yield "| at | fault | exit | message | published then | rerun |"
     yield "|---|---|---|---|---|---|"
     cases = [
-        (at, name)
+        (at, name, fault, times)
         for at, (operation, _) in AT.items()
-        for name in (READING if operation in ("list", "read") else WRITING)
+        for name, (fault, times) in (READING if operation in ("list", "read") else WRITING).items()
     ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield from pool.map(lambda case: _row(storage, whole, *case), cases)
 
 
-def _row(storage: Storage, whole: Held, at: str, name: str) -> str:
+def _row(storage: Storage, whole: Held, at: str, name: str, fault: Fault, times: int | None) -> str:
     operation, path = AT[at]
-    fault, times = (READING if operation in ("list", "read") else WRITING)[name]
     target = storage.new_table()
     with FaultProxy(storage.azurite) as proxy:
         proxy.inject(fault, operation, path, times=times)
