@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_jobs.quality import suites
-from spark_jobs.quality.metrics import COLUMNS, COUNTS
-from spark_jobs.quality.rows import Part, Rows
+from recapture.quality import suites
+from recapture.quality.metrics import COLUMNS, COUNTS
+from recapture.quality.rows import Part, Rows
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 SLICES = 24
@@ -75,7 +75,7 @@ def measure(folder: Path, suite: Path | None) -> dict[str, object]:
     """Audit the rows of a folder; return the peak of this process's memory, the seconds and the verdict."""
     import pandas as pd
 
-    from spark_jobs.quality import checkpoint
+    from recapture.quality import checkpoint
 
     hours = [START + timedelta(hours=number) for number in range(SLICES)]
     row = dict.fromkeys(COLUMNS, 0) | dict.fromkeys(COUNTS, 0) | {"partition": "0", "complete": True, "whole": True}

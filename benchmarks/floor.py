@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from threading import Barrier
 
-from spark_jobs.capture import bodies
-from spark_jobs.capture.decode import decode
-from spark_jobs.query.model import CompiledQuery, fields
+from recapture.formats import bodies
+from recapture.formats.avro import decode
+from recapture.query.model import CompiledQuery, fields
 
 WARM_UP_SECONDS = 120
 

@@ -15,9 +15,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from embedded.azurite import Azurite
-from spark_jobs import publish
-from spark_jobs.delta_table import OpenTable
-from spark_jobs.storage import open_container, side_by_side
+from recapture.storage import open_container, side_by_side
+from recapture.table import publish
+from recapture.table.delta import OpenTable
 from tests.publishing import Place, on_azurite
 from tests.storage.fault_proxy import FaultProxy
 

@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from spark_jobs.capture.events import Reader
-from spark_jobs.capture.manifest import CaptureBlob
-from spark_jobs.capture.reader import CaptureReader
-from spark_jobs.capture.sample.capture_file import SampleEvent, capture_file
-from spark_jobs.cousins.lines import JsonReader
-from spark_jobs.storage import Blob
+from recapture.archive.manifest import CaptureBlob
+from recapture.formats.event_hubs_reader import CaptureReader
+from recapture.formats.events import Reader
+from recapture.formats.lines import JsonReader
+from recapture.sample.capture_file import SampleEvent, capture_file
+from recapture.storage import Blob
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BLOB = CaptureBlob("0", Blob("a.avro", "etag", 0, NOON))

@@ -14,12 +14,12 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from benchmarks.blob_service import serve
-from spark_jobs.capture.manifest import Definition, plan
-from spark_jobs.capture.names import CaptureNames
-from spark_jobs.storage import open_container
-from spark_jobs.time_model import ticks
-from spark_jobs.time_model.policies import Policies
-from spark_jobs.time_model.slices import slices_between
+from recapture.archive.manifest import Definition, plan
+from recapture.formats.event_hubs_names import CaptureNames
+from recapture.storage import open_container
+from recapture.time_model import ticks
+from recapture.time_model.policies import Policies
+from recapture.time_model.slices import slices_between
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 BEFORE = timedelta(days=31)

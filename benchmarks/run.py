@@ -20,8 +20,9 @@ import pyarrow.dataset as ds
 from pyspark.sql import SparkSession
 
 from benchmarks import floor, plain_spark, world
-from spark_jobs import backfill, stages
-from spark_jobs.pipeline import Pipeline, load
+from recapture.definition.pipeline import Pipeline, load
+from recapture.run import spark as backfill
+from recapture.run import stages
 
 KEPT = Path(__file__).parents[1] / ".cache" / "benchmarks"
 """The folder of the worlds, which are made once."""

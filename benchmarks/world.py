@@ -8,7 +8,7 @@ from pathlib import Path
 import fastavro
 import numpy as np
 
-from spark_jobs.capture.sample.capture_file import capture_schema
+from recapture.sample.capture_file import capture_schema
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 PARTITIONS = 4

@@ -21,21 +21,20 @@ from airflow.sdk import (
 )
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
-import spark_jobs
 from capture_complete import CaptureCompleteSensor
 from pipeline_files import load_all
-from spark_jobs.pipeline import Output, Pipeline, load
+from recapture.definition.pipeline import Output, Pipeline, load
 from storage_connection import take_credentials
 
 PIPELINES = Path(__file__).parent / "pipelines"
-APPLICATION = Path(spark_jobs.__file__).parent / "backfill.py"
+APPLICATION = Path(__file__).resolve().parents[1] / "spark_jobs" / "backfill.py"
 SPARK = "spark_default"
 WHOLE_HOUR = r"^\d{4}-\d\d-\d\dT\d\d:00(:00(\.0+)?)?(Z|[+-]\d\d:00)$"
 
 FINAL_ERRORS = ExceptionRetryPolicy(
     [
         RetryRule(
-            ["spark_jobs.errors.AuditError", "spark_jobs.errors.DefinitionError"],
+            ["recapture.errors.AuditError", "recapture.errors.DefinitionError"],
             RetryAction.FAIL,
             reason="another try would end the same",
         )
@@ -80,7 +79,7 @@ def backfill(pipeline: Pipeline) -> DAG:
 
     @task
     def plan(chosen: dict[str, str]) -> str:
-        from spark_jobs import stages
+        from recapture.run import stages
 
         pipeline = load(Path(definition))
         start, end = (datetime.fromisoformat(chosen[name]) for name in ("from", "to"))
@@ -91,13 +90,13 @@ def backfill(pipeline: Pipeline) -> DAG:
 
     @task
     def audit(run: str) -> dict[str, Any]:
-        from spark_jobs import stages
+        from recapture.run import stages
 
         return stages.audit(load(Path(definition)), run)
 
     @task(outlets=list(tables.values()))
     def publish(run: str, verdict: dict[str, Any], *, outlet_events: Any = None) -> dict[str, Any]:
-        from spark_jobs import stages
+        from recapture.run import stages
 
         published = stages.publish(load(Path(definition)), run)
         for output in published["outputs"]:
@@ -113,7 +112,7 @@ def backfill(pipeline: Pipeline) -> DAG:
 
     @task
     def report(run: str) -> dict[str, Any]:
-        from spark_jobs import stages
+        from recapture.run import stages
 
         return stages.report(load(Path(definition)), run)
 

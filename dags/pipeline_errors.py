@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipeline_files import load_all
-from spark_jobs.errors import DefinitionError
+from recapture.errors import DefinitionError
 
 _, errors = load_all(Path(__file__).parent / "pipelines")
 if errors:

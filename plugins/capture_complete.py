@@ -12,10 +12,10 @@ from airflow.sdk import BaseSensorOperator, Context
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 import storage_connection
-from spark_jobs.errors import DefinitionError, RecaptureError, RunError, SetupError
+from recapture.errors import DefinitionError, RecaptureError, RunError, SetupError
 
 if TYPE_CHECKING:
-    from spark_jobs.stages import Completeness
+    from recapture.run.stages import Completeness
 
 Range = dict[str, str]
 """A range of slices as tasks pass it on: {"from": ISO 8601, "to": ISO 8601}, meaning (from, to]."""
@@ -60,8 +60,8 @@ def _instant(name: str, text: str) -> datetime:
 def _completeness(
     definition: str, start: datetime, end: datetime, environment: Mapping[str, str] = os.environ
 ) -> "Completeness":
-    from spark_jobs import stages
-    from spark_jobs.pipeline import load
+    from recapture.definition.pipeline import load
+    from recapture.run import stages
 
     return stages.completeness(load(Path(definition)), start, end, datetime.now(UTC), environment)
 
@@ -161,8 +161,8 @@ class CaptureCompleteSensor(BaseSensorOperator):
         Raises:
             DefinitionError: the range is not one that the pipeline can run.
         """
-        from spark_jobs import stages
-        from spark_jobs.pipeline import load
+        from recapture.definition.pipeline import load
+        from recapture.run import stages
 
         run = context["dag_run"]
         start, end = chosen_range(context["params"], run.data_interval_start, run.data_interval_end)

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from spark_jobs.errors import DefinitionError
-from spark_jobs.pipeline import Pipeline, load
+from recapture.definition.pipeline import Pipeline, load
+from recapture.errors import DefinitionError
 
 SECONDS = 5.0
 """How long a file may take; Airflow allows 30 s for all of them."""

@@ -7,7 +7,7 @@ from airflow.sdk import BaseHook, Connection, Context
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
-from spark_jobs.errors import DefinitionError
+from recapture.errors import DefinitionError
 
 STORAGE = "recapture_storage"
 CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from greenlet import getcurrent, greenlet
 
-from spark_jobs.delta_table import File, OpenTable, Table
+from recapture.table.delta import File, OpenTable, Table
 
 Commit = Callable[..., bool]
 Actors = Mapping[str, Callable[[], Any]]

@@ -9,14 +9,14 @@ from azure.storage.blob import ContainerClient
 from deltalake import DeltaTable, QueryBuilder
 
 from embedded.azurite import Azurite
-from spark_jobs import publish
-from spark_jobs.delta_table import File, OpenTable, Table
-from spark_jobs.publications import COLUMNS, Entry, Publication, Publications
-from spark_jobs.publish import Outcome
-from spark_jobs.query.model import AsaType, OutputColumn
-from spark_jobs.runs import stage
-from spark_jobs.storage import delta_storage_options, delta_table_uri, open_container
-from spark_jobs.time_model import ticks
+from recapture.query.model import AsaType, OutputColumn
+from recapture.run.files import stage
+from recapture.storage import delta_storage_options, delta_table_uri, open_container
+from recapture.table import publish
+from recapture.table.delta import File, OpenTable, Table
+from recapture.table.publications import COLUMNS, Entry, Publication, Publications
+from recapture.table.publish import Outcome
+from recapture.time_model import ticks
 
 NINE, TEN, ELEVEN = (f"2024-03-01T{hour:02}:00:00Z" for hour in (9, 10, 11))
 ROWS, METRICS, QUARANTINE = "rows", "rows metrics", "@quarantine"

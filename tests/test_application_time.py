@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.application_time import Times, metadata_of, times_of
-from spark_jobs.capture.bodies import parse
-from spark_jobs.query.model import (
+from recapture.formats.bodies import parse
+from recapture.ordering.application_time import Times, metadata_of, times_of
+from recapture.query.model import (
     AsaType,
     FirstOf,
     InputColumn,
@@ -22,7 +22,7 @@ from spark_jobs.query.model import (
     amounts,
     fields,
 )
-from spark_jobs.time_model.ticks import LARGEST, TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH
+from recapture.time_model.ticks import LARGEST, TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH
 
 EVENT_TIME = InputColumn(("eventTime",), AsaType.DATETIME)
 SENT = InputColumn(("device", "sent"), AsaType.DATETIME)

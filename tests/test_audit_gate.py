@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_jobs import cli, stages
-from spark_jobs.errors import AuditError, DefinitionError, RunError
+from recapture import cli
+from recapture.errors import AuditError, DefinitionError, RunError
+from recapture.run import stages
 from tests.worlds import COUNTS, TEN, World, at, backfill, body, papers, published, staged, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_jobs.pipeline import Pipeline
+    from recapture.definition.pipeline import Pipeline
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from spark_jobs import stages
-from spark_jobs.time_model.ticks import from_datetime, from_seconds, to_datetime
+from recapture.run import stages
+from recapture.time_model.ticks import from_datetime, from_seconds, to_datetime
 from tests import oracle
 from tests.draws import examples
 from tests.worlds import (

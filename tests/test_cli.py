@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from spark_jobs import cli, stages
-from spark_jobs.pipeline import load
+from recapture import cli
+from recapture.definition.pipeline import load
+from recapture.run import stages
 from tests.asa_job.jobs import PLAIN, SECRET, WIDE, WIDE_QUERY, capture_input, project, template, template_job
 from tests.worlds import COUNTS, TEN, World, at, backfill, body, published, version
 
@@ -317,7 +318,7 @@ def test_a_time_beyond_the_calendar_is_refused(capsys: pytest.CaptureFixture[str
 
 def test_a_spark_master_that_is_none_is_one_line_and_exit_1(world: World) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "spark_jobs.cli", "backfill", str(world.file), *HOUR, "--master", "nonsense"],
+        [sys.executable, "-m", "recapture.cli", "backfill", str(world.file), *HOUR, "--master", "nonsense"],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -358,14 +359,14 @@ def test_names_are_utf8_in_every_locale_that_is_taken(
     world.put("0", at(30), [body("a", at(29))])
     world.define()
     env = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHON"))}
-    command = [sys.executable, "-m", "spark_jobs.cli", "plan", str(world.file), *HOUR]
+    command = [sys.executable, "-m", "recapture.cli", "plan", str(world.file), *HOUR]
     done = subprocess.run(command, env=env | {"PYTHONPATH": str(ROOT)} | locale, capture_output=True, check=False)
     assert (done.returncode, done.stderr.decode()) == (code, said)
 
 
 def test_standard_output_shows_what_its_encoding_cannot_spell(tmp_path: Path) -> None:
     folder = project(tmp_path / "job", {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")})
-    command = [sys.executable, "-m", "spark_jobs.cli", "import", str(folder), "--output", str(tmp_path / "büro.yaml")]
+    command = [sys.executable, "-m", "recapture.cli", "import", str(folder), "--output", str(tmp_path / "büro.yaml")]
     env = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, env=env, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -14,8 +14,8 @@ import pytest
 from azure.storage.blob import ContainerClient, ResourceTypes, generate_account_sas
 
 from embedded.azurite import ACCOUNT, KEY, Azurite
-from spark_jobs import cli
-from spark_jobs.capture.sample import SampleEvent, capture_file
+from recapture import cli
+from recapture.sample import SampleEvent, capture_file
 from tests.leaks import Watch, forms, tells
 from tests.worlds import QUICK_START, World, at, blob_name, body
 
@@ -30,7 +30,7 @@ logging.basicConfig(filename=f"{os.environ['LOGS']}/{os.getpid()}.log", level=lo
 """What every Python process of the command does first, Spark's workers too."""
 COMMANDS = """
 import json, os, sys, tempfile
-from spark_jobs import cli
+from recapture import cli
 outcomes = []
 kept = os.dup(1)
 for connection_string, arguments in json.load(sys.stdin):

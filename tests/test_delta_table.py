@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.delta_table import File, OpenTable, Table
+from recapture.table.delta import File, OpenTable, Table
 from tests.draws import examples
 from tests.interleavings import InMemory
 from tests.publishing import NINE, TEN, WRITTEN_BY

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import fastavro
 import pytest
 
-from spark_jobs import stages
-from spark_jobs.capture.sample import world, write_world
-from spark_jobs.pipeline import Pipeline, load
+from recapture.definition.pipeline import Pipeline, load
+from recapture.run import stages
+from recapture.sample import world, write_world
 from tests.worlds import HOUR, TEN, backfill, published
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "spark_jobs" / "recapture"
 
 MAY_IMPORT = {
     "time_model": {"time_model"},
@@ -23,7 +24,7 @@ MAY_IMPORT = {
     "storage": {"storage"},
     "quality": {"quality", "storage", "capture", "query", "time_model"},
 }
-"""The rooms of spark_jobs below its top, and the rooms that each may know. All may use spark_jobs.errors."""
+"""The rooms of the package below its top, and the rooms that each may know. All may use recapture.errors."""
 
 
 def requirements() -> list[Requirement]:
@@ -93,21 +94,21 @@ def test_pyspark_and_pyspark_client_are_one_version() -> None:
 
 @pytest.mark.parametrize("room", MAY_IMPORT)
 def test_a_room_knows_nothing_of_its_callers(room: str) -> None:
-    allowed = {f"spark_jobs.{name}" for name in (*MAY_IMPORT[room], "errors")}
-    for file in (ROOT / "spark_jobs" / room).rglob("*.py"):
-        ours = {name for name in imported(file) if name.startswith("spark_jobs.")}
+    allowed = {f"recapture.{name}" for name in (*MAY_IMPORT[room], "errors")}
+    for file in (PACKAGE / room).rglob("*.py"):
+        ours = {name for name in imported(file) if name.startswith("recapture.")}
         upward = {name for name in ours if ".".join(name.split(".")[:2]) not in allowed}
         assert not upward, file.relative_to(ROOT)
 
 
 def test_the_engine_imports_no_airflow() -> None:
     outside = {"airflow", "embedded", "capture_complete"}
-    for file in (ROOT / "spark_jobs").rglob("*.py"):
+    for file in PACKAGE.rglob("*.py"):
         assert not {name.split(".")[0] for name in imported(file)} & outside, file.relative_to(ROOT)
 
 
 def test_the_time_model_does_no_io_and_starts_no_spark() -> None:
-    for file in (ROOT / "spark_jobs" / "time_model").rglob("*.py"):
+    for file in (PACKAGE / "time_model").rglob("*.py"):
         assert not {name.split(".")[0] for name in imported(file)} & {"pyspark", "azure", "pathlib", "os", "io"}
 
 

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs import stages
-from spark_jobs.capture.inflate import Limits
-from spark_jobs.capture.input_path import InputPath
-from spark_jobs.capture.iot_hub_names import IotHubNames
-from spark_jobs.capture.manifest import ArrivalTime
-from spark_jobs.capture.names import CaptureNames
-from spark_jobs.errors import DefinitionError
-from spark_jobs.inputs import CaptureInput, CsvInput, IotHubInput, JsonInput, ServiceBusInput
-from spark_jobs.pipeline import Pipeline, load
+from recapture.archive.manifest import ArrivalTime
+from recapture.definition.inputs import CaptureInput, CsvInput, IotHubInput, JsonInput, ServiceBusInput
+from recapture.definition.pipeline import Pipeline, load
+from recapture.errors import DefinitionError
+from recapture.formats.event_hubs_names import CaptureNames
+from recapture.formats.inflate import Limits
+from recapture.formats.iot_hub_names import IotHubNames
+from recapture.formats.path_names import InputPath
+from recapture.run import stages
 
 PIPELINE = """\
 name: cousins

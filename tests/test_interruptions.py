@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_jobs import cli, stages
-from spark_jobs.delta_table import OpenTable
-from spark_jobs.errors import RunError
+from recapture import cli
+from recapture.errors import RunError
+from recapture.run import stages
+from recapture.table.delta import OpenTable
 from tests.worlds import TEN, World, at, backfill, body, version
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     world.put("0", at(20), [body("a", at(18))], 5)
 
     def computed(pipeline: Any, chosen: Any, errors: Any) -> tuple[str, list[str]]:
-        from spark_jobs import backfill as job
+        from recapture.run import spark as job
 
         run = stages.plan(pipeline, chosen.start, chosen.end)
         job.run(spark, pipeline, run)
@@ -105,7 +106,7 @@ def test_a_storage_that_fails_says_whether_the_run_is_published(
 def test_a_report_that_cannot_be_kept_does_not_hide_that_the_run_is_published(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spark_jobs.runs import Run
+    from recapture.run.files import Run
 
     write = Run.write
 

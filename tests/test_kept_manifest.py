@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_jobs import cli, stages
-from spark_jobs.capture import changes
-from spark_jobs.errors import DefinitionError, RunError
+from recapture import cli
+from recapture.archive import changes
+from recapture.errors import DefinitionError, RunError
+from recapture.run import stages
 from tests.worlds import TEN, World, at, backfill, body, files, papers, published, steady, version
 
 if TYPE_CHECKING:

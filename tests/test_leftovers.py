@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs import scratch, stages
-from spark_jobs.storage import open_container
-from spark_jobs.storage.locks import locked
+from recapture.run import scratch, stages
+from recapture.storage import open_container
+from recapture.storage.locks import locked
 from tests.worlds import World, at
 
 RUN = "20240301T100000Z-20240301T120000Z-0123456789ab"
@@ -92,7 +92,7 @@ def test_the_folder_of_a_killed_run_is_removed_by_the_next_one_of_the_same_slice
     pipeline = world.define()
     name = stages.scratch_name(pipeline, RUN)
     killed = (
-        "import os, signal, sys; from spark_jobs.scratch import scratch_folder\n"
+        "import os, signal, sys; from recapture.run.scratch import scratch_folder\n"
         "with scratch_folder(sys.argv[1]) as folder:\n"
         "    (folder / 'spilled').write_bytes(b'1'); print(folder, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     )

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from spark_jobs import stages
-from spark_jobs.quality.metrics import COUNTS, OF_A_PARTITION, OF_AN_OUTPUT, WATERMARK_DELAY, together
+from recapture.quality.metrics import COUNTS, OF_A_PARTITION, OF_AN_OUTPUT, WATERMARK_DELAY, together
+from recapture.run import stages
 from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, steady, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_jobs.pipeline import Pipeline
+    from recapture.definition.pipeline import Pipeline
 
 DAY = timedelta(days=1)
 Values = dict[tuple[str, str | None, str], float | None]

@@ -7,15 +7,15 @@ from random import Random
 
 import pytest
 
-from spark_jobs.capture.decode import walk
-from spark_jobs.capture.manifest import CaptureBlob, PlannedSlice
-from spark_jobs.capture.sample import SampleEvent, capture_file
-from spark_jobs.ordering import Counters, Task, order
-from spark_jobs.query import compile_query
-from spark_jobs.storage import Blob
-from spark_jobs.time_model.policies import Policies
-from spark_jobs.time_model.slices import Arrivals, Slice
-from spark_jobs.time_model.ticks import from_datetime, from_seconds
+from recapture.archive.manifest import CaptureBlob, PlannedSlice
+from recapture.formats.avro import walk
+from recapture.ordering.order import Counters, Task, order
+from recapture.query import compile_query
+from recapture.sample import SampleEvent, capture_file
+from recapture.storage import Blob
+from recapture.time_model.policies import Policies
+from recapture.time_model.slices import Arrivals, Slice
+from recapture.time_model.ticks import from_datetime, from_seconds
 from tests.capture.test_decode import REAL, in_blocks
 from tests.worlds import body
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.time_model.ticks import from_datetime, from_seconds
+from recapture.time_model.ticks import from_datetime, from_seconds
 from tests import oracle
 from tests.oracle_windows import (
     Event,

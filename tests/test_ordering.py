@@ -17,25 +17,25 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spark_jobs import ordering
-from spark_jobs.capture.decode import decode
-from spark_jobs.capture.events import Events, Reader
-from spark_jobs.capture.inflate import DEFAULT
-from spark_jobs.capture.manifest import ArrivalTime, CaptureBlob, Definition, Manifest, PlannedSlice, plan
-from spark_jobs.capture.names import CaptureNames
-from spark_jobs.capture.reader import CaptureReader
-from spark_jobs.capture.sample import SampleEvent, capture_file, write_world
-from spark_jobs.capture.sample import world as sample_world
-from spark_jobs.errors import RunError
-from spark_jobs.ordering import Counters, Task, order, split
-from spark_jobs.query import AsaType, CompiledQuery, InputColumn, compile_query
-from spark_jobs.query.model import CAPTURE_METADATA, FirstOf, Instant, Metadata, MetadataColumn, Shifted
-from spark_jobs.storage import Blob, open_container
-from spark_jobs.time_model import timestamps
-from spark_jobs.time_model.policies import Policies, Verdict
-from spark_jobs.time_model.slices import Arrivals, Slice, slices_between
-from spark_jobs.time_model.ticks import TICKS_PER_MILLISECOND, UNIX_EPOCH, from_datetime, from_seconds
-from spark_jobs.time_model.windows import HoppingWindow
+from recapture.archive.manifest import ArrivalTime, CaptureBlob, Definition, Manifest, PlannedSlice, plan
+from recapture.errors import RunError
+from recapture.formats.avro import decode
+from recapture.formats.event_hubs_names import CaptureNames
+from recapture.formats.event_hubs_reader import CaptureReader
+from recapture.formats.events import Events, Reader
+from recapture.formats.inflate import DEFAULT
+from recapture.ordering import order as ordering
+from recapture.ordering.order import Counters, Task, order, split
+from recapture.query import AsaType, CompiledQuery, InputColumn, compile_query
+from recapture.query.model import CAPTURE_METADATA, FirstOf, Instant, Metadata, MetadataColumn, Shifted
+from recapture.sample import SampleEvent, capture_file, write_world
+from recapture.sample import world as sample_world
+from recapture.storage import Blob, open_container
+from recapture.time_model import timestamps
+from recapture.time_model.policies import Policies, Verdict
+from recapture.time_model.slices import Arrivals, Slice, slices_between
+from recapture.time_model.ticks import TICKS_PER_MILLISECOND, UNIX_EPOCH, from_datetime, from_seconds
+from recapture.time_model.windows import HoppingWindow
 from tests.draws import examples
 from tests.oracle import VERDICTS, Event, Outcome, Policy, process, slice_metrics
 from tests.oracle import _judge as judged_by_the_oracle

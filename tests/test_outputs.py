@@ -9,17 +9,18 @@ import pytest
 from deltalake import DeltaTable
 
 from embedded.azurite import Azurite
-from spark_jobs import backfill as job
-from spark_jobs import cli, stages
-from spark_jobs.delta_table import OpenTable
-from spark_jobs.errors import AuditError, InterruptedRunError
-from spark_jobs.storage import delta_storage_options, delta_table_uri
+from recapture import cli
+from recapture.errors import AuditError, InterruptedRunError
+from recapture.run import spark as job
+from recapture.run import stages
+from recapture.storage import delta_storage_options, delta_table_uri
+from recapture.table.delta import OpenTable
 from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, staged, steady, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_jobs.pipeline import Pipeline
+    from recapture.definition.pipeline import Pipeline
 
 COUNTS = (
     "SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events INTO counts "

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.capture.manifest import ArrivalTime
-from spark_jobs.errors import DefinitionError
-from spark_jobs.inputs import CaptureInput
-from spark_jobs.pipeline import Pipeline, load
-from spark_jobs.time_model.policies import EARLY_SECONDS, Policies
-from spark_jobs.time_model.ticks import from_seconds
+from recapture.archive.manifest import ArrivalTime
+from recapture.definition.inputs import CaptureInput
+from recapture.definition.pipeline import Pipeline, load
+from recapture.errors import DefinitionError
+from recapture.time_model.policies import EARLY_SECONDS, Policies
+from recapture.time_model.ticks import from_seconds
 
 DESIGN = """\
 name: telemetry                         # [a-z][a-z0-9_]*; names the DAG, the suite, the table

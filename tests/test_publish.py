@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import delta_table, publish
-from spark_jobs.delta_table import File, OpenTable, metadata_of
-from spark_jobs.errors import DefinitionError, InterruptedRunError, RunError, UnfinishedError
-from spark_jobs.publications import Entry
-from spark_jobs.query.model import AsaType, OutputColumn
-from spark_jobs.storage import open_container
+from recapture.errors import DefinitionError, InterruptedRunError, RunError, UnfinishedError
+from recapture.query.model import AsaType, OutputColumn
+from recapture.storage import open_container
+from recapture.table import delta as delta_table
+from recapture.table import publish
+from recapture.table.delta import File, OpenTable, metadata_of
+from recapture.table.publications import Entry
 from tests.publishing import (
     ELEVEN,
     METRICS,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from embedded.azurite import Azurite
-from spark_jobs.errors import RunError, UnfinishedError
+from recapture.errors import RunError, UnfinishedError
 from tests.publishing import METRICS, NINE, QUARANTINE, ROWS, Place, everywhere, on_azurite
 from tests.storage.fault_proxy import Exchange, Fault, FaultProxy, answered, lost, reset
 

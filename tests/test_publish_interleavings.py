@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import publications, publish
-from spark_jobs.delta_table import OpenTable
-from spark_jobs.publications import Publications
+from recapture.table import publications, publish
+from recapture.table.delta import OpenTable
+from recapture.table.publications import Publications
 from tests import publishing
 from tests.interleavings import Actors, InMemory, Schedule
 from tests.publishing import ROWS, Place

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_jobs import stages
-from spark_jobs.capture.decode import walk
-from spark_jobs.capture.sample import SampleEvent, capture_file
-from spark_jobs.errors import DefinitionError, RunError
+from recapture.errors import DefinitionError, RunError
+from recapture.formats.avro import walk
+from recapture.run import stages
+from recapture.sample import SampleEvent, capture_file
 from tests.capture.test_decode import REAL, avro, nested
 from tests.oracle import VERDICTS
 from tests.worlds import TEN, World, at, backfill, blob_name, body, files, published, version

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import cli
+from recapture import cli
 from tests.cousins.test_published import FORMATS, archive, defined
 from tests.worlds import QUICK_START, version
 
@@ -19,7 +19,7 @@ KINDS = [kind for kind in FORMATS if kind != "IoT Hub, JSON"]
 HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 COMMANDS = """
 import contextlib, io, json, sys
-from spark_jobs import cli
+from recapture import cli
 for arguments in json.loads(sys.argv[1]):
     out = io.StringIO()
     with contextlib.redirect_stdout(out):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs import cli
-from spark_jobs.backfill import CLUSTERS_OWN, SETTINGS
-from spark_jobs.errors import RunError
+from recapture import cli
+from recapture.errors import RunError
+from recapture.run.spark import CLUSTERS_OWN, SETTINGS
 from tests.worlds import QUICK_START, TEN, at, backfill, files, published, steady
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def test_a_cluster_whose_defaults_are_all_the_other_way_round_publishes_the_same
     world.define(QUERY, outputs=outputs("hostile"))
     hour = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
     ran = subprocess.run(
-        [sys.executable, "-m", "spark_jobs.cli", "backfill", str(world.file), *hour, "--json"],
+        [sys.executable, "-m", "recapture.cli", "backfill", str(world.file), *hour, "--json"],
         cwd=tmp_path,
         env=os.environ
         | {"PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": QUICK_START, "SPARK_CONF_DIR": str(tmp_path / "conf")},

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs import __version__, stages
+from recapture import __version__
+from recapture.run import stages
 from tests.worlds import World
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 
-from spark_jobs import stages
-from spark_jobs.capture.sample import SampleEvent, capture_file
-from spark_jobs.pipeline import Pipeline, load
-from spark_jobs.quality.suites import Check
+from recapture.definition.pipeline import Pipeline, load
+from recapture.quality.suites import Check
+from recapture.run import stages
+from recapture.sample import SampleEvent, capture_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -156,7 +156,7 @@ def backfill(spark: "SparkSession", pipeline: Pipeline, start: datetime, end: da
 
 def staged(spark: "SparkSession", pipeline: Pipeline, start: datetime, end: datetime) -> str:
     """The stages before the audit; the run's id."""
-    from spark_jobs import backfill as job
+    from recapture.run import spark as job
 
     run_id = stages.plan(pipeline, start, end)
     job.run(spark, pipeline, run_id)

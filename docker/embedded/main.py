@@ -33,8 +33,8 @@ console = Console(highlight=False, soft_wrap=True, width=max(100, shutil.get_ter
 @contextmanager
 def sample_storage() -> Iterator[tuple[Azurite, dict[str, str]]]:
     """A running Azurite that holds the sample world with its arrivals in the past, and the pipeline's environment."""
-    from spark_jobs.capture.sample import upload_world, world
-    from spark_jobs.storage import open_container
+    from recapture.sample import upload_world, world
+    from recapture.storage import open_container
 
     home = Path(tempfile.mkdtemp(prefix="recapture-"))
     workspace, log = home / "azurite", home / "azurite.log"
@@ -90,8 +90,8 @@ def backfill() -> None:
 def _print_rows(url: str) -> None:
     from deltalake import DeltaTable, QueryBuilder
 
-    from spark_jobs.storage import delta_storage_options
-    from spark_jobs.storage.delta import delta_table_uri
+    from recapture.storage import delta_storage_options
+    from recapture.storage.delta import delta_table_uri
 
     table = DeltaTable(delta_table_uri(url), storage_options=delta_storage_options(url))
     query = QueryBuilder().register("published", table)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.asa_job import Draft, carry_over, read_job
-from spark_jobs.errors import DefinitionError
-from spark_jobs.query import compile_query
+from recapture.asa_job import Draft, carry_over, read_job
+from recapture.errors import DefinitionError
+from recapture.query import compile_query
 from tests.asa_job.jobs import (
     PLAIN,
     PLAIN_QUERY,

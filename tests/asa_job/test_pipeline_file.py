@@ -11,11 +11,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.asa_job import Draft, carry_over, pipeline_text, read_job
-from spark_jobs.capture.input_path import InputPath
-from spark_jobs.errors import DefinitionError
-from spark_jobs.inputs import CaptureInput, CsvInput
-from spark_jobs.pipeline import load
+from recapture.asa_job import Draft, carry_over, pipeline_text, read_job
+from recapture.definition.inputs import CaptureInput, CsvInput
+from recapture.definition.pipeline import load
+from recapture.errors import DefinitionError
+from recapture.formats.path_names import InputPath
 from tests.asa_job.jobs import (
     PLAIN,
     SECRET,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.asa_job import read_job
-from spark_jobs.asa_job.job import BlobFolder, EventHub, JobFunction, JobSettings
-from spark_jobs.errors import DefinitionError
+from recapture.asa_job import read_job
+from recapture.asa_job.job import BlobFolder, EventHub, JobFunction, JobSettings
+from recapture.errors import DefinitionError
 from tests.asa_job.jobs import PLAIN, PLAIN_QUERY, WIDE, capture_input, event_hub_input, project, settings
 
 

@@ -1,6 +1,6 @@
 """What a query's text names, comments and texts aside."""
 
-from spark_jobs.asa_job.query_text import lines_calling, lines_from, lines_into, lines_naming, sources, written
+from recapture.asa_job.query_text import lines_calling, lines_from, lines_into, lines_naming, sources, written
 from tests.asa_job.jobs import PLAIN_QUERY, WIDE_QUERY
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.asa_job import read_job
-from spark_jobs.asa_job.expressions import Scope
-from spark_jobs.asa_job.job import EventHub, JobSettings
-from spark_jobs.errors import DefinitionError
+from recapture.asa_job import read_job
+from recapture.asa_job.expressions import Scope
+from recapture.asa_job.job import EventHub, JobSettings
+from recapture.errors import DefinitionError
 from tests.asa_job.jobs import PLAIN_QUERY, SECRET, template, template_input, template_job, template_output
 
 JOB = "Microsoft.StreamAnalytics/streamingjobs"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.capture.bodies import VIEW_TYPES, parse
-from spark_jobs.query.model import AsaType, InputColumn
-from spark_jobs.time_model.ticks import LARGEST, from_datetime, from_seconds
+from recapture.formats.bodies import VIEW_TYPES, parse
+from recapture.query.model import AsaType, InputColumn
+from recapture.time_model.ticks import LARGEST, from_datetime, from_seconds
 from tests.draws import examples
 
 BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT, AsaType.DATETIME, AsaType.BIT

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.capture.decode import SCHEMA, decode, has_block, walk
-from spark_jobs.capture.sample.capture_file import SampleEvent, capture_file, capture_schema
-from spark_jobs.errors import DamagedBlobError, RunError
+from recapture.errors import DamagedBlobError, RunError
+from recapture.formats.avro import SCHEMA, decode, has_block, walk
+from recapture.sample.capture_file import SampleEvent, capture_file, capture_schema
 from tests.draws import examples
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "capture-files"

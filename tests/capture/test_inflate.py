@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.capture.decode import decode
-from spark_jobs.capture.inflate import MIB, Limits, inflated, unzipped
-from spark_jobs.capture.sample import SampleEvent, capture_file
-from spark_jobs.cousins.iot_hub import IotHubReader
-from spark_jobs.cousins.lines import JsonReader
-from spark_jobs.cousins.rows import CsvReader
-from spark_jobs.cousins.service_bus import ServiceBusReader
-from spark_jobs.errors import DamagedBlobError
+from recapture.errors import DamagedBlobError
+from recapture.formats.avro import decode
+from recapture.formats.csv import CsvReader
+from recapture.formats.inflate import MIB, Limits, inflated, unzipped
+from recapture.formats.iot_hub_reader import IotHubReader
+from recapture.formats.lines import JsonReader
+from recapture.formats.service_bus import ServiceBusReader
+from recapture.sample import SampleEvent, capture_file
 from tests.capture.test_decode import NOON, in_blocks
 from tests.cousins.blobs import NAME, read
 
@@ -104,9 +104,9 @@ def test_a_large_block_that_announces_one_record_more_or_less_is_refused(wrong: 
 BOMBS = """
 import gzip, resource, sys, zlib
 from tests.capture.test_inflate import bomb
-from spark_jobs.capture.decode import decode
-from spark_jobs.capture.inflate import Limits, unzipped
-from spark_jobs.errors import DamagedBlobError
+from recapture.formats.avro import decode
+from recapture.formats.inflate import Limits, unzipped
+from recapture.errors import DamagedBlobError
 
 blocks, file = bomb(), gzip.compress(bytes(1 << 28), 1)
 in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

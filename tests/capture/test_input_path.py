@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.capture.input_path import TIME_FORMATS, InputPath
-from spark_jobs.errors import DefinitionError
+from recapture.errors import DefinitionError
+from recapture.formats.path_names import TIME_FORMATS, InputPath
 
 DAY = datetime(2024, 3, 1, tzinfo=UTC)
 TEN = DAY + timedelta(hours=10)

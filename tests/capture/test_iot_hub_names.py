@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.capture.iot_hub_names import DEFAULT_PATH, IotHubNames
-from spark_jobs.capture.name_format import IOT_HUB
-from spark_jobs.errors import DefinitionError
+from recapture.archive.name_format import IOT_HUB
+from recapture.errors import DefinitionError
+from recapture.formats.iot_hub_names import DEFAULT_PATH, IotHubNames
 from tests.draws import examples
 
 NAMES = IotHubNames("contoso")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.capture.blob_names import BlobNames
-from spark_jobs.capture.listing import PassedOver
-from spark_jobs.capture.manifest import Manifest, plan
-from spark_jobs.capture.names import CaptureNames
-from spark_jobs.capture.progress import far_blobs, progress, warnings
-from spark_jobs.errors import RunError, SetupError
-from spark_jobs.storage import Blob, Container, open_container
+from recapture.archive.blob_names import BlobNames
+from recapture.archive.listing import PassedOver
+from recapture.archive.manifest import Manifest, plan
+from recapture.archive.progress import far_blobs, progress, warnings
+from recapture.errors import RunError, SetupError
+from recapture.formats.event_hubs_names import CaptureNames
+from recapture.storage import Blob, Container, open_container
 from tests.capture.test_manifest import (
     DEFINITION,
     ENQUEUED,

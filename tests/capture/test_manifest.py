@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.capture import manifest
-from spark_jobs.capture.listing import Newest
-from spark_jobs.capture.manifest import (
+from recapture.archive import manifest
+from recapture.archive.listing import Newest
+from recapture.archive.manifest import (
     CLOCKS_APART,
     ArrivalTime,
     CaptureBlob,
@@ -27,12 +27,12 @@ from spark_jobs.capture.manifest import (
     is_complete,
     plan,
 )
-from spark_jobs.capture.names import CaptureNames
-from spark_jobs.errors import RunError
-from spark_jobs.storage import Blob, Container, open_container
-from spark_jobs.time_model.policies import Policies
-from spark_jobs.time_model.slices import Arrivals, Slice, slices_between
-from spark_jobs.time_model.ticks import from_datetime, from_seconds
+from recapture.errors import RunError
+from recapture.formats.event_hubs_names import CaptureNames
+from recapture.storage import Blob, Container, open_container
+from recapture.time_model.policies import Policies
+from recapture.time_model.slices import Arrivals, Slice, slices_between
+from recapture.time_model.ticks import from_datetime, from_seconds
 
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.capture import metadata
-from spark_jobs.capture.decode import decode
-from spark_jobs.capture.events import ENQUEUED
-from spark_jobs.capture.manifest import CaptureBlob, Window
-from spark_jobs.capture.metadata import fields_of, text_of
-from spark_jobs.capture.sample.capture_file import capture_file, capture_schema
-from spark_jobs.errors import DamagedBlobError, RunError
-from spark_jobs.query.model import CAPTURE_METADATA, AsaType, Metadata, MetadataColumn
-from spark_jobs.storage import Blob
-from spark_jobs.time_model.ticks import from_datetime
+from recapture.archive.manifest import CaptureBlob, Window
+from recapture.errors import DamagedBlobError, RunError
+from recapture.formats import event_hubs_metadata as metadata
+from recapture.formats.avro import decode
+from recapture.formats.event_hubs_metadata import fields_of, text_of
+from recapture.formats.events import ENQUEUED
+from recapture.query.model import CAPTURE_METADATA, AsaType, Metadata, MetadataColumn
+from recapture.sample.capture_file import capture_file, capture_schema
+from recapture.storage import Blob
+from recapture.time_model.ticks import from_datetime
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NAME = "contoso/telemetry/3/2026/03/01/11/55/00.avro"

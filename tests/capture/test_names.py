@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.capture.name_format import TOKENS
-from spark_jobs.capture.names import CaptureNames
-from spark_jobs.errors import DefinitionError
+from recapture.archive.name_format import TOKENS
+from recapture.errors import DefinitionError
+from recapture.formats.event_hubs_names import CaptureNames
 from tests.draws import examples
 
 NAMES = CaptureNames("contoso", "telemetry")

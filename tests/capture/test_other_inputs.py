@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.capture import changes, listing, manifest
-from spark_jobs.capture.input_path import InputPath
-from spark_jobs.capture.iot_hub_names import IotHubNames
-from spark_jobs.capture.manifest import CLOCKS_APART, ArrivalTime, Definition, Manifest, arrived_in, is_complete, plan
-from spark_jobs.capture.progress import progress
-from spark_jobs.errors import RunError
-from spark_jobs.storage import Blob, open_container
-from spark_jobs.time_model.slices import Arrivals
-from spark_jobs.time_model.ticks import from_datetime, from_seconds
+from recapture.archive import changes, listing, manifest
+from recapture.archive.manifest import CLOCKS_APART, ArrivalTime, Definition, Manifest, arrived_in, is_complete, plan
+from recapture.archive.progress import progress
+from recapture.errors import RunError
+from recapture.formats.iot_hub_names import IotHubNames
+from recapture.formats.path_names import InputPath
+from recapture.storage import Blob, open_container
+from recapture.time_model.slices import Arrivals
+from recapture.time_model.ticks import from_datetime, from_seconds
 from tests.capture.test_listing import Watched
 from tests.capture.test_manifest import DEFINITION, HOUR, LATER, MINUTE, TEN, listed, names, ten_to
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from spark_jobs.capture.events import UNKNOWN
-from spark_jobs.capture.manifest import CLOCKS_APART
-from spark_jobs.capture.sequence import Missing, Ranges, SequenceNumbers
-from spark_jobs.time_model.slices import REMEMBERED
-from spark_jobs.time_model.ticks import from_datetime, from_seconds
+from recapture.archive.manifest import CLOCKS_APART
+from recapture.formats.events import UNKNOWN
+from recapture.ordering.sequence import Missing, Ranges, SequenceNumbers
+from recapture.time_model.slices import REMEMBERED
+from recapture.time_model.ticks import from_datetime, from_seconds
 from tests.worlds import TEN
 
 UNTOLD = -999

@@ -17,9 +17,9 @@ from embedded import session
 from embedded.azurite import Azurite
 from embedded.java import java_home
 from embedded.main import CAPTURE, PIPELINE, START, sample_storage
-from spark_jobs import stages
-from spark_jobs.delta_table import OpenTable
-from spark_jobs.pipeline import load
+from recapture.definition.pipeline import load
+from recapture.run import stages
+from recapture.table.delta import OpenTable
 from tests.storage.fault_proxy import FaultProxy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,7 +60,7 @@ class Storage:
         """Start the command in a session of its own; its storage is behind the proxy, or at another address."""
         hour = ("--from", START.isoformat(), "--to", END.isoformat())
         return subprocess.Popen(
-            [sys.executable, "-m", "spark_jobs.cli", "backfill", str(DEFINITION), *hour, "--json"],
+            [sys.executable, "-m", "recapture.cli", "backfill", str(DEFINITION), *hour, "--json"],
             env=os.environ
             | self.environment(table, at or self.proxy)
             | {"JAVA_HOME": str(java_home()), "PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"},

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
-from spark_jobs.delta_table import OpenTable
+from recapture.table.delta import OpenTable
 from tests.interleavings import Actors, Schedule
 from tests.publishing import METRICS, QUARANTINE, ROWS, Place
 from tests.test_publish_interleavings import actors_of, one_run

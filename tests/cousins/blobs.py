@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from spark_jobs.capture.events import Events, Reader
-from spark_jobs.capture.manifest import CaptureBlob, Window
-from spark_jobs.query.model import Metadata, MetadataColumn
-from spark_jobs.storage import Blob
-from spark_jobs.time_model.ticks import from_datetime
+from recapture.archive.manifest import CaptureBlob, Window
+from recapture.formats.events import Events, Reader
+from recapture.query.model import Metadata, MetadataColumn
+from recapture.storage import Blob
+from recapture.time_model.ticks import from_datetime
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "capture-files"
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.cousins.iot_hub import IotHubReader
-from spark_jobs.errors import DamagedBlobError
-from spark_jobs.query.model import Metadata
-from spark_jobs.time_model.ticks import from_datetime
+from recapture.errors import DamagedBlobError
+from recapture.formats.iot_hub_reader import IotHubReader
+from recapture.query.model import Metadata
+from recapture.time_model.ticks import from_datetime
 from tests.cousins.blobs import REAL, TEN, bodies, column, hour, pinned, read, reasons, values
 
 IOT = IotHubReader()
@@ -164,7 +164,7 @@ def test_what_iot_hub_did_not_write_is_damaged(content: bytes, reason: str) -> N
 
 
 def test_captures_own_records_are_not_those_of_iot_hub() -> None:
-    from spark_jobs.capture.sample.capture_file import capture_file
+    from recapture.sample.capture_file import capture_file
 
     with pytest.raises(DamagedBlobError) as caught:
         read(IOT, capture_file([]))

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.cousins.lines import JsonReader
-from spark_jobs.errors import DamagedBlobError
-from spark_jobs.query.model import Metadata
-from spark_jobs.time_model.ticks import from_datetime
+from recapture.errors import DamagedBlobError
+from recapture.formats.lines import JsonReader
+from recapture.query.model import Metadata
+from recapture.time_model.ticks import from_datetime
 from tests.cousins.blobs import NAME, TEN, bodies, column, pinned, read, reasons, values
 
 JSON = JsonReader()

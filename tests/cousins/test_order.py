@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_jobs.capture.manifest import CaptureBlob, PlannedSlice
-from spark_jobs.cousins.lines import JsonReader
-from spark_jobs.cousins.rows import CsvReader
-from spark_jobs.ordering import Counters, Task, order, schema
-from spark_jobs.query import compile_query
-from spark_jobs.storage import open_container
-from spark_jobs.time_model.policies import Policies, Verdict
-from spark_jobs.time_model.slices import Arrivals, Slice
-from spark_jobs.time_model.ticks import from_datetime, from_seconds
+from recapture.archive.manifest import CaptureBlob, PlannedSlice
+from recapture.formats.csv import CsvReader
+from recapture.formats.lines import JsonReader
+from recapture.ordering.order import Counters, Task, order, schema
+from recapture.query import compile_query
+from recapture.storage import open_container
+from recapture.time_model.policies import Policies, Verdict
+from recapture.time_model.slices import Arrivals, Slice
+from recapture.time_model.ticks import from_datetime, from_seconds
 from tests.cousins.blobs import MINUTE, TEN
 
 QUERY = compile_query(

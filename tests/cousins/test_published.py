@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import fastavro
 import pytest
 
-from spark_jobs import stages
-from spark_jobs.capture.sample import SampleEvent, capture_file
-from spark_jobs.errors import RunError
-from spark_jobs.pipeline import Pipeline, load
+from recapture.definition.pipeline import Pipeline, load
+from recapture.errors import RunError
+from recapture.run import stages
+from recapture.sample import SampleEvent, capture_file
 from tests.cousins.test_iot_hub import SCHEMA
 from tests.worlds import COUNTS, HOUR, TEN, at, backfill, body, published
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.cousins.rows import CsvReader
-from spark_jobs.errors import DamagedBlobError
+from recapture.errors import DamagedBlobError
+from recapture.formats.csv import CsvReader
 from tests.cousins.blobs import bodies, read, reasons
 
 CSV = CsvReader(",", ("a",))

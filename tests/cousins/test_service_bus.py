@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.capture.entities import Unrolled, told
-from spark_jobs.capture.manifest import CaptureBlob, PlannedSlice
-from spark_jobs.cousins.service_bus import ServiceBusReader
-from spark_jobs.ordering import Counters, Task, order, schema
-from spark_jobs.query import compile_query
-from spark_jobs.query.model import Metadata
-from spark_jobs.storage import open_container
-from spark_jobs.time_model.policies import Policies, Verdict
-from spark_jobs.time_model.slices import Arrivals, Slice
-from spark_jobs.time_model.ticks import from_datetime, from_seconds
+from recapture.archive.manifest import CaptureBlob, PlannedSlice
+from recapture.formats.service_bus import ServiceBusReader
+from recapture.ordering.entities import Unrolled, told
+from recapture.ordering.order import Counters, Task, order, schema
+from recapture.query import compile_query
+from recapture.query.model import Metadata
+from recapture.storage import open_container
+from recapture.time_model.policies import Policies, Verdict
+from recapture.time_model.slices import Arrivals, Slice
+from recapture.time_model.ticks import from_datetime, from_seconds
 from tests.cousins.blobs import MINUTE, TEN, bodies, column, read, reasons, values
 
 BUS = ServiceBusReader("SequenceNumber", "EnqueuedTimeUtc", "Body")

@@ -12,10 +12,10 @@ import pytest
 from embedded.airflow import Airflow
 from embedded.azurite import KEY
 from embedded.main import PIPELINE, START, sample_storage
-from spark_jobs import stages
-from spark_jobs.delta_table import OpenTable, Table
-from spark_jobs.pipeline import load
-from spark_jobs.publications import COLUMNS
+from recapture.definition.pipeline import load
+from recapture.run import stages
+from recapture.table.delta import OpenTable, Table
+from recapture.table.publications import COLUMNS
 from tests.cousins.test_published import archive, defined
 from tests.leaks import Watch, forms
 from tests.worlds import HOUR, TEN

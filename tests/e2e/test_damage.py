@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs import backfill as job
-from spark_jobs import stages
-from spark_jobs.errors import RunError
+from recapture.errors import RunError
+from recapture.run import spark as job
+from recapture.run import stages
 from tests.oracle import VERDICTS
 from tests.worlds import TEN, World, at, backfill, body, files, published, quarantine, version
 

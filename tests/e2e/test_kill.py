@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from embedded import session
-from spark_jobs import cli
+from recapture import cli
 from tests.worlds import QUICK_START, TEN, World, at, backfill, files, published, steady, version
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def start(world: World, said: Path, **env: str) -> subprocess.Popen[bytes]:
     with said.open("wb") as file:
         return subprocess.Popen(
             [
-                *(sys.executable, "-m", "spark_jobs.cli", "backfill", str(world.file)),
+                *(sys.executable, "-m", "recapture.cli", "backfill", str(world.file)),
                 *("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T12:00:00Z", "--json"),
             ],
             cwd=world.home,

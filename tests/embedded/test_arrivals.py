@@ -8,8 +8,8 @@ from azure.storage.blob import ContainerClient
 
 from embedded.arrivals import place_arrivals
 from embedded.azurite import Azurite
-from spark_jobs.errors import RunError
-from spark_jobs.storage import open_container
+from recapture.errors import RunError
+from recapture.storage import open_container
 
 ARRIVALS = {
     "contoso/telemetry/0/2026/03/01/00/00/00.avro": datetime(2026, 3, 1, 0, 5, 2, tzinfo=UTC),

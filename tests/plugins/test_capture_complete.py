@@ -20,7 +20,7 @@ from azure.storage.blob import ContainerClient
 
 from embedded.azurite import KEY, Azurite
 from embedded.process import free_port
-from spark_jobs import errors
+from recapture import errors
 from tests.worlds import World
 
 ROOT = Path(__file__).resolve().parents[2]

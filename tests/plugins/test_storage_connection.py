@@ -15,7 +15,7 @@ import pytest
 from azure.storage.blob import ContainerClient
 
 from embedded.azurite import Azurite
-from spark_jobs.errors import DefinitionError
+from recapture.errors import DefinitionError
 from tests.worlds import World
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_jobs.quality.rows import FRAME_ROWS, Part, Rows
+from recapture.quality.rows import FRAME_ROWS, Part, Rows
 
 SLICE_START = datetime(2026, 3, 1, 10, tzinfo=UTC)
 

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spark_jobs.errors import DefinitionError, RunError
-from spark_jobs.quality import checkpoint, report, suites
-from spark_jobs.quality.checkpoint import Audit, Result, check
+from recapture.errors import DefinitionError, RunError
+from recapture.quality import checkpoint, report, suites
+from recapture.quality.checkpoint import Audit, Result, check
 from tests.quality.staging import in_files
 
 TELEMETRY = Path(__file__).parents[2] / "expectations" / "telemetry.json"

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.quality import checkpoint, suites
-from spark_jobs.quality.evaluation import Loaded, Outcome, on_frame, on_rows
-from spark_jobs.quality.suites import Expectation
+from recapture.quality import checkpoint, suites
+from recapture.quality.evaluation import Loaded, Outcome, on_frame, on_rows
+from recapture.quality.suites import Expectation
 from tests.quality.staging import SLICE_START, in_files
 
 if TYPE_CHECKING:

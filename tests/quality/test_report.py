@@ -1,6 +1,6 @@
-from spark_jobs.quality import report
-from spark_jobs.quality.checkpoint import Audit, Result
-from spark_jobs.quality.suites import Expectation, Severity
+from recapture.quality import report
+from recapture.quality.checkpoint import Audit, Result
+from recapture.quality.suites import Expectation, Severity
 
 
 def result(severity: Severity, success: bool, sentence: str) -> Result:

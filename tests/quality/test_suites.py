@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.errors import DefinitionError
-from spark_jobs.quality import suites
-from spark_jobs.quality.metrics import VERDICTS
-from spark_jobs.time_model.policies import Verdict
+from recapture.errors import DefinitionError
+from recapture.quality import suites
+from recapture.quality.metrics import VERDICTS
+from recapture.time_model.policies import Verdict
 
 COLUMNS = ("windowEnd", "deviceId", "events", "avgTemperature", "slice_start")
 NOT_NULL: dict[str, Any] = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "events"}}
@@ -173,7 +173,7 @@ def test_the_law_counts_every_verdict_of_the_time_model() -> None:
 
 def test_loading_does_not_import_great_expectations_or_pandas() -> None:
     program = (
-        "import sys; from spark_jobs.quality import checkpoint, report, suites; suites.built_in();"
+        "import sys; from recapture.quality import checkpoint, report, suites; suites.built_in();"
         "print({'great_expectations', 'pandas'} & set(sys.modules))"
     )
     root = Path(__file__).parents[2]

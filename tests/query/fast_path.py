@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.capture.bodies import VIEW_TYPES
-from spark_jobs.query import AsaType, CompiledQuery, InputColumn, OutputColumn, compile_query
-from spark_jobs.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
+from recapture.formats.bodies import VIEW_TYPES
+from recapture.query import AsaType, CompiledQuery, InputColumn, OutputColumn, compile_query
+from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from tests.oracle_windows import Event
 
 Row = dict[str, Any]

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from spark_jobs.capture.bodies import VIEW_TYPES
-from spark_jobs.query import AsaType, CompiledQuery, compile_query
-from spark_jobs.query.model import InputColumn, MetadataColumn
-from spark_jobs.time_model.ticks import TICKS_PER_SECOND, from_datetime
+from recapture.formats.bodies import VIEW_TYPES
+from recapture.query import AsaType, CompiledQuery, compile_query
+from recapture.query.model import InputColumn, MetadataColumn
+from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
 
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
 HOUR = 3600 * TICKS_PER_SECOND

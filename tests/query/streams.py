@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from spark_jobs.time_model.ticks import TICKS_PER_SECOND
+from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.oracle_windows import Event, Hopping, Session, Sliding, Snapshot, Window
 from tests.query.fast_path import Slice
 

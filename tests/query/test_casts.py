@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark_jobs.errors import DefinitionError
-from spark_jobs.query.casts import cast
-from spark_jobs.query.model import AsaType
-from spark_jobs.query.values import Value
-from spark_jobs.time_model.ticks import LARGEST
+from recapture.errors import DefinitionError
+from recapture.query.casts import cast
+from recapture.query.model import AsaType
+from recapture.query.values import Value
+from recapture.time_model.ticks import LARGEST
 from tests.draws import examples
 from tests.query.functions.calls import BIGINT, BIT, DATETIME, FLOAT, TEXT, Given, literal, ticks, time
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_jobs.query import compile_query
+from recapture.query import compile_query
 
 QUERIES = {
     "an alert by HAVING, with the names that SELECT gives": """

@@ -2,10 +2,10 @@
 
 import pytest
 
-from spark_jobs.errors import DefinitionError
-from spark_jobs.query import AsaType, CompiledQuery, InputColumn, OutputColumn, compile_query
-from spark_jobs.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND
-from spark_jobs.time_model.windows import HoppingWindow
+from recapture.errors import DefinitionError
+from recapture.query import AsaType, CompiledQuery, InputColumn, OutputColumn, compile_query
+from recapture.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND
+from recapture.time_model.windows import HoppingWindow
 
 MINUTE = 60 * TICKS_PER_SECOND
 

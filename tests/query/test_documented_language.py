@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.errors import DefinitionError
-from spark_jobs.query import compile_query
+from recapture.errors import DefinitionError
+from recapture.query import compile_query
 
 PAGE = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text(encoding="utf-8")
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from spark_jobs.errors import DefinitionError
-from spark_jobs.query.patterns import like, position
-from spark_jobs.query.values import quoted_text
+from recapture.errors import DefinitionError
+from recapture.query.patterns import like, position
+from recapture.query.values import quoted_text
 from tests.draws import examples
 
 

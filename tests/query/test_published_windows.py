@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_jobs.time_model.ticks import TICKS_PER_SECOND, from_datetime
+from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
 from tests.oracle_windows import Event
 from tests.query.fast_path import Slice, compiled, published
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from spark_jobs.errors import DefinitionError
-from spark_jobs.query import compile_query
+from recapture.errors import DefinitionError
+from recapture.query import compile_query
 
 TEMPLATE = "SELECT {select}\nINTO aggregates\nFROM telemetry {source}\n{where}\n{group}\n{having}"
 GROUP = "GROUP BY TumblingWindow(minute, 5)"

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.errors import DefinitionError
-from spark_jobs.time_model.windows import SessionWindow
+from recapture.errors import DefinitionError
+from recapture.time_model.windows import SessionWindow
 from tests.oracle_windows import Content, Event, Session, contents, ending_in
 from tests.query.fast_path import compiled
 

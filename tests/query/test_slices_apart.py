@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.time_model.ticks import TICKS_PER_MICROSECOND
+from recapture.time_model.ticks import TICKS_PER_MICROSECOND
 from tests.draws import examples
 from tests.oracle_windows import Content, Event, Hopping, Session, Sliding, Snapshot, Window, contents, ending_in, split
 from tests.query.fast_path import Row, Slice, compiled, published

@@ -21,8 +21,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from spark_jobs.query import AsaType, CompiledQuery, compile_query
-from spark_jobs.time_model.ticks import TICKS_PER_SECOND, from_datetime
+from recapture.query import AsaType, CompiledQuery, compile_query
+from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
 
 GOLDEN = Path(__file__).parents[3] / "shared" / "vectors" / "golden_asa_taxi" / "run1.json"
 

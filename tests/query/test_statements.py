@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_jobs.errors import DefinitionError
-from spark_jobs.query import AsaType
-from spark_jobs.query.model import FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
-from spark_jobs.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH
+from recapture.errors import DefinitionError
+from recapture.query import AsaType
+from recapture.query.model import FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
+from recapture.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH
 from tests.query.small_stream import at, compiled, rows
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_jobs.errors import DefinitionError
-from spark_jobs.query import AsaType
-from spark_jobs.time_model.ticks import TICKS_PER_SECOND
+from recapture.errors import DefinitionError
+from recapture.query import AsaType
+from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.query.small_stream import START, at, compiled, rows
 
 if TYPE_CHECKING:

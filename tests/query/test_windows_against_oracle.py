@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.time_model.ticks import TICKS_PER_MICROSECOND
+from recapture.time_model.ticks import TICKS_PER_MICROSECOND
 from tests import oracle_windows as oracle
 from tests.draws import examples
 from tests.oracle_windows import Content, Members, Session

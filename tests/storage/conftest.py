@@ -10,7 +10,7 @@ import pytest
 from azure.storage.blob import ContainerClient
 
 from embedded.azurite import Azurite
-from spark_jobs.storage import Container, open_container
+from recapture.storage import Container, open_container
 from tests.storage.fault_proxy import FaultProxy
 
 

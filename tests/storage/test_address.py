@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.errors import DefinitionError
-from spark_jobs.storage.address import AzureAddress, parse
+from recapture.errors import DefinitionError
+from recapture.storage.address import AzureAddress, parse
 
 CLOUD = AzureAddress("https://account.blob.core.windows.net", "account", "capture", "")
 

@@ -13,8 +13,8 @@ from azure.core.pipeline.transport import HttpTransport
 from azure.storage.blob import ContainerSasPermissions, ContentSettings, generate_container_sas
 
 from embedded.azurite import ACCOUNT, KEY, Azurite
-from spark_jobs.errors import RunError
-from spark_jobs.storage import Blob, open_container
+from recapture.errors import RunError
+from recapture.storage import Blob, open_container
 
 
 def test_a_listing_goes_on_over_pages(azure: Any) -> None:

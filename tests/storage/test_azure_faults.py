@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from azure.core.pipeline.transport import HttpTransport
 
-from spark_jobs.delta_table import File, OpenTable, Table
-from spark_jobs.errors import RunError, SetupError
-from spark_jobs.query.model import AsaType, OutputColumn
-from spark_jobs.storage import open_container
-from spark_jobs.storage.delta import refusal_of_delta
+from recapture.errors import RunError, SetupError
+from recapture.query.model import AsaType, OutputColumn
+from recapture.storage import open_container
+from recapture.storage.delta import refusal_of_delta
+from recapture.table.delta import File, OpenTable, Table
 from tests.storage.fault_proxy import FaultProxy, answered, edited, overstated, reset
 
 ADVICE = "check AZURE_STORAGE_CONNECTION_STRING, and what it permits"
@@ -62,7 +62,7 @@ def test_a_list_that_cannot_be_read_is_said_to_be_so(proxy: FaultProxy, url: str
 def test_nothing_of_what_the_library_logs_is_printed(proxy: FaultProxy, url: str) -> None:
     proxy.inject(overstated(100), "list", times=1)
     proxy.inject(edited(lambda body: b"<" + body[:100]), "list")
-    listing = f"from spark_jobs.storage import open_container; list(open_container({url!r}).list())"
+    listing = f"from recapture.storage import open_container; list(open_container({url!r}).list())"
     failing = f"try:\n    {listing.partition('; ')[2]}\nexcept Exception: pass"
     done = subprocess.run(
         [sys.executable, "-c", f"{listing.partition('; ')[0]}\n{failing}"], capture_output=True, text=True, check=True

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.errors import DamagedBlobError, RunError
-from spark_jobs.storage import Container, open_container
+from recapture.errors import DamagedBlobError, RunError
+from recapture.storage import Container, open_container
 
 Place = Any
 

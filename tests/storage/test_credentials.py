@@ -3,9 +3,9 @@
 import pytest
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 
-from spark_jobs.errors import DefinitionError
-from spark_jobs.storage.address import CONNECTION_STRING, AzureAddress, parse
-from spark_jobs.storage.credentials import Access, Identity, access
+from recapture.errors import DefinitionError
+from recapture.storage.address import CONNECTION_STRING, AzureAddress, parse
+from recapture.storage.credentials import Access, Identity, access
 
 CLOUD = AzureAddress("https://account.blob.core.windows.net", "account", "capture", "")
 KEY = "c2VjcmV0LWtleQ=="

@@ -9,8 +9,8 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Schema, write_deltalake
 from deltalake.transaction import AddAction
 
-from spark_jobs.errors import DefinitionError
-from spark_jobs.storage import Container, delta_storage_options, delta_table_uri, open_container
+from recapture.errors import DefinitionError
+from recapture.storage import Container, delta_storage_options, delta_table_uri, open_container
 
 ROWS = pa.table({"deviceId": ["device-1"], "events": pa.array([3], pa.int64())})
 

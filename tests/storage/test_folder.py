@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.errors import RunError
-from spark_jobs.storage import open_container
+from recapture.errors import RunError
+from recapture.storage import open_container
 
 
 def test_the_modification_time_floored_to_seconds_is_last_modified(folder: Any) -> None:

@@ -23,8 +23,8 @@ from cryptography.x509.oid import NameOID
 from deltalake import DeltaTable, write_deltalake
 
 from embedded.azurite import KEY, Azurite
-from spark_jobs.errors import RunError
-from spark_jobs.storage import credentials, delta_storage_options, delta_table_uri, open_container
+from recapture.errors import RunError
+from recapture.storage import credentials, delta_storage_options, delta_table_uri, open_container
 
 ACCOUNT = "curating"
 """Another one than that of the emulator that takes no tokens."""

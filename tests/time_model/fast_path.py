@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spark_jobs.time_model.policies import PROCESSED, Policies, Verdict, Watermark, judge
-from spark_jobs.time_model.ticks import LARGEST
+from recapture.time_model.policies import PROCESSED, Policies, Verdict, Watermark, judge
+from recapture.time_model.ticks import LARGEST
 from tests.oracle import Event, Policy
 
 Judgement = tuple[str, int | None, bool, bool]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from spark_jobs.time_model.ticks import LARGEST, TICKS_PER_SECOND, from_seconds
+from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND, from_seconds
 from tests.oracle import Event, Policy
 
 NOON = from_seconds(63_902_995_200)

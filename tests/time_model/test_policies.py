@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.time_model.policies import Policies, Watermark, judge
-from spark_jobs.time_model.ticks import LARGEST, from_seconds
+from recapture.time_model.policies import Policies, Watermark, judge
+from recapture.time_model.ticks import LARGEST, from_seconds
 from tests.draws import examples
 from tests.oracle import VERDICTS, Event, Implementation, Policy, process, slice_metrics
 from tests.time_model.fast_path import judge_in_chunks

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.time_model.ticks import from_datetime, from_seconds
+from recapture.time_model.ticks import from_datetime, from_seconds
 from tests.oracle import Event, Implementation, Policy, process, slice_metrics
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors" / "time_policy"

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.time_model.ticks import from_seconds
+from recapture.time_model.ticks import from_seconds
 from tests.oracle import Event, Outcome, Policy, process, slice_metrics, windows
 from tests.time_model.streams import HOUR, NOON, policies, seconds, streams
 

@@ -6,8 +6,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.time_model.policies import Policies
-from spark_jobs.time_model.slices import REMEMBERED, Arrivals, Slice, arrivals_of, slices_between
+from recapture.time_model.policies import Policies
+from recapture.time_model.slices import REMEMBERED, Arrivals, Slice, arrivals_of, slices_between
 from tests.time_model.fast_path import judge_in_chunks
 from tests.time_model.streams import HOUR
 from tests.time_model.test_slice_rule import Case, cases

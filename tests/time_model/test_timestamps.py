@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.time_model import timestamps
-from spark_jobs.time_model.ticks import LARGEST, TICKS_PER_SECOND, UNIX_EPOCH, from_datetime
+from recapture.time_model import timestamps
+from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND, UNIX_EPOCH, from_datetime
 
 NOON = from_datetime(datetime(2026, 3, 1, 12, tzinfo=UTC))
 

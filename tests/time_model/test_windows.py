@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.time_model.windows import HoppingWindow, Reach, SessionWindow, SlidingWindow, SnapshotWindow, Window
+from recapture.time_model.windows import HoppingWindow, Reach, SessionWindow, SlidingWindow, SnapshotWindow, Window
 
 
 def reached(window: HoppingWindow, time: int, start: int, end: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from spark_jobs.capture.sample import SampleEvent, capture_file
+from recapture.sample import SampleEvent, capture_file
 
 REAL = Path(__file__).parents[4] / "shared" / "capture-files"
 SYNC = 16

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.capture.sample import upload_world, world, write_world
-from spark_jobs.capture.sample.__main__ import main
-from spark_jobs.storage import open_container
+from recapture.sample import upload_world, world, write_world
+from recapture.sample.__main__ import main
+from recapture.storage import open_container
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

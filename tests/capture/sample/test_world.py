@@ -9,7 +9,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from spark_jobs.capture.sample import SampleBlob, world
+from recapture.sample import SampleBlob, world
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 INTERVAL = timedelta(seconds=300)

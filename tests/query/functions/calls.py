@@ -7,11 +7,11 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyspark.sql import Row, SparkSession
 
-from spark_jobs.errors import DefinitionError
-from spark_jobs.query.functions import FUNCTIONS
-from spark_jobs.query.model import AsaType
-from spark_jobs.query.values import Value, quoted_text
-from spark_jobs.time_model import timestamps
+from recapture.errors import DefinitionError
+from recapture.query.functions import FUNCTIONS
+from recapture.query.model import AsaType
+from recapture.query.values import Value, quoted_text
+from recapture.time_model import timestamps
 
 BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT, AsaType.DATETIME, AsaType.BIT
 SPARK_TYPES = {BIGINT: "BIGINT", FLOAT: "DOUBLE", TEXT: "STRING", DATETIME: "BIGINT", BIT: "BOOLEAN"}
@@ -158,7 +158,7 @@ def check(spark: SparkSession, cases: Sequence[Case]) -> None:
     wanted = _told(cases, [expected for *_, expected in cases])
     assert _told(cases, computed(spark, [call(name, *given).sql for name, given, _ in cases])) == wanted
     assert _told(cases, computed_over_columns(spark, cases)) == wanted
-    with patch("spark_jobs.query.once._SHORT", 0):
+    with patch("recapture.query.once._SHORT", 0):
         assert _told(cases, computed(spark, [call(name, *given).sql for name, given, _ in cases])) == wanted
 
 

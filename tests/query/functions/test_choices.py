@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.query.model import AsaType
+from recapture.query.model import AsaType
 from tests.query.functions.calls import call, check
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import SparkSession
 
-from spark_jobs.errors import DefinitionError
-from spark_jobs.query.functions.dates import PARTS
-from spark_jobs.query.values import Value
-from spark_jobs.time_model.ticks import LARGEST
+from recapture.errors import DefinitionError
+from recapture.query.functions.dates import PARTS
+from recapture.query.values import Value
+from recapture.time_model.ticks import LARGEST
 from tests.draws import examples
 from tests.query.functions.calls import BIGINT, DATETIME, TEXT, Case, Given, call, check, computed, ticks, time
 

@@ -2,8 +2,8 @@
 
 import re
 
-from spark_jobs.query.functions import FUNCTIONS, UNSUPPORTED
-from spark_jobs.query.functions.dates import PARTS
+from recapture.query.functions import FUNCTIONS, UNSUPPORTED
+from recapture.query.functions.dates import PARTS
 from tests.query.language_page import rows
 
 OF_THE_LANGUAGE = {"CASE", "CAST", "TRY_CAST", "LIKE", "SYSTEM.TIMESTAMP", "GETMETADATAPROPERTYVALUE"}

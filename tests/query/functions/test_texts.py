@@ -4,7 +4,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark_jobs.errors import DefinitionError
+from recapture.errors import DefinitionError
 from tests.query.functions.calls import call, check, computed, time
 
 

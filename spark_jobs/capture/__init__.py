@@ -1,6 +1,0 @@
-"""Capture's blobs: which there are, and what they hold."""
-
-import os
-
-# DataFusion's allocator gives memory back when it is freed, instead of keeping as much as a blob's block holds.
-os.environ.setdefault("MIMALLOC_ARENA_RESERVE", "0")

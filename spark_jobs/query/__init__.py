@@ -1,6 +1,0 @@
-"""ASAQL, the query language of Azure Stream Analytics, compiled to Spark SQL."""
-
-from spark_jobs.query.compile import compile_query
-from spark_jobs.query.model import AsaType, CompiledOutput, CompiledQuery, InputColumn, OutputColumn
-
-__all__ = ["AsaType", "CompiledOutput", "CompiledQuery", "InputColumn", "OutputColumn", "compile_query"]

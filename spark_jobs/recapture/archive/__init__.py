@@ -1,0 +1,1 @@
+"""Which blobs a run reads: their names, the listing, the manifest."""

@@ -1,0 +1,8 @@
+"""An ASA job as its own tools write it, and the pipeline file that carries it over."""
+
+from recapture.asa_job.carry_over import Draft, Finding, carry_over
+from recapture.asa_job.job import AsaJob
+from recapture.asa_job.pipeline_file import pipeline_text
+from recapture.asa_job.reader import read_job
+
+__all__ = ["AsaJob", "Draft", "Finding", "carry_over", "pipeline_text", "read_job"]

@@ -1,0 +1,173 @@
+"""JSON as the ASA tools write it: keys in any letter case, of which only the named ones are kept.
+
+A key that no model names, every credential among them, is never looked at; and no error shows a value.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+
+from recapture.asa_job.job import HOLE
+from recapture.errors import DefinitionError
+
+_REASONS = {
+    "string_type": "should be text",
+    "tuple_type": "should be a list",
+    "dict_type": "should be an object",
+    "model_type": "should be an object",
+    "missing": "is missing",
+}
+
+
+_KIND = re.compile(r"[A-Za-z][A-Za-z ./#-]*[0-9]?")
+_FORMATS = ("Json", "Avro", "Csv", "Parquet", "Delta", "Protobuf", "CustomClr", "None", "GZip", "Deflate")
+
+
+class Part(BaseModel):
+    """A part of a document. A field `event_hub_name` is the key `eventHubName` in any letter case."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=lambda name: name.replace("_", ""))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_any_case(cls, value: Any) -> Any:
+        """Keys in lower case; null is as good as absent."""
+        if not isinstance(value, dict):
+            return value
+        return {key.lower(): item for key, item in value.items() if item is not None}
+
+
+P = TypeVar("P", bound=Part)
+
+
+def read_json(path: Path, shown: str) -> Any:
+    """The document in a file. Raises DefinitionError, with line and column where it is no JSON."""
+    try:
+        document = json.loads(read_text(path, shown))
+        json.dumps(document, ensure_ascii=False).encode()
+        return document
+    except UnicodeEncodeError:
+        raise DefinitionError(f"{shown}: not JSON that can be read: an escape in it is half a character") from None
+    except json.JSONDecodeError as error:
+        raise DefinitionError(f"{shown}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+    except RecursionError:
+        raise DefinitionError(f"{shown}: not JSON that can be read: nested too deep") from None
+
+
+def read_text(path: Path, shown: str) -> str:
+    """The text of a file, without a byte order mark, its lines ending in \\n."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DefinitionError(f"{shown}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise DefinitionError(f"{shown}: not UTF-8 text: save it as UTF-8") from None
+
+
+def part(model: type[P], value: Any, where: str) -> P:
+    """A part of a document as this model. Raises DefinitionError that names the key, never its value."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        problem = error.errors(include_input=False, include_url=False)[0]
+        reason = _REASONS.get(problem["type"], problem["msg"].removeprefix("Value error, ").removeprefix("Input "))
+        place = _place(value, problem["loc"])
+        raise DefinitionError(f"{where}: {place}{': ' if place else 'this '}{reason}") from None
+
+
+def _place(value: Any, steps: tuple[int | str, ...]) -> str:
+    """The way to a key, each step as the document writes it."""
+    names = []
+    for step in steps:
+        if isinstance(value, dict):
+            step = next((key for key in value if key.lower() == step), step)
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        names.append(str(step))
+    return ".".join(names)
+
+
+def one_of(**meanings: str) -> BeforeValidator:
+    """A word in any letter case, as what it means; an open value is left as it is."""
+
+    def meaning(value: object) -> object:
+        if isinstance(value, str) and HOLE.search(value):
+            return value
+        if isinstance(value, str) and value.lower() in meanings:
+            return meanings[value.lower()]
+        raise ValueError(f"should be {' or '.join(dict.fromkeys(meanings.values()))}")
+
+    return BeforeValidator(meaning)
+
+
+def _whole_number(value: object) -> object:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,9}", value):
+        return int(value)
+    if isinstance(value, str) and HOLE.fullmatch(value):
+        return value
+    raise ValueError("should be a whole number")
+
+
+def _level(value: object) -> object:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value:.1f}"
+    if isinstance(value, str) and (re.fullmatch(r"[0-9]\.[0-9]", value) or HOLE.fullmatch(value)):
+        return value
+    raise ValueError("should be 1.0, 1.1 or 1.2")
+
+
+def _kind(value: str) -> str:
+    return value if _KIND.fullmatch(value) else "unknown"
+
+
+def _format(value: str) -> str:
+    return next((known for known in _FORMATS if known.lower() == value.lower()), "unknown")
+
+
+def _locale(value: str) -> str:
+    return value if re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z]{2,8})*", value) else "unknown"
+
+
+Seconds = Annotated[int | str, BeforeValidator(_whole_number)]
+Level = Annotated[str, BeforeValidator(_level)]
+Locale = Annotated[str, AfterValidator(_locale)]
+Kind = Annotated[str, AfterValidator(_kind)]
+"""What something is, in words that may be shown."""
+Format = Annotated[str, AfterValidator(_format)]
+"""A serialization or a compression, in the letter case of _FORMATS."""
+
+
+class SettingsPart(Part):
+    """The settings of a job: the same keys in JobConfig.json and in a template."""
+
+    events_out_of_order_policy: Annotated[str, one_of(adjust="Adjust", drop="Drop")] | None = None
+    events_out_of_order_max_delay_in_seconds: Seconds | None = None
+    events_late_arrival_max_delay_in_seconds: Seconds | None = None
+    output_error_policy: Annotated[str, one_of(stop="Stop", retry="Stop", drop="Drop")] | None = None
+    """The portal says Retry for Stop."""
+    compatibility_level: Level | None = None
+    data_locale: Locale | None = None
+
+
+class AccountPart(Part):
+    account_name: str | None = None
+
+
+class SourcePart(Part):
+    """What an input or an output is: the names of an event hub, or of a container."""
+
+    service_bus_namespace: str | None = None
+    event_hub_name: str | None = None
+    storage_accounts: tuple[AccountPart, ...] = ()
+    container: str | None = None
+    path_pattern: str = ""
+    date_format: str = ""
+    time_format: str = ""

@@ -1,0 +1,185 @@
+"""An ASA project, as the tools for Visual Studio Code (asaproj.json) and Visual Studio (*.asaproj) write it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from recapture.asa_job import sources
+from recapture.asa_job.documents import Format, Kind, Part, SettingsPart, SourcePart, part, read_json, read_text
+from recapture.asa_job.job import AsaJob, BlobFolder, EventHub, JobFunction, JobInput, JobOutput
+from recapture.errors import DefinitionError
+
+_LANGUAGES = {"js": "JavaScript", "javascript": "JavaScript", "csharp": "C#", "aml": "machine learning"}
+
+
+class _Configuration(Part):
+    file_path: str
+    sub_type: Kind
+
+
+class _Project(Part):
+    name: str | None = None
+    start_file: str | None = None
+    configurations: tuple[_Configuration, ...] = ()
+
+
+class _Serialization(Part):
+    type: Format = "Json"
+    field_delimiter: str | None = None
+
+
+class _Input(Part):
+    name: str
+    type: str = ""
+    data_source_type: Kind = "unknown"
+    event_hub_properties: SourcePart | None = None
+    blob_storage_properties: SourcePart | None = None
+    serialization: _Serialization = _Serialization()
+    compression_type: Format = "None"
+
+
+class _Output(Part):
+    name: str
+    data_source_type: Kind = "unknown"
+    blob_storage_properties: SourcePart | None = None
+    serialization: _Serialization = _Serialization()
+    watermark_settings: Any = None
+
+
+class _Function(Part):
+    name: str
+
+
+def read_project(file: Path) -> AsaJob:
+    """Read a project by its file. Raises DefinitionError."""
+    is_xml = file.suffix.lower() == ".asaproj"
+    project = _from_xml(file) if is_xml else part(_Project, read_json(file, file.name), file.name)
+    folder = file.parent
+    query_file = _query_file(file, project)
+    config = next((each for each in project.configurations if each.sub_type.lower() == "jobconfig"), None)
+    where = _shown(config) if config else file.name
+    read = part(SettingsPart, _document(folder, config) if config else {}, where)
+    return AsaJob(
+        name=project.name or folder.resolve().name,
+        origin=file.name,
+        query=read_text(query_file, query_file.name),
+        query_where=query_file.name,
+        settings=sources.settings(read, where),
+        inputs=tuple(_inputs(folder, project)),
+        outputs=tuple(_outputs(folder, project)),
+        functions=tuple(_functions(folder, project)),
+        unread=tuple(_shown(each) for each in project.configurations if not _is_known(each)),
+    )
+
+
+def _query_file(file: Path, project: _Project) -> Path:
+    present = ", ".join(sorted(path.name for path in file.parent.glob("*.asaql")))
+    if project.start_file is None:
+        raise DefinitionError(
+            f"{file.name}: names no query file: name one of {present or 'the project (there is no .asaql beside it)'} "
+            "as startFile"
+        )
+    path = file.parent / project.start_file.replace("\\", "/")
+    if not path.is_file():
+        beside = f"; beside it lies {present}" if present else ""
+        raise DefinitionError(f"{file.name}: the query file {project.start_file} does not exist: correct it{beside}")
+    return path
+
+
+def _from_xml(file: Path) -> _Project:
+    """The older form: MSBuild items Configure, with a SubType, and Script."""
+    text = read_text(file, file.name)
+    if "<!DOCTYPE" in text:
+        raise DefinitionError(f"{file.name}: not a project file: it declares a document type")
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        line, column = error.position
+        raise DefinitionError(f"{file.name}:{line}:{column + 1}: not XML") from None
+    found: dict[str, list[ElementTree.Element]] = {}
+    for element in root.iter():
+        found.setdefault(element.tag.rpartition("}")[2], []).append(element)
+    scripts = [script.get("Include", "") for script in found.get("Script", [])]
+    if len(scripts) > 1:
+        raise DefinitionError(f"{file.name}: holds several queries, {', '.join(scripts)}: keep one <Script>")
+    names = [name.text for project in found.get("PropertyGroup", []) for name in project if name.tag.endswith("}Name")]
+    listed = [{"filepath": item.get("Include"), "subtype": _sub_type(item)} for item in found.get("Configure", [])]
+    document = {
+        "name": names[0] if names else file.stem,
+        "startfile": scripts[0] if scripts else None,
+        "configurations": listed,
+    }
+    return part(_Project, document, file.name)
+
+
+def _sub_type(item: ElementTree.Element) -> str:
+    return next((child.text or "" for child in item if child.tag.rpartition("}")[2] == "SubType"), "")
+
+
+def _of_kind(project: _Project, kind: str) -> Iterator[_Configuration]:
+    return (each for each in project.configurations if each.sub_type.lower() == kind)
+
+
+def _inputs(folder: Path, project: _Project) -> Iterator[JobInput]:
+    for configuration in _of_kind(project, "input"):
+        read = part(_Input, _document(folder, configuration), _shown(configuration))
+        kind, source = _source(read)
+        yield JobInput(
+            alias=read.name,
+            where=_shown(configuration),
+            kind=kind,
+            reference=read.type.lower().startswith("reference"),
+            source=source,
+            serialization=read.serialization.type,
+            compression=read.compression_type,
+            path=sources.blob_path(read.blob_storage_properties) if read.blob_storage_properties else None,
+            delimiter=read.serialization.field_delimiter,
+        )
+
+
+def _source(read: _Input) -> tuple[str, EventHub | BlobFolder | None]:
+    if read.event_hub_properties:
+        return "Event Hub", sources.event_hub(read.event_hub_properties)
+    if read.blob_storage_properties:
+        return "Blob storage", sources.blob_folder(read.blob_storage_properties)
+    return read.data_source_type, None
+
+
+def _outputs(folder: Path, project: _Project) -> Iterator[JobOutput]:
+    for configuration in _of_kind(project, "output"):
+        read = part(_Output, _document(folder, configuration), _shown(configuration))
+        blobs = read.blob_storage_properties
+        yield JobOutput(
+            alias=read.name,
+            where=_shown(configuration),
+            kind="Blob storage" if blobs else read.data_source_type,
+            target=sources.blob_folder(blobs) if blobs else None,
+            serialization=read.serialization.type,
+            has_watermark_settings=read.watermark_settings is not None,
+        )
+
+
+def _functions(folder: Path, project: _Project) -> Iterator[JobFunction]:
+    for configuration in project.configurations:
+        sub_type = configuration.sub_type.lower()
+        if "function" not in sub_type:
+            continue
+        read = part(_Function, _document(folder, configuration), _shown(configuration))
+        language = next((language for word, language in _LANGUAGES.items() if sub_type.startswith(word)), None)
+        yield JobFunction(read.name, _shown(configuration), language or configuration.sub_type)
+
+
+def _is_known(configuration: _Configuration) -> bool:
+    """InputMock is an input's local sample."""
+    sub_type = configuration.sub_type.lower()
+    return sub_type in ("jobconfig", "input", "inputmock", "output") or "function" in sub_type
+
+
+def _document(folder: Path, configuration: _Configuration) -> Any:
+    return read_json(folder / _shown(configuration), _shown(configuration))
+
+
+def _shown(configuration: _Configuration) -> str:
+    """The file's path from the project's folder; Visual Studio writes it with backslashes."""
+    return configuration.file_path.replace("\\", "/")

@@ -1,0 +1,269 @@
+"""An ARM template with a Microsoft.StreamAnalytics/streamingjobs resource, as the portal exports it.
+
+The parts of a job lie in its properties, in its own resources, or beside it with names JOB/PART.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from recapture.asa_job import sources
+from recapture.asa_job.documents import Format, Kind, Part, SettingsPart, SourcePart, part
+from recapture.asa_job.expressions import Scope
+from recapture.asa_job.job import AsaJob, BlobFolder, EventHub, JobFunction, JobInput, JobOutput
+from recapture.errors import DefinitionError
+
+JOB = "microsoft.streamanalytics/streamingjobs"
+_DEPLOYMENT = "microsoft.resources/deployments"
+_KINDS = {
+    "microsoft.servicebus/eventhub": "Event Hub",
+    "microsoft.eventhub/eventhub": "Event Hub",
+    "microsoft.devices/iothubs": "IoT Hub",
+    "microsoft.storage/blob": "Blob storage",
+    "microsoft.storage/table": "Table storage",
+    "microsoft.storage/documentdb": "Cosmos DB",
+    "microsoft.datalake/accounts": "Data Lake Storage Gen1",
+    "microsoft.sql/server/database": "SQL Database",
+    "microsoft.sql/server/datawarehouse": "Synapse Analytics",
+    "microsoft.servicebus/queue": "Service Bus queue",
+    "microsoft.servicebus/topic": "Service Bus topic",
+    "microsoft.azurefunction": "Azure Function",
+    "microsoft.kusto/clusters/databases": "Data Explorer",
+    "microsoft.dbforpostgresql/servers/databases": "PostgreSQL",
+    "powerbi": "Power BI",
+}
+_PARTS = ("inputs", "outputs", "functions", "transformations")
+_LANGUAGES = {
+    "microsoft.streamanalytics/javascriptudf": "JavaScript",
+    "microsoft.streamanalytics/clrudf": "C#",
+    "microsoft.machinelearning/webservice": "machine learning",
+    "microsoft.machinelearningservices": "machine learning",
+}
+
+
+_Resources = Annotated[
+    tuple[Any, ...], BeforeValidator(lambda listed: tuple(listed.values()) if isinstance(listed, dict) else listed)
+]
+"""A list, or an object with a symbolic name for each."""
+
+
+class _Template(Part):
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    variables: dict[str, Any] = Field(default_factory=dict)
+    resources: _Resources = ()
+
+
+class _ResourcePart(Part):
+    type: str
+    name: str = ""
+    properties: dict[str, Any] = Field(default_factory=dict)
+    resources: _Resources = ()
+
+
+class _Typed(Part):
+    type: Kind = "unknown"
+
+
+class _Delimited(Part):
+    field_delimiter: str | None = None
+
+
+class _Serialization(Part):
+    type: Format = "Json"
+    properties: _Delimited = _Delimited()
+
+
+class _Compression(Part):
+    type: Format = "None"
+
+
+class _DataSource(Part):
+    type: Kind = "unknown"
+    properties: SourcePart = SourcePart()
+
+
+class _InputProperties(Part):
+    type: str = "Stream"
+    datasource: _DataSource = _DataSource()
+    serialization: _Serialization = _Serialization()
+    compression: _Compression = _Compression()
+
+
+class _OutputProperties(Part):
+    datasource: _DataSource = _DataSource()
+    serialization: _Serialization = _Serialization()
+    watermark_settings: Any = None
+
+
+class _Binding(Part):
+    binding: _Typed = _Typed()
+
+
+class _FunctionProperties(Part):
+    properties: _Binding = _Binding()
+
+
+class _Query(Part):
+    query: str | None = None
+
+
+class _Named(Part):
+    name: str
+    properties: dict[str, Any] = Field(default_factory=dict)
+
+
+class _Transformation(Part):
+    properties: _Query = _Query()
+
+
+class _JobProperties(SettingsPart):
+    inputs: tuple[_Named, ...] = ()
+    outputs: tuple[_Named, ...] = ()
+    functions: tuple[_Named, ...] = ()
+    transformation: _Transformation = _Transformation()
+
+
+@dataclass(frozen=True)
+class _Resource:
+    """A resource with its expressions resolved; `type` in lower case, `name` with its parents' names."""
+
+    type: str
+    name: str
+    properties: dict[str, Any]
+
+    @property
+    def own_name(self) -> str:
+        return self.name.rpartition("/")[2]
+
+
+def read_template(path: Path, document: Any, chosen: str | None) -> AsaJob:
+    """Read the job, of several the chosen one. Raises DefinitionError."""
+    file = path.name
+    if not isinstance(document, dict) or "resources" not in {key.lower() for key in document}:
+        raise DefinitionError(f"{file}: neither asaproj.json nor an ARM template: it has no resources")
+    resources = list(_in_template(document, Scope(file)))
+    jobs = [resource for resource in resources if resource.type == JOB]
+    job = _job(file, jobs, chosen)
+    parts_of_jobs = [resource for resource in resources if resource.type != JOB]
+    own = [each for each in parts_of_jobs if len(jobs) == 1 or each.name.lower().startswith(f"{job.name.lower()}/")]
+    read = part(_JobProperties, job.properties, f"{file}, {job.name}")
+
+    def parts(kind: str, nested: tuple[_Named, ...]) -> list[tuple[str, dict[str, Any], str]]:
+        beside = [(each.own_name, each.properties) for each in own if each.type == f"{JOB}/{kind}"]
+        found = [*((each.name, each.properties) for each in nested), *beside]
+        return [(name, properties, f"{file}, {kind}/{name}") for name, properties in found]
+
+    query, query_where = read.transformation.properties.query, f"{file}, {job.name}"
+    for _, properties, query_where in parts("transformations", ()):
+        query = part(_Query, properties, query_where).query
+    if query is None:
+        raise DefinitionError(f"{file}: the job {job.name} has no query: export it with its transformation")
+    return AsaJob(
+        name=job.name,
+        origin=file,
+        query=query.replace("\r\n", "\n").replace("\r", "\n"),
+        query_where=query_where,
+        settings=sources.settings(read, f"{file}, {job.name}"),
+        inputs=tuple(_input(*each) for each in parts("inputs", read.inputs)),
+        outputs=tuple(_output(*each) for each in parts("outputs", read.outputs)),
+        functions=tuple(_function(*each) for each in parts("functions", read.functions)),
+        unread=tuple(f"{file}, {each.name}" for each in own if each.type.removeprefix(f"{JOB}/") not in _PARTS),
+    )
+
+
+def _job(file: str, jobs: list[_Resource], chosen: str | None) -> _Resource:
+    names = ", ".join(job.name for job in jobs)
+    if not jobs:
+        raise DefinitionError(f"{file}: no resource in it is a Microsoft.StreamAnalytics/streamingjobs")
+    if chosen is not None:
+        jobs = [job for job in jobs if job.name.lower() == chosen.lower()]
+        if not jobs:
+            raise DefinitionError(f"{file}: holds no job {chosen}: it holds {names}")
+    if len(jobs) > 1:
+        raise DefinitionError(f"{file}: holds several jobs, {names}: choose one with --job NAME")
+    return jobs[0]
+
+
+def _in_template(document: Any, outer: Scope) -> Iterator[_Resource]:
+    template = part(_Template, document, outer.file)
+    scope = Scope(outer.file, template.parameters, template.variables, outer.given)
+    yield from _resources(template.resources, scope, "", "")
+
+
+def _resources(listed: tuple[Any, ...], scope: Scope, parent_type: str, parent_name: str) -> Iterator[_Resource]:
+    """Stream Analytics resources, with those that lie in others and in nested deployments."""
+    for item in listed:
+        resource = part(_ResourcePart, item, f"{scope.file}, resources")
+        kind, name = resource.type.lower(), str(scope.resolve(resource.name))
+        if parent_type and not kind.startswith(f"{parent_type}/"):
+            kind, name = f"{parent_type}/{kind}", f"{parent_name}/{name}"
+        if kind == _DEPLOYMENT:
+            yield from _in_deployment(resource.properties, scope)
+        if kind.startswith(JOB):
+            yield _Resource(kind, name, scope.resolve(resource.properties))
+            yield from _resources(resource.resources, scope, kind, name)
+
+
+class _Deployment(Part):
+    template: dict[str, Any] | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+def _in_deployment(properties: dict[str, Any], scope: Scope) -> Iterator[_Resource]:
+    deployment = part(_Deployment, properties, f"{scope.file}, a nested deployment")
+    if deployment.template is None:
+        return
+    given = {
+        name: scope.resolve(passed.get("value"))
+        for name, passed in deployment.parameters.items()
+        if isinstance(passed, dict)
+    }
+    yield from _in_template(deployment.template, Scope(scope.file, given=given))
+
+
+def _input(name: str, properties: dict[str, Any], where: str) -> JobInput:
+    read = part(_InputProperties, properties, where)
+    kind = _kind(read.datasource)
+    source: EventHub | BlobFolder | None = None
+    path = None
+    if kind == "Event Hub":
+        source = sources.event_hub(read.datasource.properties)
+    elif kind == "Blob storage":
+        source = sources.blob_folder(read.datasource.properties)
+        path = sources.blob_path(read.datasource.properties)
+    return JobInput(
+        alias=name,
+        where=where,
+        kind=kind,
+        reference=read.type.lower().startswith("reference"),
+        source=source,
+        serialization=read.serialization.type,
+        compression=read.compression.type,
+        path=path,
+        delimiter=read.serialization.properties.field_delimiter,
+    )
+
+
+def _output(name: str, properties: dict[str, Any], where: str) -> JobOutput:
+    read = part(_OutputProperties, properties, where)
+    kind = _kind(read.datasource)
+    return JobOutput(
+        alias=name,
+        where=where,
+        kind=kind,
+        target=sources.blob_folder(read.datasource.properties) if kind == "Blob storage" else None,
+        serialization=read.serialization.type,
+        has_watermark_settings=read.watermark_settings is not None,
+    )
+
+
+def _function(name: str, properties: dict[str, Any], where: str) -> JobFunction:
+    kind = part(_FunctionProperties, properties, where).properties.binding.type
+    return JobFunction(name, where, _LANGUAGES.get(kind.lower(), kind))
+
+
+def _kind(source: _DataSource) -> str:
+    return _KINDS.get(source.type.lower(), source.type)

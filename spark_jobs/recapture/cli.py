@@ -1,0 +1,478 @@
+"""The `recapture` command: plan, backfill, status and rollback of a pipeline, and the import of an ASA job."""
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pyarrow as pa
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+
+from recapture import __version__, asa_job
+from recapture.archive import changes
+from recapture.archive.manifest import read_for
+from recapture.archive.progress import far_blobs
+from recapture.archive.progress import warnings as capture_warnings
+from recapture.definition.pipeline import Pipeline, load
+from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
+from recapture.run import stages
+from recapture.run.scratch import scratch_folder
+from recapture.time_model import ticks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FINDINGS = {"missing": "to be done before it runs as the job did:", "different": "not quite as in the job:"}
+
+SHOWN_ROWS = 12
+REASONS_SHOWN = 5
+"""Why something was quarantined; --json has more."""
+PIPE_WIDTH = 160
+
+
+def _console() -> Console:
+    """Standard output; a file or a pipe is as wide as the longest line needs."""
+    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise DefinitionError(f"{message}; see {self.prog} --help")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command and return its exit code.
+
+    0: done; 1: failed or stopped by the audit, nothing was published; 2: a usage or definition error; 3: published or
+    rolled back in part; 130: interrupted, the message says how far it came.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    errors = Console(stderr=True, soft_wrap=True, highlight=False)
+    try:
+        _require_utf8()
+        chosen = _parser().parse_args(arguments)
+        if "pipeline" not in chosen:
+            return _import(chosen)
+        pipeline = load(chosen.pipeline)
+        for warning in pipeline.warnings:
+            errors.print(f"[yellow]warning:[/] {escape(warning)}")
+        result: dict[str, Any] = chosen.command(pipeline, chosen, errors)
+        if chosen.json:
+            print(json.dumps(result, allow_nan=False))
+    except RecaptureError as error:
+        errors.print(f"[red]recapture:[/] {escape(str(error))}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        errors.print("[red]recapture:[/] interrupted")
+        return 130
+    return 0
+
+
+def _require_utf8() -> None:
+    """Raise DefinitionError if the locale spells file names in another encoding: blobs would have other names."""
+    encoding = sys.getfilesystemencoding()
+    if encoding != "utf-8":
+        raise DefinitionError(f"the encoding of this locale is {encoding}: use a UTF-8 locale, such as LC_ALL=C.UTF-8")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser("recapture", description="Recompute history from Event Hubs Capture, with ASA's time handling.")
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, command: Any, text: str, ranged: bool = True, required: bool = True) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.add_argument("pipeline", type=Path, metavar="PIPELINE", help="the pipeline file")
+        if ranged:
+            sub.add_argument(
+                "--from", dest="start", type=_instant, required=required, metavar="T", help="ISO 8601, UTC"
+            )
+            sub.add_argument(
+                "--to", dest="end", type=_instant, required=required, metavar="T", help="the end, included"
+            )
+        sub.add_argument("--json", action="store_true", help="print one JSON object")
+        sub.set_defaults(command=command)
+        return sub
+
+    add("plan", _plan, "What would be read: slices, blobs, bytes, completeness. Writes nothing.")
+    backfill = add("backfill", _backfill, "Plan, run, audit and publish a range.", required=False)
+    text = "run a kept manifest again, that of a file or of a run of this pipeline, in place of --from and --to"
+    backfill.add_argument("--manifest", metavar="FILE_OR_RUN", help=text)
+    text = "what to do when blobs of the manifest were touched or deleted since (default: %(default)s)"
+    backfill.add_argument("--changed", choices=("fail", "replan"), default="fail", help=text)
+    backfill.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
+    add("status", _status, "The slices published, their quality and lateness, and the gaps between them.", ranged=False)
+    back = add("rollback", _rollback, "Give slices back what they held before their last publication.")
+    text = "the run that every slice must hold now; required to go back further than one publication"
+    back.add_argument("--run", metavar="RUN", help=text)
+    text = "Write the pipeline file of an ASA job, and tell what could not be carried over and why."
+    imported = commands.add_parser("import", help=text, description=text)
+    imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")
+    imported.add_argument("--job", metavar="NAME", help="the job, where a template holds several")
+    imported.add_argument("--output", type=Path, metavar="FILE", help="the file to write (default: NAME.yaml here)")
+    imported.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
+def _instant(text: str) -> datetime:
+    """ISO 8601; UTC where it names no zone."""
+    try:
+        instant = datetime.fromisoformat(text)
+        return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an ISO 8601 time such as 2026-03-01T10:00:00Z") from None
+
+
+def _import(chosen: argparse.Namespace) -> int:
+    """Write the pipeline file of an ASA job; 0 when it can be run as it is, 1 when something is to be done first."""
+    job = asa_job.read_job(chosen.path, chosen.job)
+    draft = asa_job.carry_over(job)
+    file: Path = chosen.output or Path(f"{draft.name}.yaml")
+    text = asa_job.pipeline_text(draft, job.origin)
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError:
+        raise DefinitionError(f"{file}: exists, and is not overwritten: name another with --output") from None
+    except OSError as error:
+        raise DefinitionError(f"{file}: cannot be written ({error.strerror}): name another with --output") from error
+    if not draft.missing:
+        try:
+            load(file)
+        except DefinitionError as error:
+            draft.missing.append(asa_job.Finding(file.name, str(error)))
+    if chosen.json:
+        told = {"job": job.name, "pipeline": str(file), "ready": not draft.missing}
+        print(json.dumps(told | {kind: [asdict(each) for each in getattr(draft, kind)] for kind in _FINDINGS}))
+    else:
+        _print_import(job.name, file, draft)
+    return 1 if draft.missing else 0
+
+
+def _print_import(name: str, file: Path, draft: asa_job.Draft) -> None:
+    out = _console()
+    out.print(f"{escape(str(file))}: the pipeline of the ASA job {escape(name)}")
+    for kind, title in _FINDINGS.items():
+        findings = getattr(draft, kind)
+        if findings:
+            out.print(f"[bold]{title}[/]")
+        for each in findings:
+            out.print(f"  {escape(str(each))}")
+
+
+def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
+    planned = stages.look(pipeline, chosen.start, chosen.end)
+    slices: list[dict[str, Any]] = []
+    reads = read_for(planned.blobs, [each.arrivals for each in planned.slices])
+    for each, read in zip(planned.slices, reads, strict=True):
+        slices.append(
+            {
+                "slice_start": ticks.to_text(each.slice.start),
+                "blobs": len(read),
+                "bytes": sum(pinned.blob.size for pinned in read),
+                "incomplete": list(each.incomplete),
+            }
+        )
+    progress = stages.capture_progress(pipeline, planned, datetime.now(UTC))
+    warnings = list(capture_warnings(planned, pipeline.input.empty_blobs))
+    for warning in warnings:
+        errors.print(f"[yellow]warning:[/] {escape(warning)}")
+    result = {
+        "run": planned.run,
+        "pipeline": pipeline.name,
+        "partitions": list(planned.partitions),
+        "slices": slices,
+        "blobs": len(planned.blobs),
+        "bytes": planned.size,
+        "complete": not any(each.incomplete for each in planned.slices),
+        "capture": [each.to_dict() for each in progress],
+        "silent_partitions": list(planned.silent),
+        "far_blobs": far_blobs(planned),
+        "warnings": [*pipeline.warnings, *warnings],
+    }
+    if not chosen.json:
+        out = _console()
+        table = Table("slice", "blobs", "bytes", "complete", title=f"{pipeline.name}: what a backfill would read")
+        for row in slices:
+            waiting = ", ".join(row["incomplete"])
+            table.add_row(
+                row["slice_start"],
+                f"{row['blobs']:,}",
+                f"{row['bytes']:,}",
+                f"no: partition {waiting}" if waiting else "yes",
+            )
+        out.print(table)
+        for partition in progress:
+            out.print(escape(str(partition)))
+        out.print(f"{len(planned.blobs):,} blobs, {planned.size:,} bytes, each read once a task; run {planned.run}")
+    return result
+
+
+def _backfill(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
+    _require_range_or_manifest(chosen)
+    try:
+        run_id, warnings = _audited(pipeline, chosen, errors)
+    except KeyboardInterrupt:
+        raise InterruptedRunError("interrupted; nothing was published: run the same again") from None
+    try:
+        stages.publish(pipeline, run_id)
+        return _reported(pipeline, run_id, warnings, chosen)
+    except KeyboardInterrupt:
+        raise InterruptedRunError(
+            f"interrupted while run {run_id} was published or reported: recapture status shows what is published"
+        ) from None
+
+
+def _audited(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> tuple[str, list[str]]:
+    """Compute and audit a run; return its id, and warnings about its plan."""
+    from recapture.quality import checkpoint
+    from recapture.run import spark as backfill
+
+    shown = Progress(console=errors, transient=True, disable=not errors.is_terminal)
+    with shown:
+        step = shown.add_task("plan", total=None)
+        run_id, warnings = _planned(pipeline, chosen)
+        for warning in warnings:
+            errors.print(f"[yellow]warning:[/] {escape(warning)}")
+        for leftover in stages.remove_leftovers(pipeline, run_id):
+            errors.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
+        checkpoint.check(stages.load_suites(pipeline).values())
+        shown.update(step, description="order and aggregate")
+        with (
+            scratch_folder(stages.scratch_name(pipeline, run_id)) as scratch,
+            _spark(chosen.master, run_id, scratch) as spark,
+            _progress(spark, shown, step),
+        ):
+            backfill.run(spark, pipeline, run_id)
+        shown.update(step, description="audit", total=None)
+        stages.audit(pipeline, run_id)
+    return run_id, warnings
+
+
+def _reported(pipeline: Pipeline, run_id: str, warnings: list[str], chosen: argparse.Namespace) -> dict[str, Any]:
+    try:
+        result = stages.report(pipeline, run_id)
+        result["warnings"] += warnings
+        if not chosen.json:
+            print_report(_console(), pipeline, result)
+    except RunError as error:
+        raise UnfinishedError(f"run {run_id} is published, but its report failed: {error}") from error
+    return result
+
+
+def _require_range_or_manifest(chosen: argparse.Namespace) -> None:
+    ranged = chosen.start is not None or chosen.end is not None
+    if chosen.manifest is not None and ranged:
+        raise DefinitionError("--manifest has a range of its own: leave out --from and --to")
+    if chosen.manifest is None and (chosen.start is None or chosen.end is None):
+        raise DefinitionError("give a range with --from and --to, or a kept manifest with --manifest")
+    if chosen.manifest is None and chosen.changed != "fail":
+        raise DefinitionError("--changed is for --manifest: without it the range is planned anew anyway")
+
+
+def _planned(pipeline: Pipeline, chosen: argparse.Namespace) -> tuple[str, list[str]]:
+    """Plan a range, or take up a kept manifest, if its blobs are as they were or are to be planned anew.
+
+    The run's id, and warnings.
+    """
+    if chosen.manifest is None:
+        return stages.plan(pipeline, chosen.start, chosen.end), []
+    kept = stages.kept(pipeline, chosen.manifest)
+    changed = stages.changed_since(pipeline, kept)
+    if not changed:
+        return stages.take_up(pipeline, kept), []
+    count = f"{len(changed):,} of the {len(kept.blobs):,} blobs"
+    told = f"{count} of run {kept.run} are not as they were:\n{changes.told(changed)}"
+    if chosen.changed == "fail":
+        raise RunError(f"{told}\nrestore them, or plan the range again from what is there now with --changed replan")
+    start, end = (ticks.to_datetime(at) for at in (kept.slices[0].slice.start, kept.slices[-1].slice.end))
+    run_id = stages.plan(pipeline, start, end)
+    return run_id, [f"{told}\nplanned anew: run {run_id}"]
+
+
+@contextlib.contextmanager
+def _spark(master: str, run_id: str, scratch: Path) -> Iterator["SparkSession"]:
+    """A session whose JVM talks to a file: what it says is shown only where it does not start."""
+    from pyspark.errors import PySparkRuntimeError
+
+    from recapture.run import spark as backfill
+
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+        try:
+            with _standard_error_to(said.fileno()), _environment(TMPDIR=str(scratch)):
+                spark = backfill.session(master, f"recapture {run_id}", scratch)
+        except PySparkRuntimeError as error:
+            said.seek(0)
+            spoken = [line.strip() for line in said if line.strip() and not line.lstrip().startswith("at ")]
+            last = (spoken or [str(error)])[-1]
+            needed = "it needs a master that it can reach, and Java 17 or newer in PATH or JAVA_HOME"
+            raise RunError(f"Spark did not start ({last}): {needed}") from error
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextlib.contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Let processes that start here inherit these variables."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _standard_error_to(descriptor: int) -> Iterator[None]:
+    """Let processes that start here inherit another standard error."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(descriptor, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+@contextlib.contextmanager
+def _progress(spark: "SparkSession", shown: Progress, step: Any) -> Iterator[None]:
+    """Keep the bar at the number of tasks that Spark has finished."""
+    done = threading.Event()
+
+    def watch() -> None:
+        tracker = spark.sparkContext.statusTracker()
+        seen: set[int] = set()
+        while not done.wait(0.5):
+            seen.update(tracker.getActiveStageIds())
+            stages_seen = [info for info in map(tracker.getStageInfo, seen) if info]
+            total = sum(info.numTasks for info in stages_seen)
+            if total:
+                shown.update(step, total=total, completed=sum(info.numCompletedTasks for info in stages_seen))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    if not shown.disable:
+        watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if watcher.is_alive():
+            watcher.join()
+
+
+def print_report(out: Console, pipeline: Pipeline, result: dict[str, Any]) -> None:
+    """Print the first rows of a run, its metrics, and what the audit said."""
+    for output, written in zip(pipeline.outputs, result["outputs"], strict=True):
+        rows = stages.staged_rows(pipeline, output, result["run"], SHOWN_ROWS)
+        _print_rows(out, output.alias, rows, written["metrics"]["OutputEvents"])
+    counts = Table("slice", "rows", "events", "late", "out of order", "early", "no time", "malformed", title="metrics")
+    for each in result["slices"]:
+        counts.add_row(
+            each["slice_start"],
+            *(
+                f"{each[name]:,}"
+                for name in (
+                    "OutputEvents",
+                    "InputEvents",
+                    "LateInputEvents",
+                    "DroppedOrAdjustedEvents",
+                    "EarlyInputEvents",
+                    "InvalidInputTimeStamp",
+                    "DeserializationError",
+                )
+            ),
+        )
+    out.print(counts)
+    out.print(escape(result["quality"]["report"]))
+    quarantine = result["quarantine"]
+    if quarantine.get("rows"):
+        out.print(f"{quarantine['rows']:,} rows of these slices are in the quarantine, {escape(quarantine['table'])}:")
+        for each in quarantine["reasons"][:REASONS_SHOWN]:
+            out.print(escape(f"  {each['rows']:,} {each['verdict']}: {each['reason']}"))
+    for warning in result["warnings"]:
+        out.print(f"[yellow]warning:[/] {escape(warning)}")
+    for each in result["outputs"]:
+        did = "published as" if each["changed"] else "unchanged, already published as"
+        out.print(f"run {result['run']} {did} version {each['version']} of {escape(each['table'])}")
+
+
+def _print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:
+    """Print a table of the first rows of `count`."""
+    table = Table(*map(escape, rows.column_names), title=f"{escape(alias)}: {count:,} rows")
+    for row in rows.to_pylist():
+        table.add_row(*(_cell(value) for value in row.values()))
+    if count > rows.num_rows:
+        table.add_row(*("…" for _ in rows.column_names))
+    out.print(table)
+
+
+def _status(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
+    result = stages.status(pipeline)
+    if not chosen.json:
+        out = _console()
+        for output in result["outputs"]:
+            title = f"{output['alias']}: published"
+            table = Table("slice", "rows", "quality", "late", "published", "run", title=title)
+            for each in output["slices"]:
+                late = "" if each["late_share"] is None else f"{each['late_share']:.1%}"
+                rows = f"{each['rows']:,}" if each["finished"] else "unfinished"
+                table.add_row(each["slice_start"], rows, each["quality"], late, each["published"], each["run"])
+            out.print(table)
+            for gap in output["gaps"]:
+                out.print(f"gap: nothing of {output['alias']} is published from {gap['from']} to {gap['to']}")
+            unfinished = [each["slice_start"] for each in output["slices"] if not each["finished"]]
+            if unfinished:
+                out.print(
+                    f"unfinished: {escape(output['table'])} does not hold what is published for {len(unfinished):,} "
+                    f"slices, the first {unfinished[0]}: repeat the interrupted backfill or rollback to finish it"
+                )
+    return result
+
+
+def _rollback(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
+    result = stages.rollback(pipeline, chosen.start, chosen.end, chosen.run)
+    if not chosen.json:
+        out = _console()
+        for output in result["outputs"]:
+            if output["slices"]:
+                slices = ", ".join(output["slices"])
+                out.print(f"{output['alias']}: rolled back in version {output['version']}: {slices}")
+            else:
+                out.print(f"{output['alias']}: nothing to do, version {output['version']} was rolled back already")
+        for each in result["rolled_back"]:
+            out.print(f"{each['slice_start']}: run {each['taken_back']} taken back, holds {each['run'] or 'nothing'}")
+        for warning in result["warnings"]:
+            out.print(f"[yellow]warning:[/] {escape(warning)}")
+        if not any(output["slices"] for output in result["outputs"]):
+            out.print("to go back further, name the run that the slices hold now with --run")
+    return result
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else escape(str(value))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""What an input adds to its events: the columns of a query that stand beside the body (capture format, the file)."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recapture.archive.manifest import CaptureBlob
+from recapture.errors import DamagedBlobError
+from recapture.formats.bodies import utf8, whole
+from recapture.formats.events import metadata_of
+from recapture.query.model import Metadata, MetadataColumn
+from recapture.time_model import ticks
+
+_FIELDS = {
+    Metadata.EVENT_ENQUEUED: ("EnqueuedTimeUtc", "SystemProperties"),
+    Metadata.OFFSET: ("Offset",),
+    Metadata.PARTITION_KEY: ("SystemProperties",),
+    Metadata.PUBLISHER: ("SystemProperties",),
+    Metadata.USER: ("Properties",),
+}
+_ENQUEUED = "%m/%d/%Y %I:%M:%S %p"
+_REGULAR = (
+    r"^(?:(?:[1-9]|1[0-2])/(?:[1-9]|1\d|2[0-8])|(?:[13-9]|1[0-2])/(?:29|30)|(?:[13578]|1[02])/31)/(?:19|20)\d{2} "
+    r"(?:[1-9]|1[0-2]):[0-5]\d:[0-5]\d [AP]M$"
+)
+"""What Arrow reads as it is meant; of other texts it makes something, too."""
+_LATEST_MILLISECOND = (ticks.LARGEST - ticks.UNIX_EPOCH) // ticks.TICKS_PER_MILLISECOND
+
+
+def fields_of(columns: Iterable[MetadataColumn]) -> tuple[str, ...]:
+    """The fields of Capture's records that the columns come from."""
+    return tuple(dict.fromkeys(field for column in columns for field in _FIELDS.get(column.metadata, ())))
+
+
+def read(columns: Iterable[MetadataColumn], pinned: CaptureBlob, events: pa.Table) -> dict[MetadataColumn, pa.Array]:
+    """The columns for the events of one blob, decoded with `fields_of` them; a datetime in ticks.
+
+    Where EventProcessedUtcTime is the enqueued time, that must be decoded too. Raises DamagedBlobError for enqueued
+    times that cannot be read.
+    """
+
+    def own(metadata: Metadata, key: str) -> pa.Array | None:
+        match metadata:
+            case Metadata.EVENT_ENQUEUED:
+                return _enqueued(pinned.blob.name, events)
+            case Metadata.SEQUENCE_NUMBER:
+                return whole(events["SequenceNumber"])
+            case Metadata.OFFSET:
+                return whole(events["Offset"])
+            case Metadata.PARTITION_KEY:
+                return text_of(whole(events["SystemProperties"]), "x-opt-partition-key")
+            case Metadata.PUBLISHER:
+                return text_of(whole(events["SystemProperties"]), "x-opt-publisher")
+            case Metadata.USER:
+                return text_of(whole(events["Properties"]), key)
+        return None
+
+    return metadata_of(columns, pinned, events.num_rows, own)
+
+
+def text_of(properties: pa.MapArray, key: str) -> pa.Array:
+    """One property of each event as text: a number in decimals, bytes where they are UTF-8; else NULL."""
+    text = pa.nulls(1, pa.string())
+    place = np.zeros(len(properties), np.int64)
+    for rows, values in _values(properties, key):
+        place[rows] = np.arange(len(rows)) + len(text)
+        text = pa.concat_arrays([text, _as_text(values)])
+    return text.take(pa.array(place))
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    return utf8(values) if pa.types.is_binary(values.type) else values.cast(pa.string())
+
+
+def _values(properties: pa.MapArray, key: str) -> Iterator[tuple[NDArray[np.intp], pa.Array]]:
+    """The events that have a property, and its values: once for each type that it comes in, but for null.
+
+    What DataFusion gives as a union's nulls is as long as the batch, not as there are nulls: it must not be touched.
+    """
+    bounds = properties.offsets.to_numpy()
+    entries = np.flatnonzero(pc.equal(properties.keys, key).to_numpy(zero_copy_only=False))
+    entries = entries[(entries >= bounds[0]) & (entries < bounds[-1])]
+    rows = np.searchsorted(bounds, entries, side="right") - 1
+    union = properties.items
+    kinds = union.type_codes.to_numpy()[entries]
+    places = union.offsets.to_numpy()[entries]
+    for kind in np.unique(kinds).tolist():
+        if pa.types.is_null(union.type.field(kind).type):
+            continue
+        here = kinds == kind
+        yield rows[here], union.field(kind).take(pa.array(places[here]))
+
+
+def _enqueued(name: str, events: pa.Table) -> pa.Array:
+    """When the hub took each event: to the millisecond where the file tells, else to the second; ticks."""
+    instants = np.full(events.num_rows, -1, np.int64)
+    for rows, milliseconds in _values(whole(events["SystemProperties"]), "x-opt-enqueued-time"):
+        if not pa.types.is_int64(milliseconds.type):
+            raise _untimed(name, events, int(rows[0]), f"x-opt-enqueued-time {milliseconds[0].as_py()!r}")
+        values = milliseconds.to_numpy()
+        wrong = np.flatnonzero((values < 0) | (values > _LATEST_MILLISECOND))
+        if len(wrong):
+            raise _untimed(name, events, int(rows[wrong[0]]), f"x-opt-enqueued-time {values[wrong[0]]}")
+        instants[rows] = values * ticks.TICKS_PER_MILLISECOND + ticks.UNIX_EPOCH
+    rest = np.flatnonzero(instants < 0)
+    if len(rest):
+        instants[rest] = seconds(whole(events["EnqueuedTimeUtc"]).take(pa.array(rest)))
+        wrong = np.flatnonzero(instants < 0)
+        if len(wrong):
+            row = int(wrong[0])
+            raise _untimed(name, events, row, f"EnqueuedTimeUtc {events['EnqueuedTimeUtc'][row].as_py()!r}")
+    return pa.array(instants)
+
+
+def seconds(enqueued: pa.Array) -> NDArray[np.int64]:
+    """The ticks of each EnqueuedTimeUtc; -1 for what is no time."""
+    texts = enqueued.fill_null("").dictionary_encode()
+    regular = pc.match_substring_regex(texts.dictionary, _REGULAR)
+    times = pc.strptime(pc.if_else(regular, texts.dictionary, None), format=_ENQUEUED, unit="s")
+    known = times.cast(pa.int64()).fill_null(0).to_numpy() * ticks.TICKS_PER_SECOND + ticks.UNIX_EPOCH
+    odd = pc.indices_nonzero(pc.invert(regular))
+    known[odd.to_numpy()] = [_second(text) for text in texts.dictionary.take(odd).to_pylist()]
+    return known[texts.indices.to_numpy()]
+
+
+def _second(text: str) -> int:
+    """The ticks of `M/d/yyyy h:mm:ss AM|PM`, UTC; -1 for what is no such time. Strict, and 60 times as slow."""
+    try:
+        return ticks.from_datetime(datetime.strptime(text, _ENQUEUED).replace(tzinfo=UTC))
+    except ValueError:
+        return -1
+
+
+def _untimed(name: str, events: pa.Table, row: int, written: str) -> DamagedBlobError:
+    number = events["SequenceNumber"][row].as_py()
+    return DamagedBlobError(name, f"event {number} has {written}, so when it was enqueued cannot be told")

@@ -1,0 +1,91 @@
+"""The names of the blobs below a path pattern, as ASA's own blob input reads them (capture format, cousins)."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from recapture.archive.blob_names import BlobNames
+from recapture.archive.name_format import Piece, split
+from recapture.errors import DefinitionError
+
+DATE_FORMAT = "YYYY/MM/DD"
+TIME_FORMAT = "HH"
+TIME_FORMATS = ("HH", "HH/mm", "HH-mm")
+
+_TOKENS = ("date", "time", "partition")
+_OF_A_DATE = {"YYYY": "Year", "MM": "Month", "DD": "Day"}
+_OF_A_TIME = {"HH": "Hour", "mm": "Minute"}
+_DATE = r"(?=.*YYYY)(?=.*MM)(?=.*DD)(?:YYYY|MM|DD)(?:[^0-9A-Za-z{}*]?(?:YYYY|MM|DD)){2}"
+_PERIODS = {"Minute": 60, "Hour": 3600, "Day": 86_400}
+"""In seconds, by the last token of a time."""
+
+
+@dataclass(frozen=True)
+class InputPath(BlobNames):
+    """The names of the blobs under a path of folders, in which `{date}`, `{time}` and `{partition}` may stand.
+
+    A name goes on behind the path with `/`; behind a token any sign but a letter or digit may follow, or nothing. The
+    time is the start of a day, an hour or a minute.
+    Raises DefinitionError for a pattern or a format that cannot be read.
+    """
+
+    pattern: str = ""
+    date_format: str = DATE_FORMAT
+    """YYYY, MM and DD in any order, with signs between them or without."""
+    time_format: str = TIME_FORMAT
+    """One of TIME_FORMATS."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(_DATE, self.date_format):
+            reason = f"should have YYYY, MM and DD once each, with signs between them or without, such as {DATE_FORMAT}"
+            raise DefinitionError(f"the date format {self.date_format!r} {reason}")
+        if self.time_format not in TIME_FORMATS:
+            raise DefinitionError(f"the time format {self.time_format!r} is none of {', '.join(TIME_FORMATS)}")
+        _ = self._pieces
+
+    @property
+    def period_seconds(self) -> int:
+        """How long the time in a name lasts; 0 where there is none."""
+        return next((length for token, length in _PERIODS.items() if token in self._tokens), 0)
+
+    @cached_property
+    def _pieces(self) -> tuple[Piece, ...]:
+        written = list(split(self.pattern.strip("/")))
+        spelled = [piece for each in written for piece in self._spelled(each)]
+        tokens = {each.token for each in written}
+        if "time" in tokens and "date" not in tokens:
+            raise DefinitionError("{time} without {date} tells no day: write {date} too, or leave {time} out")
+        if written and written[-1].token is None:
+            spelled.append(Piece(None, "/"))
+        return tuple(spelled)
+
+    def _spelled(self, each: Piece) -> Iterator[Piece]:
+        shown = ", ".join(f"{{{token}}}" for token in _TOKENS)
+        match each.token:
+            case None if re.search(r"[{}*]", each.text):
+                raise DefinitionError(f"{each.text!r}: no *, and no brace but those of the tokens {shown}")
+            case None:
+                yield each
+            case "date":
+                yield from _parts(self.date_format, _OF_A_DATE)
+            case "time":
+                yield from _parts(self.time_format, _OF_A_TIME)
+            case "partition":
+                yield Piece("PartitionId", each.text)
+            case _:
+                raise DefinitionError(f"{{{each.token}}} is no token of an input's path: they are {shown}")
+
+    @property
+    def _behind(self) -> str:
+        return "(?:[^0-9A-Za-z].*)?" if self._pieces and self._pieces[-1].token else ".+"
+
+    @property
+    def _year_first(self) -> bool:
+        return next((token for token in self._tokens if token != "PartitionId"), "Year") == "Year"
+
+
+def _parts(written: str, tokens: dict[str, str]) -> Iterator[Piece]:
+    """The pieces of a date or time format."""
+    for part in filter(None, re.split(f"({'|'.join(tokens)})", written)):
+        yield Piece(tokens.get(part), part)

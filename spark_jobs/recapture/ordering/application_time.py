@@ -1,0 +1,108 @@
+"""The application time of events: what TIMESTAMP BY says of each (time model, section 2, stage 1)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recapture.formats.bodies import Bodies
+from recapture.query.model import AsaType, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, Time
+from recapture.time_model import timestamps
+from recapture.time_model.ticks import LARGEST
+
+_NO_REASON = pa.scalar(None, pa.string())
+
+
+@dataclass(frozen=True)
+class Times:
+    """One entry per event."""
+
+    ticks: NDArray[np.int64]
+    """0 where there is no time."""
+    missing: NDArray[np.bool_]
+    """What the time is made of is not there or null; of several times the next one counts."""
+    reason: pa.Array
+    """Why there is no time (string), NULL where there is one."""
+
+    @property
+    def valid(self) -> NDArray[np.bool_]:
+        valid: NDArray[np.bool_] = pc.is_null(self.reason).to_numpy(zero_copy_only=False)
+        return valid
+
+
+def metadata_of(time: Time | None) -> tuple[MetadataColumn, ...]:
+    """The metadata that a TIMESTAMP BY names."""
+    match time:
+        case MetadataColumn():
+            return (time,)
+        case Shifted():
+            return metadata_of(time.base)
+        case FirstOf():
+            return tuple(each for candidate in time.candidates for each in metadata_of(candidate))
+    return ()
+
+
+def times_of(time: Time, read: Bodies, metadata: Mapping[MetadataColumn, pa.Array]) -> Times:
+    """The times of some events, from what was read of their bodies, and the metadata that `time` names.
+
+    Of several times the first that is there counts, also where it is no time: only what is missing or null is passed
+    over. A missing amount makes a time missing.
+    """
+    match time:
+        case InputColumn():
+            return _from_text(read.texts[time], time.name)
+        case MetadataColumn() if time.type is AsaType.TEXT:
+            return _from_text(metadata[time], time.name)
+        case MetadataColumn():
+            return _known(metadata[time].to_numpy())
+        case Instant():
+            return _known(np.full(len(read.malformed), time.ticks))
+        case Shifted():
+            base = times_of(time.base, read, metadata)
+            return _shifted(base, time, read.texts[time.amount], read.columns[time.amount])
+        case FirstOf():
+            return _first_of([times_of(each, read, metadata) for each in time.candidates])
+
+
+def _from_text(text: pa.Array, name: str) -> Times:
+    ticks, valid = timestamps.parse(text)
+    missing = pc.is_null(text).to_numpy(zero_copy_only=False)
+    return Times(ticks, missing, _why(missing, ~valid, name, "a time"))
+
+
+def _known(ticks: NDArray[np.int64]) -> Times:
+    return Times(ticks, np.zeros(len(ticks), bool), pa.nulls(len(ticks), pa.string()))
+
+
+def _shifted(base: Times, by: Shifted, text: pa.Array, amount: pa.Array) -> Times:
+    name = by.amount.name
+    absent = pc.is_null(text).to_numpy(zero_copy_only=False)
+    counted = pc.is_valid(amount).to_numpy(zero_copy_only=False)
+    units = amount.fill_null(0).to_numpy(zero_copy_only=False)
+    within = (units >= -(LARGEST // by.unit)) & (units <= LARGEST // by.unit)
+    ticks = base.ticks + np.where(within, units, 0) * by.unit
+    outside = counted & ~(within & (ticks >= 0) & (ticks <= LARGEST))
+    reason = pc.coalesce(_why(absent, ~counted, name, "a bigint"), base.reason)
+    reason = pc.coalesce(reason, pc.if_else(pa.array(outside), f"{name} leads out of the years 1 to 9999", _NO_REASON))
+    valid = pc.is_null(reason).to_numpy(zero_copy_only=False)
+    return Times(np.where(valid, ticks, 0), absent | base.missing, reason)
+
+
+def _first_of(candidates: list[Times]) -> Times:
+    ticks, missing, reason = candidates[0].ticks, candidates[0].missing, candidates[0].reason
+    for later in candidates[1:]:
+        ticks = np.where(missing, later.ticks, ticks)
+        both = pc.binary_join_element_wise(reason, later.reason, ", ")
+        told = pc.if_else(pa.array(later.missing), both, later.reason)
+        reason = pc.if_else(pa.array(missing), told, reason)
+        missing = missing & later.missing
+    return Times(ticks, missing, reason)
+
+
+def _why(missing: NDArray[np.bool_], wrong: NDArray[np.bool_], name: str, kind: str) -> pa.Array:
+    """Why there is no time where `wrong`; `missing` ones are among these."""
+    told = pc.if_else(pa.array(missing), f"{name} is missing or null", f"{name} is not {kind}")
+    return pc.if_else(pa.array(wrong), told, _NO_REASON)

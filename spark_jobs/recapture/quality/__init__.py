@@ -1,0 +1,1 @@
+"""The audit: suites of expectations, and checks on slices."""

@@ -1,0 +1,194 @@
+"""Check that the events of each slice became rows: the built-in checks on slices.
+
+Expectations cannot: they judge rows, and here there may be none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from recapture.quality.checkpoint import Result
+from recapture.quality.metrics import UNUSABLE
+from recapture.quality.suites import SEVERITIES, Check, Severity, built_in
+
+MOST = 0.9
+"""Share of unusable events in a slice above which the check is critical, unless a suite chooses otherwise."""
+SOME = 0.01
+"""Share of unusable events in a slice above which the check fails, as a warning unless a suite chooses otherwise."""
+MANY = 100
+"""Number of events read from which a query without rows is critical, unless its windows may end in a later slice."""
+PROCESSED = ("on_time", "late_adjusted", "early_adjusted", "out_of_order_adjusted")
+DROPPED = ("late_dropped", "early_dropped", "out_of_order_dropped")
+_FIELDS_SHOWN = 12
+_NO_ROWS = (
+    "check WHERE, HAVING and JOIN and the field names in them; if no rows are expected, lower the severity of "
+    "query_returns_rows in the output's suite"
+)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What became of the events that arrived in a slice."""
+
+    start: str
+    counts: Mapping[str, int]
+    """The counts of the time model, over all partitions."""
+    rows: Mapping[str, int]
+    """By the alias of an output."""
+
+    @property
+    def events(self) -> int:
+        return self.counts["InputEvents"] - self.counts["DuplicateEvents"]
+
+    @property
+    def unusable(self) -> int:
+        return sum(self.counts[name] for name in UNUSABLE)
+
+    @property
+    def processed(self) -> int:
+        return sum(self.counts[name] for name in PROCESSED)
+
+    @property
+    def dropped(self) -> int:
+        return sum(self.counts[name] for name in DROPPED)
+
+
+@dataclass(frozen=True)
+class Example:
+    """An event that was quarantined."""
+
+    verdict: str
+    reason: str
+    body: bytes
+
+
+def results(
+    passages: Sequence[Passage],
+    example: Callable[[str], Example | None],
+    severities: Mapping[str, Mapping[Check, Severity]],
+    windows_end_in_every_slice: bool = True,
+) -> list[Result]:
+    """Return a result for each check; `severities` are those that the outputs' suites choose, by alias.
+
+    `example` returns an event that was quarantined in the slice that starts there.
+    """
+
+    def chosen(check: Check, default: Severity) -> Severity:
+        """The strictest choice of the suites: events belong to all outputs."""
+        stated = [of_output[check] for of_output in severities.values() if check in of_output]
+        return min(stated or [default], key=SEVERITIES.index)
+
+    full = [each for each in passages if each.events]
+    worst = max(full, key=lambda each: each.unusable / each.events, default=None)
+    unusable = [each for each in full if each.unusable / each.events > SOME]
+    most = worst is not None and worst.unusable / worst.events > MOST
+    why = ""
+    if unusable and worst:
+        found = example(worst.start)
+        why = f"{_share(worst)}{f': {explained(found)}' if found else ''}"
+    severity = chosen("events_can_be_used", "critical" if most else "warning")
+    title = "nearly all events can be used"
+    checks = [_result("events_can_be_used", "slices", severity, title, full, unusable, why)]
+    unreached = [each for each in full if not each.processed and each.dropped]
+    why = _drops(unreached[0]) if unreached else ""
+    severity, title = chosen("events_reach_the_query", "critical"), "some events reach the query"
+    checks.append(_result("events_reach_the_query", "slices", severity, title, full, unreached, why))
+    processed = [each for each in full if each.processed]
+    for alias in passages[0].rows if passages else ():
+        empty = [each for each in processed if not each.rows[alias]]
+        fullest = max(empty, key=lambda each: each.processed, default=None)
+        why = ""
+        if fullest:
+            why = f"slice {fullest.start} has no rows, though the query read {fullest.processed:,} events: {_NO_ROWS}"
+        nothing = fullest is not None and fullest.processed >= MANY and windows_end_in_every_slice
+        default: Severity = "critical" if nothing else "warning"
+        severity = severities.get(alias, {}).get("query_returns_rows", default)
+        title = "the query returns rows for the events that it reads"
+        checks.append(_result("query_returns_rows", alias, severity, title, processed, empty, why))
+    return checks
+
+
+def explained(example: Example) -> str:
+    """Return why an event could not be used and what to change."""
+    fields = _fields(example.body)
+    has = f"its fields are {', '.join(fields)}" if fields else ""
+    if example.verdict == "invalid_timestamp":
+        unit = _unit(example.body)
+        advice = [has, "correct the field of TIMESTAMP BY, which is an ISO 8601 time"]
+        return f"{example.reason}; " + "; ".join(filter(None, [*advice, unit]))
+    if example.verdict == "malformed" and not fields:
+        return f"{example.reason}; {_looks(example.body)}"
+    return f"{example.reason}; " + "; ".join(filter(None, [has, "correct CREATE TABLE or the query's casts"]))
+
+
+def _result(
+    check: Check,
+    judged: str,
+    severity: Severity,
+    title: str,
+    slices: Sequence[Passage],
+    failed: Sequence[Passage],
+    why: str,
+) -> Result:
+    of = f"{len(slices):,} slice{'' if len(slices) == 1 else 's'} with events"
+    found = f"{len(failed):,} of {of} fail; {why}" if failed else f"true for all {of}" if slices else "no events"
+    observed = [each.start for each in failed[:3]]
+    return Result(built_in().name, judged, check, severity, not failed, observed, None, f"{title}: {found}")
+
+
+def _share(passage: Passage) -> str:
+    named = {"malformed": "malformed", "invalid_timestamp": "without a valid time"}
+    parts = [f"{passage.counts[name]:,} {text}" for name, text in named.items() if passage.counts[name]]
+    return f"in slice {passage.start}, {' and '.join(parts)} of {passage.events:,} events"
+
+
+def _drops(passage: Passage) -> str:
+    parts = [f"{passage.counts[name]:,} {name}" for name in DROPPED if passage.counts[name]]
+    return (
+        f"in slice {passage.start}, the policies dropped every usable event of {passage.events:,} "
+        f"({', '.join(parts)}): raise the limit that drops them, or set its policy to Adjust"
+    )
+
+
+def _document(body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _fields(body: bytes) -> list[str]:
+    document = _document(body)
+    return list(document)[:_FIELDS_SHOWN] if isinstance(document, dict) else []
+
+
+def _unit(body: bytes) -> str:
+    """Return which fields hold a time as a number, in words; empty where none does."""
+    document = _document(body)
+    numbers = document.items() if isinstance(document, dict) else ()
+    for name, value in numbers:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            for unit, scale in (("second", 1), ("millisecond", 1000)):
+                if 10**9 * scale <= value < 4 * 10**9 * scale:
+                    return (
+                        f"{name} looks like {unit}s since 1970: TIMESTAMP BY DATEADD({unit}, {name}, "
+                        "'1970-01-01T00:00:00Z')"
+                    )
+    return ""
+
+
+def _looks(body: bytes) -> str:
+    """Return what a body that is not a JSON object looks like, and what to do."""
+    if body.startswith(b"\x1f\x8b"):
+        return "the body looks like gzip, but event bodies must be uncompressed JSON"
+    if body.startswith(b"Obj\x01"):
+        return "the body looks like an Avro file, but event bodies must be JSON"
+    shown = body[:60].decode("utf-8", "backslashreplace")
+    if body[:1] in (b"{", b"["):
+        return f"the body starts like JSON but is not valid ({shown!r}): check the sender"
+    return (
+        f"the body is not a JSON object (it starts with {shown!r}): if the blobs are not those of Event Hubs Capture, "
+        "try input.format IotHub, ServiceBus, Json or Csv"
+    )

@@ -1,0 +1,251 @@
+"""Aggregates in two steps whose result does not depend on how Spark shuffles (time model, section 6).
+
+First per input partition and pane, whose events are in one task in arrival order; then over panes and partitions, in
+the order of pane and partition id: adding floats in another order gives other last bits. A pane is a stretch of time
+that every window holds whole or not at all (see spark_sql).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from recapture.query.json_text import json_of
+from recapture.query.model import AsaType
+from recapture.query.values import Value
+
+
+class Function(StrEnum):
+    """The aggregates of ASAQL."""
+
+    COUNT = "COUNT"
+    COUNT_DISTINCT = "COUNT DISTINCT"
+    SUM = "SUM"
+    AVG = "AVG"
+    MIN = "MIN"
+    MAX = "MAX"
+    STDEV = "STDEV"
+    STDEVP = "STDEVP"
+    VAR = "VAR"
+    VARP = "VARP"
+    PERCENTILE_CONT = "PERCENTILE_CONT"
+    PERCENTILE_DISC = "PERCENTILE_DISC"
+    COLLECT = "COLLECT"
+    COLLECTTOP = "COLLECTTOP"
+    TOPONE = "TOPONE"
+
+
+SPREADS = (Function.STDEV, Function.STDEVP, Function.VAR, Function.VARP)
+PERCENTILES = (Function.PERCENTILE_CONT, Function.PERCENTILE_DISC)
+COLLECTIONS = (Function.COLLECT, Function.COLLECTTOP, Function.TOPONE)
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """One expression of an ORDER BY; NULL is the smallest."""
+
+    value: Value
+    descending: bool
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate of a query, over the rows of a relation."""
+
+    function: Function
+    argument: Value | None = None
+    """None: whole rows, as in COUNT(*)."""
+    orderings: tuple[Ordering, ...] = ()
+    share: Fraction = Fraction(0)
+    """Of a percentile."""
+    limit: int = 0
+    """Of CollectTop."""
+    ordered: bool = True
+    """Whether the rows of a partition come in one known order."""
+
+    @property
+    def type(self) -> AsaType:
+        """The type of the result."""
+        match self.function:
+            case Function.COUNT | Function.COUNT_DISTINCT:
+                return AsaType.BIGINT
+            case Function.AVG | Function.PERCENTILE_CONT:
+                return AsaType.FLOAT
+            case Function.COLLECT | Function.COLLECTTOP:
+                return AsaType.ARRAY
+        if self.function in SPREADS or self.argument is None or self.argument.type is None:
+            return AsaType.FLOAT
+        return self.argument.type
+
+    def prepared(self) -> str:
+        """The argument as it enters the first step. No two zeros are told apart: 0.0 stands for -0.0."""
+        if self.function in COLLECTIONS:
+            assert self.argument is not None
+            value = self.argument.sql if self.function is Function.TOPONE else json_of(self.argument)
+            orders = [part for each in self.orderings for part in _sortable(each)]
+            parts = [f"'o{place}', {order}" for place, order in enumerate(orders)]
+            return f"named_struct({', '.join([*parts, _q('t'), '`_system_timestamp`', _q('v'), value])})"
+        if self.argument is None:
+            return "1"
+        if self.function in (Function.AVG, *SPREADS):
+            return f"CAST({self.argument.sql} AS DOUBLE)"
+        if self.argument.type is AsaType.FLOAT and self.function not in (Function.COUNT, Function.SUM):
+            return f"({self.argument.sql} + 0.0D)"
+        return self.argument.sql
+
+    def partials(self, argument: str, name: str) -> list[str]:
+        """The select items of the first step, over the prepared argument."""
+        match self.function:
+            case Function.COUNT:
+                return [f"count({argument}) AS `{name}`"]
+            case Function.COUNT_DISTINCT:
+                return [f"collect_set({argument}) AS `{name}`"]
+            case Function.MIN | Function.MAX:
+                return [f"{self.function}({argument}) AS `{name}`"]
+            case Function.SUM | Function.AVG:
+                total = f"sum({argument})"
+                if not self.ordered and self._sums_floats:
+                    total = _total(f"array_sort(collect_list({argument}))")
+                return [f"{total} AS `{name}`", f"count({argument}) AS `{name}_n`"]
+        if self.function in PERCENTILES:
+            return [f"collect_list({argument}) AS `{name}`"]
+        if self.function in SPREADS:
+            if not self.ordered:
+                return [f"{_spread_of(f'array_sort(collect_list({argument}))')} AS `{name}`"]
+            parts = f"'n', count({argument}), 'mean', avg({argument}), 'm2', var_pop({argument}) * count({argument})"
+            return [f"named_struct({parts}) AS `{name}`"]
+        place = "i" if self.ordered else "0"
+        orders = [f"'o{number}', x.o{number}" for number in range(2 * len(self.orderings))]
+        parts = ", ".join([*orders, "'t', x.t", "'p', `_partition`", f"'i', {place}", "'v', x.v"])
+        rows = f"array_sort(transform(collect_list({argument}), (x, i) -> named_struct({parts})))"
+        return [f"{self._first(rows)} AS `{name}`"]
+
+    @property
+    def runs(self) -> bool:
+        """Whether the partials of a stretch of panes follow from those of one pane less and one more pane."""
+        return self.function in (Function.COUNT, Function.SUM, Function.AVG, Function.MIN, Function.MAX)
+
+    def together(self, name: str) -> list[str]:
+        """The select items that put the partials of one pane together, over all partitions; see `runs`."""
+        if self.function in (Function.MIN, Function.MAX):
+            return [f"{self.function}(`{name}`) AS `{name}`"]
+        total = _total(_in_order(name)) if self._sums_floats else f"sum(`{name}`)"
+        return [f"{total} AS `{name}`", *(f"sum(`{part}`) AS `{part}`" for part in self._counts(name))]
+
+    def running(self, name: str, over: str) -> list[tuple[str, str]]:
+        """Name and SQL of the partials of all panes up to each one; see `runs`."""
+        function = self.function if self.function in (Function.MIN, Function.MAX) else "sum"
+        return [(part, f"{function}(`{part}`) {over}") for part in (name, *self._counts(name))]
+
+    def _counts(self, name: str) -> list[str]:
+        return [f"{name}_n"] if self.function in (Function.SUM, Function.AVG) else []
+
+    def merged(self, name: str) -> str:
+        """The result of the second step, over the partials."""
+        flat = f"flatten(collect_list(`{name}`))"
+        match self.function:
+            case Function.COUNT:
+                return f"sum(`{name}`)"
+            case Function.COUNT_DISTINCT:
+                return f"CAST(size(array_distinct({flat})) AS BIGINT)"
+            case Function.MIN | Function.MAX:
+                return f"{self.function}(`{name}`)"
+            case Function.SUM:
+                return _total(_in_order(name)) if self._sums_floats else f"sum(`{name}`)"
+            case Function.AVG:
+                return f"({_total(_in_order(name))} / nullif(CAST(sum(`{name}_n`) AS DOUBLE), 0.0D))"
+            case Function.PERCENTILE_CONT | Function.PERCENTILE_DISC:
+                return self._percentile(f"array_sort({flat})")
+        if self.function in SPREADS:
+            return self._spread(_merged_spreads(_in_order(name)))
+        rows = self._first(f"array_sort({flat})")
+        if self.function is Function.TOPONE:
+            return f"get({rows}, 0).v"
+        if self.function is Function.COLLECT:
+            return _listed(f"transform({rows}, x -> x.v)")
+        ranked = "concat('{\"rank\":', CAST(i + 1 AS STRING), ',\"value\":', x.v, '}')"
+        return _listed(f"transform({rows}, (x, i) -> {ranked})")
+
+    @property
+    def _sums_floats(self) -> bool:
+        return self.function is Function.AVG or (self.function is Function.SUM and self.type is AsaType.FLOAT)
+
+    def _first(self, rows: str) -> str:
+        limit = 1 if self.function is Function.TOPONE else self.limit
+        return f"slice({rows}, 1, {limit})" if limit else rows
+
+    def _percentile(self, ascending: str) -> str:
+        """Of values in ascending order; DESC counts from the other end."""
+        values = f"reverse({ascending})" if self.orderings[0].descending else ascending
+        part, whole = self.share.numerator, self.share.denominator
+        if self.function is Function.PERCENTILE_DISC:
+            place = f"greatest(({part}L * size(s) + {whole - 1}L) div {whole}L, 1L)"
+            return _let(values, f"get(s, CAST({place} - 1 AS INT))")
+        steps = f"({part}L * (size(s) - 1))"
+        low = f"CAST({steps} div {whole}L AS INT)"
+        rest = f"(CAST({steps} % {whole}L AS DOUBLE) / {whole}.0D)"
+        above = f"(get(s, {low} + 1) - get(s, {low})) * {rest}"
+        return _let(
+            values, f"CASE WHEN size(s) > 0 THEN get(s, {low}) + CASE WHEN {rest} = 0 THEN 0.0D ELSE {above} END END"
+        )
+
+    def _spread(self, merged: str) -> str:
+        least, divisor = (1, "s.n") if self.function in (Function.STDEVP, Function.VARP) else (2, "(s.n - 1)")
+        variance = f"s.m2 / {divisor}"
+        result = f"sqrt({variance})" if self.function in (Function.STDEV, Function.STDEVP) else variance
+        return _let(merged, f"CASE WHEN s.n >= {least} THEN {result} END")
+
+
+def _q(text: str) -> str:
+    return f"'{text}'"
+
+
+def _let(value: str, result: str) -> str:
+    """`result` with `s` for a value that is computed once."""
+    return f"get(transform(array({value}), s -> {result}), 0)"
+
+
+def _sortable(ordering: Ordering) -> tuple[str, str]:
+    """Two columns that sort ascending as the ORDER BY says."""
+    value, down = ordering.value.sql, ordering.descending
+    absent = f"({value} IS NULL)" if down else f"({value} IS NOT NULL)"
+    if ordering.value.type is AsaType.FLOAT:
+        return absent, f"(- ({value}) + 0.0D)" if down else f"({value} + 0.0D)"
+    return absent, f"(-1L - ({value}))" if down else value
+
+
+def _in_order(name: str) -> str:
+    """The partials in the order of panes and partitions."""
+    rows = f"array_sort(collect_list(named_struct('w', `_pane`, 'p', `_partition`, 's', `{name}`)))"
+    return f"transform({rows}, x -> x.s)"
+
+
+def _total(values: str) -> str:
+    """The sum of floats one after the other; NULL of none."""
+    return (
+        f"aggregate(filter({values}, x -> x IS NOT NULL), CAST(NULL AS DOUBLE), (total, x) -> coalesce(total + x, x))"
+    )
+
+
+_NOTHING = "named_struct('n', 0L, 'mean', 0.0D, 'm2', 0.0D)"
+
+
+def _spread_of(values: str) -> str:
+    """Count, mean and sum of squared differences of values, one after the other (Welford)."""
+    step = (
+        "named_struct('n', a.n + 1L, 'mean', a.mean + (x - a.mean) / (a.n + 1L),"
+        " 'm2', a.m2 + (x - a.mean) * (x - (a.mean + (x - a.mean) / (a.n + 1L))))"
+    )
+    return f"aggregate({values}, {_NOTHING}, (a, x) -> {step})"
+
+
+def _merged_spreads(spreads: str) -> str:
+    """The same of several parts (Chan)."""
+    step = (
+        "named_struct('n', a.n + b.n, 'mean', a.mean + (b.mean - a.mean) * b.n / (a.n + b.n),"
+        " 'm2', a.m2 + b.m2 + (b.mean - a.mean) * (b.mean - a.mean) * a.n * b.n / (a.n + b.n))"
+    )
+    return f"aggregate(filter({spreads}, b -> b.n > 0), {_NOTHING}, (a, b) -> {step})"
+
+
+def _listed(texts: str) -> str:
+    return f"concat('[', array_join({texts}, ','), ']')"

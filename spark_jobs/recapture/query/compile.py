@@ -1,0 +1,217 @@
+"""From the text of an ASAQL query to what the Spark job runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from recapture.query.asaql import Script, parse
+from recapture.query.coercion import Coercion
+from recapture.query.declared import declared_types
+from recapture.query.field_types import FieldTypes
+from recapture.query.model import (
+    CAPTURE_METADATA,
+    AsaType,
+    CompiledOutput,
+    CompiledQuery,
+    InputColumn,
+    InputMetadata,
+    MetadataColumn,
+    OutputColumn,
+)
+from recapture.query.relations import InputRelation, StepRelation
+from recapture.query.selects import Part, SelectCompiler
+from recapture.query.source import Source, only
+from recapture.query.spark_sql import Selection, Table, output_sql
+from recapture.query.values import Path, Value, quoted_name
+from recapture.time_model.windows import Reach
+
+_DEFAULT_OUTPUT = "output"
+
+
+def compile_query(
+    text: str, *, input_alias: str, output_aliases: Sequence[str], input_metadata: InputMetadata = CAPTURE_METADATA
+) -> CompiledQuery:
+    """Compile a query that reads `input_alias` and writes each of `output_aliases`.
+
+    Raises DefinitionError, with line and column of the text, for a syntax error and for whatever is not supported.
+    """
+    source = Source(text)
+    try:
+        script = parse(text)
+        source = script.source
+        declared = declared_types(source, script.declarations, input_alias)
+        types = FieldTypes(source, input_alias, declared)
+        requests: dict[str, dict[Path, None]] = {step.name.text.lower(): {} for step in script.steps}
+        while True:
+            before = types.state(), {name: len(asked) for name, asked in requests.items()}
+            compiled = _Compilation(script, types, requests, input_alias, output_aliases, input_metadata).result()
+            after = types.state(), {name: len(asked) for name, asked in requests.items()}
+            if types.closed and before == after:
+                return compiled
+            types.closed = before == after
+    except RecursionError:
+        raise source.refuse(0, "the query is nested too deep") from None
+
+
+@dataclass
+class _Compilation:
+    """One pass over a script, with the types and the columns of stars that earlier passes asked for."""
+
+    script: Script
+    types: FieldTypes
+    requests: dict[str, dict[Path, None]]
+    input_alias: str
+    output_aliases: Sequence[str]
+    input_metadata: InputMetadata
+    tables: list[Table] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.source = self.script.source
+        self.input = InputRelation(self.source, self.input_alias, self.types, self.input_metadata)
+        self.selects = SelectCompiler(self.source, self.types, self.input)
+
+    def result(self) -> CompiledQuery:
+        self.selects.steps_to_come = [step.name.text.lower() for step in self.script.steps]
+        for step in self.script.steps:
+            self._step(step.name, step.query)
+        outputs = [self._output(statement) for statement in self.script.statements]
+        self._check_outputs([output.alias for output, _ in outputs])
+        time, over = self.selects.timing or (None, ())
+        columns = self.input.columns.values()
+        return CompiledQuery(
+            columns=tuple(column for column in columns if isinstance(column, InputColumn)),
+            metadata=tuple(column for column in columns if isinstance(column, MetadataColumn)),
+            timestamp_by=time,
+            over=over,
+            reaches=tuple(dict.fromkeys(reach for _, reaches in outputs for reach in reaches)),
+            outputs=tuple(output for output, _ in outputs),
+            canonical=_canonical(self.source, self.script.tokens),
+        )
+
+    def _step(self, name: Token, query: exp.Query) -> None:
+        key = name.text.lower()
+        if key in self.selects.steps or key == self.input_alias.lower():
+            raise self.source.refuse(name, f"`{name.text}` is taken: choose another name for this step")
+        selects = _selects(self.source, query)
+        for select in selects:
+            if select.args.get("into"):
+                raise self.source.refuse(select.args["into"], "INTO belongs to the SELECTs behind WITH")
+        table = f"`step {len(self.tables)}`"
+        parts = [self.selects.compile(select, self.requests[key]) for select in selects]
+        columns, selections = self._united(table, parts, selects)
+        self.tables.append(Table(table, selections))
+        starred = next((part.starred for part in parts if part.starred), None)
+        if starred is not None and len(parts) > 1:
+            raise self.source.refuse(name, f"step `{name.text}` selects * in a UNION: name the columns")
+        self.selects.steps[key] = StepRelation(
+            self.source,
+            name.text,
+            table,
+            [(column, replace(value, sql=quoted_name(column))) for column, value in columns],
+            starred,
+            self.requests[key],
+            self.types,
+            ordered=len(parts) == 1 and parts[0].ordered,
+            unanchored=Table(table, selections).tells_unanchored,
+        )
+
+    def _output(self, query: exp.Query) -> tuple[CompiledOutput, tuple[Reach, ...]]:
+        selects = _selects(self.source, query)
+        for select in selects[1:]:
+            if select.args.get("into"):
+                raise self.source.refuse(select.args["into"], "INTO belongs to the first SELECT of a UNION")
+        if not selects[0].expressions:
+            raise self.source.refuse(selects[0], "SELECT names no column")
+        alias = self._into(selects[0])
+        parts = [self.selects.compile(select, None) for select in selects]
+        columns, selections = self._united("`output`", parts, selects)
+        columns = [(name, self._publishable(value)) for name, value in columns]
+        sql, reaches = output_sql(self.tables, Table("`output`", selections), columns)
+        output = CompiledOutput(
+            alias=alias,
+            columns=tuple(OutputColumn(name, value.type or AsaType.TEXT) for name, value in columns),
+            identity=parts[0].identity if len(parts) == 1 else (),
+            sql=sql,
+        )
+        return output, reaches
+
+    def _publishable(self, value: Value) -> Value:
+        return replace(value, type=AsaType.TEXT) if value.element else value
+
+    def _united(
+        self, table: str, parts: list[Part], selects: list[exp.Select]
+    ) -> tuple[list[tuple[str, Value]], tuple[Selection, ...]]:
+        """The columns of a UNION by their place, each in one type; for one SELECT its own."""
+        if len(parts) == 1:
+            return parts[0].columns, (parts[0].selection,)
+        first = parts[0].columns
+        for part, select in zip(parts[1:], selects[1:], strict=True):
+            names = [name.lower() for name, _ in part.columns]
+            if names != [name.lower() for name, _ in first]:
+                wanted = ", ".join(name for name, _ in first)
+                raise self.source.refuse(select, f"UNION needs the same columns in the same order: {wanted}")
+        coercion = Coercion(self.source, self.types)
+        columns: list[tuple[str, Value]] = []
+        converted: list[list[tuple[str, str]]] = [[] for _ in parts]
+        for place, (name, _) in enumerate(first):
+            values = [part.columns[place][1] for part in parts]
+            alike, kind = coercion.alike(values, selects[-1])
+            columns.append((name, replace(alike[0], type=kind)))
+            for column, value in zip(converted, alike, strict=True):
+                column.append((name, value.sql))
+        selections = [
+            replace(part.selection, columns=tuple(column)) for part, column in zip(parts, converted, strict=True)
+        ]
+        return columns, tuple(selections)
+
+    def _into(self, select: exp.Select) -> str:
+        into = select.args.get("into")
+        known = ", ".join(f"`{alias}`" for alias in self.output_aliases)
+        if into is None:
+            for alias in self.output_aliases:
+                if alias.lower() == _DEFAULT_OUTPUT:
+                    return alias
+            message = f"without INTO a query writes to `output`, and the pipeline's output is {known}: write INTO …"
+            raise self.source.refuse(select.args.get("from_") or 0, message)
+        only(self.source, into, "this")
+        only(self.source, into.this, "this")
+        for alias in self.output_aliases:
+            if isinstance(into.this.this, exp.Identifier) and into.this.name.lower() == alias.lower():
+                return alias
+        raise self.source.refuse(into, f"INTO {into.this.name}: the pipeline's output is {known}")
+
+    def _check_outputs(self, written: list[str]) -> None:
+        for alias in self.output_aliases:
+            if written.count(alias) > 1:
+                raise self.source.refuse(0, f"several SELECTs write INTO {alias}: put them together with UNION")
+            if alias not in written:
+                raise self.source.refuse(0, f"no SELECT writes INTO {alias}, which is an output of the pipeline")
+
+
+def _selects(source: Source, query: exp.Expr) -> list[exp.Select]:
+    """The SELECTs of a UNION, left to right; one SELECT alone."""
+    if isinstance(query, exp.Union):
+        only(source, query, "this", "expression", "distinct")
+        return [*_selects(source, query.this), *_selects(source, query.expression)]
+    if isinstance(query, exp.Subquery):
+        only(source, query, "this")
+        return _selects(source, query.this)
+    if not isinstance(query, exp.Select):
+        raise source.refuse(query, f"{query.key.upper()} is not supported: there are SELECT and UNION")
+    return [query]
+
+
+def _canonical(source: Source, tokens: list[Token]) -> str:
+    """The tokens with blanks between: names in brackets, literals as they are, keywords and aliases in capitals."""
+    words = []
+    for token in tokens:
+        written = source.text[token.start : token.end + 1]
+        if token.start in source.exact:
+            words.append("[" + token.text.replace("]", "]]") + "]")
+        elif token.token_type == TokenType.STRING:
+            words.append(written)
+        elif token.token_type != TokenType.SEMICOLON:
+            words.append(written.upper())
+    return " ".join(words)

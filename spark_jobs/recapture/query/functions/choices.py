@@ -1,0 +1,37 @@
+"""COALESCE, NULLIF and IIF: one value or another."""
+
+from dataclasses import replace
+
+from recapture.query.functions.arity import MANY, takes
+from recapture.query.functions.call import Call
+from recapture.query.values import Value
+
+
+def coalesce(call: Call) -> Value:
+    """COALESCE(x, y, …): the first that is not NULL; all are brought to one type, as in CASE."""
+    takes(call, 2, MANY)
+    values, kind = call.alike(*range(call.count))
+    return Value(f"coalesce({', '.join(value.sql for value in values)})", kind, fields=_shared_fields(values))
+
+
+def nullif(call: Call) -> Value:
+    """NULLIF(x, y): NULL where both are equal, else x, in the type of x."""
+    takes(call, 2)
+    equal = call.equal(0, 1)
+    value = call.value(0)
+    return replace(value, sql=f"(CASE WHEN {equal} THEN NULL ELSE {value.sql} END)", text=None)
+
+
+def iif(call: Call) -> Value:
+    """IIF(condition, x, y): CASE WHEN condition THEN x ELSE y END. T-SQL's; ASA's documents do not list it."""
+    takes(call, 3)
+    condition = call.condition(0)
+    values, kind = call.alike(1, 2)
+    one, other = values
+    return Value(f"(CASE WHEN {condition} THEN {one.sql} ELSE {other.sql} END)", kind, fields=_shared_fields(values))
+
+
+def _shared_fields(values: list[Value]) -> tuple[tuple[str, ...], ...]:
+    """The fields whose type is still open, if all these values stand for them."""
+    first = values[0].fields
+    return first if all(value.fields == first for value in values) else ()

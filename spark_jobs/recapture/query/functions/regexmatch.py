@@ -1,0 +1,94 @@
+"""REGEXMATCH: of ECMAScript's patterns, those that Java can match alike; the rest is refused."""
+
+import re
+
+from recapture.query.functions.arity import takes
+from recapture.query.functions.call import Call
+from recapture.query.model import AsaType
+from recapture.query.patterns import first_match, literal
+from recapture.query.values import Value
+
+_CLASSES = {"d": r"\d", "D": r"\D", "w": r"\w", "W": r"\W", "s": r"\s", "S": r"\S"}
+_SIGNS = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f", "v": r"\x0B"}
+_ANCHORS = {"b": r"(?:(?<=\w)(?!\w)|(?<!\w)(?=\w))", "B": r"(?:(?<=\w)(?=\w)|(?<!\w)(?!\w))"}
+_CODE = re.compile(r"x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}")
+_GROUP = re.compile(r"\((?:\?[:=!]|(?!\?))")
+_QUANTIFIER = re.compile(r"(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\})\??(?![*+?{])")
+
+
+def regexmatch(call: Call) -> Value:
+    """REGEXMATCH(text, pattern), a bigint: where the first match begins, from 1; 0 for none.
+
+    The pattern is a text in quotes. Letter case does not matter, and `.` matches a line's end too.
+    """
+    takes(call, 2)
+    text, pattern = call.of(0, AsaType.TEXT).sql, call.literal(1)
+    try:
+        re.compile(pattern)
+        return Value(first_match(text, java(pattern), "isud"), AsaType.BIGINT)
+    except (re.error, _UnknownError) as error:
+        raise call.refuse(1, f"REGEXMATCH cannot use this pattern: {error}") from None
+
+
+class _UnknownError(Exception):
+    """Something in a pattern that may not mean the same to Java."""
+
+
+def java(pattern: str) -> str:
+    """The pattern for Java, to match behind one added character."""
+    written, place = [], 0
+    while place < len(pattern):
+        piece, place = _piece(pattern, place)
+        written.append(piece)
+    return "".join(written)
+
+
+def _piece(pattern: str, place: int) -> tuple[str, int]:
+    sign = pattern[place]
+    if sign == "\\":
+        return _escape(pattern, place + 1, _CLASSES | _SIGNS | _ANCHORS)
+    if sign == "[":
+        return _set(pattern, place)
+    if sign == "^":
+        return r"(?<=\A@)", place + 1
+    if sign == "$":
+        return r"(?=\n?\z)", place + 1
+    for known in (_GROUP, _QUANTIFIER):
+        found = known.match(pattern, place)
+        if found:
+            return found.group(), found.end()
+    if sign in ".|)":
+        return sign, place + 1
+    if sign in "({*+?":
+        raise _UnknownError(f"`{pattern[place : place + 3]}` is not supported")
+    return literal(sign), place + 1
+
+
+def _set(pattern: str, start: int) -> tuple[str, int]:
+    place = start + 1
+    written = "["
+    if pattern[place : place + 1] == "^":
+        written, place = "[^", place + 1
+    first = place
+    while place < len(pattern) and pattern[place] != "]":
+        if pattern[place] == "\\":
+            piece, place = _escape(pattern, place + 1, _CLASSES | _SIGNS)
+        else:
+            piece = "-" if pattern[place] == "-" else literal(pattern[place])
+            place += 1
+        written += piece
+    if place == len(pattern) or place == first:
+        raise _UnknownError(f"`{pattern[start:place]}` is a set without a character or an end")
+    return written + "]", place + 1
+
+
+def _escape(pattern: str, place: int, known: dict[str, str]) -> tuple[str, int]:
+    code = _CODE.match(pattern, place)
+    if code:
+        return "\\" + code.group(), code.end()
+    sign = pattern[place : place + 1]
+    if sign in known and sign:
+        return known[sign], place + 1
+    if not sign or sign.isalnum():
+        raise _UnknownError(f"`\\{sign}` is not supported")
+    return literal(sign), place + 1

@@ -1,0 +1,330 @@
+"""What FROM can name: the input, a step of WITH, and the elements that APPLY adds; and the columns that each has."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from sqlglot import exp
+
+from recapture.query.field_types import FieldTypes
+from recapture.query.json_text import json_record, property_of
+from recapture.query.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
+from recapture.query.names import identifiers, is_system_timestamp
+from recapture.query.source import Source
+from recapture.query.values import Path, Value, quoted_name
+
+_ADDED = {
+    each.lower(): each
+    for each in (
+        Metadata.PARTITION_ID,
+        Metadata.EVENT_ENQUEUED,
+        Metadata.EVENT_PROCESSED,
+        Metadata.BLOB_NAME,
+        Metadata.BLOB_LAST_MODIFIED,
+    )
+}
+_STARRED_OF_A_HUB = (Metadata.EVENT_PROCESSED, Metadata.PARTITION_ID, Metadata.EVENT_ENQUEUED)
+_STARRED_OF_BLOBS = (Metadata.BLOB_NAME, Metadata.EVENT_PROCESSED, Metadata.BLOB_LAST_MODIFIED)
+_ADAPTERS = {
+    "eventhub": (
+        Metadata.SEQUENCE_NUMBER,
+        Metadata.OFFSET,
+        Metadata.PARTITION_KEY,
+        Metadata.PUBLISHER,
+        Metadata.EVENT_ENQUEUED,
+        Metadata.EVENT_PROCESSED,
+        Metadata.PARTITION_ID,
+    ),
+    "blob": (Metadata.BLOB_NAME, Metadata.BLOB_LAST_MODIFIED, Metadata.EVENT_PROCESSED),
+}
+_OF_IOT_HUB = {
+    "messageid": MetadataColumn(Metadata.IOT_HUB, "messageId"),
+    "correlationid": MetadataColumn(Metadata.IOT_HUB, "correlationId"),
+    "connectiondeviceid": MetadataColumn(Metadata.IOT_HUB, "connectionDeviceId"),
+    "connectiondevicegenerationid": MetadataColumn(Metadata.IOT_HUB, "connectionDeviceGenerationId"),
+    "enqueuedtime": MetadataColumn(Metadata.EVENT_ENQUEUED),
+}
+"""What stands in the record IoTHub of an event; the keys are the system properties' own names."""
+_PROPERTY = re.compile(r"(?:\[([^\]]+)\]|(\w+))(?:\.(?:\[([^\]]+)\]|([^\[\].]+)))?")
+WHOLE: Path = ()
+"""What is asked of a star by who wants the whole row, as a record."""
+WHOLE_NAME = "@body"
+_RESERVED = {"_partition", "_slice_start", "_slice_end", "_system_timestamp"}
+
+
+class Relation(Protocol):
+    """A stream of rows."""
+
+    @property
+    def table(self) -> str:
+        """Its name in Spark SQL."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the rows of a partition come in arrival order, all in one task."""
+
+    @property
+    def unanchored(self) -> bool:
+        """Whether the rows tell which of them come from sessions that may have begun earlier."""
+
+    def field(self, names: Sequence[exp.Identifier]) -> Value | None:
+        """The column that a dotted path names; None where there is none."""
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        """All columns with their names; None where they follow from what is asked of them."""
+
+    def record(self, where: exp.Expr) -> Value:
+        """The whole row as a record."""
+
+    def metadata(self, property_name: str, where: exp.Expr) -> Value:
+        """What GetMetadataPropertyValue gives."""
+
+
+@dataclass
+class InputRelation:
+    """The pipeline's input: the fields of the body, and the metadata that the input adds."""
+
+    source: Source
+    alias: str
+    types: FieldTypes
+    offered: InputMetadata
+    columns: dict[str, InputColumn | MetadataColumn] = field(default_factory=dict)
+    """What was read so far, by lower-case name."""
+    table: str = "`events`"
+    ordered: bool = True
+    unanchored: bool = False
+
+    def field(self, names: Sequence[exp.Identifier]) -> Value | None:
+        path = tuple(name.name for name in names)
+        declared = self.types.declared or {}
+        if len(path) == 1 and path[0].lower() in _ADDED and path not in declared:
+            return self._read(MetadataColumn(_ADDED[path[0].lower()]), names[0])
+        if Metadata.IOT_HUB in self.offered.known and path[0].lower() == "iothub" and path[:1] not in declared:
+            return self._of_iot_hub(path[1:], names[0])
+        self._check(path, names[0])
+        for name in names:
+            if "start" not in name.meta:
+                raise self.source.refuse(name, f"write [{name.name}], in brackets, for a field of this name")
+            self.source.exact.add(name.meta["start"])
+        return replace(self._read(InputColumn(path, self.types.of(path, names[0])), names[0]), fields=(path,))
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        if self.types.declared is None:
+            return None
+        columns = [InputColumn(path, kind) for path, kind in self.types.declared.items() if len(path) == 1]
+        starred = _STARRED_OF_A_HUB if Metadata.EVENT_ENQUEUED in self.offered.known else _STARRED_OF_BLOBS
+        added = [MetadataColumn(each) for each in starred if (str(each),) not in self.types.declared]
+        return [(column.path[-1], self._read(column, where)) for column in columns] + [
+            (str(column.metadata), self._read(column, where)) for column in added
+        ]
+
+    def _of_iot_hub(self, path: Path, where: exp.Identifier) -> Value:
+        column = _OF_IOT_HUB.get(".".join(path).lower())
+        if column is None:
+            raise self.source.refuse(
+                where,
+                "of IoTHub there are MessageId, CorrelationId, ConnectionDeviceId, ConnectionDeviceGenerationId and "
+                "EnqueuedTime, each by its name",
+            )
+        return self._read(column, where)
+
+    def record(self, where: exp.Expr) -> Value:
+        return self._read(InputColumn((), AsaType.RECORD), where)
+
+    def metadata(self, property_name: str, where: exp.Expr) -> Value:
+        found = _PROPERTY.fullmatch(property_name)
+        group, name = (found[1] or found[2], found[3] or found[4]) if found else ("", None)
+        if group.lower() == "user" and name:
+            return self._read(MetadataColumn(Metadata.USER, name), where)
+        for each in _ADAPTERS.get(group.lower(), ()):
+            if name and each.lower() == name.lower():
+                return self._read(MetadataColumn(each), where)
+        known = ", ".join(f"[EventHub].[{each}]" for each in _ADAPTERS["eventhub"][:4])
+        raise self.source.refuse(where, f"'{property_name}' is not supported: there are {known} and [User].[name]")
+
+    def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
+        if isinstance(column, MetadataColumn) and column.metadata not in self.offered.known:
+            there = ", ".join(self.offered.known)
+            raise self.source.refuse(
+                where,
+                f"{column.metadata} is no metadata of {self.offered.format} blobs: they have {there}; a field of that "
+                "name in the body has to be declared in CREATE TABLE",
+            )
+        known = self.columns.setdefault(column.name.lower(), column)
+        if (
+            type(known) is not type(column)
+            or known.name != column.name
+            or getattr(known, "path", ()) != getattr(column, "path", ())
+        ):
+            raise self.source.refuse(
+                where, f"`{column.name}` and `{known.name}` cannot be read by one query: too alike"
+            )
+        self.columns[column.name.lower()] = column
+        return Value(quoted_name(column.name), column.type)
+
+    def _check(self, path: Path, where: exp.Identifier) -> None:
+        name = ".".join(path)
+        if path[0].lower() == "system" and len(path) > 1:
+            raise self.source.refuse(where, "of System there are System.Timestamp() and System.Window().Id")
+        if not all(path) or "\n" in name or name.startswith("@"):
+            raise self.source.refuse(where, f"`{name}` cannot be a field's name here")
+        if name.lower() in _RESERVED:
+            raise self.source.refuse(where, f"the name `{name}` is taken by the pipeline")
+
+
+@dataclass
+class StepRelation:
+    """A step of WITH. Where it selects *, it has whatever later steps ask for and its own FROM has."""
+
+    source: Source
+    name: str
+    table: str
+    columns: list[tuple[str, Value]]
+    starred: "From | None"
+    requests: dict[Path, None]
+    """What was asked for by the star, in this pass and those before."""
+    types: FieldTypes
+    ordered: bool
+    unanchored: bool
+
+    def field(self, names: Sequence[exp.Identifier]) -> Value | None:
+        wanted = names[0].name
+        same = [value for name, value in self.columns if name == wanted]
+        alike = [value for name, value in self.columns if name.lower() == wanted.lower()]
+        if same or alike:
+            return property_of(self.source, self.types, self.types.refreshed((same or alike)[0]), list(names[1:]))
+        if self.starred is None:
+            return None
+        value = self.starred.unqualified(names)
+        if value is None:
+            return None
+        path = self._asked(tuple(name.name for name in names), names[0])
+        return replace(value, sql=quoted_name(".".join(path)))
+
+    def _asked(self, path: Path, where: exp.Identifier) -> Path:
+        """Note what is asked of the star; a column asked for in two spellings is one."""
+        name = ".".join(path).lower()
+        if name in (column.lower() for column, _ in self.columns):
+            raise self.source.refuse(where, f"`{name}` is both a column and a property here: rename the column")
+        for known in self.requests:
+            if ".".join(known).lower() == name:
+                return known
+        self.requests[path] = None
+        return path
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        if self.starred is None:
+            return [(name, self.types.refreshed(value)) for name, value in self.columns]
+        below = self.starred.star(where)
+        if below is None:
+            return None
+        own = {name.lower() for name, _ in self.columns}
+        for name, _ in below:
+            if name.lower() not in own:
+                self.requests.setdefault((name,))
+        added = [(name, replace(value, sql=quoted_name(name))) for name, value in below if name.lower() not in own]
+        return [*self.columns, *added]
+
+    def record(self, where: exp.Expr) -> Value:
+        if self.starred is not None and not self.columns and not self.starred.elements:
+            self.requests.setdefault(WHOLE)
+            return replace(self.starred.relation.record(where), sql=quoted_name(WHOLE_NAME))
+        columns = self.star(where)
+        if columns is None:
+            raise self.source.refuse(
+                where, f"the columns of `{self.name}` are not known: name them there instead of *, or CREATE TABLE"
+            )
+        for name, value in columns:
+            if self.types.untyped(value):
+                raise self.source.refuse(
+                    where, f"nothing tells the type of `{name}`, which stands in the record: CAST it"
+                )
+        return Value(json_record(columns), AsaType.RECORD)
+
+    def metadata(self, property_name: str, where: exp.Expr) -> Value:
+        raise self.source.refuse(where, "GetMetadataPropertyValue needs the input: select it in the step that reads it")
+
+
+@dataclass(frozen=True)
+class Element:
+    """What APPLY adds to a row under a name: an element of an array, or a property of a record."""
+
+    alias: str
+    column: str
+    """SQL of the struct."""
+    fields: tuple[tuple[str, AsaType, bool], ...]
+    """Name, type, and whether it is an element of JSON."""
+
+    @property
+    def record(self) -> Value:
+        """The element as a whole. Its JSON values stand in it as text."""
+        columns = [(name, Value(f"{self.column}.`{name}`", kind)) for name, kind, _ in self.fields]
+        return Value(json_record(columns), AsaType.RECORD)
+
+    def field(self, source: Source, types: FieldTypes, names: Sequence[exp.Identifier]) -> Value:
+        for name, kind, is_element in self.fields:
+            if name.lower() == names[0].name.lower():
+                value = Value(f"{self.column}.`{name}`", kind, element=is_element)
+                return property_of(source, types, value, list(names[1:]))
+        known = " and ".join(name for name, _, _ in self.fields)
+        raise source.refuse(names[0], f"`{self.alias}` has {known}, and no {names[0].name}")
+
+
+@dataclass
+class From:
+    """A FROM clause: a relation under a name, and the elements that APPLY adds to its rows."""
+
+    source: Source
+    types: FieldTypes
+    qualifier: str
+    relation: Relation
+    elements: list[Element] = field(default_factory=list)
+
+    def field(self, node: exp.Expr) -> Value | None:
+        """A column's value; None for a node that is no dotted path."""
+        if is_system_timestamp(node) or not isinstance(node, exp.Column | exp.Dot):
+            return None
+        names = identifiers(node)
+        if not names:
+            return None
+        value = self.named(names)
+        if value is None:
+            raise self.source.refuse(names[0], f"`{self.qualifier}` has no column `{names[0].name}`")
+        return value
+
+    def named(self, names: Sequence[exp.Identifier]) -> Value | None:
+        """The value of a dotted path, with or without the relation's name before it."""
+        if names[0].name.lower() == self.qualifier.lower():
+            if len(names) > 1:
+                return self.relation.field(names[1:])
+            name = f"{self.qualifier}.{names[0].name}"
+            raise self.source.refuse(names[0], f"`{names[0].name}` is the name of FROM: write {name} for such a field")
+        return self.unqualified(names)
+
+    def unqualified(self, names: Sequence[exp.Identifier]) -> Value | None:
+        """The value of a dotted path without the relation's name before it."""
+        for element in self.elements:
+            if names[0].name.lower() == element.alias.lower():
+                return element.field(self.source, self.types, names[1:]) if len(names) > 1 else element.record
+        of_input = isinstance(self.relation, InputRelation) and names[0].name.lower() == self.relation.alias.lower()
+        if of_input and len(names) > 1:
+            raise self.source.refuse(names[0], f"FROM calls the input `{self.qualifier}`: write that")
+        return self.relation.field(names)
+
+    def has(self, name: str) -> bool:
+        """Whether a column of this name is known to stand in a star."""
+        relation = self.relation
+        if isinstance(relation, InputRelation):
+            return name.lower() in relation.columns
+        columns = [column for column, _ in relation.columns] if isinstance(relation, StepRelation) else []
+        starred = relation.starred if isinstance(relation, StepRelation) else None
+        return name.lower() in map(str.lower, columns) or bool(starred and starred.has(name))
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        """All columns; an element of APPLY stands as one record."""
+        columns = self.relation.star(where)
+        if columns is None:
+            return None
+        added = [(element.alias, element.record) for element in self.elements]
+        return [*columns, *added]

@@ -1,0 +1,40 @@
+"""A folder for what a run writes and nobody keeps, such as Spark's spilled rows: it ends with the run.
+
+What a killed run left is removed by the next one of the same name.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from recapture.storage.locks import locked
+
+_PREFIX = "recapture-"
+
+
+@contextmanager
+def scratch_folder(name: str) -> Iterator[Path]:
+    """Make a folder for temporary files, and remove it in the end."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{name}-"))
+        with locked(folder) as ours:
+            if not ours:
+                continue
+            try:
+                yield folder
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+            return
+
+
+def remove_abandoned(name: str) -> list[Path]:
+    """Remove the folders of this name whose runs have ended without removing them; return their paths."""
+    removed = []
+    for folder in sorted(Path(tempfile.gettempdir()).glob(f"{_PREFIX}{name}-*")):
+        with locked(folder) as abandoned:
+            if abandoned and folder.is_dir():
+                shutil.rmtree(folder, ignore_errors=True)
+                removed.append(folder)
+    return removed

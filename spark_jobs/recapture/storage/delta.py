@@ -1,0 +1,85 @@
+"""The same place and credentials, in the words of delta-rs."""
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+from recapture.errors import DefinitionError, RunError
+from recapture.storage.address import AzureAddress, parse
+from recapture.storage.refusals import garbled, refusal
+
+_COLOURS = re.compile(r"\x1b\[\d*m")
+_UNREACHED = re.compile(r"HTTP error|error sending request|timed? ?out|dns error|\(os error \d+\)", re.IGNORECASE)
+_PREFERRED = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY")
+"""Variables that delta-rs reads by itself, and takes before a signature that it is given."""
+
+
+def delta_table_uri(url: str) -> str:
+    """What `deltalake.DeltaTable` takes for the table at this url: `az://container/prefix`, or a path."""
+    address = parse(url)
+    if isinstance(address, Path):
+        return str(address)
+    return f"az://{address.container}/{quote(address.prefix)}"
+
+
+def delta_storage_options(url: str) -> dict[str, str]:
+    """The `storage_options` that go with `delta_table_uri`; empty for a folder.
+
+    They hold credentials: never print or store them. Those of an identity hold a token that does not outlive its
+    hour: ask for them again for every table that is opened. For the emulator this also sets AZURITE_BLOB_STORAGE_URL
+    in this process. Raises DefinitionError where delta-rs would take another credential.
+    """
+    address = parse(url)
+    if isinstance(address, Path):
+        return {}
+    from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+
+    from recapture.storage.credentials import SCOPE, access
+
+    options = _emulator(address) if address.is_emulator else {"azure_storage_endpoint": address.endpoint}
+    options["azure_storage_account_name"] = address.account
+    credential = access(address).credential
+    match credential:
+        case AzureNamedKeyCredential():
+            return options | {"azure_storage_account_key": credential.named_key.key}
+        case AzureSasCredential():
+            for name in _PREFERRED:
+                if name in os.environ:
+                    raise DefinitionError(f"{name} is set, and would open {url} in place of the signature: unset it")
+            return options | {"azure_storage_sas_token": credential.signature}
+        case identity:
+            return options | {"azure_storage_token": identity.get_token(SCOPE).token}
+
+
+def _emulator(address: AzureAddress) -> dict[str, str]:
+    """Tells delta-rs of the emulator, whose address it takes from the environment of the process and nowhere else.
+
+    Without `use_emulator` it lists with `startFrom`, which Azurite ignores: every commit after a table's second
+    fails with "Invalid table version: 1".
+    """
+    os.environ["AZURITE_BLOB_STORAGE_URL"] = address.endpoint.removesuffix(f"/{address.account}")
+    return {"azure_storage_use_emulator": "true", "allow_http": "true"}
+
+
+def refusal_of_delta(url: str, error: Exception) -> RunError:
+    """Return what delta-rs says in several lines, as one: what was refused, why, and what to do.
+
+    Its text is never shown where the service answered: the urls in it may hold a signature.
+    """
+    address, action = parse(url), f"use the table {url}"
+    text = _COLOURS.sub("", str(error))
+    refused = [os.strerror(int(number)) for number in re.findall(r"\(os error (\d+)\)", text)]
+    if isinstance(address, Path):
+        return RunError(f"cannot {action}: {refused[-1] if refused else text.splitlines()[0]}")
+    from recapture.storage.credentials import access
+
+    status, code = re.search(r"^\W*(\d{3}) ", text, re.MULTILINE), re.search(r"<Code>(\w+)</Code>", text)
+    if status or code:
+        advice = access(address).advice
+        return refusal(action, address, advice, int(status[1]) if status else None, code[1] if code else "")
+    if "invalid list response" in text:
+        return garbled(action)
+    if _UNREACHED.search(text):
+        return refusal(action, address, "", None)
+    return RunError(f"cannot {action}: {text.splitlines()[0]}")

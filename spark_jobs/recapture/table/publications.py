@@ -1,0 +1,149 @@
+"""The publications of a pipeline: which run each slice holds, in which files, and what the slice held before.
+
+They are a Delta table, NAME_publications, with one row for each slice. Its commits are the only ones that decide what
+is published; every other table of the pipeline follows it (see `publish`).
+"""
+
+import io
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import TypeAdapter
+
+from recapture.errors import RunError
+from recapture.query.model import AsaType, OutputColumn
+from recapture.run.files import stage
+from recapture.storage import open_container, side_by_side
+from recapture.table.delta import File, OpenTable, Table
+from recapture.time_model import ticks
+
+REMEMBERED = 10
+"""Earlier publications of a slice that rollback can return to."""
+_SHOWN = {
+    "run": AsaType.TEXT,
+    "quality": AsaType.TEXT,
+    "published": AsaType.TEXT,
+    "input_events": AsaType.BIGINT,
+    "late_events": AsaType.BIGINT,
+    "digest": AsaType.TEXT,
+    "taken_back": AsaType.TEXT,
+}
+"""Columns that the table's snapshot shows."""
+COLUMNS = (*(OutputColumn(name, kind) for name, kind in _SHOWN.items()), OutputColumn("entry", AsaType.TEXT))
+_ARROW = {AsaType.TEXT: pa.string(), AsaType.BIGINT: pa.int64()}
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What a run published of one slice."""
+
+    run: str
+    quality: str
+    """The verdict of the audit."""
+    published: datetime = field(compare=False)
+    """When this run was published with this verdict, in UTC. Publishing it again does not change it."""
+    digest: str
+    """Digest of the slice's input: equal in all runs that read and compute the same."""
+    manifest: str
+    """Digest of the run's manifest."""
+    definition: str
+    """Digest of the engine, query, policies and input."""
+    input_events: int
+    late_events: int
+    files: Mapping[str, File | None]
+    """The file in each table, by the table's name in `publish.Tables`; None where the slice has no rows."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the publications say of one slice."""
+
+    current: Publication | None
+    """None if the slice was never published, or was rolled back to nothing."""
+    earlier: tuple[Publication, ...] = ()
+    """What the slice held before, newest first; at most REMEMBERED."""
+    taken_back: str | None = None
+    """The run that the last rollback took back; None once something was published after it."""
+
+    @property
+    def run(self) -> str | None:
+        """The run that the slice holds."""
+        return None if self.current is None else self.current.run
+
+    def published(self, publication: Publication) -> "Entry":
+        """Return the entry after a publication.
+
+        Publishing the same input again replaces its publication instead of adding one.
+        """
+        if self.current == publication:
+            return self
+        before = self.earlier
+        if self.current is not None and self.current.digest != publication.digest:
+            before = (self.current, *before)[:REMEMBERED]
+        return Entry(publication, before)
+
+    def rolled_back(self) -> "Entry":
+        """Return the entry after the current publication was taken back."""
+        assert self.current is not None
+        current, *earlier = self.earlier or (None,)
+        return Entry(current, tuple(each for each in earlier if each is not None), self.current.run)
+
+
+_ENTRY = TypeAdapter(Entry)
+
+
+class Publications:
+    """The table of publications, as it was when it was last read."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = OpenTable(table)
+        self._known: dict[str, Entry] = {}
+        """By the path of their files, which never change."""
+
+    def entries(self, slice_starts: Collection[str]) -> dict[str, Entry]:
+        """Return the entry of each slice; an empty one for a slice that was never published."""
+        paths = {start: path for start, (path, *_) in self.table.paths(slice_starts).items()}
+        unread = [path for path in paths.values() if path not in self._known]
+        self._known |= zip(unread, side_by_side(self._read, unread), strict=True)
+        return {start: self._known[paths[start]] if start in paths else Entry(None) for start in slice_starts}
+
+    def stage(self, entries: Mapping[str, Entry]) -> dict[str, File]:
+        """Write the file of each slice's entry; no commit names it yet."""
+        files = dict(zip(entries, side_by_side(self._write, entries.items()), strict=True))
+        self._known |= {files[start].path: entry for start, entry in entries.items()}
+        return files
+
+    def _write(self, of_slice: tuple[str, Entry]) -> File:
+        start, entry = of_slice
+        values = _values(entry)
+        columns = {name: pa.array([value], _ARROW[_SHOWN[name]]) for name, value in values.items()}
+        rows = pa.table(columns | {"entry": [_ENTRY.dump_json(entry).decode()]})
+        instant = ticks.from_datetime(datetime.fromisoformat(start))
+        folder = open_container(self.table.table.url)
+        path, size = stage(folder, instant, str(values["digest"] or "nothing"), rows)
+        return File(path, size, 1, values)
+
+    def _read(self, path: str) -> Entry:
+        url = self.table.table.url
+        content = open_container(url).read_current(path)
+        if content is None:
+            raise RunError(f"{path} is gone from {url}, although its newest version names it: restore the file")
+        return _ENTRY.validate_json(pq.read_table(io.BytesIO(content), columns=["entry"])["entry"][0].as_py())
+
+
+def _values(entry: Entry) -> dict[str, str | int | None]:
+    current = entry.current
+    if current is None:
+        return dict.fromkeys(_SHOWN) | {"taken_back": entry.taken_back}
+    return {
+        "run": current.run,
+        "quality": current.quality,
+        "published": current.published.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "input_events": current.input_events,
+        "late_events": current.late_events,
+        "digest": current.digest,
+        "taken_back": entry.taken_back,
+    }

@@ -1,0 +1,243 @@
+"""Publish the slices of a run in every table of a pipeline, or roll them back.
+
+Delta has no commit over several tables. One table therefore decides: a run is published by its commit to the
+publications, and every other table is then brought in line with them. To do so, read the table, then the publications;
+commit only if the table has not changed since; repeat until they agree. Whatever other publishers and rollbacks do
+meanwhile, every table ends with the files that the publications name. If a publisher is killed, some tables lag until
+the next publisher of the same slices.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from recapture.errors import InterruptedRunError, RecaptureError, RunError, UnfinishedError
+from recapture.storage import open_container, side_by_side
+from recapture.table.delta import File, OpenTable, Table
+from recapture.table.publications import Entry, Publication, Publications
+
+TRIES = 10
+"""Commits that are tried while other writers are faster."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a pipeline."""
+
+    publications: Table
+    others: Mapping[str, Table]
+    """By the name that `Publication.files` has for each; they are committed to in this order."""
+
+    def require_columns(self) -> None:
+        """Raise DefinitionError if one of the tables exists with other columns."""
+        for table in (self.publications, *self.others.values()):
+            OpenTable(table)
+
+
+@dataclass
+class Outcome:
+    """What became of the slices that were to be published or rolled back."""
+
+    changed: dict[str, list[str]] = field(default_factory=dict)
+    """By the table's name, its slices that hold something else now."""
+    versions: dict[str, int | None] = field(default_factory=dict)
+    """The version of each table; None where there is no table, because nothing was ever written to it."""
+    finished: list[str] = field(default_factory=list)
+    """Slices whose publications stood already, but not every table held them."""
+    superseded: dict[str, str | None] = field(default_factory=dict)
+    """Slices that somebody else has published or rolled back since, and the run that they hold now."""
+    entries: dict[str, Entry] = field(default_factory=dict)
+    """What the publications said of each slice when this was done."""
+
+
+Change = Callable[[Mapping[str, Entry]], dict[str, Entry]]
+"""The entries of slices after a change, from those before it."""
+
+
+def publish(tables: Tables, publications: Mapping[str, Publication]) -> Outcome:
+    """Publish slices in every table; `publications` is keyed by slice_start.
+
+    Slices that hold it already are left alone. Raises UnfinishedError or InterruptedRunError once the publications may
+    show in a table; after any other error nothing is published.
+    """
+
+    def change(before: Mapping[str, Entry]) -> dict[str, Entry]:
+        return {start: before[start].published(publication) for start, publication in publications.items()}
+
+    runs = sorted({publication.run for publication in publications.values()})
+    return _change(tables, list(publications), change, f"the publication of run {', '.join(runs)}")
+
+
+def rollback(tables: Tables, slice_starts: Sequence[str], run: str | None = None) -> Outcome:
+    """Restore in every table what the slices held before their publication by `run`.
+
+    Without `run`, the last publication of each slice is taken back, unless the last change of the slice was a rollback.
+    So a call can be repeated and goes back once. Raises RunError if a slice holds another run, if nothing is published
+    for it, or if a file that it held was deleted since; then nothing has changed. Other errors are as in `publish`.
+    """
+
+    def change(before: Mapping[str, Entry]) -> dict[str, Entry]:
+        after = {start: _taken_back(tables, start, entry, run) for start, entry in before.items()}
+        _require_files(tables, {start: entry for start, entry in after.items() if entry is not before[start]})
+        return after
+
+    return _change(tables, slice_starts, change, "the rollback")
+
+
+def _taken_back(tables: Tables, start: str, entry: Entry, run: str | None) -> Entry:
+    if entry.taken_back is not None and run in (None, entry.taken_back):
+        return entry
+    if entry.current is None:
+        raise RunError(f"nothing is published for slice {start} in {tables.publications.url}: see recapture status")
+    if run not in (None, entry.current.run):
+        raise RunError(f"slice {start} holds run {entry.current.run}, not {run}: see recapture status")
+    return entry.rolled_back()
+
+
+def _require_files(tables: Tables, entries: Mapping[str, Entry]) -> None:
+    """Raise RunError if a file that these entries name is gone."""
+    named = [
+        (start, tables.others[name].url, file.path)
+        for start, entry in entries.items()
+        if entry.current is not None
+        for name, file in entry.current.files.items()
+        if file is not None and name in tables.others
+    ]
+
+    def gone(named: tuple[str, str, str]) -> bool:
+        _, url, path = named
+        return not any(open_container(url).list(path))
+
+    for (start, url, path), is_gone in zip(named, side_by_side(gone, named), strict=True):
+        if is_gone:
+            raise RunError(
+                f"{path}, which slice {start} held before, is gone from {url}, perhaps by a vacuum: "
+                "backfill the slice again instead"
+            )
+
+
+def _change(tables: Tables, starts: Sequence[str], change: Change, what: str) -> Outcome:
+    """Change the publications of slices, then bring every table in line with them."""
+    entered: dict[str, Entry] = {}
+    with _truth(tables, entered, what):
+        others = {name: OpenTable(table) for name, table in tables.others.items()}
+        publications = Publications(tables.publications)
+
+        def staged() -> dict[str, File | None]:
+            before = publications.entries(starts)
+            entered.update(change(before))
+            return {**publications.stage({start: after for start, after in entered.items() if after != before[start]})}
+
+        changed = _settle(publications.table, staged, lambda slices: _metadata(entered, slices))
+        outcome = Outcome()
+        for name, table in others.items():
+            outcome.changed[name] = sorted(_bring_in_line(table, name, publications, starts))
+            outcome.versions[name] = table.version
+        outcome.entries = publications.entries(starts)
+    for start, entry in outcome.entries.items():
+        if entry != entered[start]:
+            outcome.superseded[start] = entry.run
+    moved = {start for slices in outcome.changed.values() for start in slices}
+    outcome.finished = sorted(moved - changed - set(outcome.superseded))
+    return outcome
+
+
+def _bring_in_line(table: OpenTable, name: str, publications: Publications, starts: Sequence[str]) -> set[str]:
+    """Let a table hold the files that the publications name; return the slices that changed."""
+
+    def named() -> dict[str, File | None]:
+        publications.table.refresh()
+        return {start: _file(entry, name) for start, entry in publications.entries(starts).items()}
+
+    table.refresh()
+    return _settle(table, named, lambda slices: _metadata(publications.entries(slices), slices))
+
+
+def _file(entry: Entry, name: str) -> File | None:
+    return None if entry.current is None else entry.current.files.get(name)
+
+
+def _settle(
+    table: OpenTable,
+    wanted: Callable[[], Mapping[str, File | None]],
+    metadata: Callable[[Sequence[str]], Mapping[str, Any]],
+) -> set[str]:
+    """Commit until slices hold the files that are wanted; return the slices that changed.
+
+    `wanted` is asked after every reading of the table. So a commit whose acknowledgement was lost is noticed, and so is
+    whatever another writer did meanwhile.
+    """
+    changed: set[str] = set()
+    refused = False
+    for attempt in range(TRIES):
+        files = wanted()
+        held = table.paths(files)
+        differing = {start: file for start, file in files.items() if held.get(start, ()) != _paths(file)}
+        if not differing:
+            return changed
+        try:
+            if table.version is None:
+                table.create()
+                continue
+            changed |= differing.keys()
+            if not table.commit(differing, metadata(sorted(differing))):
+                time.sleep(0.1 * 2**attempt)
+        except RunError:
+            if refused:
+                raise
+            refused = True
+        table.refresh()
+    raise RunError(f"other writers kept committing to {table.table.url}: run the same again when they are done")
+
+
+def _paths(file: File | None) -> tuple[str, ...]:
+    return () if file is None else (file.path,)
+
+
+def _metadata(entries: Mapping[str, Entry], slices: Sequence[str]) -> dict[str, Any]:
+    """Return what a commit says of the slices that it changes: whose they are now."""
+    current = [entry.current for start in slices if (entry := entries[start]).current is not None]
+    return {
+        "slices": list(slices),
+        "runs": sorted({publication.run for publication in current if publication}),
+        "manifests": sorted({publication.manifest for publication in current if publication}),
+        "definitions": sorted({publication.definition for publication in current if publication}),
+    }
+
+
+@contextmanager
+def _truth(tables: Tables, entered: Mapping[str, Entry], what: str) -> Iterator[None]:
+    """Raise failures and interrupts again, with a message that says how far the change got."""
+    try:
+        yield
+    except (RecaptureError, KeyboardInterrupt) as error:
+        interrupted = isinstance(error, KeyboardInterrupt)
+        kind = InterruptedRunError if interrupted else UnfinishedError
+        reason = "interrupted" if interrupted else str(error)
+        again = "run the same command again to finish it"
+        try:
+            lagging = _lagging(tables, entered)
+        except (RecaptureError, KeyboardInterrupt):
+            unknown = f"cannot tell how far {what} got, because the storage does not answer"
+            raise kind(f"{reason}; {unknown}; {again}") from error
+        if lagging is None:
+            raise
+        if lagging:
+            raise kind(f"{reason}; {what} is unfinished: {', '.join(lagging)} not updated yet; {again}") from error
+        reported = "run the same command again for its report"
+        raise kind(f"{reason}; {what} is complete in every table, but did not end normally; {reported}") from error
+
+
+def _lagging(tables: Tables, entered: Mapping[str, Entry]) -> list[str] | None:
+    """Return the tables that do not hold what was entered; None if the publications themselves do not."""
+    publications = Publications(tables.publications)
+    if not entered or publications.entries(list(entered)) != entered:
+        return None
+    lagging = []
+    for name, table in tables.others.items():
+        held = OpenTable(table).paths(entered)
+        if any(held.get(start, ()) != _paths(_file(entry, name)) for start, entry in entered.items()):
+            lagging.append(table.url)
+    return lagging

@@ -1,0 +1,85 @@
+"""The windows of the time model, section 4, as values. Durations are ticks; ends are inclusive."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recapture.time_model.ticks import TICKS_PER_SECOND
+
+LARGEST_SIZE = 7 * 24 * 3600 * TICKS_PER_SECOND
+
+
+@dataclass(frozen=True)
+class HoppingWindow:
+    """Every window (end - size, end] with end = offset + k * hop that holds the event.
+
+    A tumbling window is a hopping window whose hop is its size.
+    """
+
+    size: int
+    hop: int
+    offset: int = 0
+
+    @property
+    def look_back(self) -> int:
+        """How far before a slice an event may lie and still belong to a window that ends inside it."""
+        return self.size
+
+
+@dataclass(frozen=True)
+class SlidingWindow:
+    """Every window (end - size, end] that ends where its content changes: at an event, or a size after it."""
+
+    size: int
+
+    @property
+    def look_back(self) -> int:
+        return self.size
+
+
+@dataclass(frozen=True)
+class SessionWindow:
+    """Events of one partition key, each within `timeout` of the one before, cut at multiples of `longest`."""
+
+    timeout: int
+    longest: int
+
+    @property
+    def look_back(self) -> int:
+        """A session lasts less than two `longest`; one more and a timeout is the room for the gap that opened it."""
+        return 3 * self.longest + self.timeout
+
+
+@dataclass(frozen=True)
+class SnapshotWindow:
+    """Events of equal System.Timestamp, which is the window's end."""
+
+    @property
+    def look_back(self) -> int:
+        return 0
+
+
+Window = HoppingWindow | SlidingWindow | SessionWindow | SnapshotWindow
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Which events a window needs whose rows are wanted from `ahead` before a slice, because later steps look back."""
+
+    window: Window
+    ahead: int = 0
+
+    @property
+    def look_back(self) -> int:
+        return self.window.look_back + self.ahead
+
+    def holds(self, time: NDArray[np.int64], start: int, end: int) -> NDArray[np.bool_]:
+        """Which events may belong to a window that ends in (start - ahead, end]; all in ticks."""
+        start -= self.ahead
+        if not isinstance(self.window, HoppingWindow):
+            return (time > start - self.window.look_back) & (time <= end)
+        size, hop, offset = self.window.size, self.window.hop, self.window.offset
+        earliest = np.maximum(time, start + 1)
+        first_end = offset - (offset - earliest) // hop * hop
+        return (first_end <= end) & (first_end < time + size)
