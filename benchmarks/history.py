@@ -18,8 +18,8 @@ from embedded.azurite import Azurite
 from recapture.storage import open_container, side_by_side
 from recapture.table import publish
 from recapture.table.delta import OpenTable
-from tests.publishing import Place, on_azurite
 from tests.storage.fault_proxy import FaultProxy
+from tests.table.publishing import Place, on_azurite
 
 CALLS = ("publish", "status", "publish again", "rollback")
 HOUR = timedelta(hours=1)

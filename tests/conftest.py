@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
 load_profile()
 
-LONG = ("e2e/", "benchmarks/", "test_same_run.py", "test_publish_interleavings.py", "test_spark_settings.py")
+LONG = (
+    "e2e/",
+    "benchmarks/",
+    "run/test_same_run.py",
+    "table/test_publish_interleavings.py",
+    "run/test_spark_settings.py",
+)
 """Files whose tests take long: first, so that no worker begins one when the others have finished."""
 
 

@@ -14,12 +14,12 @@ from recapture import cli
 from recapture.definition.pipeline import load
 from recapture.run import stages
 from tests.asa_job.jobs import PLAIN, SECRET, WIDE, WIDE_QUERY, capture_input, project, template, template_job
+from tests.paths import ROOT
 from tests.worlds import COUNTS, TEN, World, at, backfill, body, published, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(cli.__file__).parents[1]
 HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 

@@ -14,12 +14,11 @@ import pytest
 from azure.storage.blob import ContainerClient, ResourceTypes, generate_account_sas
 
 from embedded.azurite import ACCOUNT, KEY, Azurite
-from recapture import cli
 from recapture.sample import SampleEvent, capture_file
 from tests.leaks import Watch, forms, tells
+from tests.paths import ROOT
 from tests.worlds import QUICK_START, World, at, blob_name, body
 
-ROOT = Path(cli.__file__).parents[1]
 WRONG_KEY = "YW5vdGhlci1hY2NvdW50cy1rZXk="
 HOUR = ["--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z"]
 

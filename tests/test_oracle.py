@@ -3,7 +3,6 @@
 import json
 import math
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,8 +34,7 @@ from tests.oracle_windows import (
     total,
     variance,
 )
-
-VECTORS = Path(__file__).resolve().parents[2] / "shared" / "vectors"
+from tests.paths import VECTORS
 
 
 def vector(name: str) -> dict[str, Any]:

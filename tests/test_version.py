@@ -9,9 +9,8 @@ import pytest
 
 from recapture import __version__
 from recapture.run import stages
+from tests.paths import ROOT
 from tests.worlds import World
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -23,6 +23,7 @@ from tests.asa_job.jobs import (
     template_job,
     template_output,
 )
+from tests.paths import ROOT
 
 NO_CAPTURE = (
     "Inputs/telemetry.json: input telemetry does not tell where Capture writes its events: set container, and "
@@ -67,7 +68,7 @@ def test_two_inputs_a_function_and_a_reference_input_are_named_exactly(tmp_path:
 
 
 def test_the_example_of_the_docs_is_what_is_said(tmp_path: Path) -> None:
-    shown = (Path(__file__).parents[2] / "docs" / "import.md").read_text()
+    shown = (ROOT / "docs" / "import.md").read_text()
     draft = carry_over(read_job(project(tmp_path, WIDE, WIDE_QUERY)))
     for finding in (*draft.missing[:-1], *draft.different):
         assert f"\n  {finding}\n" in shown

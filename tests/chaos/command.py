@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from threading import Lock
 
 from azure.storage.blob import ContainerClient
@@ -20,9 +19,9 @@ from embedded.main import CAPTURE, PIPELINE, START, sample_storage
 from recapture.definition.pipeline import load
 from recapture.run import stages
 from recapture.table.delta import OpenTable
+from tests.paths import ROOT
 from tests.storage.fault_proxy import FaultProxy
 
-ROOT = Path(__file__).resolve().parents[2]
 DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
 END = START + timedelta(hours=1)
 SECONDS = 900

@@ -8,9 +8,9 @@ from pathlib import Path
 from unittest.mock import patch
 
 from recapture.table.delta import OpenTable
-from tests.interleavings import Actors, Schedule
-from tests.publishing import METRICS, QUARANTINE, ROWS, Place
-from tests.test_publish_interleavings import actors_of, one_run
+from tests.table.interleavings import Actors, Schedule
+from tests.table.publishing import METRICS, QUARANTINE, ROWS, Place
+from tests.table.test_publish_interleavings import actors_of, one_run
 
 NAMES = (ROWS, METRICS, QUARANTINE)
 

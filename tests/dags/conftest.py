@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.paths import ROOT
+
 Parse = Callable[[Path], dict[str, Any]]
 
 PARSE = """

@@ -8,7 +8,9 @@ import jsonschema
 import pytest
 import yaml
 
-DAGS = Path(__file__).resolve().parents[2] / "dags"
+from tests.paths import ROOT
+
+DAGS = ROOT / "dags"
 
 
 @pytest.fixture(scope="module")

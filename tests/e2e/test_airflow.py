@@ -16,11 +16,11 @@ from recapture.definition.pipeline import load
 from recapture.run import stages
 from recapture.table.delta import OpenTable, Table
 from recapture.table.publications import COLUMNS
-from tests.cousins.test_published import archive, defined
+from tests.formats.test_published import archive, defined
 from tests.leaks import Watch, forms
+from tests.paths import ROOT
 from tests.worlds import HOUR, TEN
 
-ROOT = Path(__file__).parents[2]
 DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
 
 pytestmark = pytest.mark.e2e

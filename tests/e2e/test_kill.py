@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from embedded import session
-from recapture import cli
+from tests.paths import ROOT
 from tests.worlds import QUICK_START, TEN, World, at, backfill, files, published, steady, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(cli.__file__).parents[1]
 SECONDS = 300
 KILLED = """
 import os, signal, sys

@@ -13,8 +13,8 @@ import pytest
 
 from embedded import process, session
 from embedded.process import SERVED, Server, free_port
+from tests.paths import ROOT
 
-ROOT = Path(session.__file__).parents[2]
 SECONDS = 60
 OWN_GROUP = """
 import subprocess, sys, time

@@ -21,9 +21,9 @@ from azure.storage.blob import ContainerClient
 from embedded.azurite import KEY, Azurite
 from embedded.process import free_port
 from recapture import errors
+from tests.paths import ROOT
 from tests.worlds import World
 
-ROOT = Path(__file__).resolve().parents[2]
 SIX = datetime(2026, 3, 1, 6, tzinfo=UTC)
 TWELVE = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECONDS = 120

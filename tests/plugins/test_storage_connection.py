@@ -16,9 +16,9 @@ from azure.storage.blob import ContainerClient
 
 from embedded.azurite import Azurite
 from recapture.errors import DefinitionError
+from tests.paths import ROOT
 from tests.worlds import World
 
-ROOT = Path(__file__).resolve().parents[2]
 KEY = "c2VjcmV0LWtleQ=="
 SIGNED = "sv=1&sig=c2VjcmV0"
 STRING = "AZURE_STORAGE_CONNECTION_STRING"

@@ -12,9 +12,10 @@ import pytest
 from recapture.errors import DefinitionError, RunError
 from recapture.quality import checkpoint, report, suites
 from recapture.quality.checkpoint import Audit, Result, check
+from tests.paths import ROOT
 from tests.quality.staging import in_files
 
-TELEMETRY = Path(__file__).parents[2] / "expectations" / "telemetry.json"
+TELEMETRY = ROOT / "expectations" / "telemetry.json"
 ALIAS = "aggregates"
 COLUMNS = ("windowEnd", "deviceId", "events", "avgTemperature")
 AT_LEAST_ONE = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "events", "min_value": 1}}

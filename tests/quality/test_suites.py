@@ -11,10 +11,11 @@ from recapture.errors import DefinitionError
 from recapture.quality import suites
 from recapture.quality.metrics import VERDICTS
 from recapture.time_model.policies import Verdict
+from tests.paths import ROOT
 
 COLUMNS = ("windowEnd", "deviceId", "events", "avgTemperature", "slice_start")
 NOT_NULL: dict[str, Any] = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "events"}}
-TELEMETRY = Path(__file__).parents[2] / "expectations" / "telemetry.json"
+TELEMETRY = ROOT / "expectations" / "telemetry.json"
 
 
 Refusal = Callable[[str], str]
@@ -176,7 +177,7 @@ def test_loading_does_not_import_great_expectations_or_pandas() -> None:
         "import sys; from recapture.quality import checkpoint, report, suites; suites.built_in();"
         "print({'great_expectations', 'pandas'} & set(sys.modules))"
     )
-    root = Path(__file__).parents[2]
+    root = ROOT
     ran = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
     assert ran.stdout == "set()\n"
 

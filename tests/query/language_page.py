@@ -1,9 +1,10 @@
 """docs/query-language.md: the table of each section, to be held against the code."""
 
 import re
-from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "query-language.md"
+from tests.paths import ROOT
+
+PAGE = ROOT / "docs" / "query-language.md"
 
 
 def rows(section: str) -> list[list[str]]:

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from recapture.errors import DefinitionError
 from recapture.query import compile_query
+from tests.paths import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "query-language.md").read_text(encoding="utf-8")
 
 TEMPLATES = {
     "Statements and clauses": "{}",

@@ -6,19 +6,19 @@ The figures' times are read off drawings; no event of theirs is near enough to a
 import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
 from tests.oracle_windows import Event
+from tests.paths import VECTORS
 from tests.query.fast_path import Slice, compiled, published
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-GOLDEN = Path(__file__).parents[3] / "shared" / "vectors" / "golden_asa_taxi" / "run1.json"
+GOLDEN = VECTORS / "golden_asa_taxi" / "run1.json"
 
 MINUTE_ZERO = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
 """What the figures call 0."""

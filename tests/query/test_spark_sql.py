@@ -5,7 +5,6 @@ import math
 import random
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,8 +22,9 @@ from pyspark.sql.types import (
 
 from recapture.query import AsaType, CompiledQuery, compile_query
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
+from tests.paths import VECTORS
 
-GOLDEN = Path(__file__).parents[3] / "shared" / "vectors" / "golden_asa_taxi" / "run1.json"
+GOLDEN = VECTORS / "golden_asa_taxi" / "run1.json"
 
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
 HOUR = 3600 * TICKS_PER_SECOND

@@ -118,9 +118,7 @@ def test_a_file_in_the_way_is_told_in_one_line(folder: Any) -> None:
         container.write("a/b", b"")
 
 
-def test_a_listing_looks_into_no_folder_that_its_prefix_rules_out(
-    folder: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_listing_looks_into_no_folder_that_its_prefix_rules_out(folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hub's folder has thousands of partitions: looking through it for each of them is quadratic."""
     for number in range(3):
         path = folder.folder / "hub" / str(number) / "2026" / "a"

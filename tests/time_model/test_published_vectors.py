@@ -2,15 +2,15 @@
 
 import json
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from recapture.time_model.ticks import from_datetime, from_seconds
 from tests.oracle import Event, Implementation, Policy, process, slice_metrics
+from tests.paths import VECTORS
 
-VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors" / "time_policy"
+VECTORS = VECTORS / "time_policy"
 
 NAMES = (
     "example_2017",

@@ -285,9 +285,7 @@ class ServiceBusInput(_PathInput):
     def reader(self, query: CompiledQuery) -> "Reader":
         from recapture.formats.service_bus import ServiceBusReader
 
-        return ServiceBusReader(
-            self.fields.sequence_number, self.fields.enqueued_time, self.fields.body, self.limits
-        )
+        return ServiceBusReader(self.fields.sequence_number, self.fields.enqueued_time, self.fields.body, self.limits)
 
     def at_odds(self) -> Iterator[tuple[str, str]]:
         yield from super().at_odds()

@@ -205,9 +205,7 @@ def _together(parts: Sequence[ExpectationValidationResult]) -> Outcome:
         (
             example
             for each in found
-            for example in zip(
-                each["partial_unexpected_index_list"], each["partial_unexpected_list"], strict=True
-            )
+            for example in zip(each["partial_unexpected_index_list"], each["partial_unexpected_list"], strict=True)
         ),
         key=itemgetter(0),
     )[:_SHOWN]

@@ -102,7 +102,7 @@ def _load(path: Path, aggregates: Collection[str]) -> Suite:
 
 def _severities(declared: object, where: str) -> Mapping[Check, Severity]:
     if not isinstance(declared, dict):
-        raise DefinitionError(f"{where}: severities is an object such as {{\"query_returns_rows\": \"info\"}}")
+        raise DefinitionError(f'{where}: severities is an object such as {{"query_returns_rows": "info"}}')
     _check_keys(declared, _CHECKS, where, "the built-in checks with a severity of your choice")
     for check, severity in declared.items():
         _check_name(severity, SEVERITIES, f"{where}: {check}", "unknown severity", "critical, warning or info")

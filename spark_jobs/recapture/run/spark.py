@@ -391,4 +391,3 @@ def main(arguments: list[str]) -> int:
     finally:
         spark.stop()
     return 0
-

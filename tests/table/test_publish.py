@@ -18,7 +18,7 @@ from recapture.table import delta as delta_table
 from recapture.table import publish
 from recapture.table.delta import File, OpenTable, metadata_of
 from recapture.table.publications import Entry
-from tests.publishing import (
+from tests.table.publishing import (
     ELEVEN,
     METRICS,
     NINE,

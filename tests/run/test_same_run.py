@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from recapture import cli
-from tests.cousins.test_published import FORMATS, archive, defined
+from tests.formats.test_published import FORMATS, archive, defined
+from tests.paths import ROOT
 from tests.worlds import QUICK_START, version
 
-ROOT = Path(cli.__file__).parents[1]
 KINDS = [kind for kind in FORMATS if kind != "IoT Hub, JSON"]
 """IoT Hub's two kinds of blobs have the same input section."""
 HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")

@@ -16,7 +16,7 @@ from recapture.storage import open_container
 from recapture.time_model.policies import Policies, Verdict
 from recapture.time_model.slices import Arrivals, Slice
 from recapture.time_model.ticks import from_datetime, from_seconds
-from tests.cousins.blobs import MINUTE, TEN
+from tests.formats.blobs import MINUTE, TEN
 
 QUERY = compile_query(
     "SELECT COUNT(n) AS n INTO out FROM t TIMESTAMP BY eventTime GROUP BY TumblingWindow(minute, 5)",

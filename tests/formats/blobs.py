@@ -1,7 +1,6 @@
 """Blobs of the cousins, and what their readers make of them."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from recapture.archive.manifest import CaptureBlob, Window
@@ -10,7 +9,6 @@ from recapture.query.model import Metadata, MetadataColumn
 from recapture.storage import Blob
 from recapture.time_model.ticks import from_datetime
 
-REAL = Path(__file__).resolve().parents[3] / "shared" / "capture-files"
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 NAME = "archive/2026/03/01/10/blob"

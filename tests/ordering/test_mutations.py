@@ -16,7 +16,8 @@ from recapture.storage import Blob
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Arrivals, Slice
 from recapture.time_model.ticks import from_datetime, from_seconds
-from tests.capture.test_decode import REAL, in_blocks
+from tests.formats.test_avro import in_blocks
+from tests.paths import CAPTURE_FILES
 from tests.worlds import body
 
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -39,7 +40,7 @@ def events(count: int, first: int = 100) -> list[SampleEvent]:
 
 
 def real(name: str) -> bytes:
-    path = REAL / name
+    path = CAPTURE_FILES / name
     if not path.exists():
         pytest.skip(f"shared/capture-files/{name} is not beside this repository")
     return path.read_bytes()

@@ -20,6 +20,7 @@ from recapture.run import stages
 from recapture.time_model.ticks import from_datetime, from_seconds, to_datetime
 from tests import oracle
 from tests.draws import examples
+from tests.paths import CAPTURE_FILES
 from tests.worlds import (
     HOUR,
     TEN,
@@ -37,7 +38,6 @@ from tests.worlds import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CAPTURE_FILES = Path(__file__).resolve().parents[2] / "shared" / "capture-files"
 ZERO = from_datetime(TEN)
 EARLY = from_seconds(300)
 

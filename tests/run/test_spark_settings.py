@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from recapture import cli
 from recapture.errors import RunError
 from recapture.run.spark import CLUSTERS_OWN, SETTINGS
+from tests.paths import ROOT
 from tests.worlds import QUICK_START, TEN, at, backfill, files, published, steady
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(cli.__file__).parents[1]
 QUERY = """
 WITH readings AS (
     SELECT CAST(deviceId AS nvarchar(max)) AS deviceId, temperature,

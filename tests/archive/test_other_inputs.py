@@ -19,8 +19,8 @@ from recapture.formats.path_names import InputPath
 from recapture.storage import Blob, open_container
 from recapture.time_model.slices import Arrivals
 from recapture.time_model.ticks import from_datetime, from_seconds
-from tests.capture.test_listing import Watched
-from tests.capture.test_manifest import DEFINITION, HOUR, LATER, MINUTE, TEN, listed, names, ten_to
+from tests.archive.test_listing import Watched
+from tests.archive.test_manifest import DEFINITION, HOUR, LATER, MINUTE, TEN, listed, names, ten_to
 
 IOT_HUB = replace(DEFINITION, names=IotHubNames("contoso"))
 FOLDER = replace(DEFINITION, names=InputPath("logs"), interval_seconds=0)

@@ -12,7 +12,7 @@ from recapture.errors import DamagedBlobError
 from recapture.formats.lines import JsonReader
 from recapture.query.model import Metadata
 from recapture.time_model.ticks import from_datetime
-from tests.cousins.blobs import NAME, TEN, bodies, column, pinned, read, reasons, values
+from tests.formats.blobs import NAME, TEN, bodies, column, pinned, read, reasons, values
 
 JSON = JsonReader()
 LINES = st.lists(

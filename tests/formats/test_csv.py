@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recapture.errors import DamagedBlobError
 from recapture.formats.csv import CsvReader
-from tests.cousins.blobs import bodies, read, reasons
+from tests.formats.blobs import bodies, read, reasons
 
 CSV = CsvReader(",", ("a",))
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0"), max_size=6)

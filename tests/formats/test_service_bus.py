@@ -22,7 +22,7 @@ from recapture.storage import open_container
 from recapture.time_model.policies import Policies, Verdict
 from recapture.time_model.slices import Arrivals, Slice
 from recapture.time_model.ticks import from_datetime, from_seconds
-from tests.cousins.blobs import MINUTE, TEN, bodies, column, read, reasons, values
+from tests.formats.blobs import MINUTE, TEN, bodies, column, read, reasons, values
 
 BUS = ServiceBusReader("SequenceNumber", "EnqueuedTimeUtc", "Body")
 NUMBER, PARTITION = column(Metadata.SEQUENCE_NUMBER), column(Metadata.PARTITION_ID)

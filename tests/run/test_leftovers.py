@@ -96,8 +96,7 @@ def test_the_folder_of_a_killed_run_is_removed_by_the_next_one_of_the_same_slice
         "with scratch_folder(sys.argv[1]) as folder:\n"
         "    (folder / 'spilled').write_bytes(b'1'); print(folder, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     )
-    root = Path(stages.__file__).parents[1]
-    environment = {"TMPDIR": str(world.home), "PYTHONPATH": str(root)}
+    environment = {"TMPDIR": str(world.home)}
     command = [sys.executable, "-c", killed, name]
     folder = Path(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True).stdout.strip())
     assert (folder / "spilled").exists()

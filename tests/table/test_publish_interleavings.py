@@ -17,9 +17,9 @@ import pytest
 from recapture.table import publications, publish
 from recapture.table.delta import OpenTable
 from recapture.table.publications import Publications
-from tests import publishing
-from tests.interleavings import Actors, InMemory, Schedule
-from tests.publishing import ROWS, Place
+from tests.table import publishing
+from tests.table.interleavings import Actors, InMemory, Schedule
+from tests.table.publishing import ROWS, Place
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,8 @@ from recapture.errors import DamagedBlobError
 from recapture.formats.iot_hub_reader import IotHubReader
 from recapture.query.model import Metadata
 from recapture.time_model.ticks import from_datetime
-from tests.cousins.blobs import REAL, TEN, bodies, column, hour, pinned, read, reasons, values
+from tests.formats.blobs import TEN, bodies, column, hour, pinned, read, reasons, values
+from tests.paths import CAPTURE_FILES
 
 IOT = IotHubReader()
 ENQUEUED = column(Metadata.EVENT_ENQUEUED)
@@ -63,7 +64,7 @@ def json_lines(messages: list[dict[str, Any]]) -> bytes:
 
 
 def real(name: str) -> bytes:
-    path = REAL / name
+    path = CAPTURE_FILES / name
     if not path.exists():
         pytest.skip(f"shared/capture-files/{name} is not beside this repository")
     return path.read_bytes()

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from recapture.table.delta import File, OpenTable, Table
 from tests.draws import examples
-from tests.interleavings import InMemory
-from tests.publishing import NINE, TEN, WRITTEN_BY
+from tests.table.interleavings import InMemory
+from tests.table.publishing import NINE, TEN, WRITTEN_BY
 
 NUMBERS = st.one_of(st.none(), st.integers(1, 3))
 CHANGES = st.dictionaries(st.sampled_from([NINE, TEN]), NUMBERS, min_size=1).map(

@@ -17,7 +17,7 @@ from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import RunError
 from recapture.run import stages
 from recapture.sample import SampleEvent, capture_file
-from tests.cousins.test_iot_hub import SCHEMA
+from tests.formats.test_iot_hub_reader import SCHEMA
 from tests.worlds import COUNTS, HOUR, TEN, at, backfill, body, published
 
 if TYPE_CHECKING:

@@ -134,9 +134,7 @@ Command = Callable[[World], tuple[int, str]]
 
 
 @pytest.fixture
-def command(
-    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
+def command(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run `recapture backfill` for the hour from ten; its exit code, and what it printed."""
     monkeypatch.setattr(cli, "_spark", lambda *_: contextlib.nullcontext(spark))
 

@@ -9,8 +9,8 @@ import pytest
 
 from embedded.azurite import Azurite
 from recapture.errors import RunError, UnfinishedError
-from tests.publishing import METRICS, NINE, QUARANTINE, ROWS, Place, everywhere, on_azurite
 from tests.storage.fault_proxy import Exchange, Fault, FaultProxy, answered, lost, reset
+from tests.table.publishing import METRICS, NINE, QUARANTINE, ROWS, Place, everywhere, on_azurite
 
 ORDER = ("publications", ROWS, METRICS, QUARANTINE)
 

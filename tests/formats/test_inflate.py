@@ -18,8 +18,8 @@ from recapture.formats.iot_hub_reader import IotHubReader
 from recapture.formats.lines import JsonReader
 from recapture.formats.service_bus import ServiceBusReader
 from recapture.sample import SampleEvent, capture_file
-from tests.capture.test_decode import NOON, in_blocks
-from tests.cousins.blobs import NAME, read
+from tests.formats.blobs import NAME, read
+from tests.formats.test_avro import NOON, in_blocks
 
 SMALL = Limits(block=1, blob=2)
 
@@ -103,7 +103,7 @@ def test_a_large_block_that_announces_one_record_more_or_less_is_refused(wrong: 
 
 BOMBS = """
 import gzip, resource, sys, zlib
-from tests.capture.test_inflate import bomb
+from tests.formats.test_inflate import bomb
 from recapture.formats.avro import decode
 from recapture.formats.inflate import Limits, unzipped
 from recapture.errors import DamagedBlobError

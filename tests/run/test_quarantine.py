@@ -13,8 +13,9 @@ from recapture.errors import DefinitionError, RunError
 from recapture.formats.avro import walk
 from recapture.run import stages
 from recapture.sample import SampleEvent, capture_file
-from tests.capture.test_decode import REAL, avro, nested
+from tests.formats.test_avro import avro, nested
 from tests.oracle import VERDICTS
+from tests.paths import CAPTURE_FILES
 from tests.worlds import TEN, World, at, backfill, blob_name, body, files, published, version
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def overwritten(sound: bytes) -> bytes:
 
 def sources() -> list[bytes]:
     """A sample file, and the real ones where they lie beside this repository."""
-    real = [REAL / name for name in ("2016-no-extension-05", "p9--2022-12-09--16-50-12.avro")]
+    real = [CAPTURE_FILES / name for name in ("2016-no-extension-05", "p9--2022-12-09--16-50-12.avro")]
     return [whole(6), *(path.read_bytes() for path in real if path.exists())]
 
 

@@ -14,7 +14,7 @@ from recapture.archive.progress import far_blobs, progress, warnings
 from recapture.errors import RunError, SetupError
 from recapture.formats.event_hubs_names import CaptureNames
 from recapture.storage import Blob, Container, open_container
-from tests.capture.test_manifest import (
+from tests.archive.test_manifest import (
     DEFINITION,
     ENQUEUED,
     HOUR,

@@ -5,7 +5,6 @@ import json
 import re
 from datetime import UTC, datetime
 from io import BytesIO
-from pathlib import Path
 from typing import Any, Literal
 
 import fastavro
@@ -18,8 +17,8 @@ from recapture.errors import DamagedBlobError, RunError
 from recapture.formats.avro import SCHEMA, decode, has_block, walk
 from recapture.sample.capture_file import SampleEvent, capture_file, capture_schema
 from tests.draws import examples
+from tests.paths import CAPTURE_FILES
 
-REAL = Path(__file__).resolve().parents[3] / "shared" / "capture-files"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CODECS: list[Literal["null", "deflate"]] = ["null", "deflate"]
 
@@ -80,7 +79,7 @@ def flipped(content: bytes, position: int, mask: int = 0xFF) -> bytes:
 
 
 def real(name: str) -> bytes:
-    path = REAL / name
+    path = CAPTURE_FILES / name
     if not path.exists():
         pytest.skip(f"shared/capture-files/{name} is not beside this repository")
     return path.read_bytes()

@@ -2,15 +2,14 @@
 
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
 
 from recapture.sample import SampleEvent, capture_file
+from tests.paths import CAPTURE_FILES
 
-REAL = Path(__file__).parents[4] / "shared" / "capture-files"
 SYNC = 16
 """Bytes of a sync marker, which is random in a real file."""
 
@@ -21,7 +20,7 @@ EVENTS = [
 
 
 def _real(name: str) -> bytes:
-    path = REAL / name
+    path = CAPTURE_FILES / name
     if not path.exists():
         pytest.skip(f"the real file {name} is not beside this checkout")
     return path.read_bytes()
