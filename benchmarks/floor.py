@@ -9,7 +9,8 @@ from threading import Barrier
 
 from recapture.formats import bodies
 from recapture.formats.avro import decode
-from recapture.query.model import CompiledQuery, fields
+from recapture.model import fields
+from recapture.query.model import CompiledQuery
 
 WARM_UP_SECONDS = 120
 

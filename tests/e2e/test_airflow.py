@@ -15,7 +15,7 @@ from embedded.main import PIPELINE, START, sample_storage
 from recapture.definition.pipeline import load
 from recapture.run import stages
 from recapture.table.delta import OpenTable, Table
-from recapture.table.publications import COLUMNS
+from recapture.table.publications import SCHEMA
 from tests.formats.test_published import archive, defined
 from tests.leaks import Watch, forms
 from tests.paths import ROOT
@@ -102,6 +102,6 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
     assert (published["slice_start"], published["finished"]) == ("2026-03-01T06:00:00Z", True)
     assert published["rows"] > 0
     planned, _ = stages.look(pipeline, START, START + timedelta(hours=2)).slices
-    held = OpenTable(Table(pipeline.outputs[0].publications_table, COLUMNS)).slices()
+    held = OpenTable(Table(pipeline.outputs[0].publications_table, SCHEMA)).slices()
     digest = held["2026-03-01T06:00:00Z"]["digest"]
     assert planned.digest == digest, "a slice that Airflow computed alone is the slice of a range"

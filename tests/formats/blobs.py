@@ -5,7 +5,7 @@ from typing import Any
 
 from recapture.archive.manifest import CaptureBlob, Window
 from recapture.formats.events import Events, Reader
-from recapture.query.model import Metadata, MetadataColumn
+from recapture.model import Metadata, MetadataColumn
 from recapture.storage import Blob
 from recapture.time_model.ticks import from_datetime
 

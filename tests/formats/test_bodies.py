@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recapture.formats.bodies import VIEW_TYPES, parse
-from recapture.query.model import AsaType, InputColumn
+from recapture.formats.bodies import parse
+from recapture.model import TYPES, AsaType, InputColumn
 from recapture.time_model.ticks import LARGEST, from_datetime, from_seconds
 from tests.draws import examples
 
@@ -23,7 +23,7 @@ def read(
     """Each body's columns by name; of a malformed one only the reason, of one with a timestamp also its text."""
     found = parse(pa.array(bodies, pa.binary()), columns, [timestamp_by] if timestamp_by else [])
     for column in columns:
-        assert found.columns[column].type == VIEW_TYPES[column.type]
+        assert found.columns[column].type == TYPES[column.type].view
     rows = []
     for n, reason in enumerate(found.malformed.to_pylist()):
         row = {column.name: values[n].as_py() for column, values in found.columns.items()}

@@ -18,7 +18,7 @@ from recapture.formats import event_hubs_metadata as metadata
 from recapture.formats.avro import decode
 from recapture.formats.event_hubs_metadata import fields_of, text_of
 from recapture.formats.events import ENQUEUED
-from recapture.query.model import CAPTURE_METADATA, AsaType, Metadata, MetadataColumn
+from recapture.model import CAPTURE_METADATA, AsaType, Metadata, MetadataColumn
 from recapture.sample.capture_file import capture_file, capture_schema
 from recapture.storage import Blob
 from recapture.time_model.ticks import from_datetime

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from recapture.errors import DamagedBlobError
 from recapture.formats.iot_hub_reader import IotHubReader
-from recapture.query.model import Metadata
+from recapture.model import Metadata
 from recapture.time_model.ticks import from_datetime
 from tests.formats.blobs import TEN, bodies, column, hour, pinned, read, reasons, values
 from tests.paths import CAPTURE_FILES

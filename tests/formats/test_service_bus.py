@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from recapture.archive.manifest import CaptureBlob, PlannedSlice
 from recapture.formats.service_bus import ServiceBusReader
+from recapture.model import Metadata
 from recapture.ordering.entities import Unrolled, told
 from recapture.ordering.order import Counters, Task, order, schema
 from recapture.query import compile_query
-from recapture.query.model import Metadata
 from recapture.storage import open_container
 from recapture.time_model.policies import Policies, Verdict
 from recapture.time_model.slices import Arrivals, Slice

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.formats.bodies import parse
-from recapture.ordering.application_time import Times, metadata_of, times_of
-from recapture.query.model import (
+from recapture.model import (
     AsaType,
     FirstOf,
     InputColumn,
@@ -22,6 +21,7 @@ from recapture.query.model import (
     amounts,
     fields,
 )
+from recapture.ordering.application_time import Times, metadata_of, times_of
 from recapture.time_model.ticks import LARGEST, TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH
 
 EVENT_TIME = InputColumn(("eventTime",), AsaType.DATETIME)

@@ -24,10 +24,10 @@ from recapture.formats.event_hubs_names import CaptureNames
 from recapture.formats.event_hubs_reader import CaptureReader
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT
+from recapture.model import CAPTURE_METADATA, AsaType, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
 from recapture.ordering import order as ordering
 from recapture.ordering.order import Counters, Task, order, split
-from recapture.query import AsaType, CompiledQuery, InputColumn, compile_query
-from recapture.query.model import CAPTURE_METADATA, FirstOf, Instant, Metadata, MetadataColumn, Shifted
+from recapture.query import CompiledQuery, compile_query
 from recapture.sample import SampleEvent, capture_file, write_world
 from recapture.sample import world as sample_world
 from recapture.storage import Blob, open_container

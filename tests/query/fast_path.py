@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from recapture.formats.bodies import VIEW_TYPES
-from recapture.query import AsaType, CompiledQuery, InputColumn, OutputColumn, compile_query
+from recapture.model import TYPES, AsaType, InputColumn, OutputColumn
+from recapture.query import CompiledQuery, compile_query
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from tests.oracle_windows import Event
 
@@ -57,7 +57,7 @@ def published(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]
 def _view(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) -> DataFrame:
     """One Spark partition for each partition of the input."""
     schema = pa.schema(
-        [(column.name, VIEW_TYPES[column.type]) for column in query.columns]
+        [(column.name, TYPES[column.type].view) for column in query.columns]
         + [("_partition", pa.string()), *((name, pa.int64()) for name in _TICKS)]
     )
     rows: dict[str, list[Row]] = {"0": []}

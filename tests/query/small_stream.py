@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from recapture.formats.bodies import VIEW_TYPES
-from recapture.query import AsaType, CompiledQuery, compile_query
-from recapture.query.model import InputColumn, MetadataColumn
+from recapture.model import TYPES, AsaType, InputColumn, MetadataColumn
+from recapture.query import CompiledQuery, compile_query
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
 
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
@@ -34,7 +33,7 @@ def rows(spark: SparkSession, text: str, events: Iterable[Row], *outputs: str) -
     """The rows of every output, for the hour from ten; datetimes are seconds after ten, JSON is read."""
     query = compiled(text, *outputs)
     read: tuple[InputColumn | MetadataColumn, ...] = (*query.columns, *query.metadata)
-    columns = [(column.name, VIEW_TYPES[column.type]) for column in read]
+    columns = [(column.name, TYPES[column.type].view) for column in read]
     schema = pa.schema([*columns, ("_partition", pa.string()), *((name, pa.int64()) for name in _SYSTEM)])
     placed = [
         {name: _inside(event, name) for name, _ in columns}

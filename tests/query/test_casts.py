@@ -7,8 +7,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
+from recapture.model import AsaType
 from recapture.query.casts import cast
-from recapture.query.model import AsaType
 from recapture.query.values import Value
 from recapture.time_model.ticks import LARGEST
 from tests.draws import examples

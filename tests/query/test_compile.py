@@ -3,7 +3,8 @@
 import pytest
 
 from recapture.errors import DefinitionError
-from recapture.query import AsaType, CompiledQuery, InputColumn, OutputColumn, compile_query
+from recapture.model import AsaType, InputColumn, OutputColumn
+from recapture.query import CompiledQuery, compile_query
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND
 from recapture.time_model.windows import HoppingWindow
 

@@ -20,7 +20,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from recapture.query import AsaType, CompiledQuery, compile_query
+from recapture.model import AsaType
+from recapture.query import CompiledQuery, compile_query
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
 from tests.paths import VECTORS
 

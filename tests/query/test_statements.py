@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recapture.errors import DefinitionError
-from recapture.query import AsaType
-from recapture.query.model import FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
+from recapture.model import AsaType, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH
 from tests.query.small_stream import at, compiled, rows
 

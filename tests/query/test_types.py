@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recapture.errors import DefinitionError
-from recapture.query import AsaType
+from recapture.model import AsaType
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.query.small_stream import START, at, compiled, rows
 

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from azure.core.pipeline.transport import HttpTransport
 
 from recapture.errors import RunError, SetupError
-from recapture.query.model import AsaType, OutputColumn
 from recapture.storage import open_container
 from recapture.storage.delta import refusal_of_delta
 from recapture.table.delta import File, OpenTable, Table
@@ -81,7 +81,7 @@ def test_a_read_that_fails_names_its_blob(proxy: FaultProxy, url: str) -> None:
 
 
 def table(url: str) -> Table:
-    return Table(url, (OutputColumn("n", AsaType.BIGINT),))
+    return Table(url, pa.schema([("n", pa.int64())]))
 
 
 def commit(opened: OpenTable) -> bool:

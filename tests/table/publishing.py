@@ -9,18 +9,17 @@ from azure.storage.blob import ContainerClient
 from deltalake import DeltaTable, QueryBuilder
 
 from embedded.azurite import Azurite
-from recapture.query.model import AsaType, OutputColumn
-from recapture.run.files import stage
 from recapture.storage import delta_storage_options, delta_table_uri, open_container
 from recapture.table import publish
 from recapture.table.delta import File, OpenTable, Table
-from recapture.table.publications import COLUMNS, Entry, Publication, Publications
+from recapture.table.files import stage
+from recapture.table.publications import SCHEMA, Entry, Publication, Publications
 from recapture.table.publish import Outcome
 from recapture.time_model import ticks
 
 NINE, TEN, ELEVEN = (f"2024-03-01T{hour:02}:00:00Z" for hour in (9, 10, 11))
 ROWS, METRICS, QUARANTINE = "rows", "rows metrics", "@quarantine"
-WRITTEN_BY = (OutputColumn("run", AsaType.TEXT),)
+WRITTEN_BY = pa.schema([("run", pa.string())])
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 
@@ -30,12 +29,12 @@ class Place:
 
     url: str
     names: tuple[str, ...] = (ROWS, METRICS, QUARANTINE)
-    columns: tuple[OutputColumn, ...] = field(default=WRITTEN_BY)
+    schema: pa.Schema = field(default=WRITTEN_BY)
 
     @property
     def tables(self) -> publish.Tables:
-        others = {name: Table(self.table_url(name), self.columns) for name in self.names}
-        return publish.Tables(Table(f"{self.url}/publications", COLUMNS), others)
+        others = {name: Table(self.table_url(name), self.schema) for name in self.names}
+        return publish.Tables(Table(f"{self.url}/publications", SCHEMA), others)
 
     def table_url(self, name: str) -> str:
         return f"{self.url}/{name.replace(' ', '_').strip('@')}"

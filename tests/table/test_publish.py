@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from recapture.errors import DefinitionError, InterruptedRunError, RunError, UnfinishedError
-from recapture.query.model import AsaType, OutputColumn
 from recapture.storage import open_container
 from recapture.table import delta as delta_table
 from recapture.table import publish
@@ -219,7 +219,7 @@ def test_another_verdict_on_the_same_rows_is_noted_and_changes_no_row(folder: Pl
 def test_a_table_with_other_columns_is_refused_before_anything_is_published(folder: Place) -> None:
     folder.publish("first")
     versions = folder.versions()
-    other = replace(folder, columns=(OutputColumn("run", AsaType.FLOAT), OutputColumn("more", AsaType.BIT)))
+    other = replace(folder, schema=pa.schema([("run", pa.float64()), ("more", pa.bool_())]))
     for refused in (other.tables.require_columns, lambda: other.publish("second")):
         with pytest.raises(DefinitionError, match="run is string there and double here; more is absent there"):
             refused()

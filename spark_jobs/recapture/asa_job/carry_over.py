@@ -7,8 +7,8 @@ from typing import Any
 from recapture.asa_job import query_text
 from recapture.asa_job.job import HOLE, AsaJob, BlobFolder, BlobPath, EventHub, JobInput
 from recapture.errors import DefinitionError
+from recapture.model import INPUT_METADATA
 from recapture.query import compile_query
-from recapture.query.model import INPUT_METADATA
 
 CAPTURE_INTERVAL = 300
 """Seconds; what Capture is set to unless somebody says otherwise."""

@@ -16,7 +16,8 @@ from recapture.formats.inflate import Limits
 from recapture.formats.iot_hub_names import DEFAULT_PATH as IOT_HUB_PATH
 from recapture.formats.iot_hub_names import IotHubNames
 from recapture.formats.path_names import DATE_FORMAT, InputPath
-from recapture.query.model import INPUT_METADATA, CompiledQuery, InputMetadata, fields
+from recapture.model import INPUT_METADATA, InputMetadata, fields
+from recapture.query.model import CompiledQuery
 
 if TYPE_CHECKING:
     from recapture.formats.events import Reader

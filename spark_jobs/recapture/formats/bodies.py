@@ -15,28 +15,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.query.model import AsaType, InputColumn
+from recapture.model import TYPES, AsaType, InputColumn
 from recapture.time_model import timestamps
-
-VIEW_TYPES = {
-    AsaType.BIGINT: pa.int64(),
-    AsaType.FLOAT: pa.float64(),
-    AsaType.TEXT: pa.string(),
-    AsaType.DATETIME: pa.int64(),
-    AsaType.BIT: pa.bool_(),
-    AsaType.RECORD: pa.string(),
-    AsaType.ARRAY: pa.string(),
-}
-"""A datetime as ticks, a record or an array as JSON text."""
-_READ_AS = {
-    AsaType.BIGINT: "VARCHAR",
-    AsaType.FLOAT: "DOUBLE",
-    AsaType.TEXT: "VARCHAR",
-    AsaType.DATETIME: "VARCHAR",
-    AsaType.BIT: "BOOLEAN",
-    AsaType.RECORD: "JSON",
-    AsaType.ARRAY: "JSON",
-}
 
 
 @dataclass(frozen=True)
@@ -44,7 +24,7 @@ class Bodies:
     """What was read of some bodies; every array has one entry per body."""
 
     columns: dict[InputColumn, pa.Array]
-    """In the type of VIEW_TYPES."""
+    """In the types of the view."""
     texts: dict[InputColumn, pa.Array]
     """What stands in the fields that the policies judge, as text; NULL where nothing does."""
     malformed: pa.Array
@@ -152,7 +132,7 @@ def _structure(columns: list[InputColumn]) -> dict[str, Any]:
         place = root
         for step in column.path[:-1]:
             place = place.setdefault(step, {})
-        place[column.path[-1]] = _READ_AS[column.type]
+        place[column.path[-1]] = TYPES[column.type].duckdb
     return root
 
 

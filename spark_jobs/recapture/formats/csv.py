@@ -17,7 +17,7 @@ from recapture.formats.bodies import select, utf8, whole
 from recapture.formats.events import Events
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import in_place, lines, text
-from recapture.query.model import MetadataColumn
+from recapture.model import MetadataColumn
 
 _END = b"end"
 

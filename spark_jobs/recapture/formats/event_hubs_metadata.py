@@ -12,7 +12,7 @@ from recapture.archive.manifest import CaptureBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.bodies import utf8, whole
 from recapture.formats.events import metadata_of
-from recapture.query.model import Metadata, MetadataColumn
+from recapture.model import Metadata, MetadataColumn
 from recapture.time_model import ticks
 
 _FIELDS = {

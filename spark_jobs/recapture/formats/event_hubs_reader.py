@@ -9,7 +9,7 @@ from recapture.formats.avro import decode, has_block
 from recapture.formats.bodies import whole
 from recapture.formats.events import ENQUEUED, Events
 from recapture.formats.inflate import DEFAULT, Limits
-from recapture.query.model import MetadataColumn
+from recapture.model import MetadataColumn
 from recapture.time_model import ticks
 
 

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from recapture.archive.manifest import CaptureBlob
 from recapture.errors import RunError
-from recapture.formats import bodies
 from recapture.formats.inflate import Limits
-from recapture.query.model import Metadata, MetadataColumn
+from recapture.model import TYPES, Metadata, MetadataColumn
 from recapture.time_model import ticks
 
 ENQUEUED = MetadataColumn(Metadata.EVENT_ENQUEUED)
@@ -44,7 +43,7 @@ class Events:
     def none(cls, wanted: Iterable[MetadataColumn]) -> "Events":
         """Those of a blob that holds none."""
         nothing = np.zeros(0, np.int64)
-        metadata = {column: pa.nulls(0, bodies.VIEW_TYPES[column.type]) for column in wanted}
+        metadata = {column: pa.nulls(0, TYPES[column.type].view) for column in wanted}
         return cls(nothing, nothing, pa.nulls(0, pa.binary()), metadata)
 
     @property

@@ -16,7 +16,7 @@ from recapture.formats.events import Events, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import lines, text
 from recapture.formats.times import enqueued_times
-from recapture.query.model import Metadata, MetadataColumn
+from recapture.model import Metadata, MetadataColumn
 
 _FIELDS = {
     Metadata.USER: "Properties",

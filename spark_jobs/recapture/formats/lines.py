@@ -16,7 +16,7 @@ from recapture.errors import DamagedBlobError
 from recapture.formats.bodies import duckdb_connection, literal, whole
 from recapture.formats.events import UNKNOWN, Events, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits, unzipped
-from recapture.query.model import Metadata, MetadataColumn
+from recapture.model import Metadata, MetadataColumn
 
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

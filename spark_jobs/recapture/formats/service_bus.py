@@ -13,8 +13,8 @@ from recapture.formats.events import UNNUMBERED, Events, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import lines, text
 from recapture.formats.times import enqueued_times
+from recapture.model import Metadata, MetadataColumn
 from recapture.ordering import entities
-from recapture.query.model import Metadata, MetadataColumn
 
 
 @dataclass(frozen=True)

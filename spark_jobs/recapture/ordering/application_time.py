@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.formats.bodies import Bodies
-from recapture.query.model import AsaType, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, Time
+from recapture.model import AsaType, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, Time
 from recapture.time_model import timestamps
 from recapture.time_model.ticks import LARGEST
 

@@ -21,10 +21,11 @@ from recapture.errors import DamagedBlobError, RecaptureError, RunError
 from recapture.formats import bodies
 from recapture.formats.event_hubs_reader import CaptureReader
 from recapture.formats.events import ENQUEUED, UNNUMBERED, Events, Reader
+from recapture.model import TYPES, InputColumn, MetadataColumn, amounts, fields
 from recapture.ordering.application_time import metadata_of, times_of
 from recapture.ordering.entities import EntityNumbers, Unrolled
 from recapture.ordering.sequence import Missing, Step
-from recapture.query.model import CompiledQuery, InputColumn, MetadataColumn, amounts, fields
+from recapture.query.model import CompiledQuery
 from recapture.storage import Container
 from recapture.time_model import ticks
 from recapture.time_model.policies import Judged, Policies, Verdict, Watermark, judge
@@ -138,7 +139,7 @@ def _size(blobs: Iterable[CaptureBlob]) -> int:
 def schema(query: CompiledQuery) -> pa.Schema:
     """The columns of the view `events`."""
     columns: tuple[InputColumn | MetadataColumn, ...] = (*query.columns, *query.metadata)
-    return pa.schema([*SYSTEM_COLUMNS, *((column.name, bodies.VIEW_TYPES[column.type]) for column in columns)])
+    return pa.schema([*SYSTEM_COLUMNS, *((column.name, TYPES[column.type].view) for column in columns)])
 
 
 def order(

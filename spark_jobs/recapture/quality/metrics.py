@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from recapture.errors import RunError
-from recapture.query.model import AsaType, OutputColumn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,22 +56,8 @@ UNUSABLE = ("malformed", "invalid_timestamp")
 """The verdicts of events that no query can read."""
 SET_ASIDE = (*UNUSABLE, "DamagedBlobs")
 """The counts of what has a row in the quarantine."""
-TABLE_COLUMNS = (
-    OutputColumn("metric", AsaType.TEXT),
-    OutputColumn("partition", AsaType.TEXT),
-    OutputColumn("value", AsaType.FLOAT),
-)
+TABLE_SCHEMA = pa.schema([("metric", pa.string()), ("partition", pa.string()), ("value", pa.float64())])
 """Of the metrics table, besides slice_start: one type for counts and seconds, and exact for counts up to 2^53."""
-QUARANTINE_COLUMNS = (
-    OutputColumn("partition", AsaType.TEXT),
-    OutputColumn("sequence_number", AsaType.BIGINT),
-    OutputColumn("place", AsaType.BIGINT),
-    OutputColumn("blob", AsaType.TEXT),
-    OutputColumn("etag", AsaType.TEXT),
-    OutputColumn("verdict", AsaType.TEXT),
-    OutputColumn("reason", AsaType.TEXT),
-)
-"""Of the quarantine, besides the bytes of `body` and slice_start."""
 
 
 def derive(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -157,10 +142,5 @@ def table_rows(of_slice: Mapping[str, Any]) -> pa.Table:
             yield name, None, of_slice[name]
 
     metric, partition, value = zip(*rows(), strict=True)
-    return pa.table(
-        {
-            "metric": pa.array(metric, pa.string()),
-            "partition": pa.array(partition, pa.string()),
-            "value": pa.array([None if each is None else float(each) for each in value], pa.float64()),
-        }
-    )
+    values = [None if each is None else float(each) for each in value]
+    return pa.table([metric, partition, values], schema=TABLE_SCHEMA)

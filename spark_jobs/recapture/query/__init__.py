@@ -1,6 +1,6 @@
 """ASAQL, the query language of Azure Stream Analytics, compiled to Spark SQL."""
 
 from recapture.query.compile import compile_query
-from recapture.query.model import AsaType, CompiledOutput, CompiledQuery, InputColumn, OutputColumn
+from recapture.query.model import CompiledOutput, CompiledQuery
 
-__all__ = ["AsaType", "CompiledOutput", "CompiledQuery", "InputColumn", "OutputColumn", "compile_query"]
+__all__ = ["CompiledOutput", "CompiledQuery", "compile_query"]

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from recapture.model import AsaType
 from recapture.query.aggregates import COLLECTIONS, PERCENTILES, Aggregate, Function, Ordering
 from recapture.query.expressions import Expressions
-from recapture.query.model import AsaType
 from recapture.query.names import call_name
 from recapture.query.relations import From
 from recapture.query.source import only

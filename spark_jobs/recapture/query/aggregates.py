@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
+from recapture.model import AsaType
 from recapture.query.json_text import json_of
-from recapture.query.model import AsaType
 from recapture.query.values import Value
 
 

@@ -7,7 +7,7 @@ empty text is no number.
 """
 
 from recapture.errors import DefinitionError
-from recapture.query.model import AsaType
+from recapture.model import AsaType
 from recapture.query.once import failure, once
 from recapture.query.values import Value, quoted_text
 from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND, UNIX_EPOCH

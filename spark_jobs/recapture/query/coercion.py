@@ -6,9 +6,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from recapture.errors import DefinitionError
+from recapture.model import AsaType
 from recapture.query.casts import cast
 from recapture.query.field_types import FieldTypes
-from recapture.query.model import AsaType
 from recapture.query.source import Source
 from recapture.query.values import Value
 from recapture.time_model import timestamps

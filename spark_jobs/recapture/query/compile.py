@@ -6,20 +6,12 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from recapture.model import CAPTURE_METADATA, AsaType, InputColumn, InputMetadata, MetadataColumn, OutputColumn
 from recapture.query.asaql import Script, parse
 from recapture.query.coercion import Coercion
 from recapture.query.declared import declared_types
 from recapture.query.field_types import FieldTypes
-from recapture.query.model import (
-    CAPTURE_METADATA,
-    AsaType,
-    CompiledOutput,
-    CompiledQuery,
-    InputColumn,
-    InputMetadata,
-    MetadataColumn,
-    OutputColumn,
-)
+from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.query.relations import InputRelation, StepRelation
 from recapture.query.selects import Part, SelectCompiler
 from recapture.query.source import Source, only

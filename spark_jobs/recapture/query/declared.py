@@ -2,7 +2,7 @@
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from recapture.query.model import AsaType
+from recapture.model import AsaType
 from recapture.query.source import Source
 from recapture.query.values import Path
 

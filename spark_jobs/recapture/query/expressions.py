@@ -13,12 +13,12 @@ from typing import Protocol
 from sqlglot import exp
 
 from recapture.errors import DefinitionError
+from recapture.model import AsaType
 from recapture.query.aggregates import COLLECTIONS, PERCENTILES, Function
 from recapture.query.coercion import INCOMPARABLE, Coercion
 from recapture.query.field_types import FieldTypes
 from recapture.query.functions import FUNCTIONS, UNSUPPORTED
 from recapture.query.json_text import property_of
-from recapture.query.model import AsaType
 from recapture.query.names import call_name, is_system_timestamp, is_window_id
 from recapture.query.patterns import like
 from recapture.query.source import Source, only

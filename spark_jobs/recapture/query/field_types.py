@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from recapture.errors import DefinitionError
-from recapture.query.model import AsaType
+from recapture.model import AsaType
 from recapture.query.source import Source
 from recapture.query.values import Path, Value
 

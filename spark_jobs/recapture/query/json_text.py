@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from recapture.model import AsaType
 from recapture.query.casts import cast
 from recapture.query.field_types import FieldTypes
-from recapture.query.model import AsaType
 from recapture.query.source import Source
 from recapture.query.values import Value, quoted_text
 

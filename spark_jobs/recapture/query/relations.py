@@ -7,9 +7,9 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from recapture.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
 from recapture.query.field_types import FieldTypes
 from recapture.query.json_text import json_record, property_of
-from recapture.query.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
 from recapture.query.names import identifiers, is_system_timestamp
 from recapture.query.source import Source
 from recapture.query.values import Path, Value, quoted_name

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn, Time
 from recapture.query.coercion import Coercion
 from recapture.query.expressions import Expressions
 from recapture.query.field_types import FieldTypes
 from recapture.query.functions import records
-from recapture.query.model import AsaType, InputColumn, Metadata, MetadataColumn, Time
 from recapture.query.names import call_name, identifiers, is_system_timestamp, is_window_id
 from recapture.query.relations import WHOLE, WHOLE_NAME, Element, From, InputRelation, StepRelation
 from recapture.query.scopes import GroupScope, RowScope

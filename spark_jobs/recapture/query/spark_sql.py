@@ -8,7 +8,7 @@ partition and pane, and only these partial aggregates are put into windows.
 import math
 from dataclasses import dataclass
 
-from recapture.query.model import AsaType
+from recapture.model import AsaType
 from recapture.query.values import Value, quoted_name, quoted_text
 from recapture.query.window_sql import (
     SLICE,

@@ -3,8 +3,8 @@
 from sqlglot import exp
 
 from recapture.errors import DefinitionError
+from recapture.model import AsaType, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, Time
 from recapture.query.field_types import FieldTypes
-from recapture.query.model import AsaType, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, Time
 from recapture.query.names import call_name, identifiers
 from recapture.query.relations import From, InputRelation
 from recapture.query.source import Source

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from recapture.query.model import AsaType
+from recapture.model import AsaType
 
 Path = tuple[str, ...]
 """A field of the body, from its root: ("site", "id") for `site.id`."""

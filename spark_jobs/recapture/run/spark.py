@@ -26,15 +26,17 @@ from recapture.archive.manifest import Manifest, PlannedSlice
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import RecaptureError, RunError
 from recapture.formats.events import Reader
+from recapture.model import OutputColumn, published_schema
 from recapture.ordering import order as ordering
 from recapture.ordering.entities import told
 from recapture.ordering.order import Ahead, Counters, Task
 from recapture.ordering.sequence import Missing
 from recapture.quality.metrics import COUNTS, GAPS_TOLD, WATERMARK_DELAY
-from recapture.query.model import AsaType, CompiledQuery, OutputColumn
+from recapture.query.model import CompiledQuery
 from recapture.query.values import quoted_name
-from recapture.run.files import Run, StagedSlice, parquet, stage
+from recapture.run.files import Run, StagedSlice
 from recapture.storage import open_container, side_by_side
+from recapture.table.files import parquet, stage
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies, Verdict
 from recapture.time_model.slices import Slice
@@ -58,16 +60,6 @@ query. PruneFilters would read no event at all for WHERE 1 = 0: then nothing wou
 a task would sort them, and merge what it read first into the rest: arrival order lost."""
 CLUSTERS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
 """Settings that a cluster may choose, or what they begin with: they divide the work and leave the rows as they are."""
-
-PUBLISHED_TYPES = {
-    AsaType.BIGINT: pa.int64(),
-    AsaType.FLOAT: pa.float64(),
-    AsaType.TEXT: pa.string(),
-    AsaType.DATETIME: pa.timestamp("us", tz="UTC"),
-    AsaType.BIT: pa.bool_(),
-    AsaType.RECORD: pa.string(),
-    AsaType.ARRAY: pa.string(),
-}
 
 UNANCHORED = "_unanchored"
 """The column, beside those of the output, that is true for a session whose beginning lies before what a slice reads."""
@@ -113,7 +105,7 @@ class Destination:
     @property
     def schema(self) -> pa.Schema:
         """Of the staged files."""
-        return pa.schema([(column.name, PUBLISHED_TYPES[column.type]) for column in self.columns])
+        return published_schema(self.columns)
 
 
 def session(master: str, name: str, scratch: Path) -> SparkSession:

@@ -24,14 +24,17 @@ from recapture.archive.progress import Progress, far_blobs, progress
 from recapture.archive.progress import warnings as capture_warnings
 from recapture.definition.pipeline import Output, Pipeline
 from recapture.errors import AuditError, DefinitionError, RunError, UnfinishedError
+from recapture.model import published_schema
+from recapture.ordering import order as ordering
 from recapture.quality import metrics, suites
 from recapture.quality.rows import Part, Rows
 from recapture.run import scratch
-from recapture.run.files import FOLDER, Run, StagedSlice, compact, is_of, stage
+from recapture.run.files import FOLDER, Run, StagedSlice
 from recapture.storage import open_container, side_by_side
 from recapture.table import publish as delta
 from recapture.table.delta import SLICE, File, OpenTable, Table
-from recapture.table.publications import COLUMNS as PUBLICATIONS
+from recapture.table.files import compact, is_of, stage
+from recapture.table.publications import SCHEMA as PUBLICATIONS
 from recapture.table.publications import Publication
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals, Slice, slices_between
@@ -572,9 +575,9 @@ def tables_of(pipeline: Pipeline) -> delta.Tables:
     """The tables, in the order in which they are committed to."""
     others: dict[str, Table] = {}
     for output in pipeline.outputs:
-        others[output.alias] = Table(output.table, pipeline.compiled(output).columns)
-        others[_metrics_name(output)] = Table(output.metrics_table, metrics.TABLE_COLUMNS)
-    others[QUARANTINE] = Table(pipeline.outputs[0].quarantine_table, metrics.QUARANTINE_COLUMNS, ("body",))
+        others[output.alias] = Table(output.table, published_schema(pipeline.compiled(output).columns))
+        others[_metrics_name(output)] = Table(output.metrics_table, metrics.TABLE_SCHEMA)
+    others[QUARANTINE] = Table(pipeline.outputs[0].quarantine_table, ordering.QUARANTINE)
     return delta.Tables(Table(pipeline.outputs[0].publications_table, PUBLICATIONS), others)
 
 

@@ -19,7 +19,6 @@ from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction
 
 from recapture.errors import DefinitionError, RunError
-from recapture.query.model import AsaType, OutputColumn
 from recapture.storage import delta_storage_options, delta_table_uri
 from recapture.storage.delta import refusal_of_delta
 
@@ -28,28 +27,16 @@ METADATA = "recapture"
 SLICE = "slice_start"
 PROPERTIES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
 """Reading a table costs one checkpoint and at most nine commits."""
-_DELTA_TYPES = {
-    AsaType.BIGINT: "long",
-    AsaType.FLOAT: "double",
-    AsaType.TEXT: "string",
-    AsaType.DATETIME: "timestamp",
-    AsaType.BIT: "boolean",
-    AsaType.RECORD: "string",
-    AsaType.ARRAY: "string",
-}
-
-
 _NO_FILES = pa.table({name: pa.array([], pa.string()) for name in ("path", SLICE)})
 
 
 @dataclass(frozen=True)
 class Table:
-    """Where a Delta table is, and its columns besides slice_start."""
+    """Where a Delta table is, and its schema."""
 
     url: str
-    columns: tuple[OutputColumn, ...]
-    binary: tuple[str, ...] = ()
-    """Columns of bytes, after the others."""
+    schema: pa.Schema
+    """Without slice_start."""
 
 
 @dataclass(frozen=True)
@@ -201,9 +188,7 @@ def _require_columns(found: DeltaTable, table: Table) -> None:
 
 
 def _schema(table: Table) -> Schema:
-    fields = [Field(column.name, PrimitiveType(_DELTA_TYPES[column.type])) for column in table.columns]
-    fields += [Field(name, PrimitiveType("binary")) for name in table.binary]
-    return Schema([*fields, Field(SLICE, PrimitiveType("timestamp"))])
+    return Schema.from_arrow(table.schema.append(pa.field(SLICE, pa.timestamp("us", tz="UTC"))))
 
 
 def _type_name(field: Field) -> str:

@@ -14,26 +14,24 @@ import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
 from recapture.errors import RunError
-from recapture.query.model import AsaType, OutputColumn
-from recapture.run.files import stage
 from recapture.storage import open_container, side_by_side
 from recapture.table.delta import File, OpenTable, Table
+from recapture.table.files import stage
 from recapture.time_model import ticks
 
 REMEMBERED = 10
 """Earlier publications of a slice that rollback can return to."""
 _SHOWN = {
-    "run": AsaType.TEXT,
-    "quality": AsaType.TEXT,
-    "published": AsaType.TEXT,
-    "input_events": AsaType.BIGINT,
-    "late_events": AsaType.BIGINT,
-    "digest": AsaType.TEXT,
-    "taken_back": AsaType.TEXT,
+    "run": pa.string(),
+    "quality": pa.string(),
+    "published": pa.string(),
+    "input_events": pa.int64(),
+    "late_events": pa.int64(),
+    "digest": pa.string(),
+    "taken_back": pa.string(),
 }
 """Columns that the table's snapshot shows."""
-COLUMNS = (*(OutputColumn(name, kind) for name, kind in _SHOWN.items()), OutputColumn("entry", AsaType.TEXT))
-_ARROW = {AsaType.TEXT: pa.string(), AsaType.BIGINT: pa.int64()}
+SCHEMA = pa.schema([*_SHOWN.items(), ("entry", pa.string())])
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ class Publications:
     def _write(self, of_slice: tuple[str, Entry]) -> File:
         start, entry = of_slice
         values = _values(entry)
-        columns = {name: pa.array([value], _ARROW[_SHOWN[name]]) for name, value in values.items()}
+        columns = {name: pa.array([value], _SHOWN[name]) for name, value in values.items()}
         rows = pa.table(columns | {"entry": [_ENTRY.dump_json(entry).decode()]})
         instant = ticks.from_datetime(datetime.fromisoformat(start))
         folder = open_container(self.table.table.url)

@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql import Row, SparkSession
 
 from recapture.errors import DefinitionError
+from recapture.model import AsaType
 from recapture.query.functions import FUNCTIONS
-from recapture.query.model import AsaType
 from recapture.query.values import Value, quoted_text
 from recapture.time_model import timestamps
 

@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from recapture.query.model import AsaType
+from recapture.model import AsaType
 from tests.query.functions.calls import call, check
 
 

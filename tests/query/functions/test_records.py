@@ -2,8 +2,8 @@
 
 from pyspark.sql import SparkSession
 
+from recapture.model import AsaType
 from recapture.query.functions import records
-from recapture.query.model import AsaType
 from recapture.query.values import Value, quoted_text
 from tests.query.functions.calls import call, check, computed, json
 

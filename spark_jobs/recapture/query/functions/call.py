@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from recapture.errors import DefinitionError
-from recapture.query.model import AsaType
+from recapture.model import AsaType
 from recapture.query.values import Value
 
 

@@ -1,8 +1,8 @@
 """The mathematical functions. As in T-SQL, a result that is no finite number stops the run rather than being one."""
 
+from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
-from recapture.query.model import AsaType
 from recapture.query.once import failure, once
 from recapture.query.values import Value
 

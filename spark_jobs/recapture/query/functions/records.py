@@ -5,9 +5,9 @@ A property or element that is not there, or is null, is NULL; so is one of somet
 
 import re
 
+from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
-from recapture.query.model import AsaType
 from recapture.query.once import once
 from recapture.query.values import Value, quoted_text
 

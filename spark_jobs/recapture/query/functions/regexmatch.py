@@ -2,9 +2,9 @@
 
 import re
 
+from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
-from recapture.query.model import AsaType
 from recapture.query.patterns import first_match, literal
 from recapture.query.values import Value
 

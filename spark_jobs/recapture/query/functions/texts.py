@@ -6,11 +6,11 @@ Where ASA's documents are silent this is T-SQL. Letters change case after Unicod
 from collections.abc import Callable
 
 from recapture.errors import DefinitionError
+from recapture.model import AsaType
 from recapture.query import patterns
 from recapture.query.casts import cast
 from recapture.query.functions.arity import MANY, takes
 from recapture.query.functions.call import Call
-from recapture.query.model import AsaType
 from recapture.query.once import failure, once
 from recapture.query.values import Value, quoted_text
 

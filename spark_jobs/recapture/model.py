@@ -1,0 +1,184 @@
+"""The vocabulary that all packages share: ASA's types, what a query reads of an event, and what it publishes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+
+class AsaType(StrEnum):
+    """The types of ASA (time model, section 6)."""
+
+    BIGINT = "bigint"
+    FLOAT = "float"
+    TEXT = "nvarchar(max)"
+    DATETIME = "datetime"
+    BIT = "bit"
+    RECORD = "record"
+    ARRAY = "array"
+
+
+@dataclass(frozen=True)
+class Representation:
+    """How values of one ASA type are held on their way from a body to a published table."""
+
+    view: pa.DataType
+    """In the view of ordered events: a datetime is ticks, a record or an array is its JSON text."""
+    published: pa.DataType
+    """In a published table."""
+    duckdb: str
+    """In DuckDB, which parses the bodies."""
+
+
+TYPES = {
+    AsaType.BIGINT: Representation(pa.int64(), pa.int64(), "VARCHAR"),
+    AsaType.FLOAT: Representation(pa.float64(), pa.float64(), "DOUBLE"),
+    AsaType.TEXT: Representation(pa.string(), pa.string(), "VARCHAR"),
+    AsaType.DATETIME: Representation(pa.int64(), pa.timestamp("us", tz="UTC"), "VARCHAR"),
+    AsaType.BIT: Representation(pa.bool_(), pa.bool_(), "BOOLEAN"),
+    AsaType.RECORD: Representation(pa.string(), pa.string(), "JSON"),
+    AsaType.ARRAY: Representation(pa.string(), pa.string(), "JSON"),
+}
+"""The only table of types."""
+
+
+@dataclass(frozen=True)
+class InputColumn:
+    """One field of the event's body that the query reads."""
+
+    path: tuple[str, ...]
+    """From the body's root: ("site", "id") for `site.id`; () for the whole body."""
+    type: AsaType
+
+    @property
+    def name(self) -> str:
+        """The column's name in the view of ordered events: the path joined by dots."""
+        return ".".join(self.path) or "@body"
+
+
+class Metadata(StrEnum):
+    """What an input adds to each event."""
+
+    PARTITION_ID = "PartitionId"
+    EVENT_ENQUEUED = "EventEnqueuedUtcTime"
+    EVENT_PROCESSED = "EventProcessedUtcTime"
+    BLOB_NAME = "BlobName"
+    BLOB_LAST_MODIFIED = "BlobLastModifiedUtcTime"
+    SEQUENCE_NUMBER = "SequenceNumber"
+    OFFSET = "Offset"
+    PARTITION_KEY = "PartitionKey"
+    PUBLISHER = "Publisher"
+    USER = "User"
+    """One of the event's own properties."""
+    IOT_HUB = "IoTHub"
+    """What IoT Hub knows of a message, such as the device that sent it."""
+
+
+@dataclass(frozen=True)
+class InputMetadata:
+    """Which metadata the events of an input have."""
+
+    format: str
+    """Of its blobs."""
+    known: tuple[Metadata, ...]
+
+
+_OF_ANY_BLOB = (Metadata.PARTITION_ID, Metadata.EVENT_PROCESSED, Metadata.BLOB_NAME, Metadata.BLOB_LAST_MODIFIED)
+INPUT_METADATA = {
+    of_input.format: of_input
+    for of_input in (
+        InputMetadata("EventHubsCapture", tuple(each for each in Metadata if each is not Metadata.IOT_HUB)),
+        InputMetadata("IotHub", (*_OF_ANY_BLOB, Metadata.EVENT_ENQUEUED, Metadata.USER, Metadata.IOT_HUB)),
+        InputMetadata("ServiceBus", (*_OF_ANY_BLOB, Metadata.EVENT_ENQUEUED, Metadata.SEQUENCE_NUMBER)),
+        InputMetadata("Json", _OF_ANY_BLOB),
+        InputMetadata("Csv", _OF_ANY_BLOB),
+    )
+}
+"""By format."""
+CAPTURE_METADATA = INPUT_METADATA["EventHubsCapture"]
+
+
+@dataclass(frozen=True)
+class MetadataColumn:
+    """Metadata that the query reads."""
+
+    metadata: Metadata
+    key: str = ""
+    """The name of the property; for USER and IOT_HUB only."""
+
+    @property
+    def name(self) -> str:
+        """The column's name in the view of ordered events."""
+        return f"@{self.metadata}" + (f".{self.key}" if self.key else "")
+
+    @property
+    def type(self) -> AsaType:
+        match self.metadata:
+            case Metadata.PARTITION_ID | Metadata.SEQUENCE_NUMBER:
+                return AsaType.BIGINT
+            case Metadata.EVENT_ENQUEUED | Metadata.EVENT_PROCESSED | Metadata.BLOB_LAST_MODIFIED:
+                return AsaType.DATETIME
+        return AsaType.TEXT
+
+
+@dataclass(frozen=True)
+class Instant:
+    """A fixed time; ticks."""
+
+    ticks: int
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """`base` plus `amount` times `unit`: DATEADD(unit, amount, base). `unit` is in ticks, `amount` a whole number."""
+
+    unit: int
+    amount: InputColumn
+    base: "Time"
+
+
+@dataclass(frozen=True)
+class FirstOf:
+    """The first of several times that is there: COALESCE."""
+
+    candidates: tuple["Time", ...]
+
+
+Time = InputColumn | MetadataColumn | Instant | Shifted | FirstOf
+"""What TIMESTAMP BY says; an InputColumn is the ISO time in a field."""
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """One column of a published table."""
+
+    name: str
+    type: AsaType
+
+
+def published_schema(columns: Iterable[OutputColumn]) -> pa.Schema:
+    """Return the Arrow schema of the files of a published table."""
+    return pa.schema([(column.name, TYPES[column.type].published) for column in columns])
+
+
+def fields(time: Time | None) -> tuple[InputColumn, ...]:
+    """The fields whose text is an ISO time, for a TIMESTAMP BY."""
+    match time:
+        case InputColumn():
+            return (time,)
+        case Shifted():
+            return fields(time.base)
+        case FirstOf():
+            return tuple(field for candidate in time.candidates for field in fields(candidate))
+    return ()
+
+
+def amounts(time: Time | None) -> tuple[InputColumn, ...]:
+    """The fields that a TIMESTAMP BY counts with."""
+    match time:
+        case Shifted():
+            return (time.amount, *amounts(time.base))
+        case FirstOf():
+            return tuple(amount for candidate in time.candidates for amount in amounts(candidate))
+    return ()
