@@ -21,8 +21,11 @@ from pyspark.sql import SparkSession
 
 from benchmarks import floor, plain_spark, world
 from recapture.definition.pipeline import Pipeline, load
-from recapture.run import spark as backfill
-from recapture.run import stages
+from recapture.run.plan import plan_run
+from recapture.run.planned import PlannedRun
+from recapture.run.session import session
+from recapture.run.spark import compute
+from recapture.run.staged import staged_rows
 
 KEPT = Path(__file__).parents[1] / ".cache" / "benchmarks"
 """The folder of the worlds, which are made once."""
@@ -73,7 +76,7 @@ def main() -> None:
         parser.error(f"give at least {FEWEST_EVENTS} events and 1 round")
     archive = KEPT / f"{chosen.events}-events"
     with tempfile.TemporaryDirectory() as scratch:
-        spark = backfill.session("local[*]", "benchmark", Path(scratch))
+        spark = session("local[*]", "benchmark", Path(scratch))
         try:
             _, *counted = _printed(compare(spark, archive, Path(scratch), chosen.events, chosen.rounds + 1))
         finally:
@@ -97,13 +100,13 @@ def compare(spark: SparkSession, archive: Path, scratch: Path, events: int, roun
         run, ours = _ours(spark, pipeline, events)
         lowest = floor.events_per_second(archive, pipeline.query, events)
         peer = plain_spark.events_per_second(spark, archive, scratch / "peer", events)
-        require_same(our_rows(pipeline, run), peer_rows(scratch / "peer"))
+        require_same(our_rows(run), peer_rows(scratch / "peer"))
         yield Rates(ours, lowest, peer)
 
 
-def our_rows(pipeline: Pipeline, run: str) -> list[Row]:
+def our_rows(run: PlannedRun) -> list[Row]:
     """Return the rows that a run staged, sorted."""
-    return _rows(stages.staged_rows(pipeline, pipeline.outputs[0], run))
+    return _rows(staged_rows(run, run.pipeline.outputs[0]))
 
 
 def peer_rows(folder: Path) -> list[Row]:
@@ -122,10 +125,10 @@ def require_same(ours: list[Row], peers: list[Row]) -> None:
         assert same, f"recapture has {our}, plain Spark {peer}"
 
 
-def _ours(spark: SparkSession, pipeline: Pipeline, events: int) -> tuple[str, float]:
-    run = stages.plan(pipeline, world.START, END)
+def _ours(spark: SparkSession, pipeline: Pipeline, events: int) -> tuple[PlannedRun, float]:
+    run = plan_run(pipeline, world.START, END)
     begin = time.perf_counter()
-    backfill.run(spark, pipeline, run)
+    compute(spark, run)
     return run, events / (time.perf_counter() - begin)
 
 

@@ -15,7 +15,7 @@ import storage_connection
 from recapture.errors import DefinitionError, RecaptureError, RunError, SetupError
 
 if TYPE_CHECKING:
-    from recapture.run.stages import Completeness
+    from recapture.run.progress import Completeness
 
 Range = dict[str, str]
 """A range of slices as tasks pass it on: {"from": ISO 8601, "to": ISO 8601}, meaning (from, to]."""
@@ -61,9 +61,9 @@ def _completeness(
     definition: str, start: datetime, end: datetime, environment: Mapping[str, str] = os.environ
 ) -> "Completeness":
     from recapture.definition.pipeline import load
-    from recapture.run import stages
+    from recapture.run.progress import completeness
 
-    return stages.completeness(load(Path(definition)), start, end, datetime.now(UTC), environment)
+    return completeness(load(Path(definition)), start, end, datetime.now(UTC), environment)
 
 
 def _is_complete(found: "Completeness", log: Logger) -> bool:
@@ -162,11 +162,11 @@ class CaptureCompleteSensor(BaseSensorOperator):
             DefinitionError: the range is not one that the pipeline can run.
         """
         from recapture.definition.pipeline import load
-        from recapture.run import stages
+        from recapture.run.slices import require_whole_slices
 
         run = context["dag_run"]
         start, end = chosen_range(context["params"], run.data_interval_start, run.data_interval_end)
-        stages.check_range(load(Path(self.definition)), start, end)
+        require_whole_slices(load(Path(self.definition)), start, end)
         if not self._is_complete(start, end):
             self.defer(
                 trigger=CaptureCompleteTrigger(self.definition, start.isoformat(), end.isoformat(), self.poll_seconds),

@@ -42,7 +42,7 @@ def spark() -> "Iterator[SparkSession]":
     """One Spark session for the whole run: two cores, in UTC, without its web page, quick to start."""
     from pyspark.sql import SparkSession
 
-    from recapture.run.spark import pin_settings
+    from recapture.run.session import pin_settings
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     logging.getLogger("py4j").setLevel(logging.WARNING)

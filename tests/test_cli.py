@@ -12,7 +12,7 @@ import pytest
 
 from recapture import cli
 from recapture.definition.pipeline import load
-from recapture.run import stages
+from recapture.run.status import status
 from tests.asa_job.jobs import PLAIN, SECRET, WIDE, WIDE_QUERY, capture_input, project, template, template_job
 from tests.paths import ROOT
 from tests.worlds import COUNTS, TEN, World, at, backfill, body, published, version
@@ -208,7 +208,7 @@ def test_rollback_gives_a_slice_back_what_it_held(
     rest = {"rolled_back": rolled_back, "warnings": []}
     assert told == {"pipeline": "telemetry", "outputs": [output], **rest, **did}
     assert published(world.table) == before
-    assert stages.status(world.define())["slices"][0]["run"] == first["run"]
+    assert status(world.define())["slices"][0]["run"] == first["run"]
     assert cli.main(["rollback", str(world.file), *HOUR]) == 0
     text = capsys.readouterr().out
     assert f"aggregates: nothing to do, version {did['version']} was rolled back already" in text
@@ -216,7 +216,7 @@ def test_rollback_gives_a_slice_back_what_it_held(
     assert cli.main(["rollback", str(world.file), *HOUR, "--run", first["run"]]) == 0
     assert f"run {first['run']} taken back, holds nothing" in capsys.readouterr().out
     assert published(world.table) == []
-    assert stages.status(world.define())["slices"] == []
+    assert status(world.define())["slices"] == []
 
 
 def test_a_late_tolerance_below_the_capture_interval_warns_on_standard_error(

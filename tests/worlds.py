@@ -16,7 +16,11 @@ from deltalake import DeltaTable, QueryBuilder
 
 from recapture.definition.pipeline import Pipeline, load
 from recapture.quality.suites import Check
-from recapture.run import stages
+from recapture.run.audit import audit
+from recapture.run.plan import plan_run
+from recapture.run.planned import PlannedRun
+from recapture.run.publish import publish
+from recapture.run.report import report
 from recapture.sample import SampleEvent, capture_file
 
 if TYPE_CHECKING:
@@ -148,19 +152,19 @@ def steady(home: Path, hours: int = 2, partitions: int = 2) -> World:
 
 def backfill(spark: "SparkSession", pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
     """Every stage of a run, in this process; its report."""
-    run_id = staged(spark, pipeline, start, end)
-    stages.audit(pipeline, run_id)
-    stages.publish(pipeline, run_id)
-    return stages.report(pipeline, run_id)
+    run = staged(spark, pipeline, start, end)
+    audit(run)
+    publish(run)
+    return report(run)
 
 
-def staged(spark: "SparkSession", pipeline: Pipeline, start: datetime, end: datetime) -> str:
-    """The stages before the audit; the run's id."""
-    from recapture.run import spark as job
+def staged(spark: "SparkSession", pipeline: Pipeline, start: datetime, end: datetime) -> PlannedRun:
+    """Plan, order and aggregate: the stages before the audit."""
+    from recapture.run.spark import compute
 
-    run_id = stages.plan(pipeline, start, end)
-    job.run(spark, pipeline, run_id)
-    return run_id
+    run = plan_run(pipeline, start, end)
+    compute(spark, run)
+    return run
 
 
 def published(table: Path, order: str = "slice_start, 1, 2") -> list[dict[str, Any]]:

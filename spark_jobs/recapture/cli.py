@@ -22,13 +22,20 @@ from rich.table import Table
 
 from recapture import __version__, asa_job
 from recapture.archive import changes
-from recapture.archive.manifest import read_for
-from recapture.archive.progress import far_blobs
-from recapture.archive.progress import warnings as capture_warnings
+from recapture.archive.progress import Progress as PartitionProgress
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
-from recapture.run import stages
+from recapture.run.audit import audit
+from recapture.run.leftovers import remove_leftovers, scratch_name
+from recapture.run.plan import changed_since, load_manifest, plan_run, preview, resume_run
+from recapture.run.planned import PlannedRun
+from recapture.run.progress import capture_progress, described
+from recapture.run.publish import publish
+from recapture.run.report import report
 from recapture.run.scratch import scratch_folder
+from recapture.run.staged import staged_rows
+from recapture.run.status import rollback, status
+from recapture.run.suites import load_suites
 from recapture.time_model import ticks
 
 if TYPE_CHECKING:
@@ -174,102 +181,81 @@ def _print_import(name: str, file: Path, draft: asa_job.Draft) -> None:
 
 
 def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
-    planned = stages.look(pipeline, chosen.start, chosen.end)
-    slices: list[dict[str, Any]] = []
-    reads = read_for(planned.blobs, [each.arrivals for each in planned.slices])
-    for each, read in zip(planned.slices, reads, strict=True):
-        slices.append(
-            {
-                "slice_start": ticks.to_text(each.slice.start),
-                "blobs": len(read),
-                "bytes": sum(pinned.blob.size for pinned in read),
-                "incomplete": list(each.incomplete),
-            }
-        )
-    progress = stages.capture_progress(pipeline, planned, datetime.now(UTC))
-    warnings = list(capture_warnings(planned, pipeline.input.empty_blobs))
+    planned, now = preview(pipeline, chosen.start, chosen.end), datetime.now(UTC)
+    result = described(pipeline, planned, now)
+    warnings = [warning for warning in result["warnings"] if warning not in pipeline.warnings]
     for warning in warnings:
         errors.print(f"[yellow]warning:[/] {escape(warning)}")
-    result = {
-        "run": planned.run,
-        "pipeline": pipeline.name,
-        "partitions": list(planned.partitions),
-        "slices": slices,
-        "blobs": len(planned.blobs),
-        "bytes": planned.size,
-        "complete": not any(each.incomplete for each in planned.slices),
-        "capture": [each.to_dict() for each in progress],
-        "silent_partitions": list(planned.silent),
-        "far_blobs": far_blobs(planned),
-        "warnings": [*pipeline.warnings, *warnings],
-    }
     if not chosen.json:
-        out = _console()
-        table = Table("slice", "blobs", "bytes", "complete", title=f"{pipeline.name}: what a backfill would read")
-        for row in slices:
-            waiting = ", ".join(row["incomplete"])
-            table.add_row(
-                row["slice_start"],
-                f"{row['blobs']:,}",
-                f"{row['bytes']:,}",
-                f"no: partition {waiting}" if waiting else "yes",
-            )
-        out.print(table)
-        for partition in progress:
-            out.print(escape(str(partition)))
-        out.print(f"{len(planned.blobs):,} blobs, {planned.size:,} bytes, each read once a task; run {planned.run}")
+        _print_plan(_console(), pipeline, result, capture_progress(pipeline, planned, now))
     return result
+
+
+def _print_plan(out: Console, pipeline: Pipeline, result: dict[str, Any], progress: list[PartitionProgress]) -> None:
+    table = Table("slice", "blobs", "bytes", "complete", title=f"{pipeline.name}: what a backfill would read")
+    for row in result["slices"]:
+        waiting = ", ".join(row["incomplete"])
+        table.add_row(
+            row["slice_start"],
+            f"{row['blobs']:,}",
+            f"{row['bytes']:,}",
+            f"no: partition {waiting}" if waiting else "yes",
+        )
+    out.print(table)
+    for partition in progress:
+        out.print(escape(str(partition)))
+    out.print(f"{result['blobs']:,} blobs, {result['bytes']:,} bytes, each read once a task; run {result['run']}")
 
 
 def _backfill(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
     _require_range_or_manifest(chosen)
     try:
-        run_id, warnings = _audited(pipeline, chosen, errors)
+        run, warnings = _audited(pipeline, chosen, errors)
     except KeyboardInterrupt:
         raise InterruptedRunError("interrupted; nothing was published: run the same again") from None
     try:
-        stages.publish(pipeline, run_id)
-        return _reported(pipeline, run_id, warnings, chosen)
+        publish(run)
+        return _reported(run, warnings, chosen)
     except KeyboardInterrupt:
         raise InterruptedRunError(
-            f"interrupted while run {run_id} was published or reported: recapture status shows what is published"
+            f"interrupted while run {run.id} was published or reported: recapture status shows what is published"
         ) from None
 
 
-def _audited(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> tuple[str, list[str]]:
-    """Compute and audit a run; return its id, and warnings about its plan."""
+def _audited(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> tuple[PlannedRun, list[str]]:
+    """Compute and audit a run; return it, and warnings about its plan."""
     from recapture.quality import checkpoint
-    from recapture.run import spark as backfill
+    from recapture.run.spark import compute
 
     shown = Progress(console=errors, transient=True, disable=not errors.is_terminal)
     with shown:
         step = shown.add_task("plan", total=None)
-        run_id, warnings = _planned(pipeline, chosen)
+        run, warnings = _planned(pipeline, chosen)
         for warning in warnings:
             errors.print(f"[yellow]warning:[/] {escape(warning)}")
-        for leftover in stages.remove_leftovers(pipeline, run_id):
+        for leftover in remove_leftovers(pipeline, run.id):
             errors.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
-        checkpoint.check(stages.load_suites(pipeline).values())
+        checkpoint.check(load_suites(pipeline).values())
         shown.update(step, description="order and aggregate")
         with (
-            scratch_folder(stages.scratch_name(pipeline, run_id)) as scratch,
-            _spark(chosen.master, run_id, scratch) as spark,
+            scratch_folder(scratch_name(pipeline, run.id)) as scratch,
+            _spark(chosen.master, run.id, scratch) as spark,
             _progress(spark, shown, step),
         ):
-            backfill.run(spark, pipeline, run_id)
+            compute(spark, run)
         shown.update(step, description="audit", total=None)
-        stages.audit(pipeline, run_id)
-    return run_id, warnings
+        audit(run)
+    return run, warnings
 
 
-def _reported(pipeline: Pipeline, run_id: str, warnings: list[str], chosen: argparse.Namespace) -> dict[str, Any]:
+def _reported(run: PlannedRun, warnings: list[str], chosen: argparse.Namespace) -> dict[str, Any]:
     try:
-        result = stages.report(pipeline, run_id)
+        result = report(run)
         result["warnings"] += warnings
         if not chosen.json:
-            print_report(_console(), pipeline, result)
+            print_report(_console(), run, result)
     except RunError as error:
-        raise UnfinishedError(f"run {run_id} is published, but its report failed: {error}") from error
+        raise UnfinishedError(f"run {run.id} is published, but its report failed: {error}") from error
     return result
 
 
@@ -283,24 +269,24 @@ def _require_range_or_manifest(chosen: argparse.Namespace) -> None:
         raise DefinitionError("--changed is for --manifest: without it the range is planned anew anyway")
 
 
-def _planned(pipeline: Pipeline, chosen: argparse.Namespace) -> tuple[str, list[str]]:
-    """Plan a range, or take up a kept manifest, if its blobs are as they were or are to be planned anew.
+def _planned(pipeline: Pipeline, chosen: argparse.Namespace) -> tuple[PlannedRun, list[str]]:
+    """Plan a range, or resume a kept manifest; return the run and warnings.
 
-    The run's id, and warnings.
+    Raise RunError if blobs of the manifest have changed and `--changed replan` was not given.
     """
     if chosen.manifest is None:
-        return stages.plan(pipeline, chosen.start, chosen.end), []
-    kept = stages.kept(pipeline, chosen.manifest)
-    changed = stages.changed_since(pipeline, kept)
+        return plan_run(pipeline, chosen.start, chosen.end), []
+    kept = load_manifest(pipeline, chosen.manifest)
+    changed = changed_since(pipeline, kept)
     if not changed:
-        return stages.take_up(pipeline, kept), []
+        return resume_run(pipeline, kept), []
     count = f"{len(changed):,} of the {len(kept.blobs):,} blobs"
     told = f"{count} of run {kept.run} are not as they were:\n{changes.told(changed)}"
     if chosen.changed == "fail":
         raise RunError(f"{told}\nrestore them, or plan the range again from what is there now with --changed replan")
     start, end = (ticks.to_datetime(at) for at in (kept.slices[0].slice.start, kept.slices[-1].slice.end))
-    run_id = stages.plan(pipeline, start, end)
-    return run_id, [f"{told}\nplanned anew: run {run_id}"]
+    run = plan_run(pipeline, start, end)
+    return run, [f"{told}\nplanned anew: run {run.id}"]
 
 
 @contextlib.contextmanager
@@ -308,12 +294,12 @@ def _spark(master: str, run_id: str, scratch: Path) -> Iterator["SparkSession"]:
     """A session whose JVM talks to a file: what it says is shown only where it does not start."""
     from pyspark.errors import PySparkRuntimeError
 
-    from recapture.run import spark as backfill
+    from recapture.run.session import session
 
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         try:
             with _standard_error_to(said.fileno()), _environment(TMPDIR=str(scratch)):
-                spark = backfill.session(master, f"recapture {run_id}", scratch)
+                spark = session(master, f"recapture {run_id}", scratch)
         except PySparkRuntimeError as error:
             said.seek(0)
             spoken = [line.strip() for line in said if line.strip() and not line.lstrip().startswith("at ")]
@@ -380,10 +366,10 @@ def _progress(spark: "SparkSession", shown: Progress, step: Any) -> Iterator[Non
             watcher.join()
 
 
-def print_report(out: Console, pipeline: Pipeline, result: dict[str, Any]) -> None:
+def print_report(out: Console, run: PlannedRun, result: dict[str, Any]) -> None:
     """Print the first rows of a run, its metrics, and what the audit said."""
-    for output, written in zip(pipeline.outputs, result["outputs"], strict=True):
-        rows = stages.staged_rows(pipeline, output, result["run"], SHOWN_ROWS)
+    for output, written in zip(run.pipeline.outputs, result["outputs"], strict=True):
+        rows = staged_rows(run, output, SHOWN_ROWS)
         _print_rows(out, output.alias, rows, written["metrics"]["OutputEvents"])
     counts = Table("slice", "rows", "events", "late", "out of order", "early", "no time", "malformed", title="metrics")
     for each in result["slices"]:
@@ -427,7 +413,7 @@ def _print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:
 
 
 def _status(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
-    result = stages.status(pipeline)
+    result = status(pipeline)
     if not chosen.json:
         out = _console()
         for output in result["outputs"]:
@@ -450,7 +436,7 @@ def _status(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> 
 
 
 def _rollback(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
-    result = stages.rollback(pipeline, chosen.start, chosen.end, chosen.run)
+    result = rollback(pipeline, chosen.start, chosen.end, chosen.run)
     if not chosen.json:
         out = _console()
         for output in result["outputs"]:

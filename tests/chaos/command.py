@@ -17,7 +17,7 @@ from embedded.azurite import Azurite
 from embedded.java import java_home
 from embedded.main import CAPTURE, PIPELINE, START, sample_storage
 from recapture.definition.pipeline import load
-from recapture.run import stages
+from recapture.run.tables import tables_of
 from recapture.table.delta import OpenTable
 from tests.paths import ROOT
 from tests.storage.fault_proxy import FaultProxy
@@ -91,7 +91,7 @@ class Storage:
         """Return what the tables of the pipeline hold, but the times in the publications."""
         with _ENVIRONMENT:
             os.environ |= self.environment(table, self.azurite)
-            tables = stages.tables_of(load(DEFINITION))
+            tables = tables_of(load(DEFINITION))
         held: dict[str, dict[str, tuple[str, ...]]] = {}
         for name, each in tables.others.items():
             opened = OpenTable(each)

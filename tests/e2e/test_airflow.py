@@ -13,7 +13,8 @@ from embedded.airflow import Airflow
 from embedded.azurite import KEY
 from embedded.main import PIPELINE, START, sample_storage
 from recapture.definition.pipeline import load
-from recapture.run import stages
+from recapture.run.plan import preview
+from recapture.run.status import status
 from recapture.table.delta import OpenTable, Table
 from recapture.table.publications import SCHEMA
 from tests.formats.test_published import archive, defined
@@ -93,15 +94,13 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
     assert report["quality"]["verdict"] == "passed"
 
     assert (csv_report["metrics"]["InputEvents"], csv_report["outputs"][0]["version"]) == (49, 1)
-    assert csv_report["run"] == stages.look(load(csv), TEN, TEN + HOUR).run, (
-        "each of its tasks has a hash seed of its own"
-    )
+    assert csv_report["run"] == preview(load(csv), TEN, TEN + HOUR).run, "each of its tasks has a hash seed of its own"
 
     pipeline = load(DEFINITION)
-    (published,) = stages.status(pipeline)["slices"]
+    (published,) = status(pipeline)["slices"]
     assert (published["slice_start"], published["finished"]) == ("2026-03-01T06:00:00Z", True)
     assert published["rows"] > 0
-    planned, _ = stages.look(pipeline, START, START + timedelta(hours=2)).slices
+    planned, _ = preview(pipeline, START, START + timedelta(hours=2)).slices
     held = OpenTable(Table(pipeline.outputs[0].publications_table, SCHEMA)).slices()
     digest = held["2026-03-01T06:00:00Z"]["digest"]
     assert planned.digest == digest, "a slice that Airflow computed alone is the slice of a range"

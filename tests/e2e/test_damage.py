@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from recapture.errors import RunError
-from recapture.run import spark as job
-from recapture.run import stages
+from recapture.run.plan import plan_run
+from recapture.run.spark import compute
 from tests.oracle import VERDICTS
 from tests.worlds import TEN, World, at, backfill, body, files, published, quarantine, version
 
@@ -93,7 +93,7 @@ def test_a_blob_that_is_not_as_planned_stops_the_run_and_the_next_plan_reads_it_
     spark: "SparkSession", world: World, what: str
 ) -> None:
     pipeline = world.define()
-    run = stages.plan(pipeline, TEN, at(120))
+    run = plan_run(pipeline, TEN, at(120))
     path = blob_of(world, 90)
     match what:
         case "changed":
@@ -103,12 +103,12 @@ def test_a_blob_that_is_not_as_planned_stops_the_run_and_the_next_plan_reads_it_
         case "deleted":
             path.unlink()
     with pytest.raises(RunError, match=f"{path.name} .*since it was planned .*: plan again") as told:
-        job.run(spark, pipeline, run)
+        compute(spark, run)
     assert "\n" not in str(told.value)
     assert version(world.table) is None
     if what != "changed":
         report = backfill(spark, pipeline, TEN, at(120))
-        assert report["run"] != run
+        assert report["run"] != run.id
         assert report["metrics"]["InputEvents"] == 2 * 24 - (what == "deleted")
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import RunError
-from recapture.run import stages
+from recapture.run.status import status
 from recapture.sample import SampleEvent, capture_file
 from tests.formats.test_iot_hub_reader import SCHEMA
 from tests.worlds import COUNTS, HOUR, TEN, at, backfill, body, published
@@ -166,4 +166,4 @@ def test_iot_hub_s_messages_may_arrive_when_they_were_enqueued(spark: "SparkSess
     pipeline = defined(tmp_path, "IoT Hub, Avro", arrival_time="EventEnqueuedUtcTime")
     report = backfill(spark, pipeline, TEN, TEN + HOUR)
     assert report["metrics"]["InputEvents"] == 49, "enqueued from 10:05 to 11:00"
-    assert stages.status(pipeline)["slices"][0]["rows"] == len(published(tmp_path / "table")) > 10
+    assert status(pipeline)["slices"][0]["rows"] == len(published(tmp_path / "table")) > 10

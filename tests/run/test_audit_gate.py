@@ -11,7 +11,10 @@ import pytest
 
 from recapture import cli
 from recapture.errors import AuditError, DefinitionError, RunError
-from recapture.run import stages
+from recapture.run.audit import audit
+from recapture.run.plan import plan_run
+from recapture.run.publish import publish
+from recapture.run.status import status
 from tests.worlds import COUNTS, TEN, World, at, backfill, body, papers, published, staged, version
 
 if TYPE_CHECKING:
@@ -65,9 +68,9 @@ def test_a_blocked_run_cannot_be_published_by_the_publish_stage_alone(spark: "Sp
     pipeline = judged(world, "critical", 19)
     run = staged(spark, pipeline, TEN, at(60))
     with pytest.raises(AuditError):
-        stages.audit(pipeline, run)
+        audit(run)
     with pytest.raises(AuditError, match="nothing is published"):
-        stages.publish(pipeline, run)
+        publish(run)
     assert version(world.table) is None
 
 
@@ -75,7 +78,7 @@ def test_a_run_that_was_not_audited_cannot_be_published(spark: "SparkSession", w
     pipeline = world.define()
     run = staged(spark, pipeline, TEN, at(60))
     with pytest.raises(RunError, match=r"audit\.json"):
-        stages.publish(pipeline, run)
+        publish(run)
     assert version(world.table) is None
 
 
@@ -85,7 +88,7 @@ def test_a_warning_publishes_and_marks(spark: "SparkSession", world: World) -> N
     assert report["quality"]["verdict"] == "passed with warnings"
     assert "no room is too warm" in report["quality"]["report"]
     assert len(published(world.table)) == 1
-    assert [each["quality"] for each in stages.status(pipeline)["slices"]] == ["passed with warnings"]
+    assert [each["quality"] for each in status(pipeline)["slices"]] == ["passed with warnings"]
 
 
 def test_an_info_only_notes(spark: "SparkSession", world: World) -> None:
@@ -98,7 +101,7 @@ def test_an_unchanged_rerun_gives_the_slices_the_mark_of_its_own_audit(spark: "S
     backfill(spark, judged(world, "warning", 19), TEN, at(60))
     again = backfill(spark, judged(world, "warning", 21), TEN, at(60))
     assert (again["changed"], again["quality"]["verdict"]) == (False, "passed")
-    assert [each["quality"] for each in stages.status(world.define())["slices"]] == ["passed"]
+    assert [each["quality"] for each in status(world.define())["slices"]] == ["passed"]
     assert again["warnings"] == []
 
 
@@ -106,7 +109,7 @@ def test_a_suite_for_a_column_that_the_query_lacks_is_refused_before_anything_is
     suite = {"name": "rooms", "expectations": [{"type": "expect_column_to_exist", "kwargs": {"colum": "x"}}]}
     world.home.joinpath("rooms.json").write_text(json.dumps(suite))
     with pytest.raises(DefinitionError, match="colum"):
-        stages.plan(world.define(quality="rooms.json"), TEN, at(60))
+        plan_run(world.define(quality="rooms.json"), TEN, at(60))
     assert not world.table.exists()
 
 

@@ -12,7 +12,8 @@ import fastavro
 import pytest
 
 from recapture.definition.pipeline import Pipeline, load
-from recapture.run import stages
+from recapture.run.plan import preview
+from recapture.run.progress import completeness
 from recapture.sample import world, write_world
 from tests.worlds import HOUR, TEN, backfill, published
 
@@ -93,7 +94,7 @@ def test_by_enqueued_time_each_event_lies_where_the_hub_took_it(home: Path, spar
 
 def test_the_arrival_time_is_part_of_what_a_slice_is_made_of(home: Path) -> None:
     by_blob, by_event = define(home, "one", "BlobLastModified"), define(home, "one", "EventEnqueuedUtcTime")
-    assert stages.look(by_blob, TEN, TEN + HOUR).digest != stages.look(by_event, TEN, TEN + HOUR).digest
+    assert preview(by_blob, TEN, TEN + HOUR).digest != preview(by_event, TEN, TEN + HOUR).digest
 
 
 def test_by_enqueued_time_a_range_waits_for_a_window_that_began_behind_it(home: Path) -> None:
@@ -102,8 +103,8 @@ def test_by_enqueued_time_a_range_waits_for_a_window_that_began_behind_it(home: 
         home, "one", "EventEnqueuedUtcTime", QUERY.replace("FROM telemetry", "FROM telemetry TIMESTAMP BY t")
     )
     last = TEN + 2 * HOUR + timedelta(minutes=30)
-    assert stages.completeness(by_event, TEN, TEN + 2 * HOUR, last).waiting == ()
-    waiting = stages.completeness(by_event, TEN, TEN + 3 * HOUR, last).waiting
+    assert completeness(by_event, TEN, TEN + 2 * HOUR, last).waiting == ()
+    waiting = completeness(by_event, TEN, TEN + 3 * HOUR, last).waiting
     assert len(waiting) == 2
     for partition, line in enumerate(waiting):
         assert line.startswith(f"partition {partition}: written up to 2024-03-01T12:30:00Z; ")

@@ -7,7 +7,9 @@ import pytest
 
 from recapture import cli
 from recapture.errors import RunError
-from recapture.run import stages
+from recapture.run.plan import plan_run
+from recapture.run.planned import PlannedRun
+from recapture.run.status import status
 from recapture.table.delta import OpenTable
 from tests.worlds import TEN, World, at, backfill, body, version
 
@@ -30,12 +32,12 @@ def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     backfill(spark, world.define(), TEN, at(60))
     world.put("0", at(20), [body("a", at(18))], 5)
 
-    def computed(pipeline: Any, chosen: Any, errors: Any) -> tuple[str, list[str]]:
-        from recapture.run import spark as job
+    def computed(pipeline: Any, chosen: Any, errors: Any) -> tuple[PlannedRun, list[str]]:
+        from recapture.run.spark import compute
 
-        run = stages.plan(pipeline, chosen.start, chosen.end)
-        job.run(spark, pipeline, run)
-        stages.audit(pipeline, run)
+        run = plan_run(pipeline, chosen.start, chosen.end)
+        compute(spark, run)
+        vars(cli)["audit"](run)
         return run, []
 
     monkeypatch.setattr(cli, "_audited", computed)
@@ -53,7 +55,7 @@ def said(capsys: pytest.CaptureFixture[str], world: World, *command: str) -> tup
 def test_before_anything_is_published(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stages, "audit", interrupt)
+    monkeypatch.setattr(cli, "audit", interrupt)
     assert said(capsys, world, "backfill") == (130, "interrupted; nothing was published: run the same again")
     assert version(world.table) == 1
 
@@ -69,7 +71,7 @@ def test_between_two_commits(world: World, capsys: pytest.CaptureFixture[str], m
     monkeypatch.setattr(OpenTable, "commit", before_the_metrics)
     code, line = said(capsys, world, "backfill")
     assert code == 130
-    run = stages.status(world.define())["slices"][0]["run"]
+    run = status(world.define())["slices"][0]["run"]
     metrics = f"{world.table.as_uri()}_metrics"
     again = "run the same command again to finish it"
     assert line == f"interrupted; the publication of run {run} is unfinished: {metrics} not updated yet; {again}"
@@ -81,10 +83,10 @@ def test_between_two_commits(world: World, capsys: pytest.CaptureFixture[str], m
 def test_while_the_report_is_made(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stages, "report", interrupt)
+    monkeypatch.setattr(cli, "report", interrupt)
     code, line = said(capsys, world, "backfill")
     assert code == 130
-    run = stages.status(world.define())["slices"][0]["run"]
+    run = status(world.define())["slices"][0]["run"]
     assert line == f"interrupted while run {run} was published or reported: recapture status shows what is published"
     assert version(world.table) == 2
 
@@ -96,7 +98,7 @@ def test_a_storage_that_fails_says_whether_the_run_is_published(
     def fail(*arguments: Any) -> None:
         raise RunError("the storage is away")
 
-    monkeypatch.setattr(stages, stage, fail)
+    monkeypatch.setattr(cli, stage, fail)
     found, line = said(capsys, world, "backfill")
     assert found == code
     assert version(world.table) == (1 if code == 1 else 2)
@@ -106,16 +108,16 @@ def test_a_storage_that_fails_says_whether_the_run_is_published(
 def test_a_report_that_cannot_be_kept_does_not_hide_that_the_run_is_published(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recapture.run.files import Run
+    from recapture.run.files import RunFiles
 
-    write = Run.write
+    write = RunFiles.write
 
-    def full(papers: Run, paper: str, value: Any) -> None:
-        if paper == "outcome.json":
+    def full(files: RunFiles, file: str, value: Any) -> None:
+        if file == "outcome.json":
             raise RunError("cannot write outcome.json: No space left on device")
-        write(papers, paper, value)
+        write(files, file, value)
 
-    monkeypatch.setattr(Run, "write", full)
+    monkeypatch.setattr(RunFiles, "write", full)
     code, line = said(capsys, world, "backfill")
     assert code == 3
     assert line.endswith(

@@ -12,7 +12,7 @@ import pytest
 from recapture import cli
 from recapture.archive import changes
 from recapture.errors import DefinitionError, RunError
-from recapture.run import stages
+from recapture.run.plan import changed_since, load_manifest, plan_run, preview
 from tests.worlds import TEN, World, at, backfill, body, files, papers, published, steady, version
 
 if TYPE_CHECKING:
@@ -80,14 +80,14 @@ def test_a_rerun_from_a_kept_manifest_is_the_same_run(
     assert (code, anew["run"]) == (0, first["run"])
     assert files(world.table) == before
     assert published(world.table) == rows
-    assert stages.look(world.define(), TEN, at(60)).run != first["run"], "the new blob makes another run"
+    assert preview(world.define(), TEN, at(60)).run != first["run"], "the new blob makes another run"
 
 
 @pytest.mark.usefixtures("_one_session")
 def test_all_blobs_that_are_not_as_they_were_are_named_and_the_user_chooses(
     capsys: pytest.CaptureFixture[str], world: World
 ) -> None:
-    run = stages.plan(world.define(), TEN, at(60))
+    run = plan_run(world.define(), TEN, at(60)).id
     pinned = papers(world.table, run, "manifest.json")["blobs"]
     in_range = {world.capture / each["blob"]["name"] for each in pinned}
     longer, later, gone = sorted(in_range)[3:6]
@@ -121,17 +121,17 @@ def test_all_blobs_that_are_not_as_they_were_are_named_and_the_user_chooses(
 
 def test_what_did_not_change_has_no_changes(world: World) -> None:
     pipeline = world.define()
-    planned = stages.look(pipeline, TEN, at(60))
-    assert stages.changed_since(pipeline, planned) == []
+    planned = preview(pipeline, TEN, at(60))
+    assert changed_since(pipeline, planned) == []
     for path in blobs(world, "0"):
         path.unlink()
-    changed = stages.changed_since(pipeline, planned)
+    changed = changed_since(pipeline, planned)
     assert {each.pinned.name for each in changed} == {each.blob.name for each in planned.blobs if each.partition == "0"}
     assert changes.told(changed * 100).endswith(f"  and {len(changed) * 100 - 100:,} more")
 
 
 def kept(world: World) -> tuple[Path, dict[str, Any]]:
-    run = stages.plan(world.define(), TEN, at(60))
+    run = plan_run(world.define(), TEN, at(60)).id
     path = world.table / "_recapture" / run / "manifest.json"
     return path, json.loads(path.read_bytes())
 
@@ -143,7 +143,7 @@ def test_a_manifest_that_somebody_changed_is_refused(world: World, field: str) -
     content["blobs"][5]["blob"][field] = values[field]
     path.write_text(json.dumps(content))
     with pytest.raises(RunError, match="does not hold what its digests say"):
-        stages.kept(world.define(), str(path))
+        load_manifest(world.define(), str(path))
 
 
 def test_a_manifest_without_one_of_its_blobs_is_refused(world: World) -> None:
@@ -151,7 +151,7 @@ def test_a_manifest_without_one_of_its_blobs_is_refused(world: World) -> None:
     del content["blobs"][5]
     path.write_text(json.dumps(content))
     with pytest.raises(RunError, match="does not hold what its digests say"):
-        stages.kept(world.define(), content["run"])
+        load_manifest(world.define(), content["run"])
 
 
 @pytest.mark.parametrize(
@@ -174,27 +174,27 @@ def test_nothing_in_a_manifest_can_be_changed(world: World, place: tuple[Any, ..
     inner[place[-1]] = value
     path.write_text(json.dumps(content))
     with pytest.raises(RunError, match="does not hold what its digests say"):
-        stages.kept(world.define(), str(path))
+        load_manifest(world.define(), str(path))
 
 
 def test_a_manifest_may_be_laid_out_otherwise(world: World) -> None:
     path, content = kept(world)
-    before = stages.kept(world.define(), str(path))
+    before = load_manifest(world.define(), str(path))
     path.write_text(json.dumps(content, indent=4, sort_keys=True))
-    assert stages.kept(world.define(), str(path)) == before
+    assert load_manifest(world.define(), str(path)) == before
 
 
 def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> None:
     path, _ = kept(world)
     with pytest.raises(DefinitionError, match="was planned by another engine, query, policies or input"):
-        stages.kept(world.define(eventsLateArrivalMaxDelayInSeconds=700), str(path))
+        load_manifest(world.define(eventsLateArrivalMaxDelayInSeconds=700), str(path))
     pipeline = world.define()
     world.capture.rename(world.home / "moved")
     moved = pipeline.input.model_copy(update={"container": (world.home / "moved").as_uri()})
     with pytest.raises(DefinitionError, match=r"which is not this pipeline's input\.container"):
-        stages.kept(pipeline.model_copy(update={"input": moved}), str(path))
+        load_manifest(pipeline.model_copy(update={"input": moved}), str(path))
     with pytest.raises(DefinitionError, match="are not of 2 h"):
-        stages.kept(pipeline.model_copy(update={"slice_hours": 2}), str(path))
+        load_manifest(pipeline.model_copy(update={"slice_hours": 2}), str(path))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from recapture.run import scratch, stages
+from recapture.run import scratch
+from recapture.run.leftovers import remove_leftovers, scratch_name
 from recapture.storage import open_container
 from recapture.storage.locks import locked
 from tests.worlds import World, at
@@ -47,7 +48,7 @@ def test_unfinished_files_of_the_same_slices_are_removed_and_named(world: World)
         unfinished(world.table / "slice_start=20240301T120000Z"),
         unfinished(world.home / "elsewhere" / "slice_start=20240301T100000Z"),
     ]
-    lines = stages.remove_leftovers(pipeline, RUN.replace("0123456789ab", "another"))
+    lines = remove_leftovers(pipeline, RUN.replace("0123456789ab", "another"))
     assert not any(path.exists() for path in ours)
     assert all(path.exists() for path in others)
     assert lines[0] == (
@@ -55,7 +56,7 @@ def test_unfinished_files_of_the_same_slices_are_removed_and_named(world: World)
         f"_recapture/{RUN}/counters/20240301T100000Z/.recapture-0123.tmp"
     )
     assert len(lines) == 4
-    assert stages.remove_leftovers(pipeline, RUN) == []
+    assert remove_leftovers(pipeline, RUN) == []
 
 
 def test_what_a_living_process_writes_is_left_alone(world: World) -> None:
@@ -63,8 +64,8 @@ def test_what_a_living_process_writes_is_left_alone(world: World) -> None:
     path = unfinished(world.table / "slice_start=20240301T100000Z")
     with locked(path) as ours:
         assert ours
-        assert stages.remove_leftovers(pipeline, RUN) == []
-    assert len(stages.remove_leftovers(pipeline, RUN)) == 1
+        assert remove_leftovers(pipeline, RUN) == []
+    assert len(remove_leftovers(pipeline, RUN)) == 1
 
 
 def test_a_writer_holds_the_lock_of_its_unfinished_file(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +91,7 @@ def test_a_folder_of_temporary_files_goes_with_its_run(world: World) -> None:
 
 def test_the_folder_of_a_killed_run_is_removed_by_the_next_one_of_the_same_slices(world: World) -> None:
     pipeline = world.define()
-    name = stages.scratch_name(pipeline, RUN)
+    name = scratch_name(pipeline, RUN)
     killed = (
         "import os, signal, sys; from recapture.run.scratch import scratch_folder\n"
         "with scratch_folder(sys.argv[1]) as folder:\n"
@@ -100,9 +101,9 @@ def test_the_folder_of_a_killed_run_is_removed_by_the_next_one_of_the_same_slice
     command = [sys.executable, "-c", killed, name]
     folder = Path(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True).stdout.strip())
     assert (folder / "spilled").exists()
-    assert stages.remove_leftovers(pipeline, OTHER) == []
+    assert remove_leftovers(pipeline, OTHER) == []
     other = World(world.home / "other")
     other.home.mkdir()
-    assert stages.remove_leftovers(other.define(), RUN) == []
-    assert stages.remove_leftovers(pipeline, RUN) == [f"{folder}, a folder of temporary files"]
+    assert remove_leftovers(other.define(), RUN) == []
+    assert remove_leftovers(pipeline, RUN) == [f"{folder}, a folder of temporary files"]
     assert not folder.exists()

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from recapture.quality.metrics import COUNTS, OF_A_PARTITION, OF_AN_OUTPUT, WATERMARK_DELAY, together
-from recapture.run import stages
+from recapture.run.status import rollback
 from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, steady, version
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def test_a_late_blob_replaces_the_metrics_of_its_slice_and_rollback_gives_them_b
     assert {start for (start, *_), value in after.items() ^ before.items()} == {"2024-03-01T10:00:00Z"}
     assert after["2024-03-01T10:00:00Z", "0", "InputEvents"] == 2
     assert [report["version"], report["outputs"][0]["metrics_version"]] == [2, 2]
-    stages.rollback(pipeline, TEN, at(60))
+    rollback(pipeline, TEN, at(60))
     assert in_the_table(world.table) == before
 
 

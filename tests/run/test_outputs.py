@@ -12,7 +12,11 @@ from embedded.azurite import Azurite
 from recapture import cli
 from recapture.errors import AuditError, InterruptedRunError
 from recapture.run import spark as job
-from recapture.run import stages
+from recapture.run.audit import audit
+from recapture.run.plan import plan_run
+from recapture.run.publish import publish
+from recapture.run.report import report
+from recapture.run.status import rollback
 from recapture.storage import delta_storage_options, delta_table_uri
 from recapture.table.delta import OpenTable
 from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, staged, steady, version
@@ -121,11 +125,11 @@ def test_nothing_of_any_output_is_published_unless_all_pass(spark: "SparkSession
     with pytest.raises(AuditError, match="nothing was published: cold: the peaks are low"):
         backfill(spark, pipeline, TEN, at(120))
     assert set(versions(world).values()) == {None}
-    run = stages.plan(pipeline, TEN, at(120))
+    run = plan_run(pipeline, TEN, at(120))
     with pytest.raises(AuditError):
-        stages.publish(pipeline, run)
-    report = stages.report(pipeline, run)
-    assert [(each["version"], each["changed"]) for each in report["outputs"]] == [(None, False), (None, False)]
+        publish(run)
+    of_blocked = report(run)
+    assert [(each["version"], each["changed"]) for each in of_blocked["outputs"]] == [(None, False), (None, False)]
 
 
 @pytest.mark.parametrize("committed", [1, 2, 3])
@@ -134,7 +138,7 @@ def test_a_publication_that_was_killed_between_two_commits_is_finished_by_the_ne
 ) -> None:
     pipeline = both(world)
     run = staged(spark, pipeline, TEN, at(120))
-    stages.audit(pipeline, run)
+    audit(run)
     commit, left = OpenTable.commit, [None] * (1 + committed)
 
     def killed(*arguments: Any) -> bool:
@@ -145,11 +149,11 @@ def test_a_publication_that_was_killed_between_two_commits_is_finished_by_the_ne
 
     monkeypatch.setattr(OpenTable, "commit", killed)
     with pytest.raises(InterruptedRunError, match=r"/peaks_metrics not updated yet; run the same command again"):
-        stages.publish(pipeline, run)
+        publish(run)
     monkeypatch.undo()
     half = dict.fromkeys(NAMES[:committed], 1)
     assert {name: found for name, found in versions(world).items() if found} == half
-    finished = stages.publish(pipeline, run)
+    finished = publish(run)
     assert set(versions(world).values()) == {1}
     assert [each["changed"] for each in finished["outputs"]] == [False, committed < 3]
     (warning,) = finished["warnings"]
@@ -222,7 +226,7 @@ def test_two_tables_and_their_metrics_are_published_to_azure_and_taken_back(
     assert [slices(url) for url in tables] == [["2024-03-01T10:00:00Z", "2024-03-01T11:00:00Z"]] * 4
     quarantine = report["quarantine"]
     assert (quarantine["version"], slices(quarantine["table"])) == (1, ["2024-03-01T11:00:00Z"])
-    stages.rollback(pipeline, TEN, at(60))
+    rollback(pipeline, TEN, at(60))
     assert [slices(url) for url in tables] == [["2024-03-01T11:00:00Z"]] * 4
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from recapture.errors import DefinitionError, RunError
 from recapture.formats.avro import walk
-from recapture.run import stages
+from recapture.run.status import rollback
 from recapture.sample import SampleEvent, capture_file
 from tests.formats.test_avro import avro, nested
 from tests.oracle import VERDICTS
@@ -104,13 +104,11 @@ def test_an_unchanged_rerun_adds_no_version_and_a_rollback_takes_the_quarantine_
     pipeline = world.define(right)
     backfill(spark, pipeline, TEN, at(120))
     assert aside(world) == []
-    assert [output["slices"] for output in stages.rollback(pipeline, TEN, at(60))["outputs"]] == [
-        ["2024-03-01T10:00:00Z"]
-    ]
+    assert [output["slices"] for output in rollback(pipeline, TEN, at(60))["outputs"]] == [["2024-03-01T10:00:00Z"]]
     assert aside(world) == before[:1]
-    stages.rollback(pipeline, at(60), at(120))
+    rollback(pipeline, at(60), at(120))
     assert aside(world) == before
-    stages.rollback(pipeline, TEN, at(120), first["run"])
+    rollback(pipeline, TEN, at(120), first["run"])
     assert (aside(world), published(world.table)) == ([], [])
 
 

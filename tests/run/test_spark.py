@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from recapture.run import stages
+from recapture.run.status import status
 from recapture.time_model.ticks import from_datetime, from_seconds, to_datetime
 from tests import oracle
 from tests.draws import examples
@@ -373,7 +373,7 @@ def test_an_hour_in_which_nothing_arrived_is_published_without_rows(spark: "Spar
     report = backfill(spark, world.define(), TEN, at(60))
     assert (report["changed"], report["metrics"]["InputEvents"]) == (True, 0)
     assert published(world.table) == []
-    assert [each["slice_start"] for each in stages.status(world.define())["slices"]] == ["2024-03-01T10:00:00Z"]
+    assert [each["slice_start"] for each in status(world.define())["slices"]] == ["2024-03-01T10:00:00Z"]
 
 
 def test_real_files_under_their_real_names_give_the_rows_that_one_expects(

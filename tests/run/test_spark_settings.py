@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from recapture.errors import RunError
-from recapture.run.spark import CLUSTERS_OWN, SETTINGS
+from recapture.run.session import CLUSTERS_OWN, SETTINGS
 from tests.paths import ROOT
 from tests.worlds import QUICK_START, TEN, at, backfill, files, published, steady
 

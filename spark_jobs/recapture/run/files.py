@@ -1,4 +1,4 @@
-"""What is kept of a run, in the first table's folder under `_recapture/RUN/`, from one stage to the next."""
+"""The run files: what one stage leaves for the next, under `_recapture/RUN/` in the first output's table."""
 
 import io
 import json
@@ -24,57 +24,62 @@ class StagedSlice:
     """The rows of one slice of one output, in a Parquet file that no commit names yet."""
 
     output: str
-    """The alias."""
+    """Alias of the output."""
     slice_start: str
     path: str
-    """Relative to the output's table."""
+    """Path relative to the output's table."""
     size: int
+    """Size of the file in bytes."""
     rows: int
     unanchored: int
-    """Rows that are sessions whose beginning lies before what the slice reads."""
+    """Number of rows that are sessions which may have begun before what the slice reads."""
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run's papers."""
+class RunFiles:
+    """The files of one run. Reading one raises RunError if the stage that writes it has not run."""
 
     table: Container
     id: str
 
-    def name(self, paper: str) -> str:
-        """The blob name of one of the run's papers."""
-        return f"{FOLDER}/{self.id}/{paper}"
+    def name(self, file: str) -> str:
+        """Return the blob name of a run file."""
+        return f"{FOLDER}/{self.id}/{file}"
 
-    def counters_name(self, partition: str, wanted: Slice) -> str:
-        return self.name(f"counters/{compact(wanted.start)}/{partition}.json")
+    def counters_name(self, partition: str, slice_: Slice) -> str:
+        return self.name(f"counters/{compact(slice_.start)}/{partition}.json")
 
-    def quarantine_name(self, partition: str, wanted: Slice) -> str:
-        return self.name(f"quarantine/{compact(wanted.start)}/{partition}.parquet")
+    def quarantine_name(self, partition: str, slice_: Slice) -> str:
+        return self.name(f"quarantine/{compact(slice_.start)}/{partition}.parquet")
 
-    def write(self, paper: str, value: Any) -> None:
-        self.table.write(self.name(paper), json.dumps(value, indent=1, allow_nan=False).encode())
+    @property
+    def quarantine_url(self) -> str:
+        """Address of the folder of what the run quarantined."""
+        return f"{self.table.url}/{self.name('quarantine')}"
 
-    def read(self, paper: str) -> Any:
-        """A paper that an earlier stage wrote. Raises RunError where that stage has not run."""
-        return json.loads(self._content(paper))
+    def write(self, file: str, value: Any) -> None:
+        self.table.write(self.name(file), json.dumps(value, indent=1, allow_nan=False).encode())
+
+    def read(self, file: str) -> Any:
+        return json.loads(self._content(self.name(file)))
 
     def manifest(self) -> Manifest:
-        return manifest.from_json(self._content("manifest.json"))
+        return manifest.from_json(self._content(self.name("manifest.json")))
 
-    def keep_manifest(self, planned: Manifest) -> None:
+    def write_manifest(self, planned: Manifest) -> None:
         self.table.write(self.name("manifest.json"), planned.to_json())
 
     def staged(self) -> list[StagedSlice]:
-        """Of every output."""
+        """Return what the Spark job staged, of every output."""
         return [StagedSlice(**entry) for entry in self.read("staged.json")]
 
-    def quarantined(self, partition: str, wanted: Slice) -> pa.Table:
-        """What the task of a partition set aside in a slice. Raises RunError where it left nothing."""
-        return pq.read_table(io.BytesIO(self._read(self.quarantine_name(partition, wanted))))
+    def quarantined(self, partition: str, slice_: Slice) -> pa.Table:
+        """Return what the task of a partition quarantined in a slice."""
+        return pq.read_table(io.BytesIO(self._content(self.quarantine_name(partition, slice_))))
 
-    def quarantined_first(self, partition: str, wanted: Slice) -> dict[str, Any] | None:
-        """Verdict, reason and body of the first event that the task of a partition set aside in a slice."""
-        content = self._read(self.quarantine_name(partition, wanted))
+    def first_unusable(self, partition: str, slice_: Slice) -> dict[str, Any] | None:
+        """Return verdict, reason and body of the first event that a task quarantined in a slice."""
+        content = self._content(self.quarantine_name(partition, slice_))
         with pq.ParquetFile(io.BytesIO(content)) as file:
             for batch in file.iter_batches(100, columns=["verdict", "reason", "body"]):
                 for row in batch.to_pylist():
@@ -82,12 +87,9 @@ class Run:
                         return dict(row)
         return None
 
-    def _content(self, paper: str) -> bytes:
-        return self._read(self.name(paper))
-
-    def _read(self, name: str) -> bytes:
+    def _content(self, name: str) -> bytes:
         content = self.table.read_current(name)
         if content is None:
-            paper = name.removeprefix(self.name(""))
-            raise RunError(f"run {self.id} has no {paper} under {self.table.url}: start the run again from its plan")
+            file = name.removeprefix(self.name(""))
+            raise RunError(f"run {self.id} has no {file} under {self.table.url}: start the run again from its plan")
         return content

@@ -6,7 +6,6 @@ Runs in the session of `recapture backfill`, or by itself as `spark_jobs/backfil
 import contextlib
 import itertools
 import json
-import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +33,9 @@ from recapture.ordering.sequence import Missing
 from recapture.quality.metrics import COUNTS, GAPS_TOLD, WATERMARK_DELAY
 from recapture.query.model import CompiledQuery
 from recapture.query.values import quoted_name
-from recapture.run.files import Run, StagedSlice
+from recapture.run.files import RunFiles, StagedSlice
+from recapture.run.planned import PlannedRun, load_run
+from recapture.run.session import pin_settings
 from recapture.storage import open_container, side_by_side
 from recapture.table.files import parquet, stage
 from recapture.time_model import ticks
@@ -44,23 +45,6 @@ from recapture.time_model.slices import Slice
 SMALLEST_TASK = 32 * 1024 * 1024
 """Bytes that a task reads at least where there are so many: each task costs its start and its neighbour's edge."""
 TASKS_PER_CORE = 2
-LOCAL_SHUFFLE_PARTITIONS = 8
-"""Partial aggregates are few; Spark's default of 200, and planning anew after each stage, are for clusters."""
-SETTINGS = {
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.variable.substitute": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PruneFilters",
-    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(2**31 - 1),
-}
-"""What the rows depend on. All other settings of Spark SQL are Spark's own, whatever the cluster's defaults say.
-
-Without ANSI mode an overflow wraps around and a division by zero is NULL. Variables would put the environment into the
-query. PruneFilters would read no event at all for WHERE 1 = 0: then nothing would be counted. Above a number of groups
-a task would sort them, and merge what it read first into the rest: arrival order lost."""
-CLUSTERS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
-"""Settings that a cluster may choose, or what they begin with: they divide the work and leave the rows as they are."""
-
 UNANCHORED = "_unanchored"
 """The column, beside those of the output, that is true for a session whose beginning lies before what a slice reads."""
 EVENTS_READ = "MapInArrow"
@@ -83,14 +67,14 @@ class Work:
     """What every task of a run needs to know; travels to the executors, so it holds no credentials."""
 
     container: str
-    papers: str
-    """The folder of the run's papers."""
+    files: str
+    """Address of the folder of the run files."""
     run: str
     query: CompiledQuery
     policies: Policies | None
     reader: Reader
-    set_aside: bool
-    """What becomes of damaged blobs; otherwise they stop the run."""
+    quarantine_damaged: bool
+    """Whether damaged blobs are quarantined; otherwise they stop the run."""
 
 
 @dataclass(frozen=True)
@@ -108,38 +92,21 @@ class Destination:
         return published_schema(self.columns)
 
 
-def session(master: str, name: str, scratch: Path) -> SparkSession:
-    """Return a quiet Spark session; `master` as Spark spells it. What it writes for itself lies in `scratch`."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = (
-        SparkSession.builder.master(master)
-        .appName(name)
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "OFF")
-        .config("spark.local.dir", str(scratch))
-        .config("spark.driver.extraJavaOptions", f"-XX:+UseParallelGC -Dlog4j2.level=OFF -Djava.io.tmpdir='{scratch}'")
-    )
-    if master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        builder = builder.config("spark.sql.shuffle.partitions", LOCAL_SHUFFLE_PARTITIONS)
-        builder = builder.config("spark.sql.adaptive.enabled", "false")
-    return builder.getOrCreate()
+def compute(spark: SparkSession, run: PlannedRun) -> None:
+    """Stage the rows of a planned run and write what it counted to the run files. Publish nothing.
 
-
-def run(spark: SparkSession, pipeline: Pipeline, run_id: str) -> None:
-    """Stage the rows of a planned run and write down what it counted. Publishes nothing.
-
-    Raises RunError for a blob that is damaged or was changed since it was planned, and for what Spark could not do.
+    Raise RunError for a blob that is damaged or has changed since it was planned, and for what Spark could not do.
     """
-    first = pipeline.outputs[0].table
-    papers = Run(open_container(first), run_id)
-    manifest = papers.manifest()
-    if manifest.definition_digest != _definition_digest(pipeline):
-        raise RunError(f"{pipeline.definition} changed since run {run_id} was planned: plan again")
-    reader = pipeline.input.reader(pipeline.query)
-    set_aside = pipeline.input.on_damaged_blob == "quarantine"
-    work = Work(pipeline.input.container, first, run_id, pipeline.query, pipeline.policies, reader, set_aside)
+    pipeline, manifest = run.pipeline, run.manifest
+    work = Work(
+        container=pipeline.input.container,
+        files=run.files.table.url,
+        run=run.id,
+        query=pipeline.query,
+        policies=pipeline.policies,
+        reader=pipeline.input.reader(pipeline.query),
+        quarantine_damaged=pipeline.input.on_damaged_blob == "quarantine",
+    )
     task_bytes = max(SMALLEST_TASK, manifest.size // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
     tasks = list(ordering.split(manifest.slices, manifest.blobs, task_bytes))
     digests = {planned.slice.start: planned.digest for planned in manifest.slices}
@@ -147,23 +114,8 @@ def run(spark: SparkSession, pipeline: Pipeline, run_id: str) -> None:
         staged = _stage(spark, work, list(_destinations(pipeline)), tasks, digests)
     except PySparkException as error:
         raise RunError(_reason(error)) from error
-    papers.write("staged.json", [asdict(each) for each in staged])
-    papers.write("metrics.json", list(_metrics(papers, manifest)))
-
-
-def pin_settings(spark: SparkSession) -> None:
-    """Give a session the settings of Spark SQL that the rows depend on."""
-    for name in spark.conf.getAll:
-        if name.startswith("spark.sql.") and not name.startswith(CLUSTERS_OWN) and spark.conf.isModifiable(name):
-            spark.conf.unset(name)
-    for name, value in SETTINGS.items():
-        spark.conf.set(name, value)
-
-
-def _definition_digest(pipeline: Pipeline) -> str:
-    from recapture.run.stages import definition
-
-    return definition(pipeline).digest
+    run.files.write("staged.json", [asdict(file) for file in staged])
+    run.files.write("metrics.json", list(_metrics(run.files, manifest)))
 
 
 def _destinations(pipeline: Pipeline) -> Iterator[Destination]:
@@ -238,23 +190,25 @@ def _events(spark: SparkSession, work: Work, tasks: list[Task]) -> DataFrame:
 
 
 def _run_task(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
-    papers = Run(open_container(work.papers), work.run)
+    files = RunFiles(open_container(work.files), work.run)
     container = open_container(work.container)
-    batches, counters = ordering.order(task, container, work.query, work.policies, work.set_aside, work.reader)
+    batches, counters = ordering.order(task, container, work.query, work.policies, work.quarantine_damaged, work.reader)
     yield from batches
     for wanted, counted in counters.items():
-        _keep(papers, task.partition, wanted, counted, work.policies)
+        _write_counters(files, task.partition, wanted, counted, work.policies)
 
 
-def _keep(papers: Run, partition: str, wanted: Slice, counted: Counters, policies: Policies | None) -> None:
+def _write_counters(
+    files: RunFiles, partition: str, wanted: Slice, counted: Counters, policies: Policies | None
+) -> None:
     """Write what was counted and set aside under a name of (run, partition, slice): a retry overwrites itself."""
     if counted.quarantine:
-        papers.table.write(
-            papers.quarantine_name(partition, wanted),
+        files.table.write(
+            files.quarantine_name(partition, wanted),
             parquet(pa.Table.from_batches(counted.quarantine, ordering.QUARANTINE)),
         )
     metrics = _row(partition, wanted, counted, policies)
-    papers.table.write(papers.counters_name(partition, wanted), json.dumps(metrics).encode())
+    files.table.write(files.counters_name(partition, wanted), json.dumps(metrics).encode())
 
 
 def _row(partition: str, wanted: Slice, counted: Counters, policies: Policies | None) -> dict[str, Any]:
@@ -304,7 +258,7 @@ def _ahead(event: Ahead) -> dict[str, Any]:
     return {"seconds": seconds, "sequence_number" if event.numbered else "place": event.number, "blob": event.blob}
 
 
-def _metrics(papers: Run, manifest: Manifest) -> Iterator[dict[str, Any]]:
+def _metrics(files: RunFiles, manifest: Manifest) -> Iterator[dict[str, Any]]:
     """The metrics of the run: a row for each slice and partition of the hub, also where nothing arrived."""
     read = {pinned.partition for pinned in manifest.blobs}
 
@@ -312,7 +266,7 @@ def _metrics(papers: Run, manifest: Manifest) -> Iterator[dict[str, Any]]:
         planned, partition = place
         if partition not in read:
             return _row(partition, planned.slice, Counters(), None)
-        content = papers.table.read_current(papers.counters_name(partition, planned.slice))
+        content = files.table.read_current(files.counters_name(partition, planned.slice))
         if content is None:
             raise RunError(
                 f"the task of partition {partition}, slice {ticks.to_text(planned.slice.start)} "
@@ -376,7 +330,7 @@ def main(arguments: list[str]) -> int:
     definition, run_id = arguments
     spark = SparkSession.builder.appName(f"recapture {run_id}").getOrCreate()
     try:
-        run(spark, load(Path(definition)), run_id)
+        compute(spark, load_run(load(Path(definition)), run_id))
     except RecaptureError as error:
         print(f"recapture: {error}", file=sys.stderr)
         return error.exit_code

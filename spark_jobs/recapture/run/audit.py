@@ -1,0 +1,65 @@
+"""Audit a run: judge its staged rows and its metrics before anything is published."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recapture.errors import AuditError
+from recapture.quality import metrics
+from recapture.run.leftovers import scratch_name
+from recapture.run.planned import PlannedRun
+from recapture.run.scratch import scratch_folder
+from recapture.run.slices import slice_length
+from recapture.run.staged import of_output, written_locally
+from recapture.run.suites import load_suites
+from recapture.time_model import ticks
+
+
+def audit(run: PlannedRun) -> dict[str, Any]:
+    """Judge what is staged and write the result to the run files. Raise AuditError if a critical expectation fails."""
+    import pandas as pd
+
+    from recapture.quality import checkpoint, passage, report
+
+    pipeline, loaded = run.pipeline, load_suites(run.pipeline)
+    rows, staged = run.files.read("metrics.json"), run.files.staged()
+    written: dict[str, dict[str, int]] = {}
+    for file in staged:
+        written.setdefault(file.slice_start, {})[file.output] = file.rows
+    passages = [passage.Passage(start, counts, written[start]) for start, counts in metrics.by_slice(rows).items()]
+
+    def example(start: str) -> passage.Example | None:
+        partitions = [row["partition"] for row in rows if row["slice_start"] == start and _unusable(row)]
+        first = run.files.first_unusable(partitions[0], run.slices[start].slice) if partitions else None
+        return passage.Example(**first) if first else None
+
+    with scratch_folder(scratch_name(pipeline, run.id)) as folder:
+        result = checkpoint.audit(
+            pd.DataFrame(rows).drop(columns=list(metrics.BESIDE)),
+            {
+                output.alias: written_locally(output, of_output(staged, output), run.id, folder)
+                for output in pipeline.outputs
+                if output.alias in loaded
+            },
+            loaded,
+            run_start=ticks.to_datetime(run.manifest.slices[0].slice.start),
+            run_end=ticks.to_datetime(run.manifest.slices[-1].slice.end),
+            slice_count=len(run.manifest.slices),
+            of_slices=passage.results(
+                passages,
+                example,
+                {alias: suite.severities for alias, suite in loaded.items()},
+                pipeline.query.ends_windows_every(slice_length(pipeline)),
+            ),
+        )
+    reason = report.reason(result)
+    text = report.text(result)
+    run.files.write("audit.json", {"verdict": result.verdict, "reason": reason, "report": text, "json": result.json})
+    if result.verdict == "failed":
+        unusable = sum(map(_unusable, rows))
+        quarantined = f"; {unusable:,} quarantined events are in {run.files.quarantine_url}" if unusable else ""
+        raise AuditError(f"run {run.id} was stopped by its audit, nothing was published: {reason}{quarantined}")
+    return {"verdict": result.verdict, "report": text}
+
+
+def _unusable(row: Mapping[str, Any]) -> int:
+    return sum(row[verdict] for verdict in metrics.UNUSABLE)

@@ -1,0 +1,44 @@
+"""Remove what killed runs left unfinished."""
+
+import hashlib
+from datetime import UTC, datetime
+
+from recapture.definition.pipeline import Pipeline
+from recapture.run import scratch
+from recapture.run.files import FOLDER
+from recapture.run.slices import slices_of
+from recapture.run.tables import tables_of
+from recapture.storage import open_container
+from recapture.table.files import compact
+
+
+def remove_leftovers(pipeline: Pipeline, run_id: str) -> list[str]:
+    """Remove what killed runs of exactly these slices left unfinished; return a line for each place that had any.
+
+    What a running process still writes stays.
+    """
+    lines = [
+        f"{folder}, a folder of temporary files" for folder in scratch.remove_abandoned(scratch_name(pipeline, run_id))
+    ]
+    places = {pipeline.outputs[0].table: [f"{FOLDER}/{_range_of(run_id)}-"]}
+    bounds = (datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) for text in _range_of(run_id).split("-"))
+    slices = [f"slice_start={compact(slice_.start)}/" for slice_ in slices_of(pipeline, *bounds)]
+    tables = tables_of(pipeline)
+    for table in (tables.publications, *tables.others.values()):
+        places.setdefault(table.url, []).extend(slices)
+    for url, prefixes in places.items():
+        container = open_container(url)
+        files = [name for prefix in prefixes for name in container.remove_abandoned(prefix)]
+        if files:
+            lines.append(f"{len(files):,} unfinished files in {url}, such as {files[0]}")
+    return lines
+
+
+def scratch_name(pipeline: Pipeline, run_id: str) -> str:
+    """Return the name of the temporary folders of all runs of the same slices of the same table."""
+    table = pipeline.outputs[0].publications_table
+    return f"{pipeline.name}-{hashlib.sha256(table.encode()).hexdigest()[:12]}-{_range_of(run_id)}"
+
+
+def _range_of(run_id: str) -> str:
+    return run_id.rpartition("-")[0]

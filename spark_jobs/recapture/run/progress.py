@@ -1,0 +1,86 @@
+"""How far the archive reaches, and whether it holds all that a range needs."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from recapture.archive import manifest
+from recapture.archive.manifest import Manifest
+from recapture.archive.progress import Progress, far_blobs, progress, warnings
+from recapture.definition.digest import definition_of
+from recapture.definition.pipeline import Pipeline
+from recapture.run.slices import slices_of
+from recapture.storage import open_container
+from recapture.time_model import ticks
+from recapture.time_model.slices import Arrivals
+
+
+@dataclass(frozen=True)
+class Completeness:
+    """How far the archive reaches, and what a range still waits for."""
+
+    partitions: tuple[Progress, ...]
+    waiting: tuple[str, ...]
+    """Reasons to wait, a line each; empty when every slice is complete (docs/time-model.md, section 3)."""
+
+
+def completeness(
+    pipeline: Pipeline, start: datetime, end: datetime, now: datetime, environment: Mapping[str, str] = os.environ
+) -> Completeness:
+    """Return whether the archive holds all of a range. Only blobs from the last slice on are listed.
+
+    The container is opened with the credentials of `environment`.
+    """
+    last = slices_of(pipeline, start, end)[-1]
+    definition = replace(definition_of(pipeline), search_hours=0)
+    needed = Arrivals(last.start, definition.last_needed(last))
+    container = open_container(pipeline.input.container, environment)
+    seen, partitions = manifest.survey(definition, container, [needed], now)
+    if not partitions:
+        return Completeness((), (f"no blob of this input under {definition.names.prefix} yet",))
+    reached = tuple(
+        progress(definition, name, seen.newest.get(name), pipeline.input.empty_blobs, now) for name in partitions
+    )
+    waiting = tuple(
+        f"{partition}; slice {ticks.to_text(last.start)} needs more"
+        for partition in reached
+        if not manifest.is_complete(definition, last, seen.newest.get(partition.partition), now)
+    )
+    return Completeness(reached, waiting)
+
+
+def capture_progress(pipeline: Pipeline, planned: Manifest, now: datetime) -> list[Progress]:
+    """Return how far the archive reaches in each partition of a plan."""
+    definition, newest = definition_of(pipeline), {newest.partition: newest for newest in planned.newest}
+    return [
+        progress(definition, name, newest.get(name), pipeline.input.empty_blobs, now) for name in planned.partitions
+    ]
+
+
+def described(pipeline: Pipeline, planned: Manifest, now: datetime) -> dict[str, Any]:
+    """Return what a backfill of a manifest would read, slice by slice, and how complete that is; JSON-able."""
+    reads = manifest.read_for(planned.blobs, [slice_.arrivals for slice_ in planned.slices])
+    slices = [
+        {
+            "slice_start": ticks.to_text(slice_.slice.start),
+            "blobs": len(blobs),
+            "bytes": sum(pinned.blob.size for pinned in blobs),
+            "incomplete": list(slice_.incomplete),
+        }
+        for slice_, blobs in zip(planned.slices, reads, strict=True)
+    ]
+    return {
+        "run": planned.run,
+        "pipeline": pipeline.name,
+        "partitions": list(planned.partitions),
+        "slices": slices,
+        "blobs": len(planned.blobs),
+        "bytes": planned.size,
+        "complete": not any(slice_.incomplete for slice_ in planned.slices),
+        "capture": [partition.to_dict() for partition in capture_progress(pipeline, planned, now)],
+        "silent_partitions": list(planned.silent),
+        "far_blobs": far_blobs(planned),
+        "warnings": [*pipeline.warnings, *warnings(planned, pipeline.input.empty_blobs)],
+    }

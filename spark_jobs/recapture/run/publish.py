@@ -1,0 +1,151 @@
+"""Publish a run that passed its audit: stage its metrics and quarantine, then change every table."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from recapture.definition.pipeline import Output
+from recapture.errors import AuditError, RunError, UnfinishedError
+from recapture.quality import metrics
+from recapture.run.metrics import with_written_rows
+from recapture.run.planned import PlannedRun
+from recapture.run.staged import of_output
+from recapture.run.tables import QUARANTINE, metrics_name, tables_of
+from recapture.storage import open_container, side_by_side
+from recapture.table import publish as tables
+from recapture.table.delta import File
+from recapture.table.files import stage
+from recapture.table.publications import Publication
+
+MAX_REASONS = 20
+"""Number of reasons for a quarantine that are reported, the most frequent ones."""
+
+
+def publish(run: PlannedRun) -> dict[str, Any]:
+    """Publish the run's slices in every table. Raise AuditError if its audit failed.
+
+    If a call is interrupted between two commits, the next call finishes it.
+    """
+    verdict = run.files.read("audit.json")["verdict"]
+    if verdict == "failed":
+        raise AuditError(f"run {run.id} was stopped by its audit: nothing is published")
+    rows, staged = run.files.read("metrics.json"), run.files.staged()
+    files: dict[str, dict[str, File]] = {}
+    for output in run.pipeline.outputs:
+        of_this = of_output(staged, output)
+        files[output.alias] = {file.slice_start: File(file.path, file.size, file.rows) for file in of_this}
+        files[metrics_name(output)] = _stage_metrics(run, output, with_written_rows(rows, of_this))
+    files[QUARANTINE], reasons = _stage_quarantine(run, rows)
+    publications = _publications(run, verdict, rows, files)
+    outcome = tables.publish(tables_of(run.pipeline), publications)
+    published = {
+        "slices": list(publications),
+        "quality": verdict,
+        "outputs": [_published_output(output, outcome) for output in run.pipeline.outputs],
+        "quarantine": {
+            "table": run.pipeline.outputs[0].quarantine_table,
+            "version": outcome.versions[QUARANTINE],
+            **reasons,
+        },
+        "warnings": list(warnings(outcome)),
+    }
+    try:
+        run.files.write("outcome.json", published)
+    except RunError as error:
+        raise UnfinishedError(f"run {run.id} is published, but: {error}; run the same again for its report") from error
+    return published
+
+
+def warnings(outcome: tables.Outcome) -> Iterator[str]:
+    """Yield what somebody who published or rolled back slices should know."""
+    if outcome.finished:
+        count, first = len(outcome.finished), outcome.finished[0]
+        yield (
+            f"{count} slices, the first {first}: finished a change that an earlier call had begun; every table agrees "
+            "now"
+        )
+    for run_id, slices in _by_run(outcome.superseded):
+        what = f"published by run {run_id}" if run_id else "rolled back"
+        yield f"{len(slices)} slices, the first {slices[0]}, were {what} at the same time: they hold that now"
+
+
+def _by_run(superseded: Mapping[str, str | None]) -> Iterator[tuple[str | None, list[str]]]:
+    for run_id in sorted(set(superseded.values()), key=str):
+        yield run_id, [start for start, other in superseded.items() if other == run_id]
+
+
+def _publications(
+    run: PlannedRun, verdict: str, rows: Iterable[Mapping[str, Any]], files: Mapping[str, Mapping[str, File]]
+) -> dict[str, Publication]:
+    totals, now = metrics.by_slice(rows), datetime.now(UTC)
+    return {
+        start: Publication(
+            run=run.id,
+            quality=verdict,
+            published=now,
+            digest=planned.digest,
+            manifest=run.manifest.digest,
+            definition=run.manifest.definition_digest,
+            input_events=totals[start]["InputEvents"],
+            late_events=totals[start]["LateInputEvents"],
+            files={name: of_slices.get(start) for name, of_slices in files.items()},
+        )
+        for start, planned in run.slices.items()
+    }
+
+
+def _published_output(output: Output, outcome: tables.Outcome) -> dict[str, Any]:
+    return {
+        "alias": output.alias,
+        "table": output.table,
+        "version": outcome.versions[output.alias],
+        "changed": bool(outcome.changed[output.alias]),
+        "metrics_table": output.metrics_table,
+        "metrics_version": outcome.versions[metrics_name(output)],
+    }
+
+
+def _stage_metrics(run: PlannedRun, output: Output, counted: Mapping[str, Mapping[str, Any]]) -> dict[str, File]:
+    """Write the rows of each slice for the output's metrics table."""
+    folder, slices = open_container(output.metrics_table), run.slices
+
+    def write(start: str) -> File:
+        rows, planned = metrics.table_rows(counted[start]), slices[start]
+        return File(*stage(folder, planned.slice.start, planned.digest, rows), rows.num_rows)
+
+    return dict(zip(counted, side_by_side(write, counted), strict=True))
+
+
+def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, File], dict[str, Any]]:
+    """Write the rows of each slice for the quarantine table; a slice without quarantined events has no file.
+
+    Return the files, and the number of rows: in all, and for the most frequent reasons.
+    """
+    folder = open_container(run.pipeline.outputs[0].quarantine_table)
+    partitions: dict[str, list[str]] = {}
+    for row in rows:
+        if any(row[count] for count in metrics.SET_ASIDE):
+            partitions.setdefault(row["slice_start"], []).append(row["partition"])
+    slices = {start: planned for start, planned in run.slices.items() if start in partitions}
+
+    def write(slice_start: str) -> tuple[File, pa.Table]:
+        planned = slices[slice_start]
+        of_partitions = [run.files.quarantined(partition, planned.slice) for partition in partitions[slice_start]]
+        quarantined = pa.concat_tables(of_partitions)
+        counted = quarantined.group_by(["verdict", "reason"]).aggregate([([], "count_all")])
+        return File(*stage(folder, planned.slice.start, planned.digest, quarantined), quarantined.num_rows), counted
+
+    written = side_by_side(write, slices)
+    reasons: Counter[tuple[str, str]] = Counter()
+    for _, counted in written:
+        for row in counted.to_pylist():
+            reasons[row["verdict"], row["reason"]] += row["count_all"]
+    frequent = [
+        {"verdict": verdict, "reason": reason, "rows": count}
+        for (verdict, reason), count in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:MAX_REASONS]
+    ]
+    files = {start: file for start, (file, _) in zip(slices, written, strict=True)}
+    return files, {"rows": reasons.total(), "reasons": frequent}

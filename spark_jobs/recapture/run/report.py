@@ -1,0 +1,137 @@
+"""Report a run: what it read, counted and published, what its audit said, and what its reader should know."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from recapture.archive.manifest import ArrivalTime
+from recapture.archive.progress import far_blobs
+from recapture.archive.progress import warnings as capture_warnings
+from recapture.definition.pipeline import Output, Pipeline
+from recapture.quality import metrics
+from recapture.run.metrics import with_written_rows
+from recapture.run.planned import PlannedRun
+from recapture.run.staged import of_output
+
+SHOWN_GAPS = 5
+"""Number of gaps that a warning names; a run's metrics name more."""
+
+
+def report(run: PlannedRun) -> dict[str, Any]:
+    """Return all that is known of a run.
+
+    If the pipeline has one output, that output's table and version also stand at the top.
+    """
+    pipeline, planned = run.pipeline, run.manifest
+    audited = run.files.read("audit.json")
+    outcome = run.files.read("outcome.json") if audited["verdict"] != "failed" else {}
+    published = {output["alias"]: output for output in outcome.get("outputs", [])}
+    rows, staged = run.files.read("metrics.json"), run.files.staged()
+    slices = with_written_rows(rows, staged)
+    outputs = [
+        _of_output(output, with_written_rows(rows, of_output(staged, output)), published.get(output.alias, {}))
+        for output in pipeline.outputs
+    ]
+    written = {name: sum(output["metrics"][name] for output in outputs) for name in metrics.OF_AN_OUTPUT}
+    return {
+        "run": run.id,
+        "pipeline": pipeline.name,
+        "slices": [
+            {"slice_start": start, "rows": counts["OutputEvents"], **counts} for start, counts in slices.items()
+        ],
+        "metrics": metrics.together(slices.values()) | written,
+        "partitions": metrics.by_partition(slices.values()),
+        "quality": {"verdict": audited["verdict"], "reason": audited["reason"], "report": audited["report"]},
+        "changed": any(output["changed"] for output in outputs),
+        "far_blobs": far_blobs(planned),
+        "silent_partitions": list(planned.silent),
+        "outputs": outputs,
+        **of_the_only_output(outputs, "table", "version"),
+        "quarantine": outcome.get("quarantine", {"table": pipeline.outputs[0].quarantine_table, "version": None}),
+        "warnings": [
+            *pipeline.warnings,
+            *capture_warnings(planned, pipeline.input.empty_blobs),
+            *_without_block(rows),
+            *outcome.get("warnings", []),
+            *_unanchored(outputs),
+            *_losses(slices, pipeline.outputs[0].quarantine_table),
+            *_disorder(slices, pipeline),
+        ],
+    }
+
+
+def of_the_only_output(outputs: list[dict[str, Any]], *names: str) -> dict[str, Any]:
+    """Return these values of the only output, or nothing if there are several."""
+    return {name: outputs[0][name] for name in names} if len(outputs) == 1 else {}
+
+
+def _of_output(
+    output: Output, counted: Mapping[str, Mapping[str, Any]], published: Mapping[str, Any]
+) -> dict[str, Any]:
+    of_slices = {start: {name: counts[name] for name in metrics.OF_AN_OUTPUT} for start, counts in counted.items()}
+    return {
+        "alias": output.alias,
+        "table": output.table,
+        "version": published.get("version"),
+        "changed": published.get("changed", False),
+        "metrics_table": output.metrics_table,
+        "metrics_version": published.get("metrics_version"),
+        "metrics": {name: sum(counts[name] for counts in of_slices.values()) for name in metrics.OF_AN_OUTPUT},
+        "slices": [{"slice_start": start, **counts} for start, counts in of_slices.items()],
+    }
+
+
+def _without_block(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    names = [name for row in rows for name in row["without_block"]]
+    if names:
+        yield (
+            f"{len(names):,} blobs are Avro files of a header alone, such as {min(names)}: they are "
+            "read as empty; Capture always writes a block, so restore those that are as Capture wrote them"
+        )
+
+
+def _unanchored(outputs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for output in outputs:
+        sessions = output["metrics"]["UnanchoredSessions"]
+        if sessions:
+            yield (
+                f"{output['alias']}: {sessions} rows are sessions that began before what a slice may read, as no pause "
+                "of three maxDurations was longer than the timeout: they are cut at even multiples of maxDuration, and "
+                "the live job may have cut at odd ones"
+            )
+
+
+def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str) -> Iterator[str]:
+    damaged = sum(counts["DamagedBlobs"] for counts in slices.values())
+    if damaged:
+        yield f"{damaged} blobs are damaged and were set aside: {quarantine} names them; what they hold is in no row"
+    gaps = sum(counts["SequenceGaps"] for counts in slices.values())
+    if gaps:
+        missing = sum(counts["gaps"]["missing"] for counts in slices.values())
+        shown = [gap for counts in slices.values() for gap in counts["gaps"]["ranges"]][:SHOWN_GAPS]
+        ranges = ", ".join(f"{gap['first']} to {gap['last']} of partition {gap['partition']}" for gap in shown)
+        more = f" and {gaps - len(shown)} gaps more" if gaps > len(shown) else ""
+        yield f"{missing} sequence numbers never arrived: {ranges}{more}"
+
+
+def _disorder(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline) -> Iterator[str]:
+    by_blob = pipeline.input.arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
+    totals = metrics.together(slices.values())
+    events, late, disordered = (totals[name] for name in ("InputEvents", "LateInputEvents", "DroppedOrAdjustedEvents"))
+    if events and late > events / 2:
+        yield (
+            f"{late / events:.1%} of the events were late: raise eventsLateArrivalMaxDelayInSeconds to at least what "
+            f"the devices need{f' plus the {pipeline.input.interval_name}' if by_blob else ''}"
+        )
+    if events and disordered > events / 10:
+        pushers = [counts["furthest_ahead"] for counts in slices.values() if counts["furthest_ahead"]]
+        ahead = max(pushers, key=lambda pusher: pusher["seconds"])
+        yield (
+            f"{disordered / events:.1%} of the events were out of order: the watermark was pushed by clocks that run "
+            f"ahead, furthest by event {_number(ahead)} of {ahead['blob']} ({ahead['seconds']:+.1f} s from "
+            "its arrival); TIMESTAMP BY … OVER a device's key keeps such a clock to itself"
+        )
+
+
+def _number(event: Mapping[str, Any]) -> int:
+    """Return the sequence number of an event, or its place in its blob."""
+    return int(event.get("sequence_number", event.get("place")))

@@ -1,0 +1,52 @@
+"""The Spark session, with the settings that the rows depend on."""
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+LOCAL_SHUFFLE_PARTITIONS = 8
+"""Partial aggregates are few; Spark's default of 200, and planning anew after each stage, are for clusters."""
+SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PruneFilters",
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(2**31 - 1),
+}
+"""What the rows depend on. All other settings of Spark SQL are Spark's own, whatever the cluster's defaults say.
+
+Without ANSI mode an overflow wraps around and a division by zero is NULL. Variables would put the environment into the
+query. PruneFilters would read no event at all for WHERE 1 = 0: then nothing would be counted. Above a number of groups
+a task would sort them, and merge what it read first into the rest: arrival order lost."""
+CLUSTERS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
+"""Settings that a cluster may choose, or what they begin with: they divide the work and leave the rows as they are."""
+
+
+def session(master: str, name: str, scratch: Path) -> SparkSession:
+    """Return a quiet Spark session; `master` as Spark spells it. What it writes for itself lies in `scratch`."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = (
+        SparkSession.builder.master(master)
+        .appName(name)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "OFF")
+        .config("spark.local.dir", str(scratch))
+        .config("spark.driver.extraJavaOptions", f"-XX:+UseParallelGC -Dlog4j2.level=OFF -Djava.io.tmpdir='{scratch}'")
+    )
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = builder.config("spark.sql.shuffle.partitions", LOCAL_SHUFFLE_PARTITIONS)
+        builder = builder.config("spark.sql.adaptive.enabled", "false")
+    return builder.getOrCreate()
+
+
+def pin_settings(spark: SparkSession) -> None:
+    """Give a session the settings of Spark SQL that the rows depend on."""
+    for name in spark.conf.getAll:
+        if name.startswith("spark.sql.") and not name.startswith(CLUSTERS_OWN) and spark.conf.isModifiable(name):
+            spark.conf.unset(name)
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)

@@ -1,0 +1,55 @@
+"""The staged rows of a run: read, or written to local files for the audit."""
+
+import io
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from recapture.definition.pipeline import Output
+from recapture.errors import RunError
+from recapture.quality.rows import Part, Rows
+from recapture.run.files import StagedSlice
+from recapture.run.planned import PlannedRun
+from recapture.storage import open_container
+from recapture.table.delta import SLICE
+
+
+def of_output(staged: Iterable[StagedSlice], output: Output) -> list[StagedSlice]:
+    """Return what was staged for one output."""
+    return [file for file in staged if file.output == output.alias]
+
+
+def staged_rows(run: PlannedRun, output: Output, most: int | None = None) -> pa.Table:
+    """Return the rows that a run computed for an output, all or the first `most`, with their slice_start."""
+    tables: list[pa.Table] = []
+    for number, staged in enumerate(of_output(run.files.staged(), output)):
+        left = staged.rows if most is None else min(staged.rows, most - sum(table.num_rows for table in tables))
+        if left or not number:
+            with pq.ParquetFile(io.BytesIO(_content(output, staged, run.id))) as file:
+                if left == staged.rows:
+                    rows = file.read()
+                else:
+                    rows = pa.Table.from_batches([next(file.iter_batches(left))]).slice(0, left)
+            start = pa.scalar(datetime.fromisoformat(staged.slice_start), pa.timestamp("us", tz="UTC"))
+            tables.append(rows.append_column(SLICE, pa.repeat(start, rows.num_rows)))
+    return pa.concat_tables(tables)
+
+
+def written_locally(output: Output, staged: Iterable[StagedSlice], run_id: str, folder: Path) -> Rows:
+    """Write the staged rows of an output to a local folder."""
+    parts = []
+    for number, file in enumerate(staged):
+        local = folder / f"{output.alias}-{number}.parquet"
+        local.write_bytes(_content(output, file, run_id))
+        parts.append(Part(local, datetime.fromisoformat(file.slice_start)))
+    return Rows(pq.read_schema(parts[0].file), SLICE, parts)
+
+
+def _content(output: Output, staged: StagedSlice, run_id: str) -> bytes:
+    content = open_container(output.table).read_current(staged.path)
+    if content is None:
+        raise RunError(f"{staged.path}, which run {run_id} staged, is gone: start the run again from its plan")
+    return content

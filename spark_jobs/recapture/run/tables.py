@@ -1,0 +1,27 @@
+"""The tables of a pipeline, by the names under which a publication lists their files."""
+
+from recapture.definition.pipeline import Output, Pipeline
+from recapture.model import published_schema
+from recapture.ordering import order as ordering
+from recapture.quality import metrics
+from recapture.table.delta import Table
+from recapture.table.publications import SCHEMA as PUBLICATIONS
+from recapture.table.publish import Tables
+
+QUARANTINE = "@quarantine"
+"""Name of the quarantine table; no output can have this alias."""
+
+
+def tables_of(pipeline: Pipeline) -> Tables:
+    """Return the tables of a pipeline, in the order in which they are committed to."""
+    others: dict[str, Table] = {}
+    for output in pipeline.outputs:
+        others[output.alias] = Table(output.table, published_schema(pipeline.compiled(output).columns))
+        others[metrics_name(output)] = Table(output.metrics_table, metrics.TABLE_SCHEMA)
+    others[QUARANTINE] = Table(pipeline.outputs[0].quarantine_table, ordering.QUARANTINE)
+    return Tables(Table(pipeline.outputs[0].publications_table, PUBLICATIONS), others)
+
+
+def metrics_name(output: Output) -> str:
+    """Return the name of an output's metrics table; no alias contains a space."""
+    return f"{output.alias} metrics"
