@@ -7,27 +7,37 @@ from collections.abc import Iterable
 from tests.chaos import faults, kills, publishers
 from tests.chaos.command import storage
 
-CHOICES = ("faults", "kills", "publishers")
+TABLES = ("publishers", "kills", "faults")
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Return 1 if any row is not as it must be."""
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    parser.add_argument("what", nargs="*", choices=[*CHOICES, []], default=CHOICES)
-    parser.add_argument("--tables", type=int, choices=(1, 2, 3), default=2, help="of the publishers (default: 2)")
-    chosen = parser.parse_args()
+    chosen = parser().parse_args(arguments)
+    what = TABLES if chosen.what == "all" else (chosen.what,)
     wrong = 0
-    if "publishers" in chosen.what:
+    if "publishers" in what:
         wrong += _printed(publishers.table(chosen.tables))
-    if {"faults", "kills"} & {*chosen.what}:
+    if {"faults", "kills"} & {*what}:
         with storage() as place:
             undisturbed = place.new_table()
             assert place.run(undisturbed).code == 0
             whole = place.held(undisturbed)
             for name, table in (("kills", kills.table), ("faults", faults.table)):
-                if name in chosen.what:
+                if name in what:
                     wrong += _printed(table(place, whole))
     return 1 if wrong else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument(
+        "what", nargs="?", choices=("all", *TABLES), default="all", help="(default: all)"
+    )
+    parser.add_argument(
+        "--tables", type=int, choices=(1, 2, 3), default=2, help="(default: 2)"
+    )
+    return parser
 
 
 def _printed(rows: Iterable[str]) -> int:
