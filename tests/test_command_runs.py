@@ -82,7 +82,7 @@ def runs(azurite: Azurite, tmp_path_factory: pytest.TempPathFactory) -> Runs:
         "stopped": (key, ["backfill", strict, *HOUR, "--json"]),
         "damaged": (key, ["backfill", damaged, *HOUR, "--json"]),
         "done": (key, ["backfill", telemetry, *HOUR, "--json"]),
-        "again": (key, ["backfill", telemetry, *HOUR]),
+        "again": (key, ["backfill", telemetry, *HOUR, "-v"]),
         "signed plan": (writer, ["plan", telemetry, *HOUR]),
         "signed rollback": (writer, ["rollback", telemetry, *HOUR]),
         "not to be written": (reader, ["backfill", telemetry, *HOUR]),
@@ -164,6 +164,22 @@ def test_an_unchanged_backfill_exits_0_and_says_so(runs: Runs) -> None:
     assert again.code == 0
     assert "unchanged, already published as version 1" in again.out
     assert "audit passed" in again.out
+
+
+def test_a_verbose_backfill_logs_its_stages_and_its_tasks(runs: Runs) -> None:
+    lines = [line.partition(" INFO ")[2] for line in runs.outcomes["again"].err.splitlines()]
+    run = json.loads(runs.outcomes["done"].out)["run"]
+    expected = [
+        f"recapture.run.plan: run {run}: planned 1 slices of telemetry, input telemetry, 1 blobs",
+        f"recapture.run.spark: run {run}: order and aggregate in 1 tasks: begins",
+        f"recapture.run.spark: run {run}: input telemetry, partition 0, slices 2024-03-01T10:00:00Z to "
+        "2024-03-01T11:00:00Z, 1 blobs",
+        f"recapture.run.audit: run {run}: audit passed",
+        f"recapture.run.publish: run {run}: publish 1 slices: aggregates version 1, ",
+    ]
+    for line in expected:
+        assert any(logged.startswith(line) for logged in lines), line
+    assert any(": 2 events in " in logged for logged in lines)
 
 
 def test_a_backfill_that_its_audit_stopped_exits_1_and_publishes_nothing(runs: Runs) -> None:

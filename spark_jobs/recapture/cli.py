@@ -6,8 +6,8 @@ import io
 import json
 import os
 import sys
-import tempfile
 import threading
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from recapture import __version__, asa_job
+from recapture import __version__, asa_job, log
 from recapture.archive import changes
 from recapture.archive.progress import Progress as PartitionProgress
 from recapture.definition.pipeline import Pipeline, load
@@ -73,6 +73,8 @@ def main(arguments: list[str] | None = None) -> int:
         chosen = _parser().parse_args(arguments)
         if "pipeline" not in chosen:
             return _import(chosen)
+        if chosen.verbose:
+            log.enable()
         pipeline = load(chosen.pipeline)
         for warning in pipeline.warnings:
             errors.print(f"[yellow]warning:[/] {escape(warning)}")
@@ -111,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
                 "--to", dest="end", type=_instant, required=required, metavar="T", help="the end, included"
             )
         sub.add_argument("--json", action="store_true", help="print one JSON object")
+        sub.add_argument("-v", "--verbose", action="store_true", help="log each step to standard error")
         sub.set_defaults(command=command)
         return sub
 
@@ -227,7 +230,7 @@ def _audited(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) ->
     from recapture.quality import checkpoint
     from recapture.run.spark import compute
 
-    shown = Progress(console=errors, transient=True, disable=not errors.is_terminal)
+    shown = Progress(console=errors, transient=True, disable=chosen.verbose or not errors.is_terminal)
     with shown:
         step = shown.add_task("plan", total=None)
         run, warnings = _planned(pipeline, chosen)
@@ -291,25 +294,38 @@ def _planned(pipeline: Pipeline, chosen: argparse.Namespace) -> tuple[PlannedRun
 
 @contextlib.contextmanager
 def _spark(master: str, run_id: str, scratch: Path) -> Iterator["SparkSession"]:
-    """A session whose JVM talks to a file: what it says is shown only where it does not start."""
+    """Start a session. What its JVM and its workers say is shown if it does not start, or with -v."""
     from pyspark.errors import PySparkRuntimeError
 
     from recapture.run.session import session
 
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
-        try:
-            with _standard_error_to(said.fileno()), _environment(TMPDIR=str(scratch)):
-                spark = session(master, f"recapture {run_id}", scratch)
-        except PySparkRuntimeError as error:
-            said.seek(0)
-            spoken = [line.strip() for line in said if line.strip() and not line.lstrip().startswith("at ")]
-            last = (spoken or [str(error)])[-1]
-            needed = "it needs a master that it can reach, and Java 17 or newer in PATH or JAVA_HOME"
-            raise RunError(f"Spark did not start ({last}): {needed}") from error
-        try:
-            yield spark
-        finally:
-            spark.stop()
+    readable, writable = os.pipe()
+    said: deque[str] = deque(maxlen=100)
+
+    def listen() -> None:
+        with os.fdopen(readable, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                said.append(line)
+                if log.enabled():
+                    sys.stderr.write(line)
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    try:
+        with _standard_error_to(writable), _environment(TMPDIR=str(scratch)):
+            spark = session(master, f"recapture {run_id}", scratch)
+    except PySparkRuntimeError as error:
+        os.close(writable)
+        listener.join(timeout=10)
+        spoken = [line.strip() for line in said if line.strip() and not line.lstrip().startswith("at ")]
+        last = (spoken or [str(error)])[-1]
+        needed = "it needs a master that it can reach, and Java 17 or newer in PATH or JAVA_HOME"
+        raise RunError(f"Spark did not start ({last}): {needed}") from error
+    os.close(writable)
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 @contextlib.contextmanager

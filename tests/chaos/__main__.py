@@ -31,12 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    parser.add_argument(
-        "what", nargs="?", choices=("all", *TABLES), default="all", help="(default: all)"
-    )
-    parser.add_argument(
-        "--tables", type=int, choices=(1, 2, 3), default=2, help="(default: 2)"
-    )
+    parser.add_argument("what", nargs="?", choices=("all", *TABLES), default="all", help="(default: all)")
+    parser.add_argument("--tables", type=int, choices=(1, 2, 3), default=2, help="(default: 2)")
     return parser
 
 

@@ -1,5 +1,6 @@
 """Audit a run: judge its staged rows and its metrics before anything is published."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from recapture.run.slices import slice_length
 from recapture.run.staged import of_output, written_locally
 from recapture.run.suites import load_suites
 from recapture.time_model import ticks
+
+_LOG = logging.getLogger(__name__)
 
 
 def audit(run: PlannedRun) -> dict[str, Any]:
@@ -53,6 +56,7 @@ def audit(run: PlannedRun) -> dict[str, Any]:
         )
     reason = report.reason(result)
     text = report.text(result)
+    _LOG.info("run %s: audit %s, %d results", run.id, result.verdict, len(result.results))
     run.files.write("audit.json", {"verdict": result.verdict, "reason": reason, "report": text, "json": result.json})
     if result.verdict == "failed":
         unusable = sum(map(_unusable, rows))

@@ -1,5 +1,6 @@
 """Plan a run: pin the blobs that a range of slices needs, or take them from a manifest that was kept."""
 
+import logging
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.suites import load_suites
 from recapture.run.tables import tables_of
 from recapture.storage import open_container
+
+_LOG = logging.getLogger(__name__)
 
 
 def preview(pipeline: Pipeline, start: datetime, end: datetime) -> Manifest:
@@ -83,4 +86,9 @@ def _require_publishable(pipeline: Pipeline) -> None:
 def _written(pipeline: Pipeline, planned: Manifest) -> PlannedRun:
     run = PlannedRun(pipeline, planned, files_of(pipeline, planned.run))
     run.files.write_manifest(planned)
+    _LOG.info(
+        "run %s: planned %d slices of %s, input %s, %d blobs (%d bytes) of %d partitions",
+        *(run.id, len(planned.slices), pipeline.name, pipeline.input.alias),
+        *(len(planned.blobs), planned.size, len(planned.partitions)),
+    )
     return run

@@ -1,5 +1,6 @@
 """Publish a run that passed its audit: stage its metrics and quarantine, then change every table."""
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -7,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from recapture import log
 from recapture.definition.pipeline import Output
 from recapture.errors import AuditError, RunError, UnfinishedError
 from recapture.quality import metrics
@@ -20,6 +22,7 @@ from recapture.table.delta import File
 from recapture.table.files import stage
 from recapture.table.publications import Publication
 
+_LOG = logging.getLogger(__name__)
 MAX_REASONS = 20
 """Number of reasons for a quarantine that are reported, the most frequent ones."""
 
@@ -40,7 +43,9 @@ def publish(run: PlannedRun) -> dict[str, Any]:
         files[metrics_name(output)] = _stage_metrics(run, output, with_written_rows(rows, of_this))
     files[QUARANTINE], reasons = _stage_quarantine(run, rows)
     publications = _publications(run, verdict, rows, files)
-    outcome = tables.publish(tables_of(run.pipeline), publications)
+    with log.logged(_LOG, f"run {run.id}: publish {len(publications):,} slices") as results:
+        outcome = tables.publish(tables_of(run.pipeline), publications)
+        results += [f"{name} version {version}" for name, version in outcome.versions.items()]
     published = {
         "slices": list(publications),
         "quality": verdict,

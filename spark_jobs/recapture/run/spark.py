@@ -6,6 +6,7 @@ Runs in the session of `recapture backfill`, or by itself as `spark_jobs/backfil
 import contextlib
 import itertools
 import json
+import logging
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from recapture import log
 from recapture.archive.manifest import Manifest, PlannedSlice
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import RecaptureError, RunError
@@ -50,6 +52,7 @@ UNANCHORED = "_unanchored"
 EVENTS_READ = "MapInArrow"
 """What Spark's plan calls the reading of `events`."""
 
+_LOG = logging.getLogger(__name__)
 _TASK = TypeAdapter(Task)
 _STAGED = pa.schema(
     [
@@ -75,6 +78,10 @@ class Work:
     reader: Reader
     quarantine_damaged: bool
     """Whether damaged blobs are quarantined; otherwise they stop the run."""
+    input: str
+    """Alias of the input."""
+    logs: bool
+    """Whether the tasks log."""
 
 
 @dataclass(frozen=True)
@@ -106,16 +113,20 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
         policies=pipeline.policies,
         reader=pipeline.input.reader(pipeline.query),
         quarantine_damaged=pipeline.input.on_damaged_blob == "quarantine",
+        input=pipeline.input.alias,
+        logs=log.enabled(),
     )
     task_bytes = max(SMALLEST_TASK, manifest.size // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
     tasks = list(ordering.split(manifest.slices, manifest.blobs, task_bytes))
     digests = {planned.slice.start: planned.digest for planned in manifest.slices}
-    try:
-        staged = _stage(spark, work, list(_destinations(pipeline)), tasks, digests)
-    except PySparkException as error:
-        raise RunError(_reason(error)) from error
-    run.files.write("staged.json", [asdict(file) for file in staged])
-    run.files.write("metrics.json", list(_metrics(run.files, manifest)))
+    with log.logged(_LOG, f"run {run.id}: order and aggregate in {len(tasks):,} tasks") as results:
+        try:
+            staged = _stage(spark, work, list(_destinations(pipeline)), tasks, digests)
+        except PySparkException as error:
+            raise RunError(_reason(error)) from error
+        run.files.write("staged.json", [asdict(file) for file in staged])
+        run.files.write("metrics.json", list(_metrics(run.files, manifest)))
+        results.append(f"staged {sum(file.rows for file in staged):,} rows")
 
 
 def _destinations(pipeline: Pipeline) -> Iterator[Destination]:
@@ -190,12 +201,23 @@ def _events(spark: SparkSession, work: Work, tasks: list[Task]) -> DataFrame:
 
 
 def _run_task(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
+    if work.logs:
+        log.enable()
     files = RunFiles(open_container(work.files), work.run)
     container = open_container(work.container)
     batches, counters = ordering.order(task, container, work.query, work.policies, work.quarantine_damaged, work.reader)
-    yield from batches
-    for wanted, counted in counters.items():
-        _write_counters(files, task.partition, wanted, counted, work.policies)
+    with log.logged(_LOG, f"run {work.run}: {_described(work.input, task)}") as results:
+        yield from batches
+        for wanted, counted in counters.items():
+            _write_counters(files, task.partition, wanted, counted, work.policies)
+        results.append(f"{sum(counted.events for counted in counters.values()):,} events")
+
+
+def _described(alias: str, task: Task) -> str:
+    first, last = (ticks.to_text(instant) for instant in (task.slices[0].slice.start, task.slices[-1].slice.end))
+    size = sum(pinned.blob.size for pinned in task.blobs)
+    blobs = f"{len(task.blobs):,} blobs ({size:,} bytes)"
+    return f"input {alias}, partition {task.partition}, slices {first} to {last}, {blobs}"
 
 
 def _write_counters(
@@ -328,6 +350,7 @@ def _reason(error: PySparkException) -> str:
 def main(arguments: list[str]) -> int:
     """Run the job of a planned run; what Airflow submits."""
     definition, run_id = arguments
+    log.enable()
     spark = SparkSession.builder.appName(f"recapture {run_id}").getOrCreate()
     try:
         compute(spark, load_run(load(Path(definition)), run_id))

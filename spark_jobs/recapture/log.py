@@ -1,0 +1,40 @@
+"""What the engine logs, at INFO: which run, input, partition, slices and stage; how much, and for how long."""
+
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+LOGGER = logging.getLogger("recapture")
+_FORMAT = "%(asctime)sZ %(levelname)s %(name)s: %(message)s"
+
+
+def enable() -> None:
+    """Write the engine's log to standard error; what other libraries log is left alone."""
+    LOGGER.setLevel(logging.INFO)
+    if not LOGGER.handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter(_FORMAT, "%Y-%m-%dT%H:%M:%S"))
+        handler.formatter.converter = time.gmtime  # type: ignore[union-attr]
+        LOGGER.addHandler(handler)
+        LOGGER.propagate = False
+
+
+def enabled() -> bool:
+    """Return whether the engine logs at INFO."""
+    return LOGGER.isEnabledFor(logging.INFO)
+
+
+@contextmanager
+def logged(logger: logging.Logger, what: str) -> Iterator[list[str]]:
+    """Log that something begins, and that it ended, with the seconds that it took and the texts that were appended."""
+    began = time.monotonic()
+    results: list[str] = []
+    logger.info("%s: begins", what)
+    try:
+        yield results
+    except Exception as error:
+        logger.info("%s: failed after %.1f s (%s)", what, time.monotonic() - began, type(error).__name__)
+        raise
+    logger.info("%s: %s in %.1f s", what, ", ".join(results) or "done", time.monotonic() - began)
