@@ -11,7 +11,8 @@ import pytest
 
 from recapture.errors import DefinitionError, RunError
 from recapture.quality import checkpoint, report, suites
-from recapture.quality.checkpoint import Audit, Result, check
+from recapture.quality.audit import Audit, Result
+from recapture.quality.checkpoint import check
 from tests.paths import ROOT
 from tests.quality.staging import in_files
 

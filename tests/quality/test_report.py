@@ -1,5 +1,5 @@
 from recapture.quality import report
-from recapture.quality.checkpoint import Audit, Result
+from recapture.quality.audit import Audit, Result
 from recapture.quality.suites import Expectation, Severity
 
 

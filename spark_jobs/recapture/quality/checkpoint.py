@@ -4,53 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from recapture.errors import DefinitionError
 from recapture.quality import evaluation, report
+from recapture.quality.audit import Audit, Result, Verdict
 from recapture.quality.metrics import derive
 from recapture.quality.rows import Rows
-from recapture.quality.suites import Expectation, Severity, Suite, built_in
+from recapture.quality.suites import Expectation, Suite, built_in
 
 if TYPE_CHECKING:
     import pandas as pd
     from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
     from great_expectations.expectations.expectation import Expectation as LoadedExpectation
 
-Verdict = Literal["passed", "passed with warnings", "failed"]
-
 _EXAMPLES = 3
-
-
-@dataclass(frozen=True)
-class Result:
-    """What one expectation found."""
-
-    suite: str
-    judged: str
-    """The alias of the output whose aggregates were judged, or metrics."""
-    expectation: str
-    """The type, such as expect_column_values_to_not_be_null."""
-    severity: Severity
-    """As declared; critical when the evaluation itself failed."""
-    success: bool
-    observed: Any
-    """The observed value, or up to three of the unexpected ones; JSON-able."""
-    unexpected_count: int | None
-    """Rows that fail; None for an expectation that does not judge row by row."""
-    sentence: str
-
-
-@dataclass(frozen=True)
-class Audit:
-    """The audit of a run: critical blocks publishing, warning marks what is published, info notes."""
-
-    verdict: Verdict
-    results: tuple[Result, ...]
-    json: dict[str, Any] = field(repr=False)
-    """To be kept with the run: the verdict, the results, and what Great Expectations returned; valid JSON."""
 
 
 def check(suites: Iterable[Suite]) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from recapture.quality.checkpoint import Audit, Result
-    from recapture.quality.suites import Expectation
+from recapture.quality.audit import Audit, Result
+from recapture.quality.suites import Expectation
 
 _MARKS = {"critical": "BLOCKS", "warning": "warns", "info": "notes"}
 
