@@ -5,8 +5,6 @@ mistake is a DefinitionError that names the file and the expectation. Names and 
 package of Great Expectations, which is not imported: that takes 6 to 10 s.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +12,10 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from recapture.errors import DefinitionError
 from recapture.quality.metrics import COLUMNS, DERIVED_COLUMNS
@@ -30,10 +31,6 @@ PARAMETERS = ("slice_count", "run_start", "run_end")
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """The strictest first."""
-_ASSETS = get_args(Asset)
-_CHECKS = get_args(Check)
-_SUITE_KEYS = ("name", "notes", "expectations", "severities")
-_EXPECTATION_KEYS = ("type", "severity", "description", "notes", "kwargs", "meta")
 _NOT_ARGUMENTS = (
     *("id", "meta", "notes", "description", "severity", "result_format", "catch_exceptions", "rendered_content"),
     *("windows", "batch_id", "metadata"),
@@ -48,7 +45,7 @@ _ABOUT_THE_COLUMNS = (
 
 @dataclass(frozen=True)
 class Expectation:
-    """One expectation as declared."""
+    """An expectation as declared."""
 
     where: str
     """The file and the expectation's place in it, for messages."""
@@ -67,16 +64,43 @@ class Suite:
     name: str
     expectations: tuple[Expectation, ...]
     severities: Mapping[Check, Severity] = field(default_factory=dict)
-    """Of built-in checks, where they are to differ from what is built in."""
+    """Severities chosen for built-in checks."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Meta(_Section):
+    asset: Asset = "aggregates"
+
+
+class _Expectation(_Section):
+    type: str
+    severity: Severity = "critical"
+    description: str | None = None
+    notes: str | list[str] | None = None
+    kwargs: dict[str, Any] = {}
+    meta: _Meta = _Meta()
+
+
+class _Suite(_Section):
+    name: Annotated[str, Field(min_length=1)]
+    notes: Any = None
+    expectations: Annotated[list[_Expectation], Field(min_length=1)]
+    severities: dict[Check, Severity] = {}
 
 
 def built_in() -> Suite:
-    """The suite on the run's metrics, which every audit runs."""
+    """Return the suite on the run's metrics, which every audit runs."""
     return _load(BUILT_IN, aggregates=())
 
 
 def load(path: Path, aggregates: Collection[str]) -> Suite:
-    """A user's suite; `aggregates` are the columns of the rows to publish. Raises DefinitionError."""
+    """Return a user's suite. Raise DefinitionError for any mistake in it.
+
+    `aggregates` are the columns of the rows to publish.
+    """
     suite = _load(path, aggregates)
     if suite.name == built_in().name:
         raise DefinitionError(f'{path}: the name "{suite.name}" belongs to the built-in suite; choose another')
@@ -84,29 +108,16 @@ def load(path: Path, aggregates: Collection[str]) -> Suite:
 
 
 def _load(path: Path, aggregates: Collection[str]) -> Suite:
-    declared = _read(path)
-    if not isinstance(declared, dict):
-        raise DefinitionError(f"{path}: a suite is an object with a name and a list of expectations")
-    _check_keys(declared, _SUITE_KEYS, str(path), "a suite's keys")
-    name = declared.get("name")
-    if not isinstance(name, str) or not name:
-        raise DefinitionError(f"{path}: name the suite by a text under the key name")
-    listed = declared.get("expectations")
-    if not isinstance(listed, list) or not listed:
-        raise DefinitionError(f"{path}: the list of expectations is empty; a suite declares at least one")
+    try:
+        declared = _Suite.model_validate(_read(path))
+    except ValidationError as error:
+        raise DefinitionError(_message(path, error.errors()[0])) from None
     columns = {"metrics": (*COLUMNS, *DERIVED_COLUMNS), "aggregates": tuple(aggregates)}
-    expectations = tuple(_expectation(item, f"{path}: expectation {n}", columns) for n, item in enumerate(listed, 1))
+    expectations = tuple(
+        _checked(item, f"{path}: expectation {number}", columns) for number, item in enumerate(declared.expectations, 1)
+    )
     _refuse_twins(expectations)
-    return Suite(name, expectations, _severities(declared.get("severities", {}), str(path)))
-
-
-def _severities(declared: object, where: str) -> Mapping[Check, Severity]:
-    if not isinstance(declared, dict):
-        raise DefinitionError(f'{where}: severities is an object such as {{"query_returns_rows": "info"}}')
-    _check_keys(declared, _CHECKS, where, "the built-in checks with a severity of your choice")
-    for check, severity in declared.items():
-        _check_name(severity, SEVERITIES, f"{where}: {check}", "unknown severity", "critical, warning or info")
-    return cast(Mapping[Check, Severity], declared)
+    return Suite(declared.name, expectations, declared.severities)
 
 
 def _read(path: Path) -> object:
@@ -130,46 +141,53 @@ def _read(path: Path) -> object:
         raise DefinitionError(f"{path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}") from None
 
 
-def _expectation(declared: object, where: str, columns: Mapping[str, tuple[str, ...]]) -> Expectation:
-    if not isinstance(declared, dict):
-        raise DefinitionError(f"{where}: an expectation is an object with a type and kwargs")
-    _check_keys(declared, _EXPECTATION_KEYS, where, "an expectation's keys")
-    kind = declared.get("type")
-    if not isinstance(kind, str):
-        raise DefinitionError(f"{where}: the type is missing, such as expect_column_values_to_not_be_null")
-    _check_name(kind, _known_types(), where, "unknown expectation")
+def _message(path: Path, problem: ErrorDetails) -> str:
+    """Return the sentence for a mistake that pydantic found."""
+    section: type[BaseModel] = _Suite
+    where, steps = str(path), list(problem["loc"])
+    if steps[:1] == ["expectations"] and len(steps) > 1:
+        section, where, steps = _Expectation, f"{path}: expectation {int(steps[1]) + 1}", steps[2:]
+    if steps[:1] == ["meta"] and len(steps) > 1:
+        section, steps = _Meta, steps[1:]
+    name, given = str(steps[0]) if steps else "", problem["input"]
+    match problem["type"]:
+        case "extra_forbidden":
+            keys = tuple(section.model_fields)
+            return _unknown(name, keys, where, "unknown key", f"the keys are {_list(keys)}")
+        case "literal_error" if steps[-1:] == ["[key]"]:
+            checks = get_args(Check)
+            return _unknown(given, checks, where, "unknown built-in check", f"they are {_list(checks)}")
+        case "literal_error":
+            what, known = ("asset", get_args(Asset)) if name == "asset" else ("severity", SEVERITIES)
+            return _unknown(given, known, where, f"unknown {what}", f"{', '.join(known[:-1])} or {known[-1]}")
+    return f"{where}: {_NEEDED[section.__name__, name]}"
+
+
+_NEEDED = {
+    ("_Suite", ""): "a suite is an object with a name and a list of expectations",
+    ("_Suite", "name"): "name the suite by a text under the key name",
+    ("_Suite", "expectations"): "the list of expectations is empty; a suite declares at least one",
+    ("_Suite", "severities"): 'severities is an object such as {"query_returns_rows": "info"}',
+    ("_Expectation", ""): "an expectation is an object with a type and kwargs",
+    ("_Expectation", "type"): "the type is missing, such as expect_column_values_to_not_be_null",
+    ("_Expectation", "description"): "description is text",
+    ("_Expectation", "notes"): "notes is text or a list of texts",
+    ("_Expectation", "kwargs"): "kwargs is an object of the expectation's arguments",
+    ("_Expectation", "meta"): 'meta is an object such as {"asset": "metrics"}',
+}
+"""What each key must hold."""
+
+
+def _checked(declared: _Expectation, where: str, columns: Mapping[str, tuple[str, ...]]) -> Expectation:
+    kind, kwargs, asset = declared.type, declared.kwargs, declared.meta.asset
+    _require_known(kind, _known_types(), where, "unknown expectation")
     where = f"{where} ({kind})"
-    severity = declared.get("severity", "critical")
-    _check_name(severity, SEVERITIES, where, "unknown severity", "critical, warning or info")
-    for key in ("description", "notes"):
-        if not isinstance(declared.get(key, ""), str | list if key == "notes" else str):
-            raise DefinitionError(f"{where}: {key} is text")
-    kwargs = declared.get("kwargs", {})
-    if not isinstance(kwargs, dict):
-        raise DefinitionError(f"{where}: kwargs is an object of the expectation's arguments")
-    asset = _asset(declared.get("meta", {}), where)
     _check_arguments(kind, kwargs, where)
     _check_parameters(kwargs, where)
     for column in columns_of(kwargs) if kind not in _ABOUT_THE_COLUMNS else ():
-        _check_name(column, columns[asset], where, f"the {asset} have no column", f"they have {_list(columns[asset])}")
-    return Expectation(
-        where,
-        kind,
-        asset,
-        cast(Severity, severity),
-        kwargs,
-        declared.get("description"),
-        declared.get("notes"),
-    )
-
-
-def _asset(meta: object, where: str) -> Asset:
-    if not isinstance(meta, dict):
-        raise DefinitionError(f'{where}: meta is an object such as {{"asset": "metrics"}}')
-    _check_keys(meta, ("asset",), where, "the keys of meta")
-    asset = meta.get("asset", "aggregates")
-    _check_name(asset, _ASSETS, where, "unknown asset", "metrics or aggregates")
-    return cast(Asset, asset)
+        hint = f"they have {_list(columns[asset])}"
+        _require_known(column, columns[asset], where, f"the {asset} have no column", hint)
+    return Expectation(where, kind, asset, declared.severity, kwargs, declared.description, declared.notes)
 
 
 def _check_arguments(kind: str, kwargs: Mapping[str, object], where: str) -> None:
@@ -182,7 +200,7 @@ def _check_arguments(kind: str, kwargs: Mapping[str, object], where: str) -> Non
         raise DefinitionError(f"{where}: it judges SQL tables only, and the audit judges pandas frames; use another")
     known = [name for name in schema["properties"] if name not in _NOT_ARGUMENTS]
     for name in kwargs:
-        _check_name(name, known, where, "unknown argument", f"it takes {_list(known)}")
+        _require_known(name, known, where, "unknown argument", f"it takes {_list(known)}")
     missing = [name for name in schema.get("required", ()) if name not in kwargs]
     if missing:
         raise DefinitionError(f"{where}: kwargs lacks {_list(missing)}")
@@ -190,7 +208,7 @@ def _check_arguments(kind: str, kwargs: Mapping[str, object], where: str) -> Non
 
 def _check_parameters(kwargs: Mapping[str, object], where: str) -> None:
     for name in _parameters(kwargs):
-        _check_name(name, PARAMETERS, where, "unknown $PARAMETER", f"known are {_list(PARAMETERS)}")
+        _require_known(name, PARAMETERS, where, "unknown $PARAMETER", f"known are {_list(PARAMETERS)}")
 
 
 def _parameters(value: object) -> Iterator[object]:
@@ -219,17 +237,15 @@ def _refuse_twins(expectations: tuple[Expectation, ...]) -> None:
                 raise DefinitionError(f"{twin.where}: says the same as {first.where}; keep one")
 
 
-def _check_keys(declared: Mapping[str, object], known: tuple[str, ...], where: str, are: str) -> None:
-    for key in declared:
-        _check_name(key, known, where, "unknown key", f"{are} are {_list(known)}")
+def _require_known(name: object, known: Collection[str], where: str, what: str, hint: str = "") -> None:
+    if not isinstance(name, str) or name not in known:
+        raise DefinitionError(_unknown(name, known, where, what, hint))
 
 
-def _check_name(name: object, known: Collection[str], where: str, what: str, hint: str = "") -> None:
-    if isinstance(name, str) and name in known:
-        return
+def _unknown(name: object, known: Collection[str], where: str, what: str, hint: str) -> str:
     close = get_close_matches(name, known, 1) if isinstance(name, str) else []
     advice = f"did you mean {close[0]}?" if close else hint
-    raise DefinitionError(f"{where}: {what} {json.dumps(name)}" + (f"; {advice}" if advice else ""))
+    return f"{where}: {what} {json.dumps(name)}" + (f"; {advice}" if advice else "")
 
 
 def _list(names: Collection[str]) -> str:
