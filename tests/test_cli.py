@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from recapture import cli
+from recapture import cli, printing
 from recapture.definition.pipeline import load
 from recapture.run.status import status
 from tests.asa_job.jobs import PLAIN, SECRET, WIDE, WIDE_QUERY, capture_input, project, template, template_job
@@ -304,7 +304,7 @@ def test_a_setting_that_asa_has_and_a_pipeline_has_not_is_in_the_list_of_an_impo
 
 
 def test_a_value_that_looks_like_markup_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    cli._print_rows(cli._console(), "[b]", pa.table({"[/red]": ["[/red]", "[bold]x"]}), 2)
+    printing.print_rows(printing.console(), "[b]", pa.table({"[/red]": ["[/red]", "[bold]x"]}), 2)
     shown = capsys.readouterr().out
     assert "[b]" in shown
     assert shown.count("[/red]") == 2

@@ -1,28 +1,20 @@
 """The `recapture` command: plan, backfill, status and rollback of a pipeline, and the import of an ASA job."""
 
 import argparse
-import contextlib
 import io
 import json
-import os
 import sys
-import threading
-from collections import deque
-from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import pyarrow as pa
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
-from rich.table import Table
 
-from recapture import __version__, asa_job, log
+from recapture import __version__, asa_job, log, printing
 from recapture.archive import changes
-from recapture.archive.progress import Progress as PartitionProgress
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
 from recapture.run.audit import audit
@@ -33,25 +25,12 @@ from recapture.run.progress import capture_progress, described
 from recapture.run.publish import publish
 from recapture.run.report import report
 from recapture.run.scratch import scratch_folder
-from recapture.run.staged import staged_rows
 from recapture.run.status import rollback, status
 from recapture.run.suites import load_suites
 from recapture.time_model import ticks
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-_FINDINGS = {"missing": "to be done before it runs as the job did:", "different": "not quite as in the job:"}
-
-SHOWN_ROWS = 12
-REASONS_SHOWN = 5
-"""Why something was quarantined; --json has more."""
-PIPE_WIDTH = 160
-
-
-def _console() -> Console:
-    """Standard output; a file or a pipe is as wide as the longest line needs."""
-    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    pass
 
 
 class _Parser(argparse.ArgumentParser):
@@ -166,21 +145,10 @@ def _import(chosen: argparse.Namespace) -> int:
             draft.missing.append(asa_job.Finding(file.name, str(error)))
     if chosen.json:
         told = {"job": job.name, "pipeline": str(file), "ready": not draft.missing}
-        print(json.dumps(told | {kind: [asdict(each) for each in getattr(draft, kind)] for kind in _FINDINGS}))
+        print(json.dumps(told | {kind: [asdict(each) for each in getattr(draft, kind)] for kind in printing.FINDINGS}))
     else:
-        _print_import(job.name, file, draft)
+        printing.print_import(printing.console(), job.name, file, draft)
     return 1 if draft.missing else 0
-
-
-def _print_import(name: str, file: Path, draft: asa_job.Draft) -> None:
-    out = _console()
-    out.print(f"{escape(str(file))}: the pipeline of the ASA job {escape(name)}")
-    for kind, title in _FINDINGS.items():
-        findings = getattr(draft, kind)
-        if findings:
-            out.print(f"[bold]{title}[/]")
-        for each in findings:
-            out.print(f"  {escape(str(each))}")
 
 
 def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
@@ -190,24 +158,8 @@ def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> di
     for warning in warnings:
         errors.print(f"[yellow]warning:[/] {escape(warning)}")
     if not chosen.json:
-        _print_plan(_console(), pipeline, result, capture_progress(pipeline, planned, now))
+        printing.print_plan(printing.console(), result, capture_progress(pipeline, planned, now))
     return result
-
-
-def _print_plan(out: Console, pipeline: Pipeline, result: dict[str, Any], progress: list[PartitionProgress]) -> None:
-    table = Table("slice", "blobs", "bytes", "complete", title=f"{pipeline.name}: what a backfill would read")
-    for row in result["slices"]:
-        waiting = ", ".join(row["incomplete"])
-        table.add_row(
-            row["slice_start"],
-            f"{row['blobs']:,}",
-            f"{row['bytes']:,}",
-            f"no: partition {waiting}" if waiting else "yes",
-        )
-    out.print(table)
-    for partition in progress:
-        out.print(escape(str(partition)))
-    out.print(f"{result['blobs']:,} blobs, {result['bytes']:,} bytes, each read once a task; run {result['run']}")
 
 
 def _backfill(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
@@ -228,6 +180,7 @@ def _backfill(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -
 def _audited(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> tuple[PlannedRun, list[str]]:
     """Compute and audit a run; return it, and warnings about its plan."""
     from recapture.quality import checkpoint
+    from recapture.run.session import started
     from recapture.run.spark import compute
 
     shown = Progress(console=errors, transient=True, disable=chosen.verbose or not errors.is_terminal)
@@ -242,8 +195,8 @@ def _audited(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) ->
         shown.update(step, description="order and aggregate")
         with (
             scratch_folder(scratch_name(pipeline, run.id)) as scratch,
-            _spark(chosen.master, run.id, scratch) as spark,
-            _progress(spark, shown, step),
+            started(chosen.master, f"recapture {run.id}", scratch) as spark,
+            printing.task_bar(spark, shown, step),
         ):
             compute(spark, run)
         shown.update(step, description="audit", total=None)
@@ -256,7 +209,7 @@ def _reported(run: PlannedRun, warnings: list[str], chosen: argparse.Namespace) 
         result = report(run)
         result["warnings"] += warnings
         if not chosen.json:
-            print_report(_console(), run, result)
+            printing.print_report(printing.console(), run, result)
     except RunError as error:
         raise UnfinishedError(f"run {run.id} is published, but its report failed: {error}") from error
     return result
@@ -292,188 +245,18 @@ def _planned(pipeline: Pipeline, chosen: argparse.Namespace) -> tuple[PlannedRun
     return run, [f"{told}\nplanned anew: run {run.id}"]
 
 
-@contextlib.contextmanager
-def _spark(master: str, run_id: str, scratch: Path) -> Iterator["SparkSession"]:
-    """Start a session. What its JVM and its workers say is shown if it does not start, or with -v."""
-    from pyspark.errors import PySparkRuntimeError
-
-    from recapture.run.session import session
-
-    readable, writable = os.pipe()
-    said: deque[str] = deque(maxlen=100)
-
-    def listen() -> None:
-        with os.fdopen(readable, encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                said.append(line)
-                if log.enabled():
-                    sys.stderr.write(line)
-
-    listener = threading.Thread(target=listen, daemon=True)
-    listener.start()
-    try:
-        with _standard_error_to(writable), _environment(TMPDIR=str(scratch)):
-            spark = session(master, f"recapture {run_id}", scratch)
-    except PySparkRuntimeError as error:
-        os.close(writable)
-        listener.join(timeout=10)
-        spoken = [line.strip() for line in said if line.strip() and not line.lstrip().startswith("at ")]
-        last = (spoken or [str(error)])[-1]
-        needed = "it needs a master that it can reach, and Java 17 or newer in PATH or JAVA_HOME"
-        raise RunError(f"Spark did not start ({last}): {needed}") from error
-    os.close(writable)
-    try:
-        yield spark
-    finally:
-        spark.stop()
-
-
-@contextlib.contextmanager
-def _environment(**variables: str) -> Iterator[None]:
-    """Let processes that start here inherit these variables."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-@contextlib.contextmanager
-def _standard_error_to(descriptor: int) -> Iterator[None]:
-    """Let processes that start here inherit another standard error."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    os.dup2(descriptor, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-
-
-@contextlib.contextmanager
-def _progress(spark: "SparkSession", shown: Progress, step: Any) -> Iterator[None]:
-    """Keep the bar at the number of tasks that Spark has finished."""
-    done = threading.Event()
-
-    def watch() -> None:
-        tracker = spark.sparkContext.statusTracker()
-        seen: set[int] = set()
-        while not done.wait(0.5):
-            seen.update(tracker.getActiveStageIds())
-            stages_seen = [info for info in map(tracker.getStageInfo, seen) if info]
-            total = sum(info.numTasks for info in stages_seen)
-            if total:
-                shown.update(step, total=total, completed=sum(info.numCompletedTasks for info in stages_seen))
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    if not shown.disable:
-        watcher.start()
-    try:
-        yield
-    finally:
-        done.set()
-        if watcher.is_alive():
-            watcher.join()
-
-
-def print_report(out: Console, run: PlannedRun, result: dict[str, Any]) -> None:
-    """Print the first rows of a run, its metrics, and what the audit said."""
-    for output, written in zip(run.pipeline.outputs, result["outputs"], strict=True):
-        rows = staged_rows(run, output, SHOWN_ROWS)
-        _print_rows(out, output.alias, rows, written["metrics"]["OutputEvents"])
-    counts = Table("slice", "rows", "events", "late", "out of order", "early", "no time", "malformed", title="metrics")
-    for each in result["slices"]:
-        counts.add_row(
-            each["slice_start"],
-            *(
-                f"{each[name]:,}"
-                for name in (
-                    "OutputEvents",
-                    "InputEvents",
-                    "LateInputEvents",
-                    "DroppedOrAdjustedEvents",
-                    "EarlyInputEvents",
-                    "InvalidInputTimeStamp",
-                    "DeserializationError",
-                )
-            ),
-        )
-    out.print(counts)
-    out.print(escape(result["quality"]["report"]))
-    quarantine = result["quarantine"]
-    if quarantine.get("rows"):
-        out.print(f"{quarantine['rows']:,} rows of these slices are in the quarantine, {escape(quarantine['table'])}:")
-        for each in quarantine["reasons"][:REASONS_SHOWN]:
-            out.print(escape(f"  {each['rows']:,} {each['verdict']}: {each['reason']}"))
-    for warning in result["warnings"]:
-        out.print(f"[yellow]warning:[/] {escape(warning)}")
-    for each in result["outputs"]:
-        did = "published as" if each["changed"] else "unchanged, already published as"
-        out.print(f"run {result['run']} {did} version {each['version']} of {escape(each['table'])}")
-
-
-def _print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:
-    """Print a table of the first rows of `count`."""
-    table = Table(*map(escape, rows.column_names), title=f"{escape(alias)}: {count:,} rows")
-    for row in rows.to_pylist():
-        table.add_row(*(_cell(value) for value in row.values()))
-    if count > rows.num_rows:
-        table.add_row(*("…" for _ in rows.column_names))
-    out.print(table)
-
-
 def _status(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
     result = status(pipeline)
     if not chosen.json:
-        out = _console()
-        for output in result["outputs"]:
-            title = f"{output['alias']}: published"
-            table = Table("slice", "rows", "quality", "late", "published", "run", title=title)
-            for each in output["slices"]:
-                late = "" if each["late_share"] is None else f"{each['late_share']:.1%}"
-                rows = f"{each['rows']:,}" if each["finished"] else "unfinished"
-                table.add_row(each["slice_start"], rows, each["quality"], late, each["published"], each["run"])
-            out.print(table)
-            for gap in output["gaps"]:
-                out.print(f"gap: nothing of {output['alias']} is published from {gap['from']} to {gap['to']}")
-            unfinished = [each["slice_start"] for each in output["slices"] if not each["finished"]]
-            if unfinished:
-                out.print(
-                    f"unfinished: {escape(output['table'])} does not hold what is published for {len(unfinished):,} "
-                    f"slices, the first {unfinished[0]}: repeat the interrupted backfill or rollback to finish it"
-                )
+        printing.print_status(printing.console(), result)
     return result
 
 
 def _rollback(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
     result = rollback(pipeline, chosen.start, chosen.end, chosen.run)
     if not chosen.json:
-        out = _console()
-        for output in result["outputs"]:
-            if output["slices"]:
-                slices = ", ".join(output["slices"])
-                out.print(f"{output['alias']}: rolled back in version {output['version']}: {slices}")
-            else:
-                out.print(f"{output['alias']}: nothing to do, version {output['version']} was rolled back already")
-        for each in result["rolled_back"]:
-            out.print(f"{each['slice_start']}: run {each['taken_back']} taken back, holds {each['run'] or 'nothing'}")
-        for warning in result["warnings"]:
-            out.print(f"[yellow]warning:[/] {escape(warning)}")
-        if not any(output["slices"] for output in result["outputs"]):
-            out.print("to go back further, name the run that the slices hold now with --run")
+        printing.print_rollback(printing.console(), result)
     return result
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else escape(str(value))
 
 
 if __name__ == "__main__":

@@ -33,10 +33,10 @@ def _one_session(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None
     """The command runs in the session of these tests."""
 
     @contextlib.contextmanager
-    def given(master: str, run_id: str, scratch: Path) -> Iterator["SparkSession"]:
+    def given(master: str, name: str, scratch: Path) -> Iterator["SparkSession"]:
         yield spark
 
-    monkeypatch.setattr(cli, "_spark", given)
+    monkeypatch.setattr("recapture.run.session.started", given)
 
 
 def called(capsys: pytest.CaptureFixture[str], world: World, *arguments: object) -> tuple[int, Any, str]:

@@ -1,10 +1,18 @@
 """The Spark session, with the settings that the rows depend on."""
 
+import contextlib
 import os
 import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
+
+from recapture import log
+from recapture.errors import RunError
 
 LOCAL_SHUFFLE_PARTITIONS = 8
 """Partial aggregates are few; Spark's default of 200, and planning anew after each stage, are for clusters."""
@@ -50,3 +58,63 @@ def pin_settings(spark: SparkSession) -> None:
             spark.conf.unset(name)
     for name, value in SETTINGS.items():
         spark.conf.set(name, value)
+
+
+@contextlib.contextmanager
+def started(master: str, name: str, scratch: Path) -> Iterator[SparkSession]:
+    """Start a session and stop it in the end. What it says is shown if it does not start, or with -v."""
+    readable, writable = os.pipe()
+    said: deque[str] = deque(maxlen=100)
+
+    def listen() -> None:
+        with os.fdopen(readable, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                said.append(line)
+                if log.enabled():
+                    sys.stderr.write(line)
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    try:
+        with _standard_error_to(writable), _environment(TMPDIR=str(scratch)):
+            spark = session(master, name, scratch)
+    except PySparkRuntimeError as error:
+        os.close(writable)
+        listener.join(timeout=10)
+        spoken = [line.strip() for line in said if line.strip() and not line.lstrip().startswith("at ")]
+        last = (spoken or [str(error)])[-1]
+        needed = "it needs a master that it can reach, and Java 17 or newer in PATH or JAVA_HOME"
+        raise RunError(f"Spark did not start ({last}): {needed}") from error
+    os.close(writable)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextlib.contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Let processes that start here inherit these variables."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _standard_error_to(descriptor: int) -> Iterator[None]:
+    """Let processes that start here inherit another standard error."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(descriptor, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

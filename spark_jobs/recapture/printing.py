@@ -1,0 +1,175 @@
+"""What the command prints on a terminal."""
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+
+from recapture import asa_job
+from recapture.archive.progress import Progress as PartitionProgress
+from recapture.run.planned import PlannedRun
+from recapture.run.staged import staged_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FINDINGS = {"missing": "to be done before it runs as the job did:", "different": "not quite as in the job:"}
+
+SHOWN_ROWS = 12
+REASONS_SHOWN = 5
+"""Why something was quarantined; --json has more."""
+PIPE_WIDTH = 160
+
+
+def console() -> Console:
+    """Standard output; a file or a pipe is as wide as the longest line needs."""
+    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
+def print_plan(out: Console, result: dict[str, Any], progress: list[PartitionProgress]) -> None:
+    table = Table("slice", "blobs", "bytes", "complete", title=f"{result['pipeline']}: what a backfill would read")
+    for row in result["slices"]:
+        waiting = ", ".join(row["incomplete"])
+        table.add_row(
+            row["slice_start"],
+            f"{row['blobs']:,}",
+            f"{row['bytes']:,}",
+            f"no: partition {waiting}" if waiting else "yes",
+        )
+    out.print(table)
+    for partition in progress:
+        out.print(escape(str(partition)))
+    out.print(f"{result['blobs']:,} blobs, {result['bytes']:,} bytes, each read once a task; run {result['run']}")
+
+
+def print_import(out: Console, name: str, file: Path, draft: asa_job.Draft) -> None:
+    out.print(f"{escape(str(file))}: the pipeline of the ASA job {escape(name)}")
+    for kind, title in FINDINGS.items():
+        findings = getattr(draft, kind)
+        if findings:
+            out.print(f"[bold]{title}[/]")
+        for each in findings:
+            out.print(f"  {escape(str(each))}")
+
+
+def print_report(out: Console, run: PlannedRun, result: dict[str, Any]) -> None:
+    """Print the first rows of a run, its metrics, and what the audit said."""
+    for output, written in zip(run.pipeline.outputs, result["outputs"], strict=True):
+        rows = staged_rows(run, output, SHOWN_ROWS)
+        print_rows(out, output.alias, rows, written["metrics"]["OutputEvents"])
+    counts = Table("slice", "rows", "events", "late", "out of order", "early", "no time", "malformed", title="metrics")
+    for each in result["slices"]:
+        counts.add_row(
+            each["slice_start"],
+            *(
+                f"{each[name]:,}"
+                for name in (
+                    "OutputEvents",
+                    "InputEvents",
+                    "LateInputEvents",
+                    "DroppedOrAdjustedEvents",
+                    "EarlyInputEvents",
+                    "InvalidInputTimeStamp",
+                    "DeserializationError",
+                )
+            ),
+        )
+    out.print(counts)
+    out.print(escape(result["quality"]["report"]))
+    quarantine = result["quarantine"]
+    if quarantine.get("rows"):
+        out.print(f"{quarantine['rows']:,} rows of these slices are in the quarantine, {escape(quarantine['table'])}:")
+        for each in quarantine["reasons"][:REASONS_SHOWN]:
+            out.print(escape(f"  {each['rows']:,} {each['verdict']}: {each['reason']}"))
+    for warning in result["warnings"]:
+        out.print(f"[yellow]warning:[/] {escape(warning)}")
+    for each in result["outputs"]:
+        did = "published as" if each["changed"] else "unchanged, already published as"
+        out.print(f"run {result['run']} {did} version {each['version']} of {escape(each['table'])}")
+
+
+def print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:
+    """Print a table of the first rows of `count`."""
+    table = Table(*map(escape, rows.column_names), title=f"{escape(alias)}: {count:,} rows")
+    for row in rows.to_pylist():
+        table.add_row(*(_cell(value) for value in row.values()))
+    if count > rows.num_rows:
+        table.add_row(*("…" for _ in rows.column_names))
+    out.print(table)
+
+
+def print_status(out: Console, result: dict[str, Any]) -> None:
+    """Print the published slices of each output, and the gaps between them."""
+    for output in result["outputs"]:
+        title = f"{output['alias']}: published"
+        table = Table("slice", "rows", "quality", "late", "published", "run", title=title)
+        for each in output["slices"]:
+            late = "" if each["late_share"] is None else f"{each['late_share']:.1%}"
+            rows = f"{each['rows']:,}" if each["finished"] else "unfinished"
+            table.add_row(each["slice_start"], rows, each["quality"], late, each["published"], each["run"])
+        out.print(table)
+        for gap in output["gaps"]:
+            out.print(f"gap: nothing of {output['alias']} is published from {gap['from']} to {gap['to']}")
+        unfinished = [each["slice_start"] for each in output["slices"] if not each["finished"]]
+        if unfinished:
+            out.print(
+                f"unfinished: {escape(output['table'])} does not hold what is published for {len(unfinished):,} "
+                f"slices, the first {unfinished[0]}: repeat the interrupted backfill or rollback to finish it"
+            )
+
+
+def print_rollback(out: Console, result: dict[str, Any]) -> None:
+    """Print what a rollback took back."""
+    for output in result["outputs"]:
+        if output["slices"]:
+            slices = ", ".join(output["slices"])
+            out.print(f"{output['alias']}: rolled back in version {output['version']}: {slices}")
+        else:
+            out.print(f"{output['alias']}: nothing to do, version {output['version']} was rolled back already")
+    for each in result["rolled_back"]:
+        out.print(f"{each['slice_start']}: run {each['taken_back']} taken back, holds {each['run'] or 'nothing'}")
+    for warning in result["warnings"]:
+        out.print(f"[yellow]warning:[/] {escape(warning)}")
+    if not any(output["slices"] for output in result["outputs"]):
+        out.print("to go back further, name the run that the slices hold now with --run")
+
+
+@contextlib.contextmanager
+def task_bar(spark: "SparkSession", shown: Progress, step: Any) -> Iterator[None]:
+    """Keep the bar at the number of tasks that Spark has finished."""
+    done = threading.Event()
+
+    def watch() -> None:
+        tracker = spark.sparkContext.statusTracker()
+        seen: set[int] = set()
+        while not done.wait(0.5):
+            seen.update(tracker.getActiveStageIds())
+            stages_seen = [info for info in map(tracker.getStageInfo, seen) if info]
+            total = sum(info.numTasks for info in stages_seen)
+            if total:
+                shown.update(step, total=total, completed=sum(info.numCompletedTasks for info in stages_seen))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    if not shown.disable:
+        watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if watcher.is_alive():
+            watcher.join()
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else escape(str(value))
