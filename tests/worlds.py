@@ -193,7 +193,8 @@ def version(table: Path) -> int | None:
 
 def papers(table: Path, run_id: str, name: str) -> Any:
     """What a run kept."""
-    return json.loads((table / "_recapture" / run_id / name).read_bytes())
+    document = json.loads((table / "_recapture" / run_id / name).read_bytes())
+    return document if name == "manifest.json" else document["content"]
 
 
 def quarantine(table: Path, run_id: str) -> list[dict[str, Any]]:

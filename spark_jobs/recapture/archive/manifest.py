@@ -20,6 +20,7 @@ from recapture.storage import Blob, Container
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Arrivals, Slice, arrivals_of
+from recapture.versions import FORMAT, require_format
 
 CLOCKS_APART = ticks.from_seconds(300)
 """By how much the hub's clock, which stamps the events, may differ from those of the writer and the storage.
@@ -96,6 +97,7 @@ class Manifest:
     partitions: tuple[str, ...]
     blobs: tuple[CaptureBlob, ...]
     """In arrival order within a partition: by arrival, then name."""
+    format: int = FORMAT
     newest: tuple[Newest, ...] = ()
     """How far Capture had got when this was planned, for each partition in which it was seen."""
     far: FarBlobs | None = None
@@ -129,6 +131,7 @@ class _Sealed:
     """A kept manifest's own word for what it holds."""
 
     content_digest: str
+    format: int | None = None
 
 
 _MANIFEST = TypeAdapter(Manifest)
@@ -138,7 +141,9 @@ _SEALED = TypeAdapter(_Sealed)
 def from_json(content: bytes) -> Manifest:
     """Read a kept manifest. Raises RunError where it is not one, and where it is not what its digests say."""
     try:
-        manifest, sealed = _MANIFEST.validate_json(content), _SEALED.validate_json(content)
+        sealed = _SEALED.validate_json(content)
+        require_format(sealed.format, "the run's manifest")
+        manifest = _MANIFEST.validate_json(content)
     except ValidationError as error:
         raise RunError(
             "the run's manifest cannot be read: it was written by another version or damaged; plan again"
@@ -230,6 +235,7 @@ class Definition:
     def digest(self) -> str:
         return _digest(
             {
+                "format": FORMAT,
                 "engine": self.engine,
                 "query": self.canonical_query,
                 "policies": None if self.policies is None else asdict(self.policies),

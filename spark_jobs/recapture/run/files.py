@@ -15,6 +15,7 @@ from recapture.quality.metrics import UNUSABLE
 from recapture.storage import Container
 from recapture.table.files import compact
 from recapture.time_model.slices import Slice
+from recapture.versions import FORMAT, require_format
 
 FOLDER = "_recapture"
 
@@ -46,8 +47,9 @@ class RunFiles:
         """Return the blob name of a run file."""
         return f"{FOLDER}/{self.id}/{file}"
 
-    def counters_name(self, partition: str, slice_: Slice) -> str:
-        return self.name(f"counters/{compact(slice_.start)}/{partition}.json")
+    def counters(self, partition: str, slice_: Slice) -> str:
+        """Return the run file of what the task of a partition counted in a slice."""
+        return f"counters/{compact(slice_.start)}/{partition}.json"
 
     def quarantine_name(self, partition: str, slice_: Slice) -> str:
         return self.name(f"quarantine/{compact(slice_.start)}/{partition}.parquet")
@@ -58,10 +60,14 @@ class RunFiles:
         return f"{self.table.url}/{self.name('quarantine')}"
 
     def write(self, file: str, value: Any) -> None:
-        self.table.write(self.name(file), json.dumps(value, indent=1, allow_nan=False).encode())
+        document = {"format": FORMAT, "content": value}
+        self.table.write(self.name(file), json.dumps(document, indent=1, allow_nan=False).encode())
 
     def read(self, file: str) -> Any:
-        return json.loads(self._content(self.name(file)))
+        """Return what a stage wrote. Raise RunError also if it was written in another format."""
+        document = json.loads(self._content(self.name(file)))
+        require_format(document.get("format") if isinstance(document, dict) else None, f"{file} of run {self.id}")
+        return document["content"]
 
     def manifest(self) -> Manifest:
         return manifest.from_json(self._content(self.name("manifest.json")))

@@ -5,7 +5,6 @@ Runs in the session of `recapture backfill`, or by itself as `spark_jobs/backfil
 
 import contextlib
 import itertools
-import json
 import logging
 import re
 import sys
@@ -230,7 +229,7 @@ def _write_counters(
             parquet(pa.Table.from_batches(counted.quarantine, ordering.QUARANTINE)),
         )
     metrics = _row(partition, wanted, counted, policies)
-    files.table.write(files.counters_name(partition, wanted), json.dumps(metrics).encode())
+    files.write(files.counters(partition, wanted), metrics)
 
 
 def _row(partition: str, wanted: Slice, counted: Counters, policies: Policies | None) -> dict[str, Any]:
@@ -288,13 +287,7 @@ def _metrics(files: RunFiles, manifest: Manifest) -> Iterator[dict[str, Any]]:
         planned, partition = place
         if partition not in read:
             return _row(partition, planned.slice, Counters(), None)
-        content = files.table.read_current(files.counters_name(partition, planned.slice))
-        if content is None:
-            raise RunError(
-                f"the task of partition {partition}, slice {ticks.to_text(planned.slice.start)} "
-                "left no counters: run the stage again"
-            )
-        metrics: dict[str, Any] = json.loads(content)
+        metrics: dict[str, Any] = files.read(files.counters(partition, planned.slice))
         return metrics
 
     places = [(planned, partition) for planned in manifest.slices for partition in manifest.partitions]

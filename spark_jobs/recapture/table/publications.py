@@ -8,6 +8,7 @@ import io
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +19,7 @@ from recapture.storage import open_container, side_by_side
 from recapture.table.delta import File, OpenTable, Table
 from recapture.table.files import stage
 from recapture.time_model import ticks
+from recapture.versions import FORMAT, require_format
 
 REMEMBERED = 10
 """Earlier publications of a slice that rollback can return to."""
@@ -90,7 +92,15 @@ class Entry:
         return Entry(current, tuple(each for each in earlier if each is not None), self.current.run)
 
 
-_ENTRY = TypeAdapter(Entry)
+@dataclass(frozen=True)
+class _Stored:
+    """An entry as its file has it."""
+
+    format: int
+    entry: Any
+
+
+_ENTRY, _STORED = TypeAdapter(Entry), TypeAdapter(_Stored)
 
 
 class Publications:
@@ -118,7 +128,8 @@ class Publications:
         start, entry = of_slice
         values = _values(entry)
         columns = {name: pa.array([value], _SHOWN[name]) for name, value in values.items()}
-        rows = pa.table(columns | {"entry": [_ENTRY.dump_json(entry).decode()]})
+        stored = _Stored(FORMAT, _ENTRY.dump_python(entry, mode="json"))
+        rows = pa.table(columns | {"entry": [_STORED.dump_json(stored).decode()]})
         instant = ticks.from_datetime(datetime.fromisoformat(start))
         folder = open_container(self.table.table.url)
         path, size = stage(folder, instant, str(values["digest"] or "nothing"), rows)
@@ -129,7 +140,9 @@ class Publications:
         content = open_container(url).read_current(path)
         if content is None:
             raise RunError(f"{path} is gone from {url}, although its newest version names it: restore the file")
-        return _ENTRY.validate_json(pq.read_table(io.BytesIO(content), columns=["entry"])["entry"][0].as_py())
+        stored = _STORED.validate_json(pq.read_table(io.BytesIO(content), columns=["entry"])["entry"][0].as_py())
+        require_format(stored.format, f"{path} of {url}")
+        return _ENTRY.validate_python(stored.entry)
 
 
 def _values(entry: Entry) -> dict[str, str | int | None]:
