@@ -6,6 +6,7 @@ from random import Random
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -303,6 +304,20 @@ def test_over_two_columns_keeps_pairs_apart_that_read_alike(implementation: Impl
         ("on_time", -1),
         ("out_of_order_adjusted", 0),
     )
+
+
+@pytest.mark.parametrize("apart", [1, 10**6, LARGEST // 8], ids=["a tick", "a tenth of a second", "the calendar"])
+def test_every_key_has_its_own_largest_time(apart: int) -> None:
+    """However far apart the times are: with nine keys, the calendar does not fit nine times into 64 bits."""
+    random = Random(apart)
+    keys = [random.randrange(9) for _ in range(500)]
+    times = [random.randrange(9) * apart for _ in keys]
+    watermark, chunks = Watermark(), [slice(0, 200), slice(200, 500)]
+    running = [time for chunk in chunks for time in watermark.advance(np.array(times[chunk]), pa.array(keys[chunk]))]
+    assert running == [
+        max(time for time, other in zip(times[:n], keys[:n], strict=True) if other == keys[n - 1])
+        for n in range(1, len(times) + 1)
+    ]
 
 
 def test_partitions_do_not_know_each_other(implementation: Implementation) -> None:
