@@ -1,6 +1,6 @@
 # `make` tells what there is. Needs Python 3.11 or newer, make and git; everything else is set up inside the checkout.
 PYTHON ?= python3
-UV_VERSION := 0.13.8
+UV_VERSION := $(shell sed -n 's|^uv==\([0-9.]*\).*|\1|p' requirements.lock)
 
 EVENTS ?= 5000000
 
@@ -39,7 +39,7 @@ chaos: $(INSTALLED) $(AZURITE) version ## Fail the storage, kill the command and
 	@PYTHONPATH=docker:plugins:. $(BIN)/python -m tests.chaos $(CHAOS)
 
 lock: $(BIN)/uv ## Resolve setup.cfg into requirements.lock anew
-	@$(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev \
+	@$(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --all-extras \
 		--custom-compile-command "make lock" --output-file requirements.lock setup.cfg
 
 azurite: $(AZURITE) ## Install the storage emulator

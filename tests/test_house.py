@@ -31,8 +31,8 @@ MAY_IMPORT = {
 def requirements() -> list[Requirement]:
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
-    texts = (setup["options"]["install_requires"] + setup["options.extras_require"]["dev"]).split("\n")
-    return [Requirement(text) for text in texts if text.strip()]
+    lists = [setup["options"]["install_requires"], *setup["options.extras_require"].values()]
+    return [Requirement(text) for text in "\n".join(lists).split("\n") if text.strip()]
 
 
 def locked() -> dict[str, Version]:
@@ -80,6 +80,10 @@ def test_the_lock_was_made_from_these_requirements_and_no_others() -> None:
 def test_a_lock_names_no_registry(file: str) -> None:
     text = (ROOT / file).read_text()
     assert not re.findall(r'"resolved"|--(?:extra-)?index-url|--find-links|file://', text)
+
+
+def test_only_the_lock_pins_versions() -> None:
+    assert [str(asked) for asked in requirements() if "==" in str(asked.specifier)] == []
 
 
 def test_every_pin_has_a_hash() -> None:
