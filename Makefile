@@ -28,9 +28,11 @@ up: $(INSTALLED) $(AZURITE) version ## Leave Airflow and Azurite up with the sam
 test: check $(AZURITE) ## Check, then run every test
 	@JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java) $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
-check: $(INSTALLED) version ## Lint and type check
+check: $(INSTALLED) version ## Lint, formatting, types and the direction of imports
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache --no-logo
 
 bench: $(INSTALLED) version ## Compare with plain Spark and the floor, in events per second; EVENTS=5000000
 	@JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java) $(BIN)/python -m benchmarks.run $(EVENTS)

@@ -1,12 +1,10 @@
-"""The house rules that no single module can keep: one lock, one Spark, repeatable tests, imports that point one way."""
+"""The rules that no single module can keep: one lock, one Spark, repeatable tests."""
 
-import ast
 import configparser
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -14,18 +12,6 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from tests.paths import ROOT
-
-PACKAGE = ROOT / "spark_jobs" / "recapture"
-
-MAY_IMPORT = {
-    "time_model": {"time_model"},
-    "query": {"query", "time_model"},
-    "asa_job": {"asa_job", "query"},
-    "capture": {"capture", "storage", "query", "time_model"},
-    "storage": {"storage"},
-    "quality": {"quality", "storage", "capture", "query", "time_model"},
-}
-"""The rooms of the package below its top, and the rooms that each may know. All may use recapture.errors."""
 
 
 def requirements() -> list[Requirement]:
@@ -41,24 +27,13 @@ def locked() -> dict[str, Version]:
 
 
 def asked_for_by_us() -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     current = ""
     for line in (ROOT / "requirements.lock").read_text().splitlines():
         if pin := re.match(r"([\w.-]+)==", line):
             current = canonicalize_name(pin[1])
         elif "recapture (setup.cfg)" in line:
-            found.add(current)
-    return found
-
-
-def imported(file: Path) -> set[str]:
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
-            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+            names.add(current)
     return names
 
 
@@ -95,26 +70,6 @@ def test_every_pin_has_a_hash() -> None:
 def test_pyspark_and_pyspark_client_are_one_version() -> None:
     pins = locked()
     assert pins["pyspark"] == pins["pyspark-client"]
-
-
-@pytest.mark.parametrize("room", MAY_IMPORT)
-def test_a_room_knows_nothing_of_its_callers(room: str) -> None:
-    allowed = {f"recapture.{name}" for name in (*MAY_IMPORT[room], "errors")}
-    for file in (PACKAGE / room).rglob("*.py"):
-        ours = {name for name in imported(file) if name.startswith("recapture.")}
-        upward = {name for name in ours if ".".join(name.split(".")[:2]) not in allowed}
-        assert not upward, file.relative_to(ROOT)
-
-
-def test_the_engine_imports_no_airflow() -> None:
-    outside = {"airflow", "embedded", "capture_complete"}
-    for file in PACKAGE.rglob("*.py"):
-        assert not {name.split(".")[0] for name in imported(file)} & outside, file.relative_to(ROOT)
-
-
-def test_the_time_model_does_no_io_and_starts_no_spark() -> None:
-    for file in (PACKAGE / "time_model").rglob("*.py"):
-        assert not {name.split(".")[0] for name in imported(file)} & {"pyspark", "azure", "pathlib", "os", "io"}
 
 
 ELSEWHERE = {
