@@ -90,7 +90,7 @@ def ends_of(rows: Iterable[Row], origin: int = START) -> dict[float, int]:
     return {(from_datetime(utc(row.e)) - origin) / TICKS_PER_SECOND: row.n for row in rows}
 
 
-# The published figures of the tumbling and the hopping window (shared vectors, windows/tumbling_hopping_figures.json).
+# The published figures of the tumbling and the hopping window (tests/vectors/windows/tumbling_hopping_figures.json).
 FIGURE = [2, 3.5, 6.2, 7.5, 9, 16.5, 18, 21.8, 23.2, 25.7, 27]
 
 
@@ -105,8 +105,6 @@ def test_the_hopping_figure(run: Run) -> None:
 
 
 def test_the_golden_taxi_run_of_the_asa_runtime(spark: SparkSession) -> None:
-    if not GOLDEN.exists():
-        pytest.skip("the shared vectors are not beside this repository")
     golden = json.loads(GOLDEN.read_text())
     query = compiled(
         "SELECT System.Timestamp() AS e, area, COUNT(*) AS n INTO aggregates FROM telemetry TIMESTAMP BY pickupTime"
