@@ -1,16 +1,15 @@
 """The rules that no single module can keep: one lock, one Spark, repeatable tests."""
 
 import configparser
-import os
 import re
-import subprocess
-import sys
+from collections.abc import Callable
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from tests.conftest import Python
 from tests.paths import ROOT
 
 
@@ -83,17 +82,25 @@ ELSEWHERE = {
 """Another machine: hash seed, time zone and locale. Its clock is some seconds ahead, since it starts later."""
 
 
-def run_elsewhere(*arguments: str, **env: str) -> str:
-    """Return the standard output of Python in the root, with the environment of another machine."""
-    command, utf8 = [sys.executable, *arguments], {"PYTHONIOENCODING": "utf-8"}
-    ran = subprocess.run(command, cwd=ROOT, env=os.environ | ELSEWHERE | utf8 | env, capture_output=True, check=True)
-    return ran.stdout.decode()
+Elsewhere = Callable[..., str]
 
 
-def test_tests_have_the_same_ids_on_every_machine(request: pytest.FixtureRequest) -> None:
-    collected = run_elsewhere("-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", "tests")
-    here, there = {item.nodeid for item in request.session.items}, set(collected.splitlines())
-    assert here - there == set()
+@pytest.fixture
+def elsewhere(python: Python) -> Elsewhere:
+    """The standard output of Python in the root, with the environment of another machine."""
+
+    def run(*arguments: str, **env: str) -> str:
+        done = python(*arguments, **(ELSEWHERE | {"PYTHONIOENCODING": "utf-8"} | env))
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout.decode()
+
+    return run
+
+
+def test_tests_have_the_same_ids_on_every_machine(request: pytest.FixtureRequest, elsewhere: Elsewhere) -> None:
+    collected = elsewhere("-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", "tests")
+    ids = {item.nodeid for item in request.session.items}
+    assert ids - set(collected.splitlines()) == set()
 
 
 DRAW = """
@@ -109,10 +116,10 @@ draw()
 """
 
 
-def test_hypothesis_draws_the_same_on_every_machine_and_anew_in_depth() -> None:
+def test_hypothesis_draws_the_same_on_every_machine_and_anew_in_depth(elsewhere: Elsewhere) -> None:
     """The deep profile draws ten times as many examples, other ones in every run."""
-    usual = run_elsewhere("-c", DRAW)
-    assert usual == run_elsewhere("-c", DRAW, PYTHONHASHSEED="2", TZ="UTC")
-    deep = [run_elsewhere("-c", DRAW, HYPOTHESIS_PROFILE="deep") for _ in range(2)]
+    usual = elsewhere("-c", DRAW)
+    assert usual == elsewhere("-c", DRAW, PYTHONHASHSEED="2", TZ="UTC")
+    deep = [elsewhere("-c", DRAW, HYPOTHESIS_PROFILE="deep") for _ in range(2)]
     assert deep[0] != deep[1]
     assert len(deep[0].splitlines()) >= 5 * len(usual.splitlines()) > 0
