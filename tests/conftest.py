@@ -88,22 +88,15 @@ def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> "Iterator[SparkSession]":
-    """One Spark session for the whole run: two cores, in UTC, without its web page, quick to start."""
-    from pyspark.sql import SparkSession
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """The command's own Spark session, one for the whole run: two cores, and a JVM that is quick to start."""
+    from recapture.run.spark import pin_settings, session
+    from tests.worlds import QUICK_START
 
-    from recapture.run.spark import pin_settings
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("recapture-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto")
-        .config("spark.sql.shuffle.partitions", "4")
-        .getOrCreate()
-    )
-    pin_settings(session)
-    yield session
-    session.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_TOOL_OPTIONS", QUICK_START)
+        running = session("local[2]", "recapture-tests", tmp_path_factory.mktemp("spark"))
+    pin_settings(running)
+    yield running
+    running.stop()

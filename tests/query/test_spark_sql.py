@@ -328,14 +328,17 @@ def test_float_sums_do_not_depend_on_how_spark_arranges_the_partitions(spark: Sp
         for _ in range(600)
     ]
     results = set()
-    for shuffle in ("1", "3", "4"):
-        spark.conf.set("spark.sql.shuffle.partitions", shuffle)
-        order = [str(partition) for partition in range(12)]
-        chance.shuffle(order)
-        arranged = sorted(events, key=lambda each: order.index(each["_partition"]))
-        rows = published(spark, query, arranged)
-        results.add(tuple(sorted((row.k, row.s.hex(), row.a.hex(), row.z.hex()) for row in rows)))
-    spark.conf.set("spark.sql.shuffle.partitions", "4")
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    try:
+        for shuffle in ("1", "3", "4"):
+            spark.conf.set("spark.sql.shuffle.partitions", shuffle)
+            order = [str(partition) for partition in range(12)]
+            chance.shuffle(order)
+            arranged = sorted(events, key=lambda event: order.index(event["_partition"]))
+            rows = published(spark, query, arranged)
+            results.add(tuple(sorted((row.k, row.s.hex(), row.a.hex(), row.z.hex()) for row in rows)))
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", str(before))
     assert len(results) == 1
 
 
