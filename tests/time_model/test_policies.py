@@ -1,4 +1,4 @@
-"""The policies of the time model, section 2: one sentence a rule, and the fast path against the oracle."""
+"""The policies of docs/time-model.md, section 2: one sentence a rule, and the fast path against the oracle."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -107,7 +107,7 @@ def test_early_events_are_dropped_under_adjust_and_under_drop(implementation: Im
 
 
 def test_an_early_event_may_be_adjusted_to_its_arrival_and_the_window_and_moves_the_watermark() -> None:
-    """ASA's newer pages have it so; a setting of ours (time model, section 2)."""
+    """ASA's newer pages have it so; a setting of ours (docs/time-model.md, section 2)."""
     limit = 300 * SECOND
     events = [at(0, limit + 1), at(1, limit), at(2, limit - 1), at(3, limit + 3)]
     assert judge_in_chunks(events, policy(), adjust_early=True) == [
@@ -433,7 +433,7 @@ def test_no_time_moves_beyond_what_its_arrival_allows(case: tuple[list[Event], P
 
 @given(case=cases())
 def test_every_event_is_counted_once_under_one_verdict(case: tuple[list[Event], Policy]) -> None:
-    """The law of the time model, section 5."""
+    """The law of docs/time-model.md, section 5."""
     events, drawn = case
     metrics = slice_metrics(process(events, drawn), NOON - 1, max((e.arrival for e in events), default=NOON))
     assert sum(row["InputEvents"] for row in metrics.values()) == len(events)
