@@ -1,6 +1,6 @@
-# `make` tells what there is. Needs Python 3.11 or newer, make and git; everything else is set up inside the checkout.
+# `make` lists the targets. Needs Python 3.11 or newer, make and git; everything else is set up inside the checkout.
 PYTHON ?= python3
-UV_VERSION := 0.13.8
+UV_VERSION := $(shell sed -n 's|^uv==\([0-9.]*\).*|\1|p' requirements.lock)
 
 EVENTS ?= 5000000
 
@@ -12,11 +12,13 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 AZURITE := docker/azurite/node_modules/.installed
 UV := $(BIN)/uv --no-config
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+WITH_JAVA := JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java)
 
 .DEFAULT_GOAL := help
-.PHONY: help backfill up test check bench chaos lock azurite version clean
+.PHONY: help backfill up unit test deep check bench chaos lock azurite version clean
 
-help: ## What there is
+help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
 backfill: $(INSTALLED) $(AZURITE) version ## Backfill six sample hours through a real Airflow, Spark and Azurite, and show the result
@@ -25,21 +27,30 @@ backfill: $(INSTALLED) $(AZURITE) version ## Backfill six sample hours through a
 up: $(INSTALLED) $(AZURITE) version ## Leave Airflow and Azurite up with the sample hours; Ctrl-C stops them
 	@PYTHONPATH=docker $(BIN)/python -m embedded.main up
 
-test: check $(AZURITE) ## Check, then run every test
-	@JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java) $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+unit: $(INSTALLED) version ## Test without Spark, services and processes, with fewer random examples; a minute
+	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m unit
 
-check: $(INSTALLED) version ## Lint and type check
+test: check $(AZURITE) ## Check, then run every test; ten minutes
+	@$(WITH_JAVA) $(PYTEST)
+
+deep: $(INSTALLED) $(AZURITE) version ## Test the properties with ten times as many examples, new ones each time; an hour or more
+	@HYPOTHESIS_PROFILE=deep $(PYTEST) -m "property and unit"
+	@$(WITH_JAVA) HYPOTHESIS_PROFILE=deep $(PYTEST) -m "property and not unit"
+
+check: $(INSTALLED) version ## Lint; check formatting, types and the direction of imports; a minute
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache --no-logo
 
 bench: $(INSTALLED) version ## Compare with plain Spark and the floor, in events per second; EVENTS=5000000
-	@JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java) $(BIN)/python -m benchmarks.run $(EVENTS)
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.run $(EVENTS)
 
 chaos: $(INSTALLED) $(AZURITE) version ## Fail the storage, kill the command and interleave publishers; half an hour
 	@PYTHONPATH=docker:plugins:. $(BIN)/python -m tests.chaos $(CHAOS)
 
 lock: $(BIN)/uv ## Resolve setup.cfg into requirements.lock anew
-	@$(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev \
+	@$(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --all-extras \
 		--custom-compile-command "make lock" --output-file requirements.lock setup.cfg
 
 azurite: $(AZURITE) ## Install the storage emulator

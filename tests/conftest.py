@@ -1,18 +1,24 @@
-"""What every test shares. HYPOTHESIS_PROFILE=deep draws many random examples (see `tests.draws`)."""
+"""What every test shares, and the lane that a test belongs to. HYPOTHESIS_PROFILE says how many examples are drawn."""
 
 import logging
 import os
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import is_hypothesis_test
 
 from embedded.azurite import Azurite
 from tests.draws import load_profile
+from tests.paths import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+Python = Callable[..., subprocess.CompletedProcess[bytes]]
 
 load_profile()
 
@@ -22,12 +28,56 @@ LONG = (
     "run/test_same_run.py",
     "table/test_publish_interleavings.py",
     "run/test_spark_settings.py",
+    "test_package.py",
 )
 """Files whose tests take long: first, so that no worker begins one when the others have finished."""
+FIXTURES = {
+    "spark": "spark",
+    "azurite": "storage",
+    "azure": "storage",
+    "certificate": "storage",
+    "great_expectations": "audit",
+    "parse": "airflow",
+    "python": "process",
+}
+"""The mark of a test that uses a fixture, also through other fixtures or as the value of a parameter."""
+FOLDERS = {"dags/": "airflow", "e2e/": "e2e", "embedded/": "storage", "plugins/": "airflow"}
+"""The mark of the tests in a folder whose tests start services or load Airflow by themselves."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: not item.nodeid.removeprefix("tests/").startswith(LONG))
+    """Mark tests by what they start; those that start nothing and do not take long are marked `unit`."""
+    for item in items:
+        for mark in sorted(_marks(item)) or ["unit"]:
+            item.add_marker(mark)
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("property")
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def _marks(item: pytest.Item) -> set[str]:
+    assert isinstance(item, pytest.Function)
+    file = item.nodeid.removeprefix("tests/")
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    names = {*item.fixturenames, *(value for value in parameters if isinstance(value, str))}
+    return (
+        {mark for name, mark in FIXTURES.items() if name in names}
+        | {mark for folder, mark in FOLDERS.items() if file.startswith(folder)}
+        | ({"long"} if file.startswith(LONG) else set())
+    )
+
+
+@pytest.fixture
+def python() -> Python:
+    """A process of its own that runs Python with these arguments and variables, and imports from the checkout."""
+
+    def run(*arguments: str | Path, **env: str) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, *map(str, arguments)]
+        variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | env
+        return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, check=False, timeout=300)
+
+    return run
 
 
 @pytest.fixture(scope="session")
@@ -38,22 +88,15 @@ def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> "Iterator[SparkSession]":
-    """One Spark session for the whole run: two cores, in UTC, without its web page, quick to start."""
-    from pyspark.sql import SparkSession
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """The command's own Spark session, one for the whole run: two cores, and a JVM that is quick to start."""
+    from recapture.run.session import pin_settings, session
+    from tests.worlds import QUICK_START
 
-    from recapture.run.session import pin_settings
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("recapture-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto")
-        .config("spark.sql.shuffle.partitions", "4")
-        .getOrCreate()
-    )
-    pin_settings(session)
-    yield session
-    session.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_TOOL_OPTIONS", QUICK_START)
+        running = session("local[2]", "recapture-tests", tmp_path_factory.mktemp("spark"))
+    pin_settings(running)
+    yield running
+    running.stop()

@@ -1,7 +1,7 @@
-"""How Hypothesis draws: the same examples everywhere, or many new ones with HYPOTHESIS_PROFILE=deep.
+"""How Hypothesis draws: HYPOTHESIS_PROFILE is `repeatable`, `quick` or `deep`.
 
 The default profile, `repeatable`, draws the same examples on every machine and in every run, also in a fresh clone.
-`deep` draws ten times as many, at random, and prints how to reproduce a failure.
+`quick` draws a fifth of them. `deep` draws ten times as many, at random, and prints how to reproduce a failure.
 """
 
 import os
@@ -12,6 +12,7 @@ USUAL = 100
 """Examples of a test that asks for no number of its own, in the default profile."""
 
 settings.register_profile("repeatable", deadline=None, max_examples=USUAL, derandomize=True, database=None)
+settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=USUAL // 5)
 settings.register_profile("deep", deadline=None, max_examples=10 * USUAL, derandomize=False, print_blob=True)
 
 
@@ -20,5 +21,5 @@ def load_profile() -> None:
 
 
 def examples(count: int) -> int:
-    """Return `count` in the default profile, and proportionally more in the deep one."""
-    return count * settings().max_examples // USUAL
+    """Return `count` in the default profile, and proportionally fewer or more in the others; at least one."""
+    return max(1, count * settings().max_examples // USUAL)

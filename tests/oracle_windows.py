@@ -1,4 +1,4 @@
-"""The windows and the aggregates of the time model, sections 4 and 6, as the text reads: plain Python, nothing clever.
+"""The windows and the aggregates of docs/time-model.md, sections 4 and 6, word for word, in plain Python.
 
 The tests of the query language end at this file, so it shares no code with the fast path. All instants and durations
 are ticks of 100 ns, instants since 0001-01-01T00:00Z.
@@ -74,7 +74,7 @@ def contents(
     name: str | None = None,
     read_after: int | None = None,
 ) -> list[Content]:
-    """Every window with an event in it, group by group (time model, section 4).
+    """Every window with an event in it, group by group (docs/time-model.md, section 4).
 
     `read_after` says that no event up to that instant was read, though there may be some: see `sessions`.
     """

@@ -1,8 +1,9 @@
-"""Where things are: the checkout, and the real files and vectors that may lie next to it."""
+"""Where things are: the checkout, its vectors, and the real Capture files that may lie next to it."""
 
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SHARED = ROOT.parent / "shared"
-CAPTURE_FILES = SHARED / "capture-files"
-VECTORS = SHARED / "vectors"
+VECTORS = ROOT / "tests" / "vectors"
+"""Published events and results, with their sources in README.md."""
+CAPTURE_FILES = ROOT.parent / "shared" / "capture-files"
+"""Capture files of real event hubs, which are not part of this repository; the tests that read them skip without."""

@@ -1,38 +1,23 @@
-"""The house rules that no single module can keep: one lock, one Spark, repeatable tests, imports that point one way."""
+"""The rules that no single module can keep: one lock, one Spark, repeatable tests."""
 
-import ast
 import configparser
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from tests.conftest import Python
 from tests.paths import ROOT
-
-PACKAGE = ROOT / "spark_jobs" / "recapture"
-
-MAY_IMPORT = {
-    "time_model": {"time_model"},
-    "query": {"query", "time_model"},
-    "asa_job": {"asa_job", "query"},
-    "capture": {"capture", "storage", "query", "time_model"},
-    "storage": {"storage"},
-    "quality": {"quality", "storage", "capture", "query", "time_model"},
-}
-"""The rooms of the package below its top, and the rooms that each may know. All may use recapture.errors."""
 
 
 def requirements() -> list[Requirement]:
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
-    texts = (setup["options"]["install_requires"] + setup["options.extras_require"]["dev"]).split("\n")
-    return [Requirement(text) for text in texts if text.strip()]
+    lists = [setup["options"]["install_requires"], *setup["options.extras_require"].values()]
+    return [Requirement(text) for text in "\n".join(lists).split("\n") if text.strip()]
 
 
 def locked() -> dict[str, Version]:
@@ -41,24 +26,13 @@ def locked() -> dict[str, Version]:
 
 
 def asked_for_by_us() -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     current = ""
     for line in (ROOT / "requirements.lock").read_text().splitlines():
         if pin := re.match(r"([\w.-]+)==", line):
             current = canonicalize_name(pin[1])
         elif "recapture (setup.cfg)" in line:
-            found.add(current)
-    return found
-
-
-def imported(file: Path) -> set[str]:
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
-            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+            names.add(current)
     return names
 
 
@@ -82,6 +56,10 @@ def test_a_lock_names_no_registry(file: str) -> None:
     assert not re.findall(r'"resolved"|--(?:extra-)?index-url|--find-links|file://', text)
 
 
+def test_only_the_lock_pins_versions() -> None:
+    assert [str(asked) for asked in requirements() if "==" in str(asked.specifier)] == []
+
+
 def test_every_pin_has_a_hash() -> None:
     text = (ROOT / "requirements.lock").read_text()
     pins = re.findall(r"^[\w.-]+(?:\[[^\]]*\])?==", text, re.MULTILINE)
@@ -91,26 +69,6 @@ def test_every_pin_has_a_hash() -> None:
 def test_pyspark_and_pyspark_client_are_one_version() -> None:
     pins = locked()
     assert pins["pyspark"] == pins["pyspark-client"]
-
-
-@pytest.mark.parametrize("room", MAY_IMPORT)
-def test_a_room_knows_nothing_of_its_callers(room: str) -> None:
-    allowed = {f"recapture.{name}" for name in (*MAY_IMPORT[room], "errors")}
-    for file in (PACKAGE / room).rglob("*.py"):
-        ours = {name for name in imported(file) if name.startswith("recapture.")}
-        upward = {name for name in ours if ".".join(name.split(".")[:2]) not in allowed}
-        assert not upward, file.relative_to(ROOT)
-
-
-def test_the_engine_imports_no_airflow() -> None:
-    outside = {"airflow", "embedded", "capture_complete"}
-    for file in PACKAGE.rglob("*.py"):
-        assert not {name.split(".")[0] for name in imported(file)} & outside, file.relative_to(ROOT)
-
-
-def test_the_time_model_does_no_io_and_starts_no_spark() -> None:
-    for file in (PACKAGE / "time_model").rglob("*.py"):
-        assert not {name.split(".")[0] for name in imported(file)} & {"pyspark", "azure", "pathlib", "os", "io"}
 
 
 ELSEWHERE = {
@@ -124,17 +82,25 @@ ELSEWHERE = {
 """Another machine: hash seed, time zone and locale. Its clock is some seconds ahead, since it starts later."""
 
 
-def run_elsewhere(*arguments: str, **env: str) -> str:
-    """Return the standard output of Python in the root, with the environment of another machine."""
-    command, utf8 = [sys.executable, *arguments], {"PYTHONIOENCODING": "utf-8"}
-    ran = subprocess.run(command, cwd=ROOT, env=os.environ | ELSEWHERE | utf8 | env, capture_output=True, check=True)
-    return ran.stdout.decode()
+Elsewhere = Callable[..., str]
 
 
-def test_tests_have_the_same_ids_on_every_machine(request: pytest.FixtureRequest) -> None:
-    collected = run_elsewhere("-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", "tests")
-    here, there = {item.nodeid for item in request.session.items}, set(collected.splitlines())
-    assert here - there == set()
+@pytest.fixture
+def elsewhere(python: Python) -> Elsewhere:
+    """The standard output of Python in the root, with the environment of another machine."""
+
+    def run(*arguments: str, **env: str) -> str:
+        done = python(*arguments, **(ELSEWHERE | {"PYTHONIOENCODING": "utf-8"} | env))
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout.decode()
+
+    return run
+
+
+def test_tests_have_the_same_ids_on_every_machine(request: pytest.FixtureRequest, elsewhere: Elsewhere) -> None:
+    collected = elsewhere("-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", "tests")
+    ids = {item.nodeid for item in request.session.items}
+    assert ids - set(collected.splitlines()) == set()
 
 
 DRAW = """
@@ -150,10 +116,10 @@ draw()
 """
 
 
-def test_hypothesis_draws_the_same_on_every_machine_and_anew_in_depth() -> None:
+def test_hypothesis_draws_the_same_on_every_machine_and_anew_in_depth(elsewhere: Elsewhere) -> None:
     """The deep profile draws ten times as many examples, other ones in every run."""
-    usual = run_elsewhere("-c", DRAW)
-    assert usual == run_elsewhere("-c", DRAW, PYTHONHASHSEED="2", TZ="UTC")
-    deep = [run_elsewhere("-c", DRAW, HYPOTHESIS_PROFILE="deep") for _ in range(2)]
+    usual = elsewhere("-c", DRAW)
+    assert usual == elsewhere("-c", DRAW, PYTHONHASHSEED="2", TZ="UTC")
+    deep = [elsewhere("-c", DRAW, HYPOTHESIS_PROFILE="deep") for _ in range(2)]
     assert deep[0] != deep[1]
     assert len(deep[0].splitlines()) >= 5 * len(usual.splitlines()) > 0

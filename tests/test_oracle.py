@@ -38,10 +38,7 @@ from tests.paths import VECTORS
 
 
 def vector(name: str) -> dict[str, Any]:
-    path = VECTORS / name
-    if not path.exists():
-        pytest.skip(f"shared/vectors/{name} is not beside this repository")
-    content: dict[str, Any] = json.loads(path.read_text())
+    content: dict[str, Any] = json.loads((VECTORS / name).read_text())
     return content
 
 
@@ -88,6 +85,27 @@ def test_the_figure_of_the_sliding_window() -> None:
 def test_the_figure_of_the_session_window() -> None:
     rows = times(at(13, 39, 127, 152, 195, 242, 265, 340), Session(50, 100))
     assert rows == {89: [13, 39], 300: [127, 152, 195, 242, 265], 390: [340]}
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="a session that opens with the event that closed the one before takes its deadline from its second event",
+)
+def test_session_windows_reproduce_what_a_live_job_put_out() -> None:
+    """Timeout 3 minutes, maximum duration 15 minutes; one device. The result has whole seconds."""
+    run = vector("windows/session_real_output.json")
+    minute = 60_000
+    rows = contents(at(*run["event_times_ms"]), Session(3 * minute, 15 * minute))
+
+    def milliseconds(clock: str) -> int:
+        return round(datetime.fromisoformat(f"2018-04-12T{clock}+00:00").timestamp() * 1000)
+
+    assert [(row.members[0].time, row.end) for row in rows] == [
+        (milliseconds(session["first_event"]), milliseconds(session["window_end"])) for session in run["expected"]
+    ]
+    assert [row.end // 1000 - row.members[0].time // 1000 for row in rows] == [
+        session["seconds"] for session in run["expected"]
+    ]
 
 
 def test_the_figure_of_the_snapshot_window() -> None:

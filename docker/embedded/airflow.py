@@ -8,8 +8,6 @@ import secrets
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from contextlib import ExitStack
 from http import HTTPStatus
@@ -17,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
+
+import httpx
 
 from embedded.java import java_home
 from embedded.process import CACHE, ROOT, Server, free_port, stop_all
@@ -52,7 +52,7 @@ class Airflow:
         self._homes = homes
         self._given = env
         self._schedule = schedule
-        self._token = ""
+        self._client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
         self._started = ExitStack()
 
     @property
@@ -97,7 +97,8 @@ class Airflow:
         return self
 
     def _start(self) -> None:
-        home, lock = _own_home(self._homes)
+        self._started.callback(self._client.close)
+        home, lock = own_home(self._homes)
         self._started.callback(os.close, lock)
         for old in home.glob("airflow.db*"):
             old.unlink()
@@ -118,7 +119,8 @@ class Airflow:
             return self.port in servers[API_SERVER].ports() and self._healthy()
 
         servers[API_SERVER].wait_until(ready, 180)
-        self._token = self._call("POST", "/auth/token", {"username": USER, "password": self.password})["access_token"]
+        token = self._call("POST", "/auth/token", {"username": USER, "password": self.password})["access_token"]
+        self._client.headers["Authorization"] = f"Bearer {token}"
         self._call("POST", "/api/v2/pools", {"name": "spark", "slots": 1})
         self.connect("spark_default", conn_type="spark", host="local[*]")
 
@@ -142,8 +144,8 @@ class Airflow:
             try:
                 self._call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
                 return
-            except urllib.error.HTTPError as error:
-                if error.code != 404 or time.monotonic() > deadline:
+            except httpx.HTTPStatusError as error:
+                if error.response.status_code != HTTPStatus.NOT_FOUND or time.monotonic() > deadline:
                     raise RuntimeError(f"no DAG {dag}:\n{self.import_errors()}") from error
             time.sleep(0.5)
 
@@ -187,14 +189,15 @@ class Airflow:
             time.sleep(1)
         if state == "failed":
             failed = [task for task in tasks if task["state"] == "failed"]
-            raise RuntimeError("\n".join(self._log(dag, run, task) for task in failed) or "the run failed")
+            raise RuntimeError("\n".join(self.log(dag, run, task) for task in failed) or "the run failed")
 
     def result(self, dag: str, run: str, task: str) -> Any:
         """What a task of the run returned."""
         path = f"{_run(dag, run)}/taskInstances/{task}/xcomEntries/return_value?deserialize=true"
         return self._call("GET", path)["value"]
 
-    def _log(self, dag: str, run: str, task: Mapping[str, Any], lines: int = 30) -> str:
+    def log(self, dag: str, run: str, task: Mapping[str, Any], lines: int = 30) -> str:
+        """Return the last lines of a task's log; `task` is a task instance of Airflow's API."""
         path = f"{_run(dag, run)}/taskInstances/{task['task_id']}/logs/{task['try_number']}?full_content=true"
         entries = self._call("GET", path)["content"]
         told = [_line(entry) for entry in entries]
@@ -203,33 +206,20 @@ class Airflow:
     def _healthy(self) -> bool:
         try:
             health = self._call("GET", "/api/v2/monitor/health")
-        except (OSError, ValueError, RuntimeError):
+        except (httpx.HTTPError, ValueError, RuntimeError):
             return False
         return all(health[part]["status"] == "healthy" for part in PARTS)
 
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        request = urllib.request.Request(
-            self.url + path,
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={
-                "Content-Type": "application/json",
-                "Accept": "application/json",
-                **({"Authorization": f"Bearer {self._token}"} if self._token else {}),
-            },
-        )
         for _ in range(BUSY_TRIES):
-            try:
-                with urllib.request.urlopen(request, timeout=30) as answer:
-                    return json.load(answer)
-            except urllib.error.HTTPError as error:
-                if error.code != HTTPStatus.SERVICE_UNAVAILABLE:
-                    raise
-                time.sleep(2)
+            response = self._client.request(method, path, json=body)
+            if response.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
+                return response.raise_for_status().json()
+            time.sleep(2)
         raise RuntimeError(f"{method} {path}: Airflow's database was locked for {2 * BUSY_TRIES} s")
 
 
-def _own_home(homes: Path) -> tuple[Path, int]:
+def own_home(homes: Path) -> tuple[Path, int]:
     """Return a folder that no running Airflow has, and the open file whose lock says so to the next."""
     for number in itertools.count(1):
         home = homes / str(number)

@@ -1,4 +1,4 @@
-"""The manifest pins what a run reads, slice by slice, by LastModified (capture format; time model, section 3)."""
+"""The manifest pins what a run reads, slice by slice, by LastModified (docs/time-model.md, section 3)."""
 
 import os
 import re

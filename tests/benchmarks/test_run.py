@@ -17,7 +17,6 @@ EVENTS = 3001
 ROW: run.Row = (datetime(2026, 3, 1, 0, 5, tzinfo=UTC), "device-1", 2, 21.5)
 
 
-@pytest.mark.spark
 def test_recapture_the_floor_and_plain_spark_compute_the_same(spark: "SparkSession", tmp_path: Path) -> None:
     """`compare` fails if the floor reads another number of events, or plain Spark computes other rows."""
     archive = tmp_path / "archive"

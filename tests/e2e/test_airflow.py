@@ -24,8 +24,6 @@ from tests.worlds import HOUR, TEN
 
 DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
 
-pytestmark = pytest.mark.e2e
-
 
 @pytest.fixture
 def storage_environment() -> Iterator[dict[str, str]]:
@@ -61,6 +59,8 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
     home = tmp_path_factory.mktemp("checkout")
     for folder in ("dags", "expectations"):
         shutil.copytree(ROOT / folder, home / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (home / "spark_jobs").mkdir()
+    shutil.copy(ROOT / "spark_jobs" / "backfill.py", home / "spark_jobs")
     csv = csv_pipeline(home)
     storage_environment["AIRFLOW__CORE__DAGS_FOLDER"] = str(home / "dags")
     with (
@@ -78,7 +78,7 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
         of_csv = airflow.trigger("csv", {"from": TEN.isoformat(), "to": (TEN + HOUR).isoformat()})
         airflow.wait("csv", of_csv)
         csv_report = airflow.result("csv", of_csv, "report")
-        log = airflow._log(PIPELINE, run, {"task_id": "wait_for_capture", "try_number": 1}, lines=1000)
+        log = airflow.log(PIPELINE, run, {"task_id": "wait_for_capture", "try_number": 1}, lines=1000)
 
     assert "partition 3: written up to" in log, "the api-server reads the logs from the disk"
     assert watch.found == set()

@@ -4,23 +4,23 @@ import os
 import sys
 from pathlib import Path
 
-from embedded.airflow import _own_home
+from embedded.airflow import own_home
 from embedded.process import Server
 
 
 def test_a_folder_is_taken_as_long_as_a_server_of_its_airflow_runs(tmp_path: Path) -> None:
     """Also after the process that started it has closed the lock, or has died."""
-    home, lock = _own_home(tmp_path)
+    home, lock = own_home(tmp_path)
     server = Server("server", [sys.executable, "-c", "import time; time.sleep(600)"], os.environ, home / "log", [lock])
     os.close(lock)
     try:
-        second, second_lock = _own_home(tmp_path)
-        third, third_lock = _own_home(tmp_path)
+        second, second_lock = own_home(tmp_path)
+        third, third_lock = own_home(tmp_path)
     finally:
         server.stop()
     os.close(second_lock)
-    again, lock = _own_home(tmp_path)
-    next_free, next_lock = _own_home(tmp_path)
+    again, lock = own_home(tmp_path)
+    next_free, next_lock = own_home(tmp_path)
     for each in (lock, third_lock, next_lock):
         os.close(each)
     assert [path.name for path in (home, second, third, again, next_free)] == ["1", "2", "3", "1", "2"]

@@ -23,8 +23,6 @@ from tests.worlds import COUNTS, HOUR, TEN, at, backfill, body, published
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 Numbered = list[tuple[int, bytes]]
 CAPTURE = {"namespace": "contoso", "event_hub": "telemetry"}
 IOT_HUB = {"format": "IotHub", "iot_hub": "contoso-hub"}

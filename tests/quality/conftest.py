@@ -13,8 +13,15 @@ RUN = {
 }
 
 
+@pytest.fixture(scope="session")
+def great_expectations() -> None:
+    """Great Expectations and its expectations, loaded; that takes some seconds."""
+    import great_expectations.expectations  # noqa: F401, the import registers them
+
+
 @pytest.fixture
-def run() -> dict[str, Any]:
+def run(great_expectations: None) -> dict[str, Any]:
+    """The parameters of the audited run."""
     return dict(RUN)
 
 

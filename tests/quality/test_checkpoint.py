@@ -194,6 +194,7 @@ def test_a_column_that_is_gone_blocks(
         ({"type": "expect_column_values_to_be_increasing", "kwargs": {"colum": "events"}}, "colum"),
     ],
 )
+@pytest.mark.usefixtures("great_expectations")
 def test_an_impossible_argument_is_refused_before_anything_runs(
     declared: Declared, expectation: dict[str, Any], message: str
 ) -> None:

@@ -170,7 +170,7 @@ def loaded(declared: list[Expectation]) -> list[Loaded]:
 
 
 @pytest.fixture(scope="module")
-def context() -> "EphemeralDataContext":
+def context(great_expectations: None) -> "EphemeralDataContext":
     return checkpoint._context()
 
 
@@ -187,6 +187,7 @@ def of_all_rows(context: "EphemeralDataContext", table: pa.Table, judged: list[L
     return on_frame(context, table.append_column("slice_start", start).to_pandas(), judged, PARAMETERS)
 
 
+@pytest.mark.usefixtures("great_expectations")
 def test_every_expectation_that_a_suite_may_hold_is_tried() -> None:
     refused = {kind for kind in suites._known_types() if not _is_accepted(kind)}
     assert set(VALUES) == set(suites._known_types()) - refused

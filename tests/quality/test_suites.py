@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from recapture.errors import DefinitionError
 from recapture.quality import suites
 from recapture.quality.metrics import VERDICTS
 from recapture.time_model.policies import Verdict
+from tests.conftest import Python
 from tests.paths import ROOT
 
 COLUMNS = ("windowEnd", "deviceId", "events", "avgTemperature", "slice_start")
@@ -172,18 +171,17 @@ def test_the_law_counts_every_verdict_of_the_time_model() -> None:
     assert tuple(verdict.name.lower() for verdict in Verdict) == VERDICTS
 
 
-def test_loading_does_not_import_great_expectations_or_pandas() -> None:
+def test_loading_does_not_import_great_expectations_or_pandas(python: Python) -> None:
     program = (
         "import sys; from recapture.quality import checkpoint, report, suites; suites.built_in();"
         "print({'great_expectations', 'pandas'} & set(sys.modules))"
     )
-    root = ROOT
-    ran = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
-    assert ran.stdout == "set()\n"
+    done = python("-c", program)
+    assert (done.returncode, done.stdout) == (0, b"set()\n"), done.stderr
 
 
+@pytest.mark.usefixtures("great_expectations")
 def test_every_known_name_is_one_that_great_expectations_registers() -> None:
-    import great_expectations.expectations  # noqa: F401, the import registers them
     from great_expectations.expectations.registry import list_registered_expectation_implementations
 
     known = set(suites._known_types())

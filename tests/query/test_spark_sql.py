@@ -90,7 +90,7 @@ def ends_of(rows: Iterable[Row], origin: int = START) -> dict[float, int]:
     return {(from_datetime(utc(row.e)) - origin) / TICKS_PER_SECOND: row.n for row in rows}
 
 
-# The published figures of the tumbling and the hopping window (shared vectors, windows/tumbling_hopping_figures.json).
+# The published figures of the tumbling and the hopping window (tests/vectors/windows/tumbling_hopping_figures.json).
 FIGURE = [2, 3.5, 6.2, 7.5, 9, 16.5, 18, 21.8, 23.2, 25.7, 27]
 
 
@@ -105,8 +105,6 @@ def test_the_hopping_figure(run: Run) -> None:
 
 
 def test_the_golden_taxi_run_of_the_asa_runtime(spark: SparkSession) -> None:
-    if not GOLDEN.exists():
-        pytest.skip("the shared vectors are not beside this repository")
     golden = json.loads(GOLDEN.read_text())
     query = compiled(
         "SELECT System.Timestamp() AS e, area, COUNT(*) AS n INTO aggregates FROM telemetry TIMESTAMP BY pickupTime"
@@ -330,14 +328,17 @@ def test_float_sums_do_not_depend_on_how_spark_arranges_the_partitions(spark: Sp
         for _ in range(600)
     ]
     results = set()
-    for shuffle in ("1", "3", "4"):
-        spark.conf.set("spark.sql.shuffle.partitions", shuffle)
-        order = [str(partition) for partition in range(12)]
-        chance.shuffle(order)
-        arranged = sorted(events, key=lambda each: order.index(each["_partition"]))
-        rows = published(spark, query, arranged)
-        results.add(tuple(sorted((row.k, row.s.hex(), row.a.hex(), row.z.hex()) for row in rows)))
-    spark.conf.set("spark.sql.shuffle.partitions", "4")
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    try:
+        for shuffle in ("1", "3", "4"):
+            spark.conf.set("spark.sql.shuffle.partitions", shuffle)
+            order = [str(partition) for partition in range(12)]
+            chance.shuffle(order)
+            arranged = sorted(events, key=lambda event: order.index(event["_partition"]))
+            rows = published(spark, query, arranged)
+            results.add(tuple(sorted((row.k, row.s.hex(), row.a.hex(), row.z.hex()) for row in rows)))
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", str(before))
     assert len(results) == 1
 
 

@@ -2,49 +2,42 @@
 
 import base64
 import socket
-from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import partialmethod
 from typing import Any
-from xml.etree.ElementTree import fromstring
 
 import pytest
 from azure.core.pipeline.transport import HttpTransport
-from azure.storage.blob import ContainerSasPermissions, ContentSettings, generate_container_sas
+from azure.storage.blob import ContainerClient, ContainerSasPermissions, ContentSettings, generate_container_sas
 
 from embedded.azurite import ACCOUNT, KEY, Azurite
 from recapture.errors import RunError
-from recapture.storage import Blob, open_container
+from recapture.storage import Container, open_container
+from tests.storage.fault_proxy import FaultProxy, edited
 
 
-def test_a_listing_goes_on_over_pages(azure: Any) -> None:
-    container: Any = open_container(azure.url)
+@pytest.fixture
+def proxied(azure: Any, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> Container:
+    """An empty container behind the proxy."""
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", proxy.connection_string)
+    return open_container(f"{proxy.url}/{azure.client.container_name}")
+
+
+def test_a_listing_goes_on_over_pages(proxied: Container, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(23):
-        container.write(f"{number:02}", b"")
-    in_fives = partial(container._client.list_blob_names, results_per_page=5)
-    pages: list[object] = []
-
-    def counted(*, raw_response_hook: Callable[[object], None], **kwargs: Any) -> Any:
-        def count(response: object) -> None:
-            pages.append(response)
-            raw_response_hook(response)
-
-        return in_fives(**kwargs, raw_response_hook=count)
-
-    container._client.list_blob_names = counted
-    assert [blob.name for blob in container.list()] == [f"{number:02}" for number in range(23)]
-    assert len(pages) == 5
+        proxied.write(f"{number:02}", b"")
+    in_fives = partialmethod(ContainerClient.list_blob_names, results_per_page=5)
+    monkeypatch.setattr(ContainerClient, "list_blob_names", in_fives)
+    assert [blob.name for blob in proxied.list()] == [f"{number:02}" for number in range(23)]
+    assert len(proxy.requested("list")) == 5
 
 
-def test_a_name_that_xml_cannot_hold_is_listed_as_it_is(azure: Any) -> None:
-    container: Any = open_container(azure.url)
-    page = fromstring(
-        "<EnumerationResults><Blobs><Blob><Name Encoded='true'>a%20%EF%BF%BE</Name><Properties><Content-Length>1"
-        "</Content-Length><Etag>0x1</Etag><Last-Modified>Sun, 01 Mar 2026 10:00:00 GMT</Last-Modified></Properties>"
-        "</Blob></Blobs></EnumerationResults>"
-    )
-    (blob,) = container._blobs(page)
-    assert blob == Blob("a \ufffe", "0x1", 1, datetime(2026, 3, 1, 10, tzinfo=UTC))
+def test_a_name_that_xml_cannot_hold_is_listed_as_it_is(proxied: Container, proxy: FaultProxy) -> None:
+    blob = proxied.write("a", b"1")
+    encoded = b"<Name Encoded='true'>a%20%EF%BF%BE</Name>"
+    proxy.inject(edited(lambda body: body.replace(b"<Name>a</Name>", encoded)), "list")
+    assert list(proxied.list()) == [replace(blob, name="a \ufffe")]
 
 
 def test_directory_markers_are_not_listed(azure: Any) -> None:

@@ -1,4 +1,4 @@
-"""The policies of the time model, section 2: one sentence a rule, and the fast path against the oracle."""
+"""The policies of docs/time-model.md, section 2: one sentence a rule, and the fast path against the oracle."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,6 +6,7 @@ from random import Random
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -106,7 +107,7 @@ def test_early_events_are_dropped_under_adjust_and_under_drop(implementation: Im
 
 
 def test_an_early_event_may_be_adjusted_to_its_arrival_and_the_window_and_moves_the_watermark() -> None:
-    """ASA's newer pages have it so; a setting of ours (time model, section 2)."""
+    """ASA's newer pages have it so; a setting of ours (docs/time-model.md, section 2)."""
     limit = 300 * SECOND
     events = [at(0, limit + 1), at(1, limit), at(2, limit - 1), at(3, limit + 3)]
     assert judge_in_chunks(events, policy(), adjust_early=True) == [
@@ -305,6 +306,20 @@ def test_over_two_columns_keeps_pairs_apart_that_read_alike(implementation: Impl
     )
 
 
+@pytest.mark.parametrize("apart", [1, 10**6, LARGEST // 8], ids=["a tick", "a tenth of a second", "the calendar"])
+def test_every_key_has_its_own_largest_time(apart: int) -> None:
+    """However far apart the times are: with nine keys, the calendar does not fit nine times into 64 bits."""
+    random = Random(apart)
+    keys = [random.randrange(9) for _ in range(500)]
+    times = [random.randrange(9) * apart for _ in keys]
+    watermark, chunks = Watermark(), [slice(0, 200), slice(200, 500)]
+    running = [time for chunk in chunks for time in watermark.advance(np.array(times[chunk]), pa.array(keys[chunk]))]
+    assert running == [
+        max(time for time, other in zip(times[:n], keys[:n], strict=True) if other == keys[n - 1])
+        for n in range(1, len(times) + 1)
+    ]
+
+
 def test_partitions_do_not_know_each_other(implementation: Implementation) -> None:
     for over in (None, ("a",)):
         expect(
@@ -418,7 +433,7 @@ def test_no_time_moves_beyond_what_its_arrival_allows(case: tuple[list[Event], P
 
 @given(case=cases())
 def test_every_event_is_counted_once_under_one_verdict(case: tuple[list[Event], Policy]) -> None:
-    """The law of the time model, section 5."""
+    """The law of docs/time-model.md, section 5."""
     events, drawn = case
     metrics = slice_metrics(process(events, drawn), NOON - 1, max((e.arrival for e in events), default=NOON))
     assert sum(row["InputEvents"] for row in metrics.values()) == len(events)

@@ -1,4 +1,4 @@
-"""The slice rule of the time model, section 3: any slice follows from the arrivals around it, from empty state."""
+"""The slice rule of docs/time-model.md, section 3: any slice follows from the arrivals around it, from empty state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Slices, and the arrivals that decide them (time model, section 3)."""
+"""Slices, and the arrivals that decide them (docs/time-model.md, section 3)."""
 
 from dataclasses import replace
 from random import Random

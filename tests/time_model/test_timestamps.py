@@ -1,4 +1,4 @@
-"""ISO 8601 text to ticks: what is a time, and which; never depending on the texts beside it (time model, section 6)."""
+"""ISO 8601 text to ticks: what is a time, and which, whatever texts are next to it (docs/time-model.md, section 6)."""
 
 import re
 from datetime import UTC, date, datetime, timedelta

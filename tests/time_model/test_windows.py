@@ -1,4 +1,4 @@
-"""Which events a slice's windows hold (time model, section 4)."""
+"""Which events a slice's windows hold (docs/time-model.md, section 4)."""
 
 import numpy as np
 from hypothesis import given

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -119,9 +118,27 @@ class Watermark:
         unseen = int(codes.max()) + 1 - len(self._largest)
         if unseen > 0:
             self._largest = np.concatenate([self._largest, np.full(unseen, BEFORE_EVERYTHING)])
-        running = np.maximum(pd.Series(time).groupby(codes, sort=False).cummax().to_numpy(), self._largest[codes])
+        running = np.maximum(_largest_so_far(time, codes), self._largest[codes])
         np.maximum.at(self._largest, codes, running)
         return running
+
+
+def _largest_so_far(time: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return, for each event, the largest time so far among the events of its code.
+
+    The events are sorted by code and the times of each code are moved above those of the code before it, so that one
+    running maximum serves all codes.
+    """
+    count, lowest = len(time), int(time.min())
+    span = int(time.max()) - lowest + 1
+    if (int(codes.max()) + 1) * span > np.iinfo(np.int64).max:
+        times, ranks = np.unique(time, return_inverse=True)
+        return times[_largest_so_far(ranks, codes)]
+    by_code = np.sort(codes * count + np.arange(count)) % count
+    offset = codes[by_code] * span - lowest
+    largest = np.empty_like(time)
+    largest[by_code] = np.maximum.accumulate(time[by_code] + offset) - offset
+    return largest
 
 
 def judge(

@@ -1,0 +1,118 @@
+"""The wheel, installed without any extra: what an executor needs to order events."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recapture import __version__
+from tests.paths import ROOT
+
+SOURCES = ("LICENSE", "README.md", "pyproject.toml", "setup.cfg", "spark_jobs")
+EXTRAS = ("airflow", "embedded", "great_expectations", "httpx", "pandas")
+UNREACHABLE = re.compile(r"Failed to fetch|error sending request|dns error|timed out", re.IGNORECASE)
+PIPELINE = """
+name: telemetry
+input:
+  alias: telemetry
+  container: archive
+  namespace: contoso
+  event_hub: telemetry
+job:
+  eventsLateArrivalMaxDelayInSeconds: 600
+  query: |
+    SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events
+    INTO aggregates
+    FROM telemetry TIMESTAMP BY eventTime OVER deviceId
+    GROUP BY deviceId, TumblingWindow(minute, 5)
+output:
+  alias: aggregates
+  table: table
+"""
+ORDER = """
+import importlib.resources, importlib.util, json, pkgutil, sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import recapture
+from recapture.definition.pipeline import load
+from recapture.ordering import order
+from recapture.run.plan import preview
+from recapture.sample.__main__ import main
+from recapture.storage import open_container
+
+for module in pkgutil.walk_packages(recapture.__path__, "recapture."):
+    importlib.import_module(module.name)
+
+main(["archive", "--start", "2026-03-01T10:00:00Z", "--hours", "1"])
+pipeline = load(Path("telemetry.yaml"))
+manifest = preview(pipeline, datetime(2026, 3, 1, 10, tzinfo=UTC), datetime(2026, 3, 1, 11, tzinfo=UTC))
+task = next(order.split(manifest.slices, manifest.blobs, 1))
+batches, counters = order.order(task, open_container(pipeline.input.container), pipeline.query, pipeline.policies)
+rows = sum(batch.num_rows for batch in batches)
+print(json.dumps({
+    "extras": [name for name in sys.argv[1:] if importlib.util.find_spec(name)],
+    "typed": importlib.resources.files("recapture").joinpath("py.typed").is_file(),
+    "rows": rows,
+    "events": sum(counted.events for counted in counters.values()),
+}))
+"""
+
+
+def run(*command: str | Path, cwd: Path, **env: str) -> str:
+    """Return the standard output of a command. Skip the test if the command needs an index that is out of reach."""
+    done = subprocess.run(command, cwd=cwd, env=os.environ | env, capture_output=True, text=True, check=False)
+    if done.returncode and UNREACHABLE.search(done.stderr):
+        pytest.skip(f"the package index is out of reach: {done.stderr.strip()[-300:]}")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def uv(home: Path, *arguments: str | Path, **env: str) -> None:
+    """Run this environment's uv in a folder, without settings from outside the checkout."""
+    run(sys.executable, "-m", "uv", "--quiet", "--no-config", *arguments, cwd=home, **env)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout, built from a duplicate of its sources."""
+    home = tmp_path_factory.mktemp("wheel")
+    for name in SOURCES:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, home / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        else:
+            shutil.copy(source, home)
+    build = ("build", "--no-build-isolation", "--python", sys.executable, "--wheel")
+    uv(home, *build, SETUPTOOLS_SCM_PRETEND_VERSION=__version__)
+    (built,) = (home / "dist").glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def core(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that holds the wheel and the locked versions of the core's requirements."""
+    home = tmp_path_factory.mktemp("core")
+    python = home / "core" / "bin" / "python"
+    (home / "core.in").write_text(f"recapture @ {wheel.as_uri()}")
+    shutil.copy(ROOT / "requirements.lock", home / "core.lock")
+    pins = ("--universal", "--python-version", "3.11", "--generate-hashes", "--no-emit-package", "recapture")
+    uv(home, "pip", "compile", *pins, "--output-file", "core.lock", "core.in")
+    uv(home, "venv", "--python", sys.executable, "core")
+    uv(home, "pip", "sync", "--require-hashes", "--python", python, "core.lock")
+    uv(home, "pip", "install", "--no-deps", "--python", python, wheel)
+    return python
+
+
+def test_the_core_alone_orders_events(core: Path, tmp_path: Path) -> None:
+    (tmp_path / "telemetry.yaml").write_text(PIPELINE)
+    ordered = json.loads(run(core, "-I", "-c", ORDER, *EXTRAS, cwd=tmp_path).splitlines()[-1])
+    assert ordered["extras"] == []
+    assert ordered["typed"]
+    assert ordered["rows"] > 0
+    assert ordered["events"] > 0
