@@ -1,4 +1,4 @@
-"""The application time of events: what TIMESTAMP BY says of each (time model, section 2, stage 1)."""
+"""The application time of events: what TIMESTAMP BY makes of an event (docs/time-model.md, section 2)."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ def read(time: Time, *bodies: dict[str, Any], metadata: dict[MetadataColumn, pa.
     content = pa.array([json.dumps(body).encode() for body in bodies], pa.binary())
     found = parse(content, amounts(time), [*fields(time), *amounts(time)])
     assert found.malformed.null_count == len(bodies), "the policies judge these fields"
-    return times_of(time, found, metadata or {})
+    return times_of(time, found, (metadata or {}).__getitem__)
 
 
 def one(time: Time, **body: Any) -> int | str:

@@ -4,12 +4,16 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 import pytest
 
 from recapture.archive.manifest import CaptureBlob, PlannedSlice
 from recapture.formats.avro import walk
-from recapture.ordering.order import Counters, Task, order
+from recapture.formats.event_hubs_reader import CaptureReader
+from recapture.ordering.counters import Counters
+from recapture.ordering.order import order
+from recapture.ordering.task import Task
 from recapture.query import compile_query
 from recapture.sample import SampleEvent, capture_file
 from recapture.storage import Blob
@@ -98,14 +102,15 @@ class OneBlob:
         return self._content
 
 
-def judged(content: bytes, set_aside: bool = True) -> Counters:
+def judged(content: bytes) -> Counters:
     """What a task makes of a blob with this content."""
     start = from_datetime(TEN)
     hour = Slice(start, start + from_seconds(3600))
     pinned = CaptureBlob("0", Blob("b.avro", "etag", len(content), TEN + timedelta(minutes=30)))
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(4500), hour.end), "", ())
-    container: object = OneBlob(content)
-    batches, counters = order(Task("0", (planned,), (pinned,)), container, QUERY, POLICIES, set_aside)  # type: ignore[arg-type]
+    container: Any = OneBlob(content)
+    task = Task("0", (planned,), (pinned,))
+    batches, counters = order(task, container, QUERY, POLICIES, CaptureReader(), quarantine_damaged=True)
     for _ in batches:
         pass
     return counters[hour]

@@ -25,20 +25,23 @@ from recapture.formats.event_hubs_reader import CaptureReader
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT
 from recapture.model import CAPTURE_METADATA, AsaType, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
-from recapture.ordering import order as ordering
-from recapture.ordering.order import Counters, Task, order, split
+from recapture.ordering import chunks, decoding
+from recapture.ordering.counters import Ahead, Counters
+from recapture.ordering.order import order, schema
+from recapture.ordering.quarantine import QUARANTINE
+from recapture.ordering.task import Task, split
 from recapture.query import CompiledQuery, compile_query
 from recapture.sample import SampleEvent, capture_file, write_world
 from recapture.sample import world as sample_world
 from recapture.storage import Blob, open_container
 from recapture.time_model import timestamps
-from recapture.time_model.policies import Policies, Verdict
+from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Arrivals, Slice, slices_between
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, UNIX_EPOCH, from_datetime, from_seconds
+from recapture.time_model.verdicts import Verdict
 from recapture.time_model.windows import HoppingWindow
 from tests.draws import examples
-from tests.oracle import VERDICTS, Event, Outcome, Policy, process, slice_metrics
-from tests.oracle import _judge as judged_by_the_oracle
+from tests.oracle import VERDICTS, Event, Outcome, Policy, judge_event, process, slice_metrics
 
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -107,11 +110,13 @@ Found = tuple[dict[Slice, pa.Table], dict[Slice, Counters]]
 
 
 def ordered(
-    folder: Path, query: CompiledQuery, policies: Policies | None, task: Task, set_aside: bool = False
+    folder: Path, query: CompiledQuery, policies: Policies | None, task: Task, quarantine_damaged: bool = False
 ) -> Found:
     """The rows of each slice and its counters."""
-    batches, counters = order(task, open_container(folder.as_uri()), query, policies, set_aside)
-    rows = pa.Table.from_batches(batches, ordering.schema(query))
+    batches, counters = order(
+        task, open_container(folder.as_uri()), query, policies, CaptureReader(), quarantine_damaged=quarantine_damaged
+    )
+    rows = pa.Table.from_batches(batches, schema(query))
     by_slice = {
         wanted: rows.filter(pa.compute.equal(rows["_slice_start"], wanted.start)).combine_chunks()
         for wanted in counters
@@ -125,12 +130,12 @@ def only(
     query: CompiledQuery = PLAIN,
     policies: Policies | None = POLICIES,
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED,
-    set_aside: bool = False,
+    quarantine_damaged: bool = False,
 ) -> tuple[pa.Table, Counters]:
     """The rows and counters of the hour from ten, of the only partition."""
     manifest = planned(folder, query, policies, arrival_time=arrival_time)
     (task,) = split(manifest.slices, manifest.blobs, 1)
-    rows, counters = ordered(folder, query, policies, task, set_aside)
+    rows, counters = ordered(folder, query, policies, task, quarantine_damaged)
     return rows[manifest.slices[0].slice], counters[manifest.slices[0].slice]
 
 
@@ -145,7 +150,7 @@ def verdicts(counted: Counters) -> dict[str, int]:
 
 
 def quarantined(counted: Counters) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pa.Table.from_batches(counted.quarantine, ordering.QUARANTINE).to_pylist()
+    rows: list[dict[str, Any]] = pa.Table.from_batches(counted.quarantine, QUARANTINE).to_pylist()
     return rows
 
 
@@ -266,7 +271,7 @@ def test_in_a_tie_of_last_modified_the_sequence_numbers_decide_across_blobs(tmp_
 def test_the_watermark_is_carried_from_chunk_to_chunk(
     tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ordering, "CHUNK_EVENTS", chunk)
+    monkeypatch.setattr(chunks, "CHUNK_EVENTS", chunk)
     for n in range(6):
         put(tmp_path, TEN + (10 + n) * MINUTE, [(n, at(TEN + (9 - n % 3) * MINUTE))])
     rows, counted = only(tmp_path)
@@ -275,12 +280,14 @@ def test_the_watermark_is_carried_from_chunk_to_chunk(
 
 
 def test_large_events_do_not_wait_for_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 1)
     for n in range(3):
         put(tmp_path, TEN + (10 + n) * MINUTE, [(n, at(TEN + (5 + n) * MINUTE))])
     manifest = planned(tmp_path, PLAIN)
     (task,) = split(manifest.slices, manifest.blobs, 1 << 30)
-    batches, _ = order(task, open_container(tmp_path.as_uri()), PLAIN, POLICIES)
+    batches, _ = order(
+        task, open_container(tmp_path.as_uri()), PLAIN, POLICIES, CaptureReader(), quarantine_damaged=False
+    )
     assert [batch.num_rows for batch in batches] == [1, 1, 1]
 
 
@@ -325,7 +332,7 @@ def test_the_columns_of_the_rows(tmp_path: Path) -> None:
     body = b'{"deviceId":"a","eventTime":"2026-03-01T10:09:00Z","temperature":20.5,"site":{"id":"s"},"more":1}'
     put(tmp_path, TEN + 10 * MINUTE, [(1, body)])
     rows, _ = only(tmp_path, BY_DEVICE)
-    assert rows.schema == ordering.schema(BY_DEVICE)
+    assert rows.schema == schema(BY_DEVICE)
     assert rows.to_pylist() == [
         {
             "_partition": "0",
@@ -342,7 +349,7 @@ def test_the_columns_of_the_rows(tmp_path: Path) -> None:
 # The law
 
 
-def test_each_kind_of_event_has_its_verdict_and_what_was_not_judged_is_set_aside(tmp_path: Path) -> None:
+def test_each_kind_of_event_has_its_verdict_and_what_was_not_judged_is_quarantine_damaged(tmp_path: Path) -> None:
     arrival = TEN + 30 * MINUTE
     bodies = [
         at(TEN + 29 * MINUTE),
@@ -444,13 +451,13 @@ def spoil(path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("arrival_time", list(ArrivalTime))
-def test_a_damaged_blob_may_be_set_aside_with_its_bytes(tmp_path: Path, arrival_time: ArrivalTime) -> None:
+def test_a_damaged_blob_may_be_quarantine_damaged_with_its_bytes(tmp_path: Path, arrival_time: ArrivalTime) -> None:
     put(tmp_path, TEN + 10 * MINUTE, [(1, at(TEN + 5 * MINUTE))])
     name = put(tmp_path, TEN + 20 * MINUTE, [(2, at(TEN + 15 * MINUTE))])
     put(tmp_path, TEN + 30 * MINUTE, [(3, at(TEN + 25 * MINUTE))])
     content = (tmp_path / name).read_bytes()[:-5]
     spoil(tmp_path / name, content)
-    rows, counted = only(tmp_path, arrival_time=arrival_time, set_aside=True)
+    rows, counted = only(tmp_path, arrival_time=arrival_time, quarantine_damaged=True)
     assert system_times(rows) == [300, 1500]
     assert (counted.events, counted.blobs, counted.damaged, counted.whole) == (2, 3, 1, False)
     assert verdicts(counted) == {"on_time": 2}
@@ -477,11 +484,13 @@ class Stumbling:
         return events
 
 
-def read_by(folder: Path, reader: Reader, set_aside: bool) -> Counters:
+def read_by(folder: Path, reader: Reader, quarantine_damaged: bool) -> Counters:
     """The counters of the hour from ten."""
     manifest = planned(folder, PLAIN)
     (task,) = split(manifest.slices, manifest.blobs, 1)
-    batches, counters = order(task, open_container(folder.as_uri()), PLAIN, POLICIES, set_aside, reader)
+    batches, counters = order(
+        task, open_container(folder.as_uri()), PLAIN, POLICIES, reader, quarantine_damaged=quarantine_damaged
+    )
     assert list(batches) == []
     return counters[manifest.slices[0].slice]
 
@@ -501,18 +510,18 @@ def test_whatever_a_blob_makes_its_reader_raise_is_damage_of_that_blob(
     name = put(tmp_path, TEN + 10 * MINUTE, [(1, at(TEN))])
     put(tmp_path, TEN + 20 * MINUTE, [])
     with pytest.raises(RunError, match=rf"^blob {name} is damaged: it cannot be read \({re.escape(reason)}\); restore"):
-        read_by(tmp_path, Stumbling(error), set_aside=False)
-    counted = read_by(tmp_path, Stumbling(error), set_aside=True)
+        read_by(tmp_path, Stumbling(error), quarantine_damaged=False)
+    counted = read_by(tmp_path, Stumbling(error), quarantine_damaged=True)
     assert (counted.blobs, counted.damaged) == (2, 1)
     assert [(row["blob"], row["reason"]) for row in quarantined(counted)] == [(name, f"it cannot be read ({reason})")]
 
 
-@pytest.mark.parametrize("set_aside", [False, True])
-def test_a_full_disk_is_no_damage_of_a_blob(tmp_path: Path, set_aside: bool) -> None:
+@pytest.mark.parametrize("quarantine_damaged", [False, True])
+def test_a_full_disk_is_no_damage_of_a_blob(tmp_path: Path, quarantine_damaged: bool) -> None:
     name = put(tmp_path, TEN + 10 * MINUTE, [(1, at(TEN))])
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with pytest.raises(RunError, match=rf"^cannot unpack blob {name}: No space left on device$"):
-        read_by(tmp_path, Stumbling(full), set_aside)
+        read_by(tmp_path, Stumbling(full), quarantine_damaged)
 
 
 def test_avro_files_of_a_header_alone_are_empty_and_counted(tmp_path: Path) -> None:
@@ -527,14 +536,14 @@ def test_avro_files_of_a_header_alone_are_empty_and_counted(tmp_path: Path) -> N
 
 
 def test_of_a_large_damaged_blob_only_its_name_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering, "KEPT_BYTES", 3)
+    monkeypatch.setattr(decoding, "LARGEST_QUARANTINED", 3)
     for minute, content in ((10, b"abc"), (20, b"abcd")):
         spoil(tmp_path / put(tmp_path, TEN + minute * MINUTE, []), content)
-    _, counted = only(tmp_path, set_aside=True)
+    _, counted = only(tmp_path, quarantine_damaged=True)
     assert [row["body"] for row in quarantined(counted)] == [b"abc", None]
 
 
-def test_a_blob_that_belies_its_content_md5_is_set_aside_without_bytes(tmp_path: Path) -> None:
+def test_a_blob_that_belies_its_content_md5_is_quarantine_damaged_without_bytes(tmp_path: Path) -> None:
     """They are not those that were written; which ones were, nobody knows."""
     name = put(tmp_path, TEN + 20 * MINUTE, [(2, at(TEN + 15 * MINUTE))])
     manifest = planned(tmp_path, PLAIN)
@@ -586,7 +595,7 @@ def test_only_the_first_arrival_of_an_event_is_used(tmp_path: Path, arrival_time
     assert again.equals(rows)
     assert (twice.events, twice.duplicates, twice.blobs) == (10, 5, 2)
     assert twice.event_bytes == 2 * once.event_bytes
-    changed = {"events", "event_bytes", "blobs", "duplicates"}
+    changed = {"planned", "events", "event_bytes", "blobs", "duplicates"}
     assert {key: value for key, value in plain(twice).items() if key not in changed} == {
         key: value for key, value in plain(once).items() if key not in changed
     }
@@ -651,7 +660,7 @@ def test_the_metadata_of_the_rows(tmp_path: Path) -> None:
     event = SampleEvent(7, "96", TEN + 9 * MINUTE, at(TEN + 8 * MINUTE), "key", {"firmware": 2})
     name = put_events(tmp_path, arrival, [event])
     rows, _ = only(tmp_path, query)
-    assert rows.schema == ordering.schema(query)
+    assert rows.schema == schema(query)
     (row,) = rows.select([column.name for column in columns]).to_pylist()
     assert row == {
         "@PartitionId": 0,
@@ -736,13 +745,12 @@ def test_the_hub_s_time_may_be_the_event_s(tmp_path: Path) -> None:
 def test_an_early_event_may_be_adjusted(tmp_path: Path) -> None:
     """To its arrival plus the window, from where it pushes the watermark."""
     arrival = TEN + 10 * MINUTE
-    put(tmp_path, arrival, [(1, at(arrival + 6 * MINUTE)), (2, at(arrival)), (3, at(arrival + 5 * MINUTE))])
+    name = put(tmp_path, arrival, [(1, at(arrival + 6 * MINUTE)), (2, at(arrival)), (3, at(arrival + 5 * MINUTE))])
     rows, counted = only(tmp_path, policies=replace(POLICIES, adjust_early=True))
     assert system_times(rows) == [900, 900, 900]
     assert verdicts(counted) == {"early_adjusted": 1, "out_of_order_adjusted": 1, "on_time": 1}
     assert counted.early == 1
-    assert counted.furthest_ahead is not None
-    assert counted.furthest_ahead == ordering.Ahead(from_seconds(300), 3, counted.furthest_ahead.blob, True)
+    assert counted.furthest_ahead == Ahead(from_seconds(300), 3, name, True)
     rows, counted = only(tmp_path)
     assert system_times(rows) == [600, 900]
     assert verdicts(counted) == {"early_dropped": 1, "on_time": 2}
@@ -883,7 +891,7 @@ def test_with_times_that_run_backwards_a_slice_alone_is_that_of_the_whole_and_of
 ) -> None:
     """Thirteen windows of ten minutes around the hour from ten, whose brokers' clocks differ by minutes."""
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ordering, "CHUNK_EVENTS", chunk)
+        patch.setattr(chunks, "CHUNK_EVENTS", chunk)
         folder = Path(home)
         stream: list[Event] = []
         for window in range(13):
@@ -921,7 +929,7 @@ def in_sequence(events: Sequence[Event], policies: Policies) -> list[Outcome]:
         assert event.time is not None
         assert policies.early is not None
         time = min(event.time, event.arrival + policies.early) if policies.adjust_early else event.time
-        outcomes.append(judged_by_the_oracle(replace(event, time=time), policy, True, largest))
+        outcomes.append(judge_event(replace(event, time=time), policy, True, largest))
     return outcomes
 
 
@@ -999,13 +1007,13 @@ def test_whatever_was_copied_or_lost_a_slice_gives_the_same_alone_and_in_company
     archive: list[tuple[str, int, int, int]], chunk: int, arrival_time: ArrivalTime
 ) -> None:
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ordering, "CHUNK_EVENTS", chunk)
+        patch.setattr(chunks, "CHUNK_EVENTS", chunk)
         folder = Path(home)
         write_archive(folder, archive)
-        whole = all_tasks(folder, PLAIN, POLICIES, 1 << 40, -2, 8, arrival_time, set_aside=True)
+        whole = all_tasks(folder, PLAIN, POLICIES, 1 << 40, -2, 8, arrival_time, quarantine_damaged=True)
         alone: dict[tuple[str, Slice], tuple[pa.Table, Counters]] = {}
         for hour in range(-2, 6):
-            alone |= all_tasks(folder, PLAIN, POLICIES, 1, hour, 1, arrival_time, set_aside=True)
+            alone |= all_tasks(folder, PLAIN, POLICIES, 1, hour, 1, arrival_time, quarantine_damaged=True)
         for key, (rows, counted) in alone.items():
             assert rows.equals(whole[key][0])
             assert plain(counted) == plain(whole[key][1])
@@ -1031,13 +1039,13 @@ def all_tasks(
     first: int,
     hours: int,
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED,
-    set_aside: bool = False,
+    quarantine_damaged: bool = False,
 ) -> dict[tuple[str, Slice], tuple[pa.Table, Counters]]:
     """The rows and counters of every partition and slice, each task run by itself."""
     manifest = planned(folder, query, policies, first, hours, arrival_time)
     found = {}
     for task in split(manifest.slices, manifest.blobs, task_bytes):
-        rows, counters = ordered(folder, query, policies, task, set_aside)
+        rows, counters = ordered(folder, query, policies, task, quarantine_damaged)
         for wanted in rows:
             assert (task.partition, wanted) not in found
             found[task.partition, wanted] = (rows[wanted], counters[wanted])

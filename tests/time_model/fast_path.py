@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from recapture.time_model.policies import PROCESSED, Policies, Verdict, Watermark, judge
+from recapture.time_model.policies import Policies, Watermark, judge
 from recapture.time_model.ticks import LARGEST
+from recapture.time_model.verdicts import PROCESSED, Verdict
 from tests.oracle import Event, Policy
 
 Judgement = tuple[str, int | None, bool, bool]

@@ -1,6 +1,6 @@
-"""Sequence numbers of an entity whose partitions share its blobs, as those of Service Bus (capture format, cousins).
+"""Sequence numbers where several sequence partitions share the blobs, as those of a Service Bus entity do.
 
-The topmost 16 bits of a number are the partition, the lower 48 count within it and roll over to 0.
+The events of an Event Hubs partition are numbered by that partition alone.
 """
 
 from collections import defaultdict
@@ -10,68 +10,75 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recapture.formats.events import UNNUMBERED
+from recapture.formats.sequence_partition import ROUND, join
 from recapture.ordering.sequence import Missing, Numbers, SequenceNumbers, Step
 
-BITS = 48
-_ROUND = 1 << BITS
+
+def ranges_of(missing: Missing) -> list[tuple[int, int]]:
+    """Return the first and the last number of each missing range, as the service numbered the events."""
+    ranges = list(zip(missing.ranges.first.tolist(), missing.ranges.last.tolist(), strict=True))
+    partition = missing.sequence_partition
+    if partition is None:
+        return ranges
+    return [(join(partition, first), join(partition, last)) for first, last in ranges]
 
 
-def partition_of(number: Numbers) -> Numbers:
-    """The partition that gave each number."""
-    return number >> BITS
-
-
-def told(missing: Missing) -> list[tuple[int, int]]:
-    """The first and the last number of each range, as the entity gave them."""
-    ranges = zip(missing.ranges.first.tolist(), missing.ranges.last.tolist(), strict=True)
-    if missing.entity is None:
-        return list(ranges)
-    return [(_number(missing.entity, first), _number(missing.entity, last)) for first, last in ranges]
-
-
-def _number(entity: int, turn: int) -> int:
-    return entity << BITS | turn % _ROUND
-
-
-class Unrolled:
-    """Counts the numbers of each partition on where they roll over, from wherever reading begins."""
+class UnrolledNumbers:
+    """Counts the numbers of each sequence partition on where they roll over, from wherever reading begins."""
 
     def __init__(self) -> None:
-        self._newest: dict[int, int] = {}
+        self._highest: dict[int, int] = {}
 
-    def read(self, number: Numbers, entity: Numbers) -> Numbers:
-        """The turn of each event: of two in a partition, the lesser one is the earlier."""
-        turn = number.copy()
-        for each in np.unique(entity[entity != UNNUMBERED]).tolist():
-            here = entity == each
-            low = number[here] % _ROUND
-            newest = self._newest.get(each, int(low[0]))
-            turn[here] = newest + (low - newest + _ROUND // 2) % _ROUND - _ROUND // 2
-            self._newest[each] = int(turn[here].max())
-        return turn
+    def read(self, number: Numbers, sequence_partition: Numbers) -> Numbers:
+        """Return the unrolled number of each event: of two in a partition, the lower one is the earlier.
+
+        An unrolled number is the one nearest to the partition's highest so far that ends in the event's 48 bits:
+        after 2**48 - 1 come 2**48 for the number 0, then 2**48 + 1.
+        """
+        unrolled = number.copy()
+        for partition in np.unique(sequence_partition[sequence_partition != UNNUMBERED]).tolist():
+            rows = sequence_partition == partition
+            low = number[rows] % ROUND
+            highest = self._highest.get(partition, int(low[0]))
+            unrolled[rows] = highest + (low - highest + ROUND // 2) % ROUND - ROUND // 2
+            self._highest[partition] = int(unrolled[rows].max())
+        return unrolled
 
 
-class EntityNumbers:
-    """What is remembered of the numbers of each partition of an entity; of a blob's partition where that is the one."""
+class PartitionedNumbers:
+    """Remembers the numbers of each sequence partition, or those of the blobs' own partition if it is the only one."""
 
     def __init__(self) -> None:
         self._numbers: defaultdict[int | None, SequenceNumbers] = defaultdict(SequenceNumbers)
 
     def read(
-        self, turn: Numbers, entity: Numbers | None, group: Numbers, arrival: Numbers, enqueued: Numbers
+        self,
+        unrolled: Numbers,
+        sequence_partition: Numbers | None,
+        blob_arrival: Numbers,
+        arrival: Numbers,
+        enqueued: Numbers,
     ) -> tuple[NDArray[np.bool_], list[Step]]:
-        """As `SequenceNumbers.read`, for each partition by itself; an event without a number is no copy."""
-        if entity is None:
-            return self._numbers[None].read(turn, group, arrival, enqueued)
-        copies = np.zeros(len(turn), bool)
+        """Return what `SequenceNumbers.read` does, for each sequence partition by itself.
+
+        An event without a number is no duplicate.
+        """
+        if sequence_partition is None:
+            return self._numbers[None].read(unrolled, blob_arrival, arrival, enqueued)
+        duplicates = np.zeros(len(unrolled), bool)
         steps = []
-        for each in np.unique(entity[entity != UNNUMBERED]).tolist():
-            rows = np.flatnonzero(entity == each)
-            copies[rows], found = self._numbers[each].read(turn[rows], group[rows], arrival[rows], enqueued[rows])
-            steps += [_among_all(step, rows, each) for step in found]
-        return copies, steps
+        for partition in np.unique(sequence_partition[sequence_partition != UNNUMBERED]).tolist():
+            rows = np.flatnonzero(sequence_partition == partition)
+            duplicates[rows], of_partition = self._numbers[partition].read(
+                unrolled[rows], blob_arrival[rows], arrival[rows], enqueued[rows]
+            )
+            steps += [_among_all(step, rows, partition) for step in of_partition]
+        return duplicates, steps
 
 
-def _among_all(step: Step, rows: NDArray[np.intp], entity: int) -> Step:
-    missing = None if step.missing is None else replace(step.missing, entity=entity)
-    return replace(step, rows=rows[step.rows], before=rows[step.before], missing=missing, entity=entity)
+def _among_all(step: Step, rows: NDArray[np.intp], partition: int) -> Step:
+    """Return a step of the events in `rows` as one of the whole chunk."""
+    missing = None if step.missing is None else replace(step.missing, sequence_partition=partition)
+    return replace(
+        step, rows=rows[step.rows], overtaking=rows[step.overtaking], missing=missing, sequence_partition=partition
+    )

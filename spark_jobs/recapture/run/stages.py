@@ -25,7 +25,7 @@ from recapture.archive.progress import warnings as capture_warnings
 from recapture.definition.pipeline import Output, Pipeline
 from recapture.errors import AuditError, DefinitionError, RunError, UnfinishedError
 from recapture.model import published_schema
-from recapture.ordering import order as ordering
+from recapture.ordering.quarantine import QUARANTINE as QUARANTINE_SCHEMA
 from recapture.quality import metrics, suites
 from recapture.quality.rows import Part, Rows
 from recapture.run import scratch
@@ -577,7 +577,7 @@ def tables_of(pipeline: Pipeline) -> delta.Tables:
     for output in pipeline.outputs:
         others[output.alias] = Table(output.table, published_schema(pipeline.compiled(output).columns))
         others[_metrics_name(output)] = Table(output.metrics_table, metrics.TABLE_SCHEMA)
-    others[QUARANTINE] = Table(pipeline.outputs[0].quarantine_table, ordering.QUARANTINE)
+    others[QUARANTINE] = Table(pipeline.outputs[0].quarantine_table, QUARANTINE_SCHEMA)
     return delta.Tables(Table(pipeline.outputs[0].publications_table, PUBLICATIONS), others)
 
 
