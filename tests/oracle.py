@@ -72,7 +72,7 @@ Implementation = Callable[[Sequence[Event], Policy], list[tuple[str, int | None]
 
 
 def process(events: Sequence[Event], policy: Policy, timestamp_by: bool = True) -> list[Outcome]:
-    """Judge every event in arrival order (time model, section 2).
+    """Judge every event in arrival order (docs/time-model.md, section 2).
 
     The events may be given in any order; the n-th outcome belongs to the n-th event.
     """
@@ -133,7 +133,7 @@ def windows(
     start: int | None = None,
     end: int | None = None,
 ) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Aggregate a hopping window, or a tumbling one where `hop` is left out (time model, sections 4 and 6).
+    """Aggregate a hopping window, or a tumbling one if `hop` is left out (docs/time-model.md, section 4).
 
     Returns {(window end, *group keys): row} for the window ends in (start, end], or for all. A row holds "count", which
     is COUNT(*), and for each payload field in `values` "sum", "min", "max", "avg", "count_of" (non-NULL values) and

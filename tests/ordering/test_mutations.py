@@ -26,7 +26,7 @@ from tests.worlds import body
 
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 MUTATIONS = 60
-"""Of each kind of file."""
+"""Mutations of each file."""
 QUERY = compile_query(
     "SELECT COUNT(*) AS events, MAX(EventEnqueuedUtcTime) AS newest INTO out FROM t TIMESTAMP BY eventTime "
     "GROUP BY TumblingWindow(minute, 5), GetMetadataPropertyValue(t, '[User].[a]')",
@@ -46,7 +46,7 @@ def events(count: int, first: int = 100) -> list[SampleEvent]:
 def real(name: str) -> bytes:
     path = CAPTURE_FILES / name
     if not path.exists():
-        pytest.skip(f"shared/capture-files/{name} is not beside this repository")
+        pytest.skip(f"shared/capture-files/{name} is not next to this repository")
     return path.read_bytes()
 
 
@@ -117,13 +117,13 @@ def judged(content: bytes) -> Counters:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_mutated_blob_is_read_to_its_last_event_or_set_aside_whole(name: str) -> None:
+def test_a_mutated_blob_is_read_to_its_last_event_or_quarantined_whole(name: str) -> None:
     content = FILES[name]()
     expected = judged(content)
     assert (expected.damaged, expected.events) == (0, walk("b", content).records)
     borders = {block.stop + 16 for block in walk("b", content).blocks}
     chance = Random(name)
-    verdicts: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for _ in range(MUTATIONS):
         kind, other = mutated(content, chance)
         counted = judged(other)
@@ -136,5 +136,5 @@ def test_a_mutated_blob_is_read_to_its_last_event_or_set_aside_whole(name: str) 
             assert len(other) < len(content), "complete in itself: the size that was listed and the numbers tell"
         else:
             assert counted.events >= expected.events, (name, kind)
-        verdicts["set aside" if counted.damaged else "decoded"] += 1
-    assert verdicts["set aside"] > MUTATIONS // 2
+        outcomes["quarantined" if counted.damaged else "decoded"] += 1
+    assert outcomes["quarantined"] > MUTATIONS // 2

@@ -1,4 +1,4 @@
-"""One task of a run: a partition's blobs in arrival order, judged in one pass (time model, sections 2, 3 and 5)."""
+"""One task of a run: a partition's blobs in arrival order, judged in one pass (docs/time-model.md)."""
 
 import errno
 import json
@@ -106,20 +106,20 @@ def planned(
     return plan(definition, open_container(folder.as_uri()), slices, TEN + 100 * HOUR)
 
 
-Found = tuple[dict[Slice, pa.Table], dict[Slice, Counters]]
+Ordered = tuple[dict[Slice, pa.Table], dict[Slice, Counters]]
 
 
 def ordered(
     folder: Path, query: CompiledQuery, policies: Policies | None, task: Task, quarantine_damaged: bool = False
-) -> Found:
-    """The rows of each slice and its counters."""
+) -> Ordered:
+    """Return the rows and the counters of each slice."""
     batches, counters = order(
         task, open_container(folder.as_uri()), query, policies, CaptureReader(), quarantine_damaged=quarantine_damaged
     )
     rows = pa.Table.from_batches(batches, schema(query))
     by_slice = {
-        wanted: rows.filter(pa.compute.equal(rows["_slice_start"], wanted.start)).combine_chunks()
-        for wanted in counters
+        slice_: rows.filter(pa.compute.equal(rows["_slice_start"], slice_.start)).combine_chunks()
+        for slice_ in counters
     }
     assert sum(table.num_rows for table in by_slice.values()) == rows.num_rows
     return by_slice, counters
@@ -192,8 +192,8 @@ def shape(tasks: Iterable[Task]) -> list[tuple[str, list[int], list[int]]]:
     return [
         (
             task.partition,
-            after_ten(each.slice.start for each in task.slices),
-            after_ten(each.arrival for each in task.blobs),
+            after_ten(planned.slice.start for planned in task.slices),
+            after_ten(pinned.arrival for pinned in task.blobs),
         )
         for task in tasks
     ]
@@ -349,7 +349,7 @@ def test_the_columns_of_the_rows(tmp_path: Path) -> None:
 # The law
 
 
-def test_each_kind_of_event_has_its_verdict_and_what_was_not_judged_is_quarantine_damaged(tmp_path: Path) -> None:
+def test_each_kind_of_event_has_its_verdict_and_what_was_not_judged_is_quarantined(tmp_path: Path) -> None:
     arrival = TEN + 30 * MINUTE
     bodies = [
         at(TEN + 29 * MINUTE),
@@ -410,8 +410,8 @@ def test_each_quarantine_row_names_its_own_blob_in_a_tie(tmp_path: Path) -> None
     one = put(tmp_path, TEN + 10 * MINUTE, [(3, b"3"), (1, b"1")], opened=TEN)
     other = put(tmp_path, TEN + 10 * MINUTE, [(2, b"2")], opened=TEN + MINUTE)
     _, counted = only(tmp_path)
-    found = [(row["sequence_number"], row["blob"], row["body"]) for row in quarantined(counted)]
-    assert found == [(1, one, b"1"), (2, other, b"2"), (3, one, b"3")]
+    rows = [(row["sequence_number"], row["blob"], row["body"]) for row in quarantined(counted)]
+    assert rows == [(1, one, b"1"), (2, other, b"2"), (3, one, b"3")]
 
 
 def test_empty_blobs_are_counted_as_sources(tmp_path: Path) -> None:
@@ -451,7 +451,7 @@ def spoil(path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("arrival_time", list(ArrivalTime))
-def test_a_damaged_blob_may_be_quarantine_damaged_with_its_bytes(tmp_path: Path, arrival_time: ArrivalTime) -> None:
+def test_a_damaged_blob_may_be_quarantined_with_its_bytes(tmp_path: Path, arrival_time: ArrivalTime) -> None:
     put(tmp_path, TEN + 10 * MINUTE, [(1, at(TEN + 5 * MINUTE))])
     name = put(tmp_path, TEN + 20 * MINUTE, [(2, at(TEN + 15 * MINUTE))])
     put(tmp_path, TEN + 30 * MINUTE, [(3, at(TEN + 25 * MINUTE))])
@@ -477,8 +477,8 @@ class Stumbling:
     limits = DEFAULT
     numbered = True
 
-    def read(self, pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
-        events = CaptureReader().read(pinned, content, wanted)
+    def read(self, pinned: CaptureBlob, content: bytes, metadata: Sequence[MetadataColumn]) -> Events:
+        events = CaptureReader().read(pinned, content, metadata)
         if len(events.number):
             raise self.error
         return events
@@ -543,7 +543,7 @@ def test_of_a_large_damaged_blob_only_its_name_is_kept(tmp_path: Path, monkeypat
     assert [row["body"] for row in quarantined(counted)] == [b"abc", None]
 
 
-def test_a_blob_that_belies_its_content_md5_is_quarantine_damaged_without_bytes(tmp_path: Path) -> None:
+def test_a_blob_that_belies_its_content_md5_is_quarantined_without_bytes(tmp_path: Path) -> None:
     """They are not those that were written; which ones were, nobody knows."""
     name = put(tmp_path, TEN + 20 * MINUTE, [(2, at(TEN + 15 * MINUTE))])
     manifest = planned(tmp_path, PLAIN)
@@ -570,7 +570,7 @@ def test_a_slice_knows_of_damage_in_all_that_it_reads_and_counts_what_arrived_in
         (tmp_path / name).unlink()
 
 
-# Copies and gaps
+# Duplicates and gaps
 
 
 def copied(folder: Path, name: str, arrival: datetime, opened: datetime) -> str:
@@ -584,7 +584,7 @@ def copied(folder: Path, name: str, arrival: datetime, opened: datetime) -> str:
 
 @pytest.mark.parametrize("arrival_time", list(ArrivalTime))
 def test_only_the_first_arrival_of_an_event_is_used(tmp_path: Path, arrival_time: ArrivalTime) -> None:
-    """A copy of what is early, late, malformed or untimed is a copy, and has no other verdict."""
+    """A duplicate of an event that is early, late, malformed or untimed is a duplicate, and has no verdict."""
     arrival = TEN + 30 * MINUTE
     bodies = [at(arrival - MINUTE), at(arrival + 20 * MINUTE), at(TEN - HOUR), b"[]", b"{}"]
     events = [SampleEvent(n, "", arrival - 4 * MINUTE, body) for n, body in enumerate(bodies, 7)]
@@ -601,7 +601,7 @@ def test_only_the_first_arrival_of_an_event_is_used(tmp_path: Path, arrival_time
     }
 
 
-def test_by_enqueued_time_a_copy_is_known_however_late_its_blob_was_written(tmp_path: Path) -> None:
+def test_by_enqueued_time_a_duplicate_is_recognised_however_late_its_blob_was_written(tmp_path: Path) -> None:
     events = [SampleEvent(n, "", TEN + 8 * MINUTE, at(TEN + 8 * MINUTE)) for n in range(3)]
     name = put_events(tmp_path, TEN + 10 * MINUTE, events)
     copied(tmp_path, name, TEN + 90 * HOUR, TEN + 6 * MINUTE)
@@ -609,7 +609,7 @@ def test_by_enqueued_time_a_copy_is_known_however_late_its_blob_was_written(tmp_
     assert (rows.num_rows, counted.events, counted.duplicates) == (3, 6, 3)
 
 
-def test_a_copy_does_not_move_the_watermark(tmp_path: Path) -> None:
+def test_a_duplicate_does_not_move_the_watermark(tmp_path: Path) -> None:
     """Late as it is, it would be moved to its arrival less the tolerance, and push the next event."""
     name = put(tmp_path, TEN + 5 * MINUTE, [(1, at(TEN + 4 * MINUTE))])
     copied(tmp_path, name, TEN + 50 * MINUTE, TEN + MINUTE)
@@ -628,8 +628,8 @@ def test_an_event_twice_in_one_blob_is_used_once(tmp_path: Path) -> None:
 def test_a_gap_is_of_the_slice_that_holds_what_arrived_in_its_place(tmp_path: Path) -> None:
     put(tmp_path, TEN + 55 * MINUTE, [(1, at(TEN)), (4, at(TEN))])
     put(tmp_path, TEN + 65 * MINUTE, [(9, at(TEN + HOUR))])
-    found = all_tasks(tmp_path, PLAIN, POLICIES, 1 << 40, 0, 2)
-    assert [gaps(counted) for _, counted in found.values()] == [[(2, 3)], [(5, 8)]]
+    slices = all_tasks(tmp_path, PLAIN, POLICIES, 1 << 40, 0, 2)
+    assert [gaps(counted) for _, counted in slices.values()] == [[(2, 3)], [(5, 8)]]
 
 
 @pytest.mark.parametrize(("minutes", "missing"), [(70, []), (71, [(2, 2)])])
@@ -640,8 +640,8 @@ def test_what_arrives_while_the_slice_is_read_is_not_missing_in_it(
     event = SampleEvent(2, "", TEN + 50 * MINUTE, at(TEN))
     put_events(tmp_path, TEN + minutes * MINUTE, [event])
     for hours in (1, 2):
-        found = all_tasks(tmp_path, PLAIN, POLICIES, 1 << 40, 0, hours)
-        assert gaps(next(iter(found.values()))[1]) == missing
+        slices = all_tasks(tmp_path, PLAIN, POLICIES, 1 << 40, 0, hours)
+        assert gaps(next(iter(slices.values()))[1]) == missing
 
 
 # Metadata and times
@@ -652,7 +652,7 @@ SINCE_1970 = Shifted(TICKS_PER_MILLISECOND, MILLISECONDS, Instant(UNIX_EPOCH))
 
 
 def test_the_metadata_of_the_rows(tmp_path: Path) -> None:
-    """Only what the query reads is in the view, behind the body's columns."""
+    """Only what the query reads is in the view, after the body's columns."""
     columns = [MetadataColumn(kind) for kind in CAPTURE_METADATA.known if kind is not Metadata.USER]
     columns.append(MetadataColumn(Metadata.USER, "firmware"))
     query = replace(PLAIN, metadata=tuple(columns))
@@ -716,7 +716,7 @@ def test_disorder_may_be_judged_by_metadata(tmp_path: Path, kind: Metadata) -> N
 
 
 def test_the_time_may_be_made_of_several_fields(tmp_path: Path) -> None:
-    """What has no time is set aside with the field's name; it is not malformed."""
+    """What has no time is quarantined with the field's name; it is not malformed."""
     query = replace(PLAIN, timestamp_by=FirstOf((EVENT_TIME, SINCE_1970)))
     since = int((TEN + 3 * MINUTE).timestamp() * 1000)
     bodies = [at(TEN + 2 * MINUTE), b'{"ms":%d}' % since, b'{"ms":"x"}', b'{"ms":%d}' % 2**62, b'{"eventTime":"x"}']
@@ -782,7 +782,7 @@ def sent(number: int, enqueued: datetime, time: datetime | None = None) -> Sampl
 
 
 def test_the_order_is_the_sequence_number_s_whatever_the_enqueued_time(tmp_path: Path) -> None:
-    """It beats the timestamp, within a blob and from blob to blob (time model, section 2)."""
+    """It beats the timestamp, within a blob and from blob to blob (docs/time-model.md, section 2)."""
     one = [sent(2, TEN + 8 * MINUTE), sent(1, TEN + 9 * MINUTE)]
     put_events(tmp_path, TEN + 11 * MINUTE, one, opened=TEN + 5 * MINUTE)
     put_events(tmp_path, TEN + 10 * MINUTE, [sent(3, TEN + 7 * MINUTE)], opened=TEN + 9 * MINUTE)
@@ -911,10 +911,10 @@ def test_with_times_that_run_backwards_a_slice_alone_is_that_of_the_whole_and_of
         for key, (rows, counted) in alone.items():
             assert rows.equals(whole[key][0])
             assert plain(counted) == plain(whole[key][1])
-            wanted = key[1]
+            slice_ = key[1]
             times = [o.system_timestamp for o in expected if o.system_timestamp is not None]
-            assert rows["_system_timestamp"].to_pylist() == [t for t in times if reaches(PLAIN, t, wanted)]
-            metrics = slice_metrics(expected, wanted.start, wanted.end).get("0", {})
+            assert rows["_system_timestamp"].to_pylist() == [t for t in times if reaches(PLAIN, t, slice_)]
+            metrics = slice_metrics(expected, slice_.start, slice_.end).get("0", {})
             assert counted.events == metrics.get("InputEvents", 0) == counted.verdicts.sum()
             if not policies.adjust_early:
                 assert verdicts(counted) == {name: metrics[name] for name in VERDICTS if metrics.get(name)}
@@ -946,7 +946,7 @@ ARCHIVE = st.lists(
     min_size=8,
     max_size=30,
 )
-"""Of each blob: what it is of, how many events, after how many minutes it arrives, how far ahead their time is."""
+"""What happens to a blob, its number of events, the minutes to its arrival, and by how many seconds they are ahead."""
 
 
 def write_archive(folder: Path, archive: Iterable[tuple[str, int, int, int]]) -> list[SampleEvent]:
@@ -1041,15 +1041,15 @@ def all_tasks(
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED,
     quarantine_damaged: bool = False,
 ) -> dict[tuple[str, Slice], tuple[pa.Table, Counters]]:
-    """The rows and counters of every partition and slice, each task run by itself."""
+    """Return the rows and counters of every partition and slice, from one task after the other."""
     manifest = planned(folder, query, policies, first, hours, arrival_time)
-    found = {}
+    slices = {}
     for task in split(manifest.slices, manifest.blobs, task_bytes):
         rows, counters = ordered(folder, query, policies, task, quarantine_damaged)
-        for wanted in rows:
-            assert (task.partition, wanted) not in found
-            found[task.partition, wanted] = (rows[wanted], counters[wanted])
-    return found
+        for slice_ in rows:
+            assert (task.partition, slice_) not in slices
+            slices[task.partition, slice_] = (rows[slice_], counters[slice_])
+    return slices
 
 
 @pytest.mark.parametrize("query", [PLAIN, BY_DEVICE], ids=["plain", "over"])
@@ -1075,8 +1075,8 @@ def plain(counted: Counters) -> dict[str, Any]:
 
 
 def gaps(counted: Counters) -> list[tuple[int, int]]:
-    ranges = [each.ranges for each in counted.missing]
-    return [pair for each in ranges for pair in zip(each.first.tolist(), each.last.tolist(), strict=True)]
+    ranges = [missing.ranges for missing in counted.missing]
+    return [bounds for range_ in ranges for bounds in zip(range_.first.tolist(), range_.last.tolist(), strict=True)]
 
 
 CASES = {
@@ -1090,17 +1090,17 @@ CASES = {
 @pytest.mark.parametrize("policies", CASES.values(), ids=CASES)
 def test_the_verdicts_and_times_are_the_oracle_s(folder: Path, policies: Policies, over: bool) -> None:
     query = BY_DEVICE if over else PLAIN
-    found = all_tasks(folder, query, policies, 1 << 40, -1, 3)
+    slices = all_tasks(folder, query, policies, 1 << 40, -1, 3)
     read = planned(folder, query, policies, -1, 3).blobs
     if policies.late is None:
-        found = all_tasks(folder, query, policies, 1 << 40, 0, 1)
+        slices = all_tasks(folder, query, policies, 1 << 40, 0, 1)
         read = planned(folder, query, policies, 0, 1).blobs
     action: Any = "Adjust" if policies.adjust else "Drop"
     outcomes = process(
         list(events_of(folder, read, over)), Policy(policies.out_of_order, policies.late, policies.early, action)
     )
-    for (partition, wanted), (rows, counted) in found.items():
-        expected = slice_metrics(outcomes, wanted.start, wanted.end)[partition]
+    for (partition, slice_), (rows, counted) in slices.items():
+        expected = slice_metrics(outcomes, slice_.start, slice_.end)[partition]
         assert expected["InputEvents"] == counted.events == sum(counted.verdicts)
         assert {name: expected[name] for name in VERDICTS if expected[name]} == verdicts(counted)
         assert (expected["LateInputEvents"], expected["DroppedOrAdjustedEvents"]) == (
@@ -1108,25 +1108,25 @@ def test_the_verdicts_and_times_are_the_oracle_s(folder: Path, policies: Policie
             counted.out_of_order,
         )
         assert len(quarantined(counted)) == expected["malformed"] + expected["invalid_timestamp"]
-        first = wanted.start - query.look_back
+        first = slice_.start - query.look_back
         times = [
             outcome.system_timestamp
             for outcome in sorted(outcomes, key=lambda outcome: (outcome.event.arrival, outcome.event.sequence))
             if outcome.event.partition == partition
             and outcome.system_timestamp is not None
-            and reaches(query, outcome.system_timestamp, wanted)
+            and reaches(query, outcome.system_timestamp, slice_)
         ]
         assert first < min(times)
         assert rows["_system_timestamp"].to_pylist() == times
 
 
-def reaches(query: CompiledQuery, time: int, wanted: Slice) -> bool:
+def reaches(query: CompiledQuery, time: int, slice_: Slice) -> bool:
     """Whether a window that ends in the slice holds the time; ends lie on whole hops."""
     window = query.reaches[0].window
     assert isinstance(window, HoppingWindow)
     hop, size = window.hop, window.size
-    first_end = max(-(-time // hop), wanted.start // hop + 1) * hop
-    return first_end <= wanted.end and first_end < time + size
+    first_end = max(-(-time // hop), slice_.start // hop + 1) * hop
+    return first_end <= slice_.end and first_end < time + size
 
 
 def events_of(folder: Path, blobs: Sequence[CaptureBlob], over: bool) -> Iterable[Event]:
@@ -1151,9 +1151,9 @@ def events_of(folder: Path, blobs: Sequence[CaptureBlob], over: bool) -> Iterabl
 
 
 def test_every_arrival_is_counted_once_in_one_slice(folder: Path) -> None:
-    found = all_tasks(folder, PLAIN, POLICIES, 1 << 20, -1, 3)
+    slices = all_tasks(folder, PLAIN, POLICIES, 1 << 20, -1, 3)
     counted: Counter[str] = Counter()
-    for (partition, _), (_, counters) in found.items():
+    for (partition, _), (_, counters) in slices.items():
         assert counters.events == counters.verdicts.sum()
         counted[partition] += counters.events
     start, end = from_datetime(TEN - HOUR), from_datetime(TEN + 2 * HOUR)

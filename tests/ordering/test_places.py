@@ -62,7 +62,7 @@ def test_the_same_line_twice_is_two_events_as_nothing_tells_them_apart(tmp_path:
     assert (counted.events, counted.duplicates, counted.verdicts[Verdict.ON_TIME]) == (3, 0, 3)
 
 
-def test_what_cannot_be_used_is_set_aside_with_its_place(tmp_path: Path) -> None:
+def test_what_cannot_be_used_is_quarantined_with_its_place(tmp_path: Path) -> None:
     text = 'n,eventTime\n1,2026-03-01T10:01:00Z\n{"n": 1}\n2,yesterday\n3,4,5\n'
     rows, counted = ordered(tmp_path, {"a.csv": text}, CsvReader(",", ("n",)))
     assert rows == [("1", 60)]

@@ -27,7 +27,7 @@ NAMES = (
 def vector(request: pytest.FixtureRequest) -> dict[str, Any]:
     path = VECTORS / f"{request.param}.json"
     if not path.exists():
-        pytest.skip(f"shared/vectors/time_policy/{path.name} is not beside this repository")
+        pytest.skip(f"shared/vectors/time_policy/{path.name} is not next to this repository")
     content: dict[str, Any] = json.loads(path.read_text())
     return content
 

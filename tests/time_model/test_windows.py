@@ -1,4 +1,4 @@
-"""Which events a slice's windows hold (time model, section 4)."""
+"""Which events a slice's windows hold (docs/time-model.md, section 4)."""
 
 import numpy as np
 from hypothesis import given
@@ -16,8 +16,8 @@ def reached(window: HoppingWindow, time: int, start: int, end: int) -> bool:
 
 
 def reaches(window: HoppingWindow, times: list[int], start: int, end: int) -> list[bool]:
-    found: list[bool] = Reach(window).holds(np.array(times, np.int64), start, end).tolist()
-    return found
+    holds: list[bool] = Reach(window).holds(np.array(times, np.int64), start, end).tolist()
+    return holds
 
 
 @given(

@@ -2,7 +2,7 @@
 
 The columns of a chunk are those of `Events`, the metadata that is read of them under its names, and
 
-    arrival   arrival of the event in ticks; rises unless events have arrivals of their own, which clocks disturb
+    arrival   arrival of the event in ticks: its blob's, or its own by the clock of a broker
     unrolled  its number, counted on where a sequence partition's numbers roll over to 0
     blob      index of its blob in the chunk's `blobs`
 """
@@ -100,7 +100,7 @@ class Chunk:
         """Arrival of each of `blobs` in ticks."""
         return np.array([pinned.arrival for pinned in self.blobs], np.int64)
 
-    @property
+    @cached_property
     def blob_arrival(self) -> NDArray[np.int64]:
         """Arrival of each event's blob in ticks."""
         return self.blob_arrivals[self.blob]
@@ -113,7 +113,7 @@ class Chunk:
 
     def arrived_in(self, slice_: Slice) -> Rows:
         """Return the events that arrived in a slice."""
-        if all(pinned.window is None for pinned in self.blobs):
+        if self._rising:
             return slice(*np.searchsorted(self.arrival, [slice_.start, slice_.end], side="right").tolist())
         return np.flatnonzero(slice_.holds(self.arrival))
 
@@ -136,6 +136,11 @@ class Chunk:
         if np.any((np.diff(self.unrolled) < 0) & (np.diff(self.blob_arrival) == 0)):
             return self._take(np.lexsort((self.unrolled, self.blob_arrival)))
         return self
+
+    @cached_property
+    def _rising(self) -> bool:
+        """Whether arrivals rise: if events arrive with their blobs, and not by the clock of a broker."""
+        return all(pinned.window is None for pinned in self.blobs)
 
     def _take(self, rows: NDArray[np.intp]) -> "Chunk":
         return replace(self, events=self.events.take(pa.array(rows)))
