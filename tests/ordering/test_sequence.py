@@ -87,6 +87,11 @@ def test_what_is_skipped_is_a_gap_within_a_blob_and_between_two() -> None:
     assert read([blob(0, [1, 2, 5]), blob(5, range(9, 12))]) == ([False] * 6, [(3, 4), (6, 8)])
 
 
+def test_a_gap_reaches_from_the_highest_number_before_to_the_one_that_overtook_it() -> None:
+    assert read([blob(0, [4]), blob(5, [3, 6, 7, 10], -1)]) == ([False] * 5, [(5, 5), (8, 9)])
+    assert read([blob(5, [3, 6, 7, 10])]) == ([False] * 4, [(4, 5), (8, 9)]), "nothing is known of what was before"
+
+
 def test_what_arrives_late_fills_its_gap_or_a_part_of_it() -> None:
     assert read([blob(0, [1]), blob(5, [9]), blob(10, [3, 4, 5], 1)])[1] == [(2, 2), (6, 8)]
     assert read([blob(0, [1]), blob(5, [9]), blob(10, range(2, 9), 1)]) == ([False] * 9, [])
