@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recapture.quality import suites
-from recapture.quality.metrics import COLUMNS, COUNTS
+from recapture.quality.metrics import COLUMNS
 from recapture.quality.rows import Part, Rows
+from recapture.time_model.metrics import COUNTS
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 SLICES = 24

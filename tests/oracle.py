@@ -79,11 +79,12 @@ def process(events: Sequence[Event], policy: Policy, timestamp_by: bool = True) 
     largest: dict[Scope, int] = {}
     outcomes: dict[int, Outcome] = {}
     for n in sorted(range(len(events)), key=lambda n: (events[n].arrival, events[n].sequence)):
-        outcomes[n] = _judge(events[n], policy, timestamp_by, largest)
+        outcomes[n] = judge_event(events[n], policy, timestamp_by, largest)
     return [outcomes[n] for n in range(len(events))]
 
 
-def _judge(event: Event, policy: Policy, timestamp_by: bool, largest: dict[Scope, int]) -> Outcome:
+def judge_event(event: Event, policy: Policy, timestamp_by: bool, largest: dict[Scope, int]) -> Outcome:
+    """Judge the next event in arrival order; `largest` is the largest time of each scope, and is updated."""
     if event.malformed:
         return Outcome(event, "malformed")
     if not timestamp_by:
@@ -132,7 +133,7 @@ def windows(
     start: int | None = None,
     end: int | None = None,
 ) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Aggregate a hopping window, or a tumbling one where `hop` is left out (docs/time-model.md, sections 4 and 6).
+    """Aggregate a hopping window, or a tumbling one if `hop` is left out (docs/time-model.md, section 4).
 
     Returns {(window end, *group keys): row} for the window ends in (start, end], or for all. A row holds "count", which
     is COUNT(*), and for each payload field in `values` "sum", "min", "max", "avg", "count_of" (non-NULL values) and

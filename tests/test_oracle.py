@@ -35,6 +35,7 @@ from tests.oracle_windows import (
     variance,
 )
 from tests.paths import VECTORS
+from tests.time_model.streams import NOON, policies, streams
 
 
 def vector(name: str) -> dict[str, Any]:
@@ -259,3 +260,15 @@ def test_the_windows_of_a_job_are_those_of_its_processed_events() -> None:
             "members": {"x": [1]},
         }
     }
+
+
+@given(drawn=st.data())
+def test_every_event_is_counted_once_under_one_verdict(drawn: st.DataObject) -> None:
+    """InputEvents is the sum of the verdicts (docs/time-model.md, section 5)."""
+    policy = drawn.draw(policies())
+    events = drawn.draw(streams(policy))
+    last = max((event.arrival for event in events), default=NOON)
+    metrics = oracle.slice_metrics(oracle.process(events, policy), NOON - 1, last)
+    assert sum(row["InputEvents"] for row in metrics.values()) == len(events)
+    for row in metrics.values():
+        assert row["InputEvents"] == sum(row[verdict] for verdict in oracle.VERDICTS)

@@ -15,13 +15,16 @@ from hypothesis import strategies as st
 from recapture.archive.manifest import CaptureBlob, PlannedSlice
 from recapture.formats.service_bus import ServiceBusReader
 from recapture.model import Metadata
-from recapture.ordering.entities import Unrolled, told
-from recapture.ordering.order import Counters, Task, order, schema
+from recapture.ordering.counters import Counters
+from recapture.ordering.order import order, schema
+from recapture.ordering.sequence_partitions import UnrolledNumbers, ranges_of
+from recapture.ordering.task import Task
 from recapture.query import compile_query
 from recapture.storage import open_container
-from recapture.time_model.policies import Policies, Verdict
+from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Arrivals, Slice
 from recapture.time_model.ticks import from_datetime, from_seconds
+from recapture.time_model.verdicts import Verdict
 from tests.formats.blobs import MINUTE, TEN, bodies, column, read, reasons, values
 
 BUS = ServiceBusReader("SequenceNumber", "EnqueuedTimeUtc", "Body")
@@ -57,7 +60,7 @@ def ordered(folder: Path, *blobs: tuple[datetime, list[str]]) -> tuple[list[dict
     hour = Slice(start, start + from_seconds(3600))
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(3 * 3600), hour.end), "", ())
     task = Task("0", (planned,), tuple(found))
-    batches, counters = order(task, open_container(folder.as_uri()), QUERY, POLICIES, reader=BUS)
+    batches, counters = order(task, open_container(folder.as_uri()), QUERY, POLICIES, BUS, quarantine_damaged=False)
     rows = pa.Table.from_batches(batches, schema(QUERY)).to_pylist()
     return rows, counters[hour]
 
@@ -112,7 +115,7 @@ def test_a_number_that_rolled_over_follows_the_largest(tmp_path: Path) -> None:
     rows, counted = ordered(tmp_path, (TEN + 4 * MINUTE, first), (TEN + 9 * MINUTE, [message(4, 3, TEN + 8 * MINUTE)]))
     assert [(row["_system_timestamp"] - from_datetime(TEN)) // from_seconds(60) for row in rows] == [1, 2, 3, 8]
     assert counted.out_of_order == 0
-    assert [told(missing) for missing in counted.missing] == [[(4 * ROUND + 2, 4 * ROUND + 2)]]
+    assert [ranges_of(missing) for missing in counted.missing] == [[(4 * ROUND + 2, 4 * ROUND + 2)]]
 
 
 def test_copies_and_gaps_are_counted_in_each_partition(tmp_path: Path) -> None:
@@ -123,7 +126,7 @@ def test_copies_and_gaps_are_counted_in_each_partition(tmp_path: Path) -> None:
     ]
     _, counted = ordered(tmp_path, *blobs)
     assert (counted.events, counted.duplicates, counted.verdicts.sum()) == (8, 2, 6)
-    assert [told(missing) for missing in counted.missing] == [[(2, 3)]]
+    assert [ranges_of(missing) for missing in counted.missing] == [[(2, 3)]]
     (aside,) = [row for batch in counted.quarantine for row in batch.to_pylist()]
     assert (aside["sequence_number"], aside["place"], aside["body"]) == (None, 3, b"nothing")
 
@@ -139,7 +142,7 @@ def test_turns_are_as_far_apart_as_the_numbers_wherever_these_roll_over_and_read
     true = [first + ROUND + step for _, step in steps]
     entity = np.array([each for each, _ in steps], np.int64)
     number = np.array([each * ROUND + turn % ROUND for (each, _), turn in zip(steps, true, strict=True)], np.int64)
-    unrolled = Unrolled()
+    unrolled = UnrolledNumbers()
     parts = [slice(begin, begin + size) for begin in range(0, len(steps), size)]
     turns = np.concatenate([unrolled.read(number[part], entity[part]) for part in parts])
     for each in set(entity.tolist()):

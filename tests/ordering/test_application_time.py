@@ -1,4 +1,4 @@
-"""The application time of events: what TIMESTAMP BY says of each (time model, section 2, stage 1)."""
+"""The application time of events: what TIMESTAMP BY makes of an event (docs/time-model.md, section 2)."""
 
 import json
 from typing import Any
@@ -35,9 +35,9 @@ NOON_TICKS = UNIX_EPOCH + 1_772_366_400 * TICKS_PER_SECOND + 1_234_567
 
 def read(time: Time, *bodies: dict[str, Any], metadata: dict[MetadataColumn, pa.Array] | None = None) -> Times:
     content = pa.array([json.dumps(body).encode() for body in bodies], pa.binary())
-    found = parse(content, amounts(time), [*fields(time), *amounts(time)])
-    assert found.malformed.null_count == len(bodies), "the policies judge these fields"
-    return times_of(time, found, metadata or {})
+    parsed = parse(content, amounts(time), [*fields(time), *amounts(time)])
+    assert parsed.malformed.null_count == len(bodies), "the policies judge these fields"
+    return times_of(time, parsed, (metadata or {}).__getitem__)
 
 
 def one(time: Time, **body: Any) -> int | str:

@@ -4,12 +4,16 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 import pytest
 
 from recapture.archive.manifest import CaptureBlob, PlannedSlice
 from recapture.formats.avro import walk
-from recapture.ordering.order import Counters, Task, order
+from recapture.formats.event_hubs_reader import CaptureReader
+from recapture.ordering.counters import Counters
+from recapture.ordering.order import order
+from recapture.ordering.task import Task
 from recapture.query import compile_query
 from recapture.sample import SampleEvent, capture_file
 from recapture.storage import Blob
@@ -22,7 +26,7 @@ from tests.worlds import body
 
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 MUTATIONS = 60
-"""Of each kind of file."""
+"""Mutations of each file."""
 QUERY = compile_query(
     "SELECT COUNT(*) AS events, MAX(EventEnqueuedUtcTime) AS newest INTO out FROM t TIMESTAMP BY eventTime "
     "GROUP BY TumblingWindow(minute, 5), GetMetadataPropertyValue(t, '[User].[a]')",
@@ -42,7 +46,7 @@ def events(count: int, first: int = 100) -> list[SampleEvent]:
 def real(name: str) -> bytes:
     path = CAPTURE_FILES / name
     if not path.exists():
-        pytest.skip(f"shared/capture-files/{name} is not beside this repository")
+        pytest.skip(f"shared/capture-files/{name} is not next to this repository")
     return path.read_bytes()
 
 
@@ -98,27 +102,28 @@ class OneBlob:
         return self._content
 
 
-def judged(content: bytes, set_aside: bool = True) -> Counters:
+def judged(content: bytes) -> Counters:
     """What a task makes of a blob with this content."""
     start = from_datetime(TEN)
     hour = Slice(start, start + from_seconds(3600))
     pinned = CaptureBlob("0", Blob("b.avro", "etag", len(content), TEN + timedelta(minutes=30)))
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(4500), hour.end), "", ())
-    container: object = OneBlob(content)
-    batches, counters = order(Task("0", (planned,), (pinned,)), container, QUERY, POLICIES, set_aside)  # type: ignore[arg-type]
+    container: Any = OneBlob(content)
+    task = Task("0", (planned,), (pinned,))
+    batches, counters = order(task, container, QUERY, POLICIES, CaptureReader(), quarantine_damaged=True)
     for _ in batches:
         pass
     return counters[hour]
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_mutated_blob_is_read_to_its_last_event_or_set_aside_whole(name: str) -> None:
+def test_a_mutated_blob_is_read_to_its_last_event_or_quarantined_whole(name: str) -> None:
     content = FILES[name]()
     expected = judged(content)
     assert (expected.damaged, expected.events) == (0, walk("b", content).records)
     borders = {block.stop + 16 for block in walk("b", content).blocks}
     chance = Random(name)
-    verdicts: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for _ in range(MUTATIONS):
         kind, other = mutated(content, chance)
         counted = judged(other)
@@ -131,5 +136,5 @@ def test_a_mutated_blob_is_read_to_its_last_event_or_set_aside_whole(name: str) 
             assert len(other) < len(content), "complete in itself: the size that was listed and the numbers tell"
         else:
             assert counted.events >= expected.events, (name, kind)
-        verdicts["set aside" if counted.damaged else "decoded"] += 1
-    assert verdicts["set aside"] > MUTATIONS // 2
+        outcomes["quarantined" if counted.damaged else "decoded"] += 1
+    assert outcomes["quarantined"] > MUTATIONS // 2

@@ -1,4 +1,4 @@
-"""One task of a run: a partition's blobs in arrival order, judged in one pass (time model, sections 2, 3 and 5)."""
+"""One task of a run: a partition's blobs in arrival order, judged in one pass (docs/time-model.md)."""
 
 import errno
 import json
@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recapture.archive.manifest import ArrivalTime, CaptureBlob, Definition, Manifest, PlannedSlice, plan
+from recapture.archive.manifest import ArrivalTime, CaptureBlob, Definition, Manifest, plan
 from recapture.errors import RunError
 from recapture.formats.avro import decode
 from recapture.formats.event_hubs_names import CaptureNames
@@ -25,20 +25,23 @@ from recapture.formats.event_hubs_reader import CaptureReader
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT
 from recapture.model import CAPTURE_METADATA, AsaType, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
-from recapture.ordering import order as ordering
-from recapture.ordering.order import Counters, Task, order, split
+from recapture.ordering import chunks, decoding
+from recapture.ordering.counters import Ahead, Counters
+from recapture.ordering.order import order, schema
+from recapture.ordering.quarantine import QUARANTINE
+from recapture.ordering.task import Task, split
 from recapture.query import CompiledQuery, compile_query
 from recapture.sample import SampleEvent, capture_file, write_world
 from recapture.sample import world as sample_world
-from recapture.storage import Blob, open_container
+from recapture.storage import open_container
 from recapture.time_model import timestamps
-from recapture.time_model.policies import Policies, Verdict
-from recapture.time_model.slices import Arrivals, Slice, slices_between
+from recapture.time_model.policies import Policies
+from recapture.time_model.slices import Slice, slices_between
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, UNIX_EPOCH, from_datetime, from_seconds
+from recapture.time_model.verdicts import Verdict
 from recapture.time_model.windows import HoppingWindow
 from tests.draws import examples
-from tests.oracle import VERDICTS, Event, Outcome, Policy, process, slice_metrics
-from tests.oracle import _judge as judged_by_the_oracle
+from tests.oracle import VERDICTS, Event, Outcome, Policy, judge_event, process, slice_metrics
 
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -103,18 +106,20 @@ def planned(
     return plan(definition, open_container(folder.as_uri()), slices, TEN + 100 * HOUR)
 
 
-Found = tuple[dict[Slice, pa.Table], dict[Slice, Counters]]
+Ordered = tuple[dict[Slice, pa.Table], dict[Slice, Counters]]
 
 
 def ordered(
-    folder: Path, query: CompiledQuery, policies: Policies | None, task: Task, set_aside: bool = False
-) -> Found:
-    """The rows of each slice and its counters."""
-    batches, counters = order(task, open_container(folder.as_uri()), query, policies, set_aside)
-    rows = pa.Table.from_batches(batches, ordering.schema(query))
+    folder: Path, query: CompiledQuery, policies: Policies | None, task: Task, quarantine_damaged: bool = False
+) -> Ordered:
+    """Return the rows and the counters of each slice."""
+    batches, counters = order(
+        task, open_container(folder.as_uri()), query, policies, CaptureReader(), quarantine_damaged=quarantine_damaged
+    )
+    rows = pa.Table.from_batches(batches, schema(query))
     by_slice = {
-        wanted: rows.filter(pa.compute.equal(rows["_slice_start"], wanted.start)).combine_chunks()
-        for wanted in counters
+        slice_: rows.filter(pa.compute.equal(rows["_slice_start"], slice_.start)).combine_chunks()
+        for slice_ in counters
     }
     assert sum(table.num_rows for table in by_slice.values()) == rows.num_rows
     return by_slice, counters
@@ -125,12 +130,12 @@ def only(
     query: CompiledQuery = PLAIN,
     policies: Policies | None = POLICIES,
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED,
-    set_aside: bool = False,
+    quarantine_damaged: bool = False,
 ) -> tuple[pa.Table, Counters]:
     """The rows and counters of the hour from ten, of the only partition."""
     manifest = planned(folder, query, policies, arrival_time=arrival_time)
     (task,) = split(manifest.slices, manifest.blobs, 1)
-    rows, counters = ordered(folder, query, policies, task, set_aside)
+    rows, counters = ordered(folder, query, policies, task, quarantine_damaged)
     return rows[manifest.slices[0].slice], counters[manifest.slices[0].slice]
 
 
@@ -145,100 +150,8 @@ def verdicts(counted: Counters) -> dict[str, int]:
 
 
 def quarantined(counted: Counters) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pa.Table.from_batches(counted.quarantine, ordering.QUARANTINE).to_pylist()
+    rows: list[dict[str, Any]] = pa.Table.from_batches(counted.quarantine, QUARANTINE).to_pylist()
     return rows
-
-
-# Tasks
-
-
-def second(number: int) -> int:
-    """The ticks of a second after ten."""
-    return from_datetime(TEN) + from_seconds(number)
-
-
-def some_slices(count: int, late: int | None = 2) -> list[PlannedSlice]:
-    """Slices of 10 seconds with arrivals from 3 before to `late` after them."""
-    return [
-        PlannedSlice(
-            Slice(second(start), second(start + 10)),
-            Arrivals(second(start - 3), None if late is None else second(start + 10 + late), late is not None),
-            str(start),
-            (),
-        )
-        for start in range(0, 10 * count, 10)
-    ]
-
-
-def some_blobs(partition: str, *seconds: int, size: int = 1) -> list[CaptureBlob]:
-    """Blobs of one partition that arrived so many seconds after ten."""
-    return [
-        CaptureBlob(partition, Blob(f"{partition}/{number}", "", size, TEN + timedelta(seconds=number)))
-        for number in seconds
-    ]
-
-
-def shape(tasks: Iterable[Task]) -> list[tuple[str, list[int], list[int]]]:
-    """Each task's partition, the starts of its slices and the arrivals of its blobs, in seconds after ten."""
-
-    def after_ten(ticks: Iterable[int]) -> list[int]:
-        return [(tick - second(0)) // from_seconds(1) for tick in ticks]
-
-    return [
-        (
-            task.partition,
-            after_ten(each.slice.start for each in task.slices),
-            after_ten(each.arrival for each in task.blobs),
-        )
-        for task in tasks
-    ]
-
-
-def test_a_small_partition_is_one_task() -> None:
-    blobs = some_blobs("0", 0, 10, 20, 30) + some_blobs("1", 10, 20)
-    assert shape(split(some_slices(3), blobs, 100)) == [
-        ("0", [0, 10, 20], [0, 10, 20, 30]),
-        ("1", [0, 10, 20], [10, 20]),
-    ]
-
-
-def test_neighbouring_slices_share_a_task_until_it_reads_enough() -> None:
-    assert shape(split(some_slices(4), some_blobs("0", 0, 10, 20, 30, 40), 3)) == [
-        ("0", [0, 10], [0, 10, 20]),
-        ("0", [20, 30], [20, 30, 40]),
-    ]
-
-
-def test_a_slice_that_is_too_large_by_itself_is_a_task() -> None:
-    assert shape(split(some_slices(2), some_blobs("0", 0, 10, 20, size=500), 1)) == [
-        ("0", [0], [0, 10]),
-        ("0", [10], [10, 20]),
-    ]
-
-
-def test_a_slice_whose_arrivals_have_no_end_is_a_task() -> None:
-    assert shape(split(some_slices(2, late=None), some_blobs("0", 0, 10, 20), 1000)) == [
-        ("0", [0], [0, 10, 20]),
-        ("0", [10], [10, 20]),
-    ]
-
-
-@pytest.mark.parametrize("task_bytes", [1, 2, 3, 5, 100])
-def test_every_slice_of_every_partition_is_in_one_task_with_all_that_it_reads(task_bytes: int) -> None:
-    slices, blobs = some_slices(7), some_blobs("0", *range(-10, 90, 10)) + some_blobs("3", -50, 41, 500)
-    tasks = list(split(slices, blobs, task_bytes))
-    for partition in ("0", "3"):
-        mine = [task for task in tasks if task.partition == partition]
-        assert [planned for task in mine for planned in task.slices] == slices
-        for task in mine:
-            needed = [
-                b for b in blobs if b.partition == partition and any(s.arrivals.hold(b.arrival) for s in task.slices)
-            ]
-            assert list(task.blobs) == needed
-
-
-def test_without_blobs_there_are_no_tasks() -> None:
-    assert list(split(some_slices(2), [], 10)) == []
 
 
 # Order
@@ -266,7 +179,7 @@ def test_in_a_tie_of_last_modified_the_sequence_numbers_decide_across_blobs(tmp_
 def test_the_watermark_is_carried_from_chunk_to_chunk(
     tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ordering, "CHUNK_EVENTS", chunk)
+    monkeypatch.setattr(chunks, "CHUNK_EVENTS", chunk)
     for n in range(6):
         put(tmp_path, TEN + (10 + n) * MINUTE, [(n, at(TEN + (9 - n % 3) * MINUTE))])
     rows, counted = only(tmp_path)
@@ -275,12 +188,14 @@ def test_the_watermark_is_carried_from_chunk_to_chunk(
 
 
 def test_large_events_do_not_wait_for_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 1)
     for n in range(3):
         put(tmp_path, TEN + (10 + n) * MINUTE, [(n, at(TEN + (5 + n) * MINUTE))])
     manifest = planned(tmp_path, PLAIN)
     (task,) = split(manifest.slices, manifest.blobs, 1 << 30)
-    batches, _ = order(task, open_container(tmp_path.as_uri()), PLAIN, POLICIES)
+    batches, _ = order(
+        task, open_container(tmp_path.as_uri()), PLAIN, POLICIES, CaptureReader(), quarantine_damaged=False
+    )
     assert [batch.num_rows for batch in batches] == [1, 1, 1]
 
 
@@ -325,7 +240,7 @@ def test_the_columns_of_the_rows(tmp_path: Path) -> None:
     body = b'{"deviceId":"a","eventTime":"2026-03-01T10:09:00Z","temperature":20.5,"site":{"id":"s"},"more":1}'
     put(tmp_path, TEN + 10 * MINUTE, [(1, body)])
     rows, _ = only(tmp_path, BY_DEVICE)
-    assert rows.schema == ordering.schema(BY_DEVICE)
+    assert rows.schema == schema(BY_DEVICE)
     assert rows.to_pylist() == [
         {
             "_partition": "0",
@@ -342,7 +257,7 @@ def test_the_columns_of_the_rows(tmp_path: Path) -> None:
 # The law
 
 
-def test_each_kind_of_event_has_its_verdict_and_what_was_not_judged_is_set_aside(tmp_path: Path) -> None:
+def test_each_kind_of_event_has_its_verdict_and_what_was_not_judged_is_quarantined(tmp_path: Path) -> None:
     arrival = TEN + 30 * MINUTE
     bodies = [
         at(TEN + 29 * MINUTE),
@@ -403,8 +318,8 @@ def test_each_quarantine_row_names_its_own_blob_in_a_tie(tmp_path: Path) -> None
     one = put(tmp_path, TEN + 10 * MINUTE, [(3, b"3"), (1, b"1")], opened=TEN)
     other = put(tmp_path, TEN + 10 * MINUTE, [(2, b"2")], opened=TEN + MINUTE)
     _, counted = only(tmp_path)
-    found = [(row["sequence_number"], row["blob"], row["body"]) for row in quarantined(counted)]
-    assert found == [(1, one, b"1"), (2, other, b"2"), (3, one, b"3")]
+    rows = [(row["sequence_number"], row["blob"], row["body"]) for row in quarantined(counted)]
+    assert rows == [(1, one, b"1"), (2, other, b"2"), (3, one, b"3")]
 
 
 def test_empty_blobs_are_counted_as_sources(tmp_path: Path) -> None:
@@ -444,13 +359,13 @@ def spoil(path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("arrival_time", list(ArrivalTime))
-def test_a_damaged_blob_may_be_set_aside_with_its_bytes(tmp_path: Path, arrival_time: ArrivalTime) -> None:
+def test_a_damaged_blob_may_be_quarantined_with_its_bytes(tmp_path: Path, arrival_time: ArrivalTime) -> None:
     put(tmp_path, TEN + 10 * MINUTE, [(1, at(TEN + 5 * MINUTE))])
     name = put(tmp_path, TEN + 20 * MINUTE, [(2, at(TEN + 15 * MINUTE))])
     put(tmp_path, TEN + 30 * MINUTE, [(3, at(TEN + 25 * MINUTE))])
     content = (tmp_path / name).read_bytes()[:-5]
     spoil(tmp_path / name, content)
-    rows, counted = only(tmp_path, arrival_time=arrival_time, set_aside=True)
+    rows, counted = only(tmp_path, arrival_time=arrival_time, quarantine_damaged=True)
     assert system_times(rows) == [300, 1500]
     assert (counted.events, counted.blobs, counted.damaged, counted.whole) == (2, 3, 1, False)
     assert verdicts(counted) == {"on_time": 2}
@@ -470,18 +385,20 @@ class Stumbling:
     limits = DEFAULT
     numbered = True
 
-    def read(self, pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
-        events = CaptureReader().read(pinned, content, wanted)
+    def read(self, pinned: CaptureBlob, content: bytes, metadata: Sequence[MetadataColumn]) -> Events:
+        events = CaptureReader().read(pinned, content, metadata)
         if len(events.number):
             raise self.error
         return events
 
 
-def read_by(folder: Path, reader: Reader, set_aside: bool) -> Counters:
+def read_by(folder: Path, reader: Reader, quarantine_damaged: bool) -> Counters:
     """The counters of the hour from ten."""
     manifest = planned(folder, PLAIN)
     (task,) = split(manifest.slices, manifest.blobs, 1)
-    batches, counters = order(task, open_container(folder.as_uri()), PLAIN, POLICIES, set_aside, reader)
+    batches, counters = order(
+        task, open_container(folder.as_uri()), PLAIN, POLICIES, reader, quarantine_damaged=quarantine_damaged
+    )
     assert list(batches) == []
     return counters[manifest.slices[0].slice]
 
@@ -501,18 +418,18 @@ def test_whatever_a_blob_makes_its_reader_raise_is_damage_of_that_blob(
     name = put(tmp_path, TEN + 10 * MINUTE, [(1, at(TEN))])
     put(tmp_path, TEN + 20 * MINUTE, [])
     with pytest.raises(RunError, match=rf"^blob {name} is damaged: it cannot be read \({re.escape(reason)}\); restore"):
-        read_by(tmp_path, Stumbling(error), set_aside=False)
-    counted = read_by(tmp_path, Stumbling(error), set_aside=True)
+        read_by(tmp_path, Stumbling(error), quarantine_damaged=False)
+    counted = read_by(tmp_path, Stumbling(error), quarantine_damaged=True)
     assert (counted.blobs, counted.damaged) == (2, 1)
     assert [(row["blob"], row["reason"]) for row in quarantined(counted)] == [(name, f"it cannot be read ({reason})")]
 
 
-@pytest.mark.parametrize("set_aside", [False, True])
-def test_a_full_disk_is_no_damage_of_a_blob(tmp_path: Path, set_aside: bool) -> None:
+@pytest.mark.parametrize("quarantine_damaged", [False, True])
+def test_a_full_disk_is_no_damage_of_a_blob(tmp_path: Path, quarantine_damaged: bool) -> None:
     name = put(tmp_path, TEN + 10 * MINUTE, [(1, at(TEN))])
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with pytest.raises(RunError, match=rf"^cannot unpack blob {name}: No space left on device$"):
-        read_by(tmp_path, Stumbling(full), set_aside)
+        read_by(tmp_path, Stumbling(full), quarantine_damaged)
 
 
 def test_avro_files_of_a_header_alone_are_empty_and_counted(tmp_path: Path) -> None:
@@ -527,14 +444,14 @@ def test_avro_files_of_a_header_alone_are_empty_and_counted(tmp_path: Path) -> N
 
 
 def test_of_a_large_damaged_blob_only_its_name_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering, "KEPT_BYTES", 3)
+    monkeypatch.setattr(decoding, "LARGEST_QUARANTINED", 3)
     for minute, content in ((10, b"abc"), (20, b"abcd")):
         spoil(tmp_path / put(tmp_path, TEN + minute * MINUTE, []), content)
-    _, counted = only(tmp_path, set_aside=True)
+    _, counted = only(tmp_path, quarantine_damaged=True)
     assert [row["body"] for row in quarantined(counted)] == [b"abc", None]
 
 
-def test_a_blob_that_belies_its_content_md5_is_set_aside_without_bytes(tmp_path: Path) -> None:
+def test_a_blob_that_belies_its_content_md5_is_quarantined_without_bytes(tmp_path: Path) -> None:
     """They are not those that were written; which ones were, nobody knows."""
     name = put(tmp_path, TEN + 20 * MINUTE, [(2, at(TEN + 15 * MINUTE))])
     manifest = planned(tmp_path, PLAIN)
@@ -561,7 +478,7 @@ def test_a_slice_knows_of_damage_in_all_that_it_reads_and_counts_what_arrived_in
         (tmp_path / name).unlink()
 
 
-# Copies and gaps
+# Duplicates and gaps
 
 
 def copied(folder: Path, name: str, arrival: datetime, opened: datetime) -> str:
@@ -575,7 +492,7 @@ def copied(folder: Path, name: str, arrival: datetime, opened: datetime) -> str:
 
 @pytest.mark.parametrize("arrival_time", list(ArrivalTime))
 def test_only_the_first_arrival_of_an_event_is_used(tmp_path: Path, arrival_time: ArrivalTime) -> None:
-    """A copy of what is early, late, malformed or untimed is a copy, and has no other verdict."""
+    """A duplicate of an event that is early, late, malformed or untimed is a duplicate, and has no verdict."""
     arrival = TEN + 30 * MINUTE
     bodies = [at(arrival - MINUTE), at(arrival + 20 * MINUTE), at(TEN - HOUR), b"[]", b"{}"]
     events = [SampleEvent(n, "", arrival - 4 * MINUTE, body) for n, body in enumerate(bodies, 7)]
@@ -586,13 +503,13 @@ def test_only_the_first_arrival_of_an_event_is_used(tmp_path: Path, arrival_time
     assert again.equals(rows)
     assert (twice.events, twice.duplicates, twice.blobs) == (10, 5, 2)
     assert twice.event_bytes == 2 * once.event_bytes
-    changed = {"events", "event_bytes", "blobs", "duplicates"}
+    changed = {"planned", "events", "event_bytes", "blobs", "duplicates"}
     assert {key: value for key, value in plain(twice).items() if key not in changed} == {
         key: value for key, value in plain(once).items() if key not in changed
     }
 
 
-def test_by_enqueued_time_a_copy_is_known_however_late_its_blob_was_written(tmp_path: Path) -> None:
+def test_by_enqueued_time_a_duplicate_is_recognised_however_late_its_blob_was_written(tmp_path: Path) -> None:
     events = [SampleEvent(n, "", TEN + 8 * MINUTE, at(TEN + 8 * MINUTE)) for n in range(3)]
     name = put_events(tmp_path, TEN + 10 * MINUTE, events)
     copied(tmp_path, name, TEN + 90 * HOUR, TEN + 6 * MINUTE)
@@ -600,7 +517,7 @@ def test_by_enqueued_time_a_copy_is_known_however_late_its_blob_was_written(tmp_
     assert (rows.num_rows, counted.events, counted.duplicates) == (3, 6, 3)
 
 
-def test_a_copy_does_not_move_the_watermark(tmp_path: Path) -> None:
+def test_a_duplicate_does_not_move_the_watermark(tmp_path: Path) -> None:
     """Late as it is, it would be moved to its arrival less the tolerance, and push the next event."""
     name = put(tmp_path, TEN + 5 * MINUTE, [(1, at(TEN + 4 * MINUTE))])
     copied(tmp_path, name, TEN + 50 * MINUTE, TEN + MINUTE)
@@ -619,8 +536,8 @@ def test_an_event_twice_in_one_blob_is_used_once(tmp_path: Path) -> None:
 def test_a_gap_is_of_the_slice_that_holds_what_arrived_in_its_place(tmp_path: Path) -> None:
     put(tmp_path, TEN + 55 * MINUTE, [(1, at(TEN)), (4, at(TEN))])
     put(tmp_path, TEN + 65 * MINUTE, [(9, at(TEN + HOUR))])
-    found = all_tasks(tmp_path, PLAIN, POLICIES, 1 << 40, 0, 2)
-    assert [gaps(counted) for _, counted in found.values()] == [[(2, 3)], [(5, 8)]]
+    slices = all_tasks(tmp_path, PLAIN, POLICIES, 1 << 40, 0, 2)
+    assert [gaps(counted) for _, counted in slices.values()] == [[(2, 3)], [(5, 8)]]
 
 
 @pytest.mark.parametrize(("minutes", "missing"), [(70, []), (71, [(2, 2)])])
@@ -631,8 +548,8 @@ def test_what_arrives_while_the_slice_is_read_is_not_missing_in_it(
     event = SampleEvent(2, "", TEN + 50 * MINUTE, at(TEN))
     put_events(tmp_path, TEN + minutes * MINUTE, [event])
     for hours in (1, 2):
-        found = all_tasks(tmp_path, PLAIN, POLICIES, 1 << 40, 0, hours)
-        assert gaps(next(iter(found.values()))[1]) == missing
+        slices = all_tasks(tmp_path, PLAIN, POLICIES, 1 << 40, 0, hours)
+        assert gaps(next(iter(slices.values()))[1]) == missing
 
 
 # Metadata and times
@@ -643,7 +560,7 @@ SINCE_1970 = Shifted(TICKS_PER_MILLISECOND, MILLISECONDS, Instant(UNIX_EPOCH))
 
 
 def test_the_metadata_of_the_rows(tmp_path: Path) -> None:
-    """Only what the query reads is in the view, behind the body's columns."""
+    """Only what the query reads is in the view, after the body's columns."""
     columns = [MetadataColumn(kind) for kind in CAPTURE_METADATA.known if kind is not Metadata.USER]
     columns.append(MetadataColumn(Metadata.USER, "firmware"))
     query = replace(PLAIN, metadata=tuple(columns))
@@ -651,7 +568,7 @@ def test_the_metadata_of_the_rows(tmp_path: Path) -> None:
     event = SampleEvent(7, "96", TEN + 9 * MINUTE, at(TEN + 8 * MINUTE), "key", {"firmware": 2})
     name = put_events(tmp_path, arrival, [event])
     rows, _ = only(tmp_path, query)
-    assert rows.schema == ordering.schema(query)
+    assert rows.schema == schema(query)
     (row,) = rows.select([column.name for column in columns]).to_pylist()
     assert row == {
         "@PartitionId": 0,
@@ -707,7 +624,7 @@ def test_disorder_may_be_judged_by_metadata(tmp_path: Path, kind: Metadata) -> N
 
 
 def test_the_time_may_be_made_of_several_fields(tmp_path: Path) -> None:
-    """What has no time is set aside with the field's name; it is not malformed."""
+    """What has no time is quarantined with the field's name; it is not malformed."""
     query = replace(PLAIN, timestamp_by=FirstOf((EVENT_TIME, SINCE_1970)))
     since = int((TEN + 3 * MINUTE).timestamp() * 1000)
     bodies = [at(TEN + 2 * MINUTE), b'{"ms":%d}' % since, b'{"ms":"x"}', b'{"ms":%d}' % 2**62, b'{"eventTime":"x"}']
@@ -736,13 +653,12 @@ def test_the_hub_s_time_may_be_the_event_s(tmp_path: Path) -> None:
 def test_an_early_event_may_be_adjusted(tmp_path: Path) -> None:
     """To its arrival plus the window, from where it pushes the watermark."""
     arrival = TEN + 10 * MINUTE
-    put(tmp_path, arrival, [(1, at(arrival + 6 * MINUTE)), (2, at(arrival)), (3, at(arrival + 5 * MINUTE))])
+    name = put(tmp_path, arrival, [(1, at(arrival + 6 * MINUTE)), (2, at(arrival)), (3, at(arrival + 5 * MINUTE))])
     rows, counted = only(tmp_path, policies=replace(POLICIES, adjust_early=True))
     assert system_times(rows) == [900, 900, 900]
     assert verdicts(counted) == {"early_adjusted": 1, "out_of_order_adjusted": 1, "on_time": 1}
     assert counted.early == 1
-    assert counted.furthest_ahead is not None
-    assert counted.furthest_ahead == ordering.Ahead(from_seconds(300), 3, counted.furthest_ahead.blob, True)
+    assert counted.furthest_ahead == Ahead(from_seconds(300), 3, name, True)
     rows, counted = only(tmp_path)
     assert system_times(rows) == [600, 900]
     assert verdicts(counted) == {"early_dropped": 1, "on_time": 2}
@@ -774,7 +690,7 @@ def sent(number: int, enqueued: datetime, time: datetime | None = None) -> Sampl
 
 
 def test_the_order_is_the_sequence_number_s_whatever_the_enqueued_time(tmp_path: Path) -> None:
-    """It beats the timestamp, within a blob and from blob to blob (time model, section 2)."""
+    """It beats the timestamp, within a blob and from blob to blob (docs/time-model.md, section 2)."""
     one = [sent(2, TEN + 8 * MINUTE), sent(1, TEN + 9 * MINUTE)]
     put_events(tmp_path, TEN + 11 * MINUTE, one, opened=TEN + 5 * MINUTE)
     put_events(tmp_path, TEN + 10 * MINUTE, [sent(3, TEN + 7 * MINUTE)], opened=TEN + 9 * MINUTE)
@@ -883,7 +799,7 @@ def test_with_times_that_run_backwards_a_slice_alone_is_that_of_the_whole_and_of
 ) -> None:
     """Thirteen windows of ten minutes around the hour from ten, whose brokers' clocks differ by minutes."""
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ordering, "CHUNK_EVENTS", chunk)
+        patch.setattr(chunks, "CHUNK_EVENTS", chunk)
         folder = Path(home)
         stream: list[Event] = []
         for window in range(13):
@@ -903,10 +819,10 @@ def test_with_times_that_run_backwards_a_slice_alone_is_that_of_the_whole_and_of
         for key, (rows, counted) in alone.items():
             assert rows.equals(whole[key][0])
             assert plain(counted) == plain(whole[key][1])
-            wanted = key[1]
+            slice_ = key[1]
             times = [o.system_timestamp for o in expected if o.system_timestamp is not None]
-            assert rows["_system_timestamp"].to_pylist() == [t for t in times if reaches(PLAIN, t, wanted)]
-            metrics = slice_metrics(expected, wanted.start, wanted.end).get("0", {})
+            assert rows["_system_timestamp"].to_pylist() == [t for t in times if reaches(PLAIN, t, slice_)]
+            metrics = slice_metrics(expected, slice_.start, slice_.end).get("0", {})
             assert counted.events == metrics.get("InputEvents", 0) == counted.verdicts.sum()
             if not policies.adjust_early:
                 assert verdicts(counted) == {name: metrics[name] for name in VERDICTS if metrics.get(name)}
@@ -921,7 +837,7 @@ def in_sequence(events: Sequence[Event], policies: Policies) -> list[Outcome]:
         assert event.time is not None
         assert policies.early is not None
         time = min(event.time, event.arrival + policies.early) if policies.adjust_early else event.time
-        outcomes.append(judged_by_the_oracle(replace(event, time=time), policy, True, largest))
+        outcomes.append(judge_event(replace(event, time=time), policy, True, largest))
     return outcomes
 
 
@@ -938,7 +854,7 @@ ARCHIVE = st.lists(
     min_size=8,
     max_size=30,
 )
-"""Of each blob: what it is of, how many events, after how many minutes it arrives, how far ahead their time is."""
+"""What happens to a blob, its number of events, the minutes to its arrival, and by how many seconds they are ahead."""
 
 
 def write_archive(folder: Path, archive: Iterable[tuple[str, int, int, int]]) -> list[SampleEvent]:
@@ -999,13 +915,13 @@ def test_whatever_was_copied_or_lost_a_slice_gives_the_same_alone_and_in_company
     archive: list[tuple[str, int, int, int]], chunk: int, arrival_time: ArrivalTime
 ) -> None:
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ordering, "CHUNK_EVENTS", chunk)
+        patch.setattr(chunks, "CHUNK_EVENTS", chunk)
         folder = Path(home)
         write_archive(folder, archive)
-        whole = all_tasks(folder, PLAIN, POLICIES, 1 << 40, -2, 8, arrival_time, set_aside=True)
+        whole = all_tasks(folder, PLAIN, POLICIES, 1 << 40, -2, 8, arrival_time, quarantine_damaged=True)
         alone: dict[tuple[str, Slice], tuple[pa.Table, Counters]] = {}
         for hour in range(-2, 6):
-            alone |= all_tasks(folder, PLAIN, POLICIES, 1, hour, 1, arrival_time, set_aside=True)
+            alone |= all_tasks(folder, PLAIN, POLICIES, 1, hour, 1, arrival_time, quarantine_damaged=True)
         for key, (rows, counted) in alone.items():
             assert rows.equals(whole[key][0])
             assert plain(counted) == plain(whole[key][1])
@@ -1031,17 +947,17 @@ def all_tasks(
     first: int,
     hours: int,
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED,
-    set_aside: bool = False,
+    quarantine_damaged: bool = False,
 ) -> dict[tuple[str, Slice], tuple[pa.Table, Counters]]:
-    """The rows and counters of every partition and slice, each task run by itself."""
+    """Return the rows and counters of every partition and slice, from one task after the other."""
     manifest = planned(folder, query, policies, first, hours, arrival_time)
-    found = {}
+    slices = {}
     for task in split(manifest.slices, manifest.blobs, task_bytes):
-        rows, counters = ordered(folder, query, policies, task, set_aside)
-        for wanted in rows:
-            assert (task.partition, wanted) not in found
-            found[task.partition, wanted] = (rows[wanted], counters[wanted])
-    return found
+        rows, counters = ordered(folder, query, policies, task, quarantine_damaged)
+        for slice_ in rows:
+            assert (task.partition, slice_) not in slices
+            slices[task.partition, slice_] = (rows[slice_], counters[slice_])
+    return slices
 
 
 @pytest.mark.parametrize("query", [PLAIN, BY_DEVICE], ids=["plain", "over"])
@@ -1067,8 +983,8 @@ def plain(counted: Counters) -> dict[str, Any]:
 
 
 def gaps(counted: Counters) -> list[tuple[int, int]]:
-    ranges = [each.ranges for each in counted.missing]
-    return [pair for each in ranges for pair in zip(each.first.tolist(), each.last.tolist(), strict=True)]
+    ranges = [missing.ranges for missing in counted.missing]
+    return [bounds for range_ in ranges for bounds in zip(range_.first.tolist(), range_.last.tolist(), strict=True)]
 
 
 CASES = {
@@ -1082,17 +998,17 @@ CASES = {
 @pytest.mark.parametrize("policies", CASES.values(), ids=CASES)
 def test_the_verdicts_and_times_are_the_oracle_s(folder: Path, policies: Policies, over: bool) -> None:
     query = BY_DEVICE if over else PLAIN
-    found = all_tasks(folder, query, policies, 1 << 40, -1, 3)
+    slices = all_tasks(folder, query, policies, 1 << 40, -1, 3)
     read = planned(folder, query, policies, -1, 3).blobs
     if policies.late is None:
-        found = all_tasks(folder, query, policies, 1 << 40, 0, 1)
+        slices = all_tasks(folder, query, policies, 1 << 40, 0, 1)
         read = planned(folder, query, policies, 0, 1).blobs
     action: Any = "Adjust" if policies.adjust else "Drop"
     outcomes = process(
         list(events_of(folder, read, over)), Policy(policies.out_of_order, policies.late, policies.early, action)
     )
-    for (partition, wanted), (rows, counted) in found.items():
-        expected = slice_metrics(outcomes, wanted.start, wanted.end)[partition]
+    for (partition, slice_), (rows, counted) in slices.items():
+        expected = slice_metrics(outcomes, slice_.start, slice_.end)[partition]
         assert expected["InputEvents"] == counted.events == sum(counted.verdicts)
         assert {name: expected[name] for name in VERDICTS if expected[name]} == verdicts(counted)
         assert (expected["LateInputEvents"], expected["DroppedOrAdjustedEvents"]) == (
@@ -1100,25 +1016,25 @@ def test_the_verdicts_and_times_are_the_oracle_s(folder: Path, policies: Policie
             counted.out_of_order,
         )
         assert len(quarantined(counted)) == expected["malformed"] + expected["invalid_timestamp"]
-        first = wanted.start - query.look_back
+        first = slice_.start - query.look_back
         times = [
             outcome.system_timestamp
             for outcome in sorted(outcomes, key=lambda outcome: (outcome.event.arrival, outcome.event.sequence))
             if outcome.event.partition == partition
             and outcome.system_timestamp is not None
-            and reaches(query, outcome.system_timestamp, wanted)
+            and reaches(query, outcome.system_timestamp, slice_)
         ]
         assert first < min(times)
         assert rows["_system_timestamp"].to_pylist() == times
 
 
-def reaches(query: CompiledQuery, time: int, wanted: Slice) -> bool:
+def reaches(query: CompiledQuery, time: int, slice_: Slice) -> bool:
     """Whether a window that ends in the slice holds the time; ends lie on whole hops."""
     window = query.reaches[0].window
     assert isinstance(window, HoppingWindow)
     hop, size = window.hop, window.size
-    first_end = max(-(-time // hop), wanted.start // hop + 1) * hop
-    return first_end <= wanted.end and first_end < time + size
+    first_end = max(-(-time // hop), slice_.start // hop + 1) * hop
+    return first_end <= slice_.end and first_end < time + size
 
 
 def events_of(folder: Path, blobs: Sequence[CaptureBlob], over: bool) -> Iterable[Event]:
@@ -1143,9 +1059,9 @@ def events_of(folder: Path, blobs: Sequence[CaptureBlob], over: bool) -> Iterabl
 
 
 def test_every_arrival_is_counted_once_in_one_slice(folder: Path) -> None:
-    found = all_tasks(folder, PLAIN, POLICIES, 1 << 20, -1, 3)
+    slices = all_tasks(folder, PLAIN, POLICIES, 1 << 20, -1, 3)
     counted: Counter[str] = Counter()
-    for (partition, _), (_, counters) in found.items():
+    for (partition, _), (_, counters) in slices.items():
         assert counters.events == counters.verdicts.sum()
         counted[partition] += counters.events
     start, end = from_datetime(TEN - HOUR), from_datetime(TEN + 2 * HOUR)

@@ -1,4 +1,4 @@
-"""Events without sequence numbers keep the places that their blobs give them (capture format, cousins)."""
+"""Events without sequence numbers keep the places that their blobs give them."""
 
 import json
 import os
@@ -10,12 +10,15 @@ import pyarrow as pa
 from recapture.archive.manifest import CaptureBlob, PlannedSlice
 from recapture.formats.csv import CsvReader
 from recapture.formats.lines import JsonReader
-from recapture.ordering.order import Counters, Task, order, schema
+from recapture.ordering.counters import Counters
+from recapture.ordering.order import order, schema
+from recapture.ordering.task import Task
 from recapture.query import compile_query
 from recapture.storage import open_container
-from recapture.time_model.policies import Policies, Verdict
+from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Arrivals, Slice
 from recapture.time_model.ticks import from_datetime, from_seconds
+from recapture.time_model.verdicts import Verdict
 from tests.formats.blobs import MINUTE, TEN
 
 QUERY = compile_query(
@@ -42,7 +45,7 @@ def ordered(
     hour = Slice(start, start + from_seconds(3600))
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(3 * 3600), hour.end), "", ())
     task = Task("0", (planned,), tuple(CaptureBlob("0", blob) for blob in container.list()))
-    batches, counters = order(task, container, QUERY, POLICIES, reader=reader)
+    batches, counters = order(task, container, QUERY, POLICIES, reader, quarantine_damaged=False)
     rows = pa.Table.from_batches(batches, schema(QUERY)).to_pylist()
     return [(row["n"], (row["_system_timestamp"] - start) // from_seconds(1)) for row in rows], counters[hour]
 
@@ -59,7 +62,7 @@ def test_the_same_line_twice_is_two_events_as_nothing_tells_them_apart(tmp_path:
     assert (counted.events, counted.duplicates, counted.verdicts[Verdict.ON_TIME]) == (3, 0, 3)
 
 
-def test_what_cannot_be_used_is_set_aside_with_its_place(tmp_path: Path) -> None:
+def test_what_cannot_be_used_is_quarantined_with_its_place(tmp_path: Path) -> None:
     text = 'n,eventTime\n1,2026-03-01T10:01:00Z\n{"n": 1}\n2,yesterday\n3,4,5\n'
     rows, counted = ordered(tmp_path, {"a.csv": text}, CsvReader(",", ("n",)))
     assert rows == [("1", 60)]

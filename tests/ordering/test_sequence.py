@@ -1,4 +1,4 @@
-"""Copies and gaps by sequence number (time model, section 5): chunk by chunk, as a naive reader finds them."""
+"""Duplicates and gaps by sequence number: chunk by chunk, the same as a naive reader finds."""
 
 from dataclasses import dataclass
 
@@ -15,21 +15,21 @@ from recapture.time_model.ticks import from_datetime, from_seconds
 from tests.worlds import TEN
 
 UNTOLD = -999
-"""An enqueued time that the file does not tell."""
+"""An enqueued time that the file does not hold."""
 MINUTE = from_seconds(60)
 START = from_datetime(TEN)
 
 
 @dataclass(frozen=True)
 class Blob:
-    """What arrived at once: its events' numbers and when these were enqueued, in minutes after ten."""
+    """Events that arrived together: their numbers and enqueued times, in minutes after ten."""
 
     arrival: int
     events: tuple[tuple[int, int], ...]
 
 
 def blob(arrival: int, numbers: range | list[int], enqueued: int | None = None) -> Blob:
-    """Enqueued a minute before the arrival, where nothing else is said."""
+    """Return a blob whose events were enqueued a minute before it arrived, unless `enqueued` says otherwise."""
     when = arrival - 1 if enqueued is None else enqueued
     return Blob(arrival, tuple((number, when) for number in numbers))
 
@@ -39,9 +39,9 @@ def ticks(minutes: int) -> int:
 
 
 def read(blobs: list[Blob], chunk: int = 1) -> tuple[list[bool], list[tuple[int, int]]]:
-    """Which events are copies, and the ranges that are missing in the end, by their first number."""
+    """Return which events are duplicates, and the ranges that are missing in the end, by their first number."""
     numbers = SequenceNumbers()
-    copies: list[bool] = []
+    duplicates: list[bool] = []
     missing: list[Missing] = []
     for begin in range(0, len(blobs), chunk):
         together = blobs[begin : begin + chunk]
@@ -49,42 +49,47 @@ def read(blobs: list[Blob], chunk: int = 1) -> tuple[list[bool], list[tuple[int,
         number = np.array([n for n, _, _ in rows], np.int64)
         arrival = np.array([ticks(a) for _, a, _ in rows], np.int64)
         enqueued = np.array([UNKNOWN if e == UNTOLD else ticks(e) for _, _, e in rows], np.int64)
-        found, steps = numbers.read(number, arrival, arrival, enqueued)
-        copies += found.tolist()
+        again, steps = numbers.read(number, arrival, arrival, enqueued)
+        duplicates += again.tolist()
         for step in steps:
             if step.goes_back:
-                missing = [each.without(number[step.rows], enqueued[step.rows]) for each in missing]
+                missing = [gaps.without(number[step.rows], enqueued[step.rows]) for gaps in missing]
             if step.missing is not None:
                 missing.append(step.missing)
     pairs = [
-        pair for each in missing for pair in zip(each.ranges.first.tolist(), each.ranges.last.tolist(), strict=True)
+        pair for gaps in missing for pair in zip(gaps.ranges.first.tolist(), gaps.ranges.last.tolist(), strict=True)
     ]
-    return copies, sorted(pairs)
+    return duplicates, sorted(pairs)
 
 
-def test_numbers_that_go_on_are_neither_copies_nor_gaps() -> None:
+def test_numbers_that_go_on_are_neither_duplicates_nor_gaps() -> None:
     assert read([blob(0, range(5)), blob(5, range(5, 9)), blob(10, [])]) == ([False] * 9, [])
 
 
 @pytest.mark.parametrize("chunk", [1, 3])
-def test_a_blob_that_was_copied_is_of_copies(chunk: int) -> None:
+def test_a_copied_blob_holds_duplicates(chunk: int) -> None:
     copied = blob(0, range(5))
     again = Blob(30, copied.events)
     assert read([copied, blob(5, range(5, 8)), again], chunk) == ([False] * 8 + [True] * 5, [])
 
 
-def test_a_part_that_was_captured_again_is_of_copies() -> None:
+def test_events_that_were_captured_again_are_duplicates() -> None:
     first = Blob(5, tuple((n, n // 2) for n in range(10)))
     again = Blob(10, tuple((n, n // 2) for n in range(6, 18)))
     assert read([first, again]) == ([False] * 10 + [True] * 4 + [False] * 8, [])
 
 
-def test_a_number_twice_in_one_arrival_is_one_copy() -> None:
+def test_a_number_twice_in_one_arrival_is_a_duplicate() -> None:
     assert read([blob(0, [1, 2, 2, 2, 3])]) == ([False, False, True, True, False], [])
 
 
 def test_what_is_skipped_is_a_gap_within_a_blob_and_between_two() -> None:
     assert read([blob(0, [1, 2, 5]), blob(5, range(9, 12))]) == ([False] * 6, [(3, 4), (6, 8)])
+
+
+def test_a_gap_reaches_from_the_highest_number_before_to_the_one_that_overtook_it() -> None:
+    assert read([blob(0, [4]), blob(5, [3, 6, 7, 10], -1)]) == ([False] * 5, [(5, 5), (8, 9)])
+    assert read([blob(5, [3, 6, 7, 10])]) == ([False] * 4, [(4, 5), (8, 9)]), "nothing is known of what was before"
 
 
 def test_what_arrives_late_fills_its_gap_or_a_part_of_it() -> None:
@@ -94,20 +99,20 @@ def test_what_arrives_late_fills_its_gap_or_a_part_of_it() -> None:
 
 @pytest.mark.parametrize("first", [0, 40])
 def test_a_hub_created_anew_is_neither_copied_nor_missing_anything(first: int) -> None:
-    """Its numbers begin again, its times go on; in its own numbers copies and gaps are found as before."""
+    """Its numbers begin again, its times go on; in its own numbers duplicates and gaps are found as before."""
     before = [blob(0, range(100)), blob(5, range(100, 200))]
     anew = [blob(10, range(first, first + 10)), blob(15, range(first + 12, first + 20))]
-    copies, missing = read([*before, *anew, Blob(20, anew[0].events)])
-    assert (sum(copies), copies[-10:]) == (10, [True] * 10)
+    duplicates, missing = read([*before, *anew, Blob(20, anew[0].events)])
+    assert (sum(duplicates), duplicates[-10:]) == (10, [True] * 10)
     assert missing == [(first + 10, first + 11)]
 
 
-def test_a_copy_from_before_the_hub_was_created_anew_is_one() -> None:
+def test_an_event_of_the_old_hub_that_arrives_again_is_a_duplicate() -> None:
     before, anew = blob(0, range(100)), blob(10, range(50))
     assert read([before, anew, Blob(15, before.events)])[0] == [False] * 150 + [True] * 100
 
 
-def test_a_copy_of_a_part_from_before_the_hub_was_created_anew_tells_no_gap() -> None:
+def test_duplicates_of_some_events_of_the_old_hub_are_no_evidence_of_a_gap() -> None:
     before, part = blob(0, range(3)), blob(1, range(1), enqueued=-1)
     assert read([before, part, blob(8, [2])]) == ([False] * 3 + [True, False], [])
 
@@ -116,29 +121,29 @@ def test_numbers_of_the_new_hub_do_not_fill_the_gaps_of_the_old() -> None:
     assert read([blob(0, [1, 2]), blob(5, [5, 6]), blob(30, range(9))])[1] == [(3, 4)]
 
 
-def test_a_copy_of_a_copy_is_one_while_each_follows_within_the_hour() -> None:
+def test_a_duplicate_of_a_duplicate_is_one_if_each_follows_within_the_hour() -> None:
     first = blob(0, range(3))
     assert read([first, Blob(50, first.events), Blob(100, first.events)])[0] == [False] * 3 + [True] * 6
 
 
-@pytest.mark.parametrize(("minutes", "copied"), [(60, True), (61, False)])
-def test_after_an_hour_a_copy_is_not_known(minutes: int, copied: bool) -> None:
+@pytest.mark.parametrize(("minutes", "duplicate"), [(60, True), (61, False)])
+def test_after_an_hour_a_duplicate_is_not_recognised(minutes: int, duplicate: bool) -> None:
     first = blob(0, range(3))
     between = [blob(minute, [minute]) for minute in range(5, minutes, 5)]
-    assert read([first, *between, Blob(minutes, first.events)])[0][-3:] == [copied] * 3
+    assert read([first, *between, Blob(minutes, first.events)])[0][-3:] == [duplicate] * 3
 
 
-def test_after_an_hour_without_events_nothing_is_said_of_a_gap() -> None:
+def test_gaps_are_not_reported_after_an_hour_without_events() -> None:
     assert read([blob(0, [1]), blob(60, [5])])[1] == [(2, 4)]
     assert read([blob(0, [1]), blob(61, [5])])[1] == []
 
 
-def test_a_copy_of_a_part_tells_no_gap_whether_its_original_is_read_or_not() -> None:
+def test_duplicates_of_old_events_are_no_evidence_of_a_gap_whether_the_events_are_read_or_not() -> None:
     original, part, later = blob(0, range(2)), blob(50, range(1), enqueued=-1), blob(100, range(2, 5))
     assert read([original, part, later])[1] == read([part, later])[1] == []
 
 
-def test_where_a_file_tells_no_times_the_number_alone_decides() -> None:
+def test_without_enqueued_times_the_number_alone_decides() -> None:
     nameless = blob(0, range(5), UNTOLD)
     assert read([nameless, Blob(5, nameless.events), blob(10, range(3))])[0] == [False] * 5 + [True] * 8
     assert read([nameless, blob(5, [7], UNTOLD), blob(8, [5, 6], UNTOLD)])[1] == []
@@ -146,8 +151,8 @@ def test_where_a_file_tells_no_times_the_number_alone_decides() -> None:
 
 def test_numbers_at_the_ends_of_what_a_long_holds_are_numbers() -> None:
     low, high = -(1 << 63), (1 << 63) - 1
-    copies, missing = read([blob(0, [low, 0, high]), blob(5, [low, high], -1)])
-    assert copies == [False, False, False, True, True]
+    duplicates, missing = read([blob(0, [low, 0, high]), blob(5, [low, high], -1)])
+    assert duplicates == [False, False, False, True, True]
     assert missing == [(low + 1, -1), (1, high - 1)]
 
 
@@ -157,13 +162,12 @@ def test_ranges_without_others() -> None:
     assert list(zip(left.first.tolist(), left.last.tolist(), strict=True)) == [(1, 1), (3, 3), (7, 7)]
 
 
-def test_many_numbers_are_kept_as_few_ranges_and_only_for_an_hour() -> None:
+def test_many_numbers_are_remembered_as_few_ranges_and_only_for_an_hour() -> None:
     numbers = SequenceNumbers()
     for minute in range(0, 600, 5):
         arrival = np.full(10_000, ticks(minute))
         numbers.read(np.arange(minute * 2000, minute * 2000 + 10_000), arrival, arrival, arrival)
-    assert len(numbers._seen) <= (REMEMBERED + CLOCKS_APART) // (5 * MINUTE) + 1
-    assert all(len(seen.ranges.first) == 1 for seen in numbers._seen)
+    assert numbers.remembered <= (REMEMBERED + CLOCKS_APART) // (5 * MINUTE) + 1
 
 
 # Against a naive reader
@@ -204,25 +208,25 @@ def archives(draw: st.DrawFn, minutes: tuple[int, ...] = (0, 1, 5, 5, 5, 20, 61)
 def in_arrival_order(blobs: list[Blob]) -> list[Blob]:
     """Blobs that arrived together are sorted by number as one."""
     together: dict[int, list[tuple[int, int]]] = {}
-    for each in blobs:
-        together.setdefault(each.arrival, []).extend(each.events)
+    for blob in blobs:
+        together.setdefault(blob.arrival, []).extend(blob.events)
     return [Blob(arrival, tuple(sorted(events))) for arrival, events in together.items()]
 
 
-def naive_copies(blobs: list[Blob]) -> list[bool]:
-    """An event is a copy where one of its number and time arrived within the hour before."""
+def naive_duplicates(blobs: list[Blob]) -> list[bool]:
+    """Return which events have the number and enqueued time of one that arrived within the hour before."""
     arrived: list[tuple[int, int, int]] = []
-    copies = []
-    for each in blobs:
-        for number, enqueued in each.events:
-            copies.append(any((n, e) == (number, enqueued) and each.arrival - a <= 60 for n, e, a in arrived))
-            arrived.append((number, enqueued, each.arrival))
-    return copies
+    duplicates = []
+    for blob in blobs:
+        for number, enqueued in blob.events:
+            duplicates.append(any((n, e) == (number, enqueued) and blob.arrival - a <= 60 for n, e, a in arrived))
+            arrived.append((number, enqueued, blob.arrival))
+    return duplicates
 
 
 @given(blobs=archives(), chunk=st.integers(1, 9))
-def test_the_copies_are_those_of_a_naive_reader(blobs: list[Blob], chunk: int) -> None:
-    assert read(blobs, chunk)[0] == naive_copies(blobs)
+def test_the_duplicates_are_those_of_a_naive_reader(blobs: list[Blob], chunk: int) -> None:
+    assert read(blobs, chunk)[0] == naive_duplicates(blobs)
 
 
 @given(blobs=archives(), chunk=st.integers(1, 9), other=st.integers(1, 9))
@@ -232,13 +236,13 @@ def test_neither_depends_on_the_chunks(blobs: list[Blob], chunk: int, other: int
 
 @given(blobs=archives(minutes=(0, 1, 2, 5)))
 def test_within_an_hour_missing_is_what_never_arrived(blobs: list[Blob]) -> None:
-    events = sorted({event for each in blobs for event in each.events})
+    events = sorted({event for blob in blobs for event in blob.events})
     times = [enqueued for _, enqueued in events]
     assume(events and times == sorted(times))  # never created anew, or above all that was lost
     assume(blobs[-1].arrival - blobs[0].arrival <= 60 and max(times) - min(times) <= 60)
     numbers = {number for number, _ in events}
     lost = set(range(min(numbers), max(numbers))) - numbers
-    told = {number for first, last in read(blobs)[1] for number in range(first, last + 1)}
-    assert told <= lost
+    reported = {number for first, last in read(blobs)[1] for number in range(first, last + 1)}
+    assert reported <= lost
     if min(numbers) in {number for number, _ in blobs[0].events}:
-        assert told == lost
+        assert reported == lost

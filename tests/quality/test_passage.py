@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.quality.metrics import VERDICTS
 from recapture.quality.passage import DROPPED, MOST, PROCESSED, SOME, Example, Passage, explained, results
+from recapture.time_model.metrics import VERDICTS
 
 START = "2026-03-01T10:00:00Z"
 NO_JSON = Example("malformed", "not a JSON object", b"deviceId,temperature\na,1")

@@ -7,8 +7,6 @@ import pytest
 
 from recapture.errors import DefinitionError
 from recapture.quality import suites
-from recapture.quality.metrics import VERDICTS
-from recapture.time_model.policies import Verdict
 from tests.conftest import Python
 from tests.paths import ROOT
 
@@ -165,10 +163,6 @@ def test_an_expectation_about_the_columns_may_name_any(tmp_path: Path) -> None:
 def test_as_many_expectations_are_loaded_as_declared(path: Path) -> None:
     loaded = suites.built_in() if path == suites.BUILT_IN else suites.load(path, COLUMNS)
     assert len(loaded.expectations) == len(json.loads(path.read_text())["expectations"]) > 0
-
-
-def test_the_law_counts_every_verdict_of_the_time_model() -> None:
-    assert tuple(verdict.name.lower() for verdict in Verdict) == VERDICTS
 
 
 def test_loading_does_not_import_great_expectations_or_pandas(python: Python) -> None:

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from recapture.quality.metrics import COUNTS, OF_A_PARTITION, OF_AN_OUTPUT, WATERMARK_DELAY, together
+from recapture.quality.metrics import OF_A_PARTITION, OF_AN_OUTPUT, together
 from recapture.run.status import rollback
+from recapture.time_model.metrics import COUNTS, WATERMARK_DELAY
 from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, steady, version
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The fast path behind the oracle's interface: each partition's stream goes through `judge` in random chunks.
+"""The fast path with the interface of the oracle: the stream of a partition goes through `judge` in random chunks.
 
 The chunks stand for blobs. Some are empty, as heartbeats are, and all are slices of longer arrays, so that an offset in
 an Arrow buffer or a NumPy view is part of the test.
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from recapture.time_model.policies import PROCESSED, Policies, Verdict, Watermark, judge
+from recapture.time_model.policies import Policies, Watermark, judge
 from recapture.time_model.ticks import LARGEST
+from recapture.time_model.verdicts import PROCESSED, Verdict
 from tests.oracle import Event, Policy
 
 Judgement = tuple[str, int | None, bool, bool]
@@ -37,14 +38,14 @@ def judge_in_chunks(
 
 
 def fast_path(events: Sequence[Event], policy: Policy) -> list[tuple[str, int | None]]:
-    """Verdict and System.Timestamp of each event."""
+    """Return verdict and System.Timestamp of each event."""
     return [(verdict, time) for verdict, time, _, _ in judge_in_chunks(events, policy)]
 
 
 def _judge_partition(events: list[Event], policy: Policy, random: Random, adjust_early: bool) -> Iterator[Judgement]:
     policies = Policies(policy.out_of_order, policy.late, policy.early, policy.action == "Adjust", adjust_early)
     watermark = Watermark()
-    # What stands in the place of a missing time is nobody's business: it must not be read.
+    # A missing time is any number: the engine must not read it.
     time = np.array([random.choice((0, LARGEST)) if e.time is None else e.time for e in events], dtype=np.int64)
     valid = np.array([event.time is not None for event in events], dtype=np.bool_)
     arrival = np.array([event.arrival for event in events], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The slice rule of docs/time-model.md, section 3: any slice follows from the arrivals around it, from empty state."""
+"""The slice rule (docs/time-model.md, section 3): any slice follows from the arrivals around it, from empty state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def early(policy: Policy) -> int:
 
 
 def times(outcomes: Sequence[Outcome], start: int, end: int) -> dict[int, int]:
-    """The System.Timestamp of each event, by sequence number, that has one in (start, end]."""
+    """Return the System.Timestamp of each event, by sequence number, that has one in (start, end]."""
     return {
         outcome.event.sequence: outcome.system_timestamp
         for outcome in outcomes
@@ -39,7 +39,7 @@ def times(outcomes: Sequence[Outcome], start: int, end: int) -> dict[int, int]:
 
 
 def judgements(outcomes: Sequence[Outcome], start: int, end: int) -> dict[int, tuple[str, int | None, bool, bool]]:
-    """What befell each event, by sequence number, that arrived in (start, end]."""
+    """Return the verdict on each event, by sequence number, that arrived in (start, end]."""
     return {
         outcome.event.sequence: (outcome.verdict, outcome.system_timestamp, outcome.late, outcome.out_of_order)
         for outcome in outcomes
@@ -116,14 +116,14 @@ def test_slices_side_by_side_are_the_range_in_one(case: Case, cuts: list[int]) -
     assert case.policy.late is not None
     start, end = case.start, case.start + HOUR
     edges = [start, *sorted(start + cut * SECOND for cut in cuts), end]
-    found: dict[int, int] = {}
+    in_slices: dict[int, int] = {}
     counted = 0
     for left, right in reversed(list(pairwise(edges))):
         lead = early(case.policy) + case.policy.late
         alone = process(arrivals(case.events, left - lead, right + case.policy.late), case.policy)
-        found |= times(alone, left, right)
+        in_slices |= times(alone, left, right)
         counted += sum(row["InputEvents"] for row in slice_metrics(alone, left, right).values())
-    assert found == times(process(case.events, case.policy), start, end)
+    assert in_slices == times(process(case.events, case.policy), start, end)
     assert counted == len([event for event in case.events if start < event.arrival <= end])
 
 

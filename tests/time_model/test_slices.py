@@ -59,7 +59,7 @@ def test_without_timestamp_by_only_the_slice_itself_and_the_look_back_count() ->
     assert not arrivals.hold(TEN + HOUR + 1)
 
 
-def test_before_what_is_judged_there_is_an_hour_for_copies_to_find_their_events() -> None:
+def test_an_hour_is_read_before_what_is_judged_so_that_duplicates_find_their_events() -> None:
     arrivals = arrivals_of(Slice(TEN, TEN + HOUR), policies(), look_back=MINUTE)
     assert (arrivals.judged, REMEMBERED) == (TEN - 15 * MINUTE, HOUR)
 

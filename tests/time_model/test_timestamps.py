@@ -1,4 +1,4 @@
-"""ISO 8601 text to ticks: what is a time, and which, whatever texts are next to it (docs/time-model.md, section 6)."""
+"""ISO 8601 text to ticks: what is a time, and which one, whatever the other texts are."""
 
 import re
 from datetime import UTC, date, datetime, timedelta
@@ -16,7 +16,7 @@ NOON = from_datetime(datetime(2026, 3, 1, 12, tzinfo=UTC))
 
 
 def parse(*texts: str | None) -> list[int | None]:
-    """The ticks of each text, None where it is no time."""
+    """Return the ticks of each text; None if it is not a time."""
     ticks, valid = timestamps.parse(pa.array(texts, pa.string()))
     assert ticks.dtype == np.int64
     assert valid.dtype == np.bool_

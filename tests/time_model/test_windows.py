@@ -16,8 +16,8 @@ def reached(window: HoppingWindow, time: int, start: int, end: int) -> bool:
 
 
 def reaches(window: HoppingWindow, times: list[int], start: int, end: int) -> list[bool]:
-    found: list[bool] = Reach(window).holds(np.array(times, np.int64), start, end).tolist()
-    return found
+    holds: list[bool] = Reach(window).holds(np.array(times, np.int64), start, end).tolist()
+    return holds
 
 
 @given(

@@ -12,9 +12,9 @@ from recapture.formats.bodies import pointer, select, utf8, whole
 from recapture.formats.events import UNNUMBERED, Events, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import lines, text
+from recapture.formats.sequence_partition import partition_of
 from recapture.formats.times import enqueued_times
 from recapture.model import Metadata, MetadataColumn
-from recapture.ordering import entities
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ServiceBusReader:
         )
         readable = pc.is_null(unreadable).to_numpy(zero_copy_only=False)
         numbers = np.where(readable, number.fill_null(0).to_numpy(), np.arange(len(line)))
-        entity = np.where(readable, entities.partition_of(numbers), UNNUMBERED)
+        entity = np.where(readable, partition_of(numbers), UNNUMBERED)
         times, enqueued = enqueued_times(pinned, whole(read["enqueued"]), self.enqueued_time)
 
         def own(metadata: Metadata, key: str) -> pa.Array | None:

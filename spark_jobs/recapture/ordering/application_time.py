@@ -1,6 +1,6 @@
-"""The application time of events: what TIMESTAMP BY says of each (time model, section 2, stage 1)."""
+"""The application time of events: what TIMESTAMP BY makes of an event (docs/time-model.md, section 2)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,53 +18,54 @@ _NO_REASON = pa.scalar(None, pa.string())
 
 @dataclass(frozen=True)
 class Times:
-    """One entry per event."""
+    """The times of some events; every array has one entry for each."""
 
     ticks: NDArray[np.int64]
-    """0 where there is no time."""
+    """Application time in ticks; 0 if there is none."""
     missing: NDArray[np.bool_]
-    """What the time is made of is not there or null; of several times the next one counts."""
+    """Whether a field that the time is made of is missing or null; of several times the next one counts then."""
     reason: pa.Array
-    """Why there is no time (string), NULL where there is one."""
+    """Why there is no time (string); NULL if there is one."""
 
     @property
     def valid(self) -> NDArray[np.bool_]:
+        """Whether there is a time."""
         valid: NDArray[np.bool_] = pc.is_null(self.reason).to_numpy(zero_copy_only=False)
         return valid
 
 
 def metadata_of(time: Time | None) -> tuple[MetadataColumn, ...]:
-    """The metadata that a TIMESTAMP BY names."""
+    """Return the metadata that a TIMESTAMP BY names."""
     match time:
         case MetadataColumn():
             return (time,)
         case Shifted():
             return metadata_of(time.base)
         case FirstOf():
-            return tuple(each for candidate in time.candidates for each in metadata_of(candidate))
+            return tuple(column for candidate in time.candidates for column in metadata_of(candidate))
     return ()
 
 
-def times_of(time: Time, read: Bodies, metadata: Mapping[MetadataColumn, pa.Array]) -> Times:
-    """The times of some events, from what was read of their bodies, and the metadata that `time` names.
+def times_of(time: Time, bodies: Bodies, metadata: Callable[[MetadataColumn], pa.Array]) -> Times:
+    """Return the times of some events, from their parsed bodies and the values of metadata columns.
 
-    Of several times the first that is there counts, also where it is no time: only what is missing or null is passed
-    over. A missing amount makes a time missing.
+    Of several times the first one that is not missing or null counts, even if it is not a time. A missing amount makes
+    a time missing.
     """
     match time:
         case InputColumn():
-            return _from_text(read.texts[time], time.name)
+            return _from_text(bodies.texts[time], time.name)
         case MetadataColumn() if time.type is AsaType.TEXT:
-            return _from_text(metadata[time], time.name)
+            return _from_text(metadata(time), time.name)
         case MetadataColumn():
-            return _known(metadata[time].to_numpy())
+            return _known(metadata(time).to_numpy())
         case Instant():
-            return _known(np.full(len(read.malformed), time.ticks))
+            return _known(np.full(len(bodies.malformed), time.ticks))
         case Shifted():
-            base = times_of(time.base, read, metadata)
-            return _shifted(base, time, read.texts[time.amount], read.columns[time.amount])
+            base = times_of(time.base, bodies, metadata)
+            return _shifted(base, time, bodies.texts[time.amount], bodies.columns[time.amount])
         case FirstOf():
-            return _first_of([times_of(each, read, metadata) for each in time.candidates])
+            return _first_of([times_of(candidate, bodies, metadata) for candidate in time.candidates])
 
 
 def _from_text(text: pa.Array, name: str) -> Times:
@@ -79,16 +80,16 @@ def _known(ticks: NDArray[np.int64]) -> Times:
 
 def _shifted(base: Times, by: Shifted, text: pa.Array, amount: pa.Array) -> Times:
     name = by.amount.name
-    absent = pc.is_null(text).to_numpy(zero_copy_only=False)
-    counted = pc.is_valid(amount).to_numpy(zero_copy_only=False)
+    missing = pc.is_null(text).to_numpy(zero_copy_only=False)
+    whole = pc.is_valid(amount).to_numpy(zero_copy_only=False)
     units = amount.fill_null(0).to_numpy(zero_copy_only=False)
     within = (units >= -(LARGEST // by.unit)) & (units <= LARGEST // by.unit)
     ticks = base.ticks + np.where(within, units, 0) * by.unit
-    outside = counted & ~(within & (ticks >= 0) & (ticks <= LARGEST))
-    reason = pc.coalesce(_why(absent, ~counted, name, "a bigint"), base.reason)
+    outside = whole & ~(within & (ticks >= 0) & (ticks <= LARGEST))
+    reason = pc.coalesce(_why(missing, ~whole, name, "a bigint"), base.reason)
     reason = pc.coalesce(reason, pc.if_else(pa.array(outside), f"{name} leads out of the years 1 to 9999", _NO_REASON))
     valid = pc.is_null(reason).to_numpy(zero_copy_only=False)
-    return Times(np.where(valid, ticks, 0), absent | base.missing, reason)
+    return Times(np.where(valid, ticks, 0), missing | base.missing, reason)
 
 
 def _first_of(candidates: list[Times]) -> Times:
@@ -96,13 +97,13 @@ def _first_of(candidates: list[Times]) -> Times:
     for later in candidates[1:]:
         ticks = np.where(missing, later.ticks, ticks)
         both = pc.binary_join_element_wise(reason, later.reason, ", ")
-        told = pc.if_else(pa.array(later.missing), both, later.reason)
-        reason = pc.if_else(pa.array(missing), told, reason)
+        of_later = pc.if_else(pa.array(later.missing), both, later.reason)
+        reason = pc.if_else(pa.array(missing), of_later, reason)
         missing = missing & later.missing
     return Times(ticks, missing, reason)
 
 
 def _why(missing: NDArray[np.bool_], wrong: NDArray[np.bool_], name: str, kind: str) -> pa.Array:
-    """Why there is no time where `wrong`; `missing` ones are among these."""
-    told = pc.if_else(pa.array(missing), f"{name} is missing or null", f"{name} is not {kind}")
-    return pc.if_else(pa.array(wrong), told, _NO_REASON)
+    """Return why there is no time if a value is `wrong`, else NULL; a `missing` value is wrong too."""
+    why = pc.if_else(pa.array(missing), f"{name} is missing or null", f"{name} is not {kind}")
+    return pc.if_else(pa.array(wrong), why, _NO_REASON)

@@ -1,11 +1,11 @@
-"""A partition's sequence numbers as they arrive: which stand there twice, and which never came.
+"""A partition's sequence numbers as they arrive: which are duplicates, and which never arrived.
 
-The hub numbers the events of a partition one by one (capture format, the file). Only ranges of numbers are kept, and
-only while a copy of them may follow: what is known of an event follows from the REMEMBERED before its arrival, so from
-what is read for its slice, whatever else the task reads (time model, section 3).
+The hub numbers the events of a partition one by one. Only ranges of numbers are remembered, and only while a duplicate
+of them may follow: what is known of an event follows from the REMEMBERED before its arrival. That is read for its
+slice, whatever else the task reads (docs/time-model.md, section 3).
 
-A copy has the sequence number and the enqueued time of its event. A hub that was created anew gives out the same
-numbers again, but at later times.
+A duplicate has the sequence number and the enqueued time of its event. A hub that was deleted and created again gives
+out the same numbers once more, but at later times.
 """
 
 import itertools
@@ -33,166 +33,219 @@ class Ranges:
 
     @classmethod
     def of(cls, numbers: Numbers, ends: NDArray[np.bool_] | None = None) -> "Ranges":
-        """The ranges that ascending numbers form, which also end where `ends` says: one entry less than there are."""
+        """Return the ranges that ascending numbers form.
+
+        `ends` says after which of them a range ends in any case; it has no entry for the last number.
+        """
         broken = np.diff(numbers) != 1
-        places = np.flatnonzero(broken if ends is None else broken | ends)
-        return cls(numbers[np.append(0, places + 1)], numbers[np.append(places, len(numbers) - 1)])
+        last = np.flatnonzero(broken if ends is None else broken | ends)
+        return cls(numbers[np.append(0, last + 1)], numbers[np.append(last, len(numbers) - 1)])
+
+    def __len__(self) -> int:
+        return len(self.first)
 
     def hold(self, numbers: Numbers) -> NDArray[np.bool_]:
-        """Which of the numbers lie in a range."""
-        return self.place(numbers) >= 0
+        """Return which of the numbers lie in a range."""
+        return self.index(numbers) >= 0
 
-    def place(self, numbers: Numbers) -> NDArray[np.intp]:
-        """In which range each number lies; -1 for none."""
-        if not len(self.first):
+    def index(self, numbers: Numbers) -> NDArray[np.intp]:
+        """Return the index of the range that each number lies in; -1 for none."""
+        if not len(self):
             return np.full(len(numbers), -1)
-        place = np.searchsorted(self.first, numbers, side="right") - 1
-        return np.where(numbers <= self.last[place], place, -1)
+        index = np.searchsorted(self.first, numbers, side="right") - 1
+        return np.where(numbers <= self.last[index], index, -1)
 
-    def without(self, taken: "Ranges") -> "Ranges":
-        edges = np.unique(np.concatenate([self.first, self.last + 1, taken.first, taken.last + 1]))
+    def without(self, others: "Ranges") -> "Ranges":
+        """Return the numbers that are in none of the others."""
+        edges = np.unique(np.concatenate([self.first, self.last + 1, others.first, others.last + 1]))
         first, last = edges[:-1], edges[1:] - 1
-        left = self.hold(first) & ~taken.hold(first)
-        return Ranges(first[left], last[left])
+        remaining = self.hold(first) & ~others.hold(first)
+        return Ranges(first[remaining], last[remaining])
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Numbers that had not come when a higher one arrived."""
+    """Numbers that had not arrived when a higher one did."""
 
     ranges: Ranges
-    enqueued: int
-    """When the newest event around them was; they are older, up to the brokers' clocks."""
-    entity: int | None = None
-    """Whose numbers these are, where several partitions of an entity share the blobs."""
+    enqueued_by: int
+    """Latest enqueued time of the events next to the gaps, in ticks. What is missing is older, give or take clocks."""
+    sequence_partition: int | None = None
+    """Partition that gave out the numbers, if several share the blobs."""
 
-    def of(self, which: NDArray[np.bool_]) -> "Missing":
-        """Some of the ranges."""
-        return replace(self, ranges=Ranges(self.ranges.first[which], self.ranges.last[which]))
+    def __len__(self) -> int:
+        """Return the number of ranges."""
+        return len(self.ranges)
+
+    def of(self, chosen: NDArray[np.bool_]) -> "Missing":
+        """Return some of the ranges."""
+        return replace(self, ranges=Ranges(self.ranges.first[chosen], self.ranges.last[chosen]))
 
     def without(self, numbers: Numbers, enqueued: Numbers) -> "Missing":
-        """What is still missing once these numbers, which ascend, have arrived."""
-        came = numbers[enqueued <= self.enqueued + CLOCKS_APART]
-        return replace(self, ranges=self.ranges.without(Ranges.of(came))) if len(came) else self
+        """Return what is still missing after these numbers, which ascend, have arrived."""
+        arrived = numbers[enqueued <= self.enqueued_by + CLOCKS_APART]
+        return replace(self, ranges=self.ranges.without(Ranges.of(arrived))) if len(arrived) else self
 
 
 @dataclass(frozen=True)
 class Step:
-    """Events whose numbers ascend, of one blob or of several with the same arrival, without copies."""
+    """Events without duplicates whose numbers ascend, of one blob or of several with the same arrival."""
 
     rows: NDArray[np.intp]
-    """Where they stand in the chunk."""
+    """Where the events are in the chunk."""
     missing: Missing | None
     """What was skipped on the way up."""
-    before: NDArray[np.intp]
-    """Of each range that is missing, the row of the event that came instead."""
+    overtaking: NDArray[np.intp]
+    """Row of the event after each range that is missing."""
     goes_back: bool
-    """Whether some of them may have been missed before."""
-    entity: int | None = None
-    """As in Missing."""
+    """Whether some of the events may have been missing before."""
+    sequence_partition: int | None = None
+    """Partition that numbered the events, if several share the blobs."""
 
 
 @dataclass
-class _Seen:
-    """Numbers that arrived together, copies included."""
+class _Arrived:
+    """Numbers that arrived together, duplicates included."""
 
     ranges: Ranges
-    """Each of one enqueued time."""
+    """Ranges within which all events have the same enqueued time."""
     enqueued: Numbers
-    """Of each range."""
-    arrival: int
-    """The newest."""
+    """Enqueued time of each range in ticks."""
+    last_arrival: int
+    """Arrival of the event that arrived last, in ticks."""
     superseded: bool = False
-    """Whether the hub was created anew since: what follows does not continue them."""
+    """Whether the hub was created again since: what follows does not continue these numbers."""
 
     def highest(self, oldest: int) -> int | None:
-        """Of those that were not enqueued before `oldest`: copies of older ones say nothing of what came meanwhile."""
+        """Return the highest number that was not enqueued before `oldest`.
+
+        Duplicates of older events do not say which numbers arrived since.
+        """
         recent = (self.enqueued >= oldest) | (self.enqueued == UNKNOWN)
         return int(self.ranges.last[recent][-1]) if recent.any() else None
 
 
 class SequenceNumbers:
-    """What is remembered of the numbers of one partition, while its events are read in arrival order."""
+    """Remembers the numbers of one partition while its events are read in arrival order."""
 
     def __init__(self) -> None:
-        self._seen: deque[_Seen] = deque()
+        self._arrived: deque[_Arrived] = deque()
         self._highest = np.iinfo(np.int64).min
 
-    def read(
-        self, number: Numbers, group: Numbers, arrival: Numbers, enqueued: Numbers
-    ) -> tuple[NDArray[np.bool_], list[Step]]:
-        """Which events of a chunk are copies of ones that arrived before, and how the others' numbers follow.
+    @property
+    def remembered(self) -> int:
+        """Number of ranges that are remembered."""
+        return sum(len(arrived.ranges) for arrived in self._arrived)
 
-        One entry for each event: `group` is its blob's arrival, `enqueued` a whole second or UNKNOWN; all in ticks.
-        Within a group the events are sorted by number. Steps that miss nothing and bring nothing back are left out.
+    def read(
+        self, number: Numbers, blob_arrival: Numbers, arrival: Numbers, enqueued: Numbers
+    ) -> tuple[NDArray[np.bool_], list[Step]]:
+        """Return which events of a chunk are duplicates, and how the numbers of the others follow.
+
+        Each array has one entry for each event; times are ticks, `enqueued` is a whole second or UNKNOWN. Events with
+        the same blob arrival are sorted by number. Steps without gaps that cannot fill one either are left out.
         """
-        copies = np.zeros(len(number), bool)
+        duplicates = np.zeros(len(number), bool)
         if not len(number):
-            return copies, []
-        while self._seen and self._seen[0].arrival < group[0] - CLOCKS_APART - REMEMBERED:
-            self._seen.popleft()
-        copies[1:] = (np.diff(number) == 0) & (np.diff(group) == 0) & (np.diff(enqueued) == 0)
+            return duplicates, []
+        while self._arrived and self._arrived[0].last_arrival < blob_arrival[0] - CLOCKS_APART - REMEMBERED:
+            self._arrived.popleft()
+        duplicates[1:] = (np.diff(number) == 0) & (np.diff(blob_arrival) == 0) & (np.diff(enqueued) == 0)
         steps = []
-        for rows in _ascending(np.flatnonzero(~copies), number, group):
+        for rows in _ascending(np.flatnonzero(~duplicates), number, blob_arrival):
             piece = number[rows], arrival[rows], enqueued[rows]
             self._supersede(*piece)
-            copies[rows] = found = self._copies(*piece)
-            step = self._step(rows[~found], number, arrival, enqueued)
+            again = self._arrived_before(*piece)
+            duplicates[rows] = again
+            step = self._step(rows[~again], number, arrival, enqueued)
             self._remember(*piece)
             if step is not None and (step.missing is not None or step.goes_back):
                 steps.append(step)
-        return copies, steps
+        return duplicates, steps
 
-    def _copies(self, number: Numbers, arrival: Numbers, enqueued: Numbers) -> NDArray[np.bool_]:
-        """Which events carry the number and the enqueued time of one that arrived no longer than REMEMBERED before."""
-        found = np.zeros(len(number), bool)
+    def _arrived_before(self, number: Numbers, arrival: Numbers, enqueued: Numbers) -> NDArray[np.bool_]:
+        """Return which events have the number and enqueued time of one that arrived at most REMEMBERED before."""
+        again = np.zeros(len(number), bool)
         lowest, highest = number[0], number[-1]
-        for seen in self._seen:
-            if seen.ranges.first[0] <= highest and seen.ranges.last[-1] >= lowest:
-                place = seen.ranges.place(number)
-                then = seen.enqueued[place]
+        for earlier in self._arrived:
+            if earlier.ranges.first[0] <= highest and earlier.ranges.last[-1] >= lowest:
+                index = earlier.ranges.index(number)
+                then = earlier.enqueued[index]
                 same = (then == enqueued) | (then == UNKNOWN) | (enqueued == UNKNOWN)
-                found |= (place >= 0) & same & (arrival <= seen.arrival + REMEMBERED)
-        return found
+                again |= (index >= 0) & same & (arrival <= earlier.last_arrival + REMEMBERED)
+        return again
 
     def _supersede(self, number: Numbers, arrival: Numbers, enqueued: Numbers) -> None:
-        """Numbers that begin again at later times are a new hub's: all that is no newer than those is of the old."""
-        since, oldest = arrival[0] - REMEMBERED, enqueued.min()
-        repeated = [seen for seen in self._seen if seen.ranges.last[-1] >= number[0] and seen.arrival >= since]
-        until = max((newest for seen in repeated if (newest := _newest(seen.enqueued)) < oldest), default=None)
-        if until is not None:
-            for seen in self._seen:
-                seen.superseded |= _newest(seen.enqueued) <= until
+        """Mark the numbers of an old hub as superseded, if these are the numbers of a new one.
+
+        They are if numbers as high or higher arrived together within REMEMBERED, and were all enqueued before any of
+        these: the count began again. For example:
+
+            arrived before   100-104 enqueued 10:00,  105-109 enqueued 10:05
+            now              0-3     enqueued 10:20   both are of the old hub
+            now              103-104 enqueued 10:00   neither is: these are duplicates
+        """
+        since, first_enqueued = arrival[0] - REMEMBERED, enqueued.min()
+        reached = [
+            _last_enqueued(earlier.enqueued)
+            for earlier in self._arrived
+            if earlier.ranges.last[-1] >= number[0] and earlier.last_arrival >= since
+        ]
+        old_hub_until = max((last for last in reached if last < first_enqueued), default=None)
+        if old_hub_until is not None:
+            for earlier in self._arrived:
+                earlier.superseded |= _last_enqueued(earlier.enqueued) <= old_hub_until
 
     def _step(self, rows: NDArray[np.intp], number: Numbers, arrival: Numbers, enqueued: Numbers) -> Step | None:
+        """Return how the numbers of some rows, which ascend, follow the highest one before; None without rows.
+
+        For example, after 4 as the highest number within REMEMBERED:
+
+            numbers      3  6  7  10
+            missing      5 (overtaken by 6) and 8-9 (overtaken by 10)
+            goes back    since 3 is below 4, it may have been missing
+
+        If no number arrived within REMEMBERED, gaps count from the 3 on: 4-5 and 8-9 are missing.
+        """
         if not len(rows):
             return None
         numbers, times = number[rows], enqueued[rows]
-        since, oldest = arrival[rows[0]] - REMEMBERED, times.min() - REMEMBERED
-        heights = [seen.highest(oldest) for seen in self._seen if seen.arrival >= since and not seen.superseded]
-        below = max((height for height in heights if height is not None), default=None)
-        above = numbers if below is None else np.append(below, numbers[numbers > below])
-        jumps = np.flatnonzero(above[1:] - 1 > above[:-1])
+        highest = self._highest_since(int(arrival[rows[0]]) - REMEMBERED, int(times.min()) - REMEMBERED)
+        # following[i] is numbers[first + i], and preceding[i] is the highest number before it.
+        first = 1 if highest is None else int(np.searchsorted(numbers, highest, side="right"))
+        following = numbers[first:]
+        preceding = numbers[:-1] if highest is None else np.append(highest, following)[:-1]
+        skipping = np.flatnonzero(following - 1 > preceding)
         missing = None
-        if len(jumps):
-            missing = Missing(Ranges(above[jumps] + 1, above[jumps + 1] - 1), _newest(times))
+        if len(skipping):
+            missing = Missing(Ranges(preceding[skipping] + 1, following[skipping] - 1), _last_enqueued(times))
         goes_back = bool(numbers[0] <= self._highest)
         self._highest = max(self._highest, int(numbers[-1]))
-        return Step(rows, missing, rows[jumps + 1 + len(numbers) - len(above)], goes_back)
+        return Step(rows, missing, rows[first + skipping], goes_back)
+
+    def _highest_since(self, arrived: int, enqueued: int) -> int | None:
+        """Return the highest number of the present hub that arrived and was enqueued since."""
+        heights = [
+            earlier.highest(enqueued)
+            for earlier in self._arrived
+            if earlier.last_arrival >= arrived and not earlier.superseded
+        ]
+        return max((height for height in heights if height is not None), default=None)
 
     def _remember(self, number: Numbers, arrival: Numbers, enqueued: Numbers) -> None:
         ranges = Ranges.of(number, np.diff(enqueued) != 0)
         times = enqueued[np.searchsorted(number, ranges.first)]
-        self._seen.append(_Seen(ranges, times, int(arrival.max())))
+        self._arrived.append(_Arrived(ranges, times, int(arrival.max())))
 
 
-def _newest(enqueued: Numbers) -> int:
+def _last_enqueued(enqueued: Numbers) -> int:
+    """Return the latest of some enqueued times; one that is UNKNOWN may be later than any other."""
     return LARGEST if enqueued.min() == UNKNOWN else int(enqueued.max())
 
 
-def _ascending(rows: NDArray[np.intp], number: Numbers, group: Numbers) -> Iterator[NDArray[np.intp]]:
-    """The rows in pieces of one group each, in which the numbers ascend."""
-    breaks = np.flatnonzero((np.diff(number[rows]) <= 0) | (np.diff(group[rows]) != 0)) + 1
+def _ascending(rows: NDArray[np.intp], number: Numbers, blob_arrival: Numbers) -> Iterator[NDArray[np.intp]]:
+    """Yield the rows in pieces of one blob arrival, in which the numbers ascend."""
+    breaks = np.flatnonzero((np.diff(number[rows]) <= 0) | (np.diff(blob_arrival[rows]) != 0)) + 1
     bounds = [0, *breaks.tolist(), len(rows)]
     for begin, end in itertools.pairwise(bounds):
         if begin < end:

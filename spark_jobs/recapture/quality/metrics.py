@@ -1,4 +1,4 @@
-"""The metrics of a run (time model, section 5): counted by slice and partition, folded, and laid out as a table."""
+"""The metrics of a run (docs/time-model.md, section 5): folded, and laid out as a table."""
 
 from __future__ import annotations
 
@@ -8,39 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from recapture.errors import RunError
+from recapture.time_model.metrics import COUNTS, MAX_GAPS, VERDICTS, WATERMARK_DELAY
 
 if TYPE_CHECKING:
     import pandas as pd
 
-VERDICTS = (
-    "on_time",
-    "early_dropped",
-    "late_adjusted",
-    "late_dropped",
-    "out_of_order_adjusted",
-    "out_of_order_dropped",
-    "invalid_timestamp",
-    "malformed",
-    "early_adjusted",
-)
-COUNTS = (
-    "InputEvents",
-    "InputEventBytes",
-    "InputEventsSourcesTotal",
-    "DeserializationError",
-    "InvalidInputTimeStamp",
-    "EarlyInputEvents",
-    "LateInputEvents",
-    "DroppedOrAdjustedEvents",
-    "DuplicateEvents",
-    "SequenceGaps",
-    "DamagedBlobs",
-    *VERDICTS,
-)
-WATERMARK_DELAY = "OutputWatermarkDelaySeconds"
-"""The newest arrival in the slice less the watermark that its events left behind, in seconds: the largest of their
-System.Timestamps less the out-of-order tolerance. Below 0 where a clock ran ahead; null where no event was processed.
-Of several partitions or slices together, the longest."""
 OF_A_PARTITION = (*COUNTS, WATERMARK_DELAY)
 OF_AN_OUTPUT = ("OutputEvents", "UnanchoredSessions")
 """Rows, and those of them that are sessions whose beginning lies before what a slice reads."""
@@ -48,8 +20,6 @@ COLUMNS = ("slice_start", "partition", *OF_A_PARTITION, "complete", "whole")
 """What a run counts: one row for each slice and partition."""
 BESIDE = ("furthest_ahead", "gaps", "without_block")
 """What else such a row tells, and no expectation judges: the last, the blobs that are Avro files of a header alone."""
-GAPS_TOLD = 20
-"""Gaps whose ranges are told, of a partition and of a slice; SequenceGaps counts them all."""
 DERIVED_COLUMNS = ("law_difference", "late_share")
 """What the audit adds: see `derive`."""
 UNUSABLE = ("malformed", "invalid_timestamp")
@@ -116,7 +86,7 @@ def _gaps(of_slice: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         for row in of_slice
         for first, last in row["gaps"]["ranges"]
     ]
-    return {"missing": sum(row["gaps"]["missing"] for row in of_slice), "ranges": ranges[:GAPS_TOLD]}
+    return {"missing": sum(row["gaps"]["missing"] for row in of_slice), "ranges": ranges[:MAX_GAPS]}
 
 
 def by_partition(slices: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ import itertools
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,10 @@ from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import RecaptureError, RunError
 from recapture.formats.events import Reader
 from recapture.model import OutputColumn, published_schema
-from recapture.ordering import order as ordering
-from recapture.ordering.entities import told
-from recapture.ordering.order import Ahead, Counters, Task
-from recapture.ordering.sequence import Missing
-from recapture.quality.metrics import COUNTS, GAPS_TOLD, WATERMARK_DELAY
+from recapture.ordering.counters import Counters
+from recapture.ordering.order import order, schema
+from recapture.ordering.quarantine import QUARANTINE
+from recapture.ordering.task import Task, split
 from recapture.query.model import CompiledQuery
 from recapture.query.values import quoted_name
 from recapture.run.files import RunFiles, StagedSlice
@@ -40,7 +39,7 @@ from recapture.run.session import pin_settings
 from recapture.storage import open_container, side_by_side
 from recapture.table.files import parquet, stage
 from recapture.time_model import ticks
-from recapture.time_model.policies import Policies, Verdict
+from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice
 
 SMALLEST_TASK = 32 * 1024 * 1024
@@ -116,7 +115,7 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
         logs=log.enabled(),
     )
     task_bytes = max(SMALLEST_TASK, manifest.size // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
-    tasks = list(ordering.split(manifest.slices, manifest.blobs, task_bytes))
+    tasks = list(split(manifest.slices, manifest.blobs, task_bytes))
     digests = {planned.slice.start: planned.digest for planned in manifest.slices}
     with log.logged(_LOG, f"run {run.id}: order and aggregate in {len(tasks):,} tasks") as results:
         try:
@@ -189,14 +188,14 @@ def _events(spark: SparkSession, work: Work, tasks: list[Task]) -> DataFrame:
     rows = [(_TASK.dump_json(task).decode(),) for task in tasks]
     frame = spark.createDataFrame(spark.sparkContext.parallelize(rows, len(rows)), "task string")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
-    schema = from_arrow_schema(ordering.schema(work.query))
+    columns = from_arrow_schema(schema(work.query))
 
-    def order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for text in batch["task"].to_pylist():
                 yield from _run_task(work, _TASK.validate_json(text))
 
-    return frame.mapInArrow(order, schema)
+    return frame.mapInArrow(run_tasks, columns)
 
 
 def _run_task(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
@@ -204,11 +203,13 @@ def _run_task(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
         log.enable()
     files = RunFiles(open_container(work.files), work.run)
     container = open_container(work.container)
-    batches, counters = ordering.order(task, container, work.query, work.policies, work.quarantine_damaged, work.reader)
+    batches, counters = order(
+        task, container, work.query, work.policies, work.reader, quarantine_damaged=work.quarantine_damaged
+    )
     with log.logged(_LOG, f"run {work.run}: {_described(work.input, task)}") as results:
         yield from batches
-        for wanted, counted in counters.items():
-            _write_counters(files, task.partition, wanted, counted, work.policies)
+        for slice_, counted in counters.items():
+            _write_counters(files, task.partition, slice_, counted, work.policies)
         results.append(f"{sum(counted.events for counted in counters.values()):,} events")
 
 
@@ -220,63 +221,15 @@ def _described(alias: str, task: Task) -> str:
 
 
 def _write_counters(
-    files: RunFiles, partition: str, wanted: Slice, counted: Counters, policies: Policies | None
+    files: RunFiles, partition: str, slice_: Slice, counted: Counters, policies: Policies | None
 ) -> None:
-    """Write what was counted and set aside under a name of (run, partition, slice): a retry overwrites itself."""
+    """Write what a task counted and quarantined in a slice. A retry overwrites the same files."""
     if counted.quarantine:
         files.table.write(
-            files.quarantine_name(partition, wanted),
-            parquet(pa.Table.from_batches(counted.quarantine, ordering.QUARANTINE)),
+            files.quarantine_name(partition, slice_),
+            parquet(pa.Table.from_batches(counted.quarantine, QUARANTINE)),
         )
-    metrics = _row(partition, wanted, counted, policies)
-    files.write(files.counters(partition, wanted), metrics)
-
-
-def _row(partition: str, wanted: Slice, counted: Counters, policies: Policies | None) -> dict[str, Any]:
-    verdicts = {verdict.name.lower(): int(counted.verdicts[verdict]) for verdict in Verdict}
-    counts = {
-        "InputEvents": counted.events,
-        "InputEventBytes": counted.event_bytes,
-        "InputEventsSourcesTotal": counted.blobs,
-        "DeserializationError": verdicts["malformed"],
-        "InvalidInputTimeStamp": verdicts["invalid_timestamp"],
-        "EarlyInputEvents": counted.early,
-        "LateInputEvents": counted.late,
-        "DroppedOrAdjustedEvents": counted.out_of_order,
-        "DuplicateEvents": counted.duplicates,
-        "SequenceGaps": sum(len(each.ranges.first) for each in counted.missing),
-        "DamagedBlobs": counted.damaged,
-        **verdicts,
-    }
-    return {
-        "slice_start": ticks.to_text(wanted.start),
-        "partition": partition,
-        **{name: counts[name] for name in COUNTS},
-        WATERMARK_DELAY: _watermark_delay(counted, policies),
-        "whole": counted.whole,
-        "furthest_ahead": None if counted.furthest_ahead is None else _ahead(counted.furthest_ahead),
-        "gaps": _gaps(counted.missing),
-        "without_block": counted.without_block,
-    }
-
-
-def _gaps(missing: Sequence[Missing]) -> dict[str, Any]:
-    """How many sequence numbers are missing, and the first of their ranges, [first, last]."""
-    ranges = [list(pair) for each in missing for pair in told(each)]
-    return {"missing": sum(last - first + 1 for first, last in ranges), "ranges": ranges[:GAPS_TOLD]}
-
-
-def _watermark_delay(counted: Counters, policies: Policies | None) -> float | None:
-    """Seconds from the watermark that a slice's events left behind to its newest arrival (time model, section 5)."""
-    if counted.newest_arrival is None or counted.newest_time is None:
-        return None
-    watermark = counted.newest_time - (0 if policies is None else policies.out_of_order)
-    return (counted.newest_arrival - watermark) / ticks.TICKS_PER_SECOND
-
-
-def _ahead(event: Ahead) -> dict[str, Any]:
-    seconds = event.ticks / ticks.TICKS_PER_SECOND
-    return {"seconds": seconds, "sequence_number" if event.numbered else "place": event.number, "blob": event.blob}
+    files.write(files.counters(partition, slice_), counted.row(policies))
 
 
 def _metrics(files: RunFiles, manifest: Manifest) -> Iterator[dict[str, Any]]:
@@ -286,7 +239,7 @@ def _metrics(files: RunFiles, manifest: Manifest) -> Iterator[dict[str, Any]]:
     def counted(place: tuple[PlannedSlice, str]) -> dict[str, Any]:
         planned, partition = place
         if partition not in read:
-            return _row(partition, planned.slice, Counters(), None)
+            return Counters(partition, planned).row(None)
         metrics: dict[str, Any] = files.read(files.counters(partition, planned.slice))
         return metrics
 

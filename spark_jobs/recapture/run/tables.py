@@ -2,7 +2,7 @@
 
 from recapture.definition.pipeline import Output, Pipeline
 from recapture.model import published_schema
-from recapture.ordering import order as ordering
+from recapture.ordering.quarantine import QUARANTINE as QUARANTINE_SCHEMA
 from recapture.quality import metrics
 from recapture.table.delta import Table
 from recapture.table.publications import SCHEMA as PUBLICATIONS
@@ -18,7 +18,7 @@ def tables_of(pipeline: Pipeline) -> Tables:
     for output in pipeline.outputs:
         others[output.alias] = Table(output.table, published_schema(pipeline.compiled(output).columns))
         others[metrics_name(output)] = Table(output.metrics_table, metrics.TABLE_SCHEMA)
-    others[QUARANTINE] = Table(pipeline.outputs[0].quarantine_table, ordering.QUARANTINE)
+    others[QUARANTINE] = Table(pipeline.outputs[0].quarantine_table, QUARANTINE_SCHEMA)
     return Tables(Table(pipeline.outputs[0].publications_table, PUBLICATIONS), others)
 
 

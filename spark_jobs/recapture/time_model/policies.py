@@ -1,81 +1,68 @@
-"""ASA's early, late and out-of-order policies over one input partition (time model, section 2).
+"""ASA's early, late and out-of-order policies over one input partition (docs/time-model.md, section 2).
 
 Events are judged chunk by chunk in arrival order; a `Watermark` carries what is needed from one chunk to the next.
 """
 
 from dataclasses import dataclass
-from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recapture.time_model.verdicts import PROCESSED, Verdict
+
 BEFORE_EVERYTHING = np.iinfo(np.int64).min // 2
 EARLY_SECONDS = 300
 """ASA's early arrival window."""
 
 
-class Verdict(IntEnum):
-    """What the policies did to one event (time model, section 1)."""
-
-    ON_TIME = 0
-    EARLY_DROPPED = 1
-    LATE_ADJUSTED = 2
-    LATE_DROPPED = 3
-    OUT_OF_ORDER_ADJUSTED = 4
-    OUT_OF_ORDER_DROPPED = 5
-    INVALID_TIMESTAMP = 6
-    MALFORMED = 7
-    EARLY_ADJUSTED = 8
-    """Not ASA's: only where a job asks for it."""
-
-
-PROCESSED = (Verdict.ON_TIME, Verdict.EARLY_ADJUSTED, Verdict.LATE_ADJUSTED, Verdict.OUT_OF_ORDER_ADJUSTED)
-"""The verdicts under which an event has a System.Timestamp and reaches the query."""
-
-
 @dataclass(frozen=True)
 class Policies:
-    """A job's time settings; durations in ticks."""
+    """A job's time settings."""
 
     out_of_order: int
+    """Out-of-order tolerance in ticks."""
     late: int | None
-    """None: no limit."""
+    """Late tolerance in ticks; None for no limit."""
     early: int | None
-    """None: switched off."""
+    """Early window in ticks; None for none."""
     adjust: bool
-    """What is late or out of order is adjusted; otherwise dropped."""
+    """Whether late and out-of-order events are adjusted; otherwise they are dropped."""
     adjust_early: bool = False
-    """What is early is adjusted to its arrival plus the early window; otherwise dropped, as in ASA."""
+    """Whether early events are adjusted to their arrival plus the window; otherwise they are dropped, as in ASA."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One entry per event of a chunk."""
+    """What became of the events of a chunk; every array has one entry for each."""
 
     verdict: NDArray[np.int8]
     system_timestamp: NDArray[np.int64]
-    """Ticks; meaningful where the verdict is one of PROCESSED."""
+    """System.Timestamp in ticks; meaningful if the verdict is one of PROCESSED."""
     early: NDArray[np.bool_]
-    """Counted as early, whatever the last stage's verdict; `late` likewise."""
+    """Whether the event was beyond the early window, whatever its verdict."""
     late: NDArray[np.bool_]
+    """Whether the event was beyond the late tolerance, whatever its verdict."""
     out_of_order: NDArray[np.bool_]
+    """Whether the event was below the watermark."""
 
-    @property
+    @cached_property
     def processed(self) -> NDArray[np.bool_]:
+        """Whether the event reaches the query."""
         return np.isin(self.verdict, PROCESSED)
 
 
 class _KeyCodes:
-    """Numbers the distinct values of a key column, alike in every chunk."""
+    """Numbers the distinct values of a key column, the same in every chunk."""
 
     def __init__(self) -> None:
         self._known: pa.Array | None = None
         self._parts: list[_KeyCodes] = []
 
     def encode(self, keys: pa.Array) -> NDArray[np.int64]:
-        """The number of each key, from 0; keys hold no NULL."""
+        """Return the number of each key, from 0; no key is or holds NULL."""
         if pa.types.is_struct(keys.type):
             return self._encode_struct(keys)
         chunk = keys.dictionary_encode()
@@ -92,8 +79,8 @@ class _KeyCodes:
         if not self._parts:
             self._parts = [_KeyCodes() for _ in range(2 * len(members) - 1)]
         combined = self._parts[0].encode(members[0])
-        for place, member in enumerate(members[1:]):
-            number, pair = self._parts[2 * place + 1 : 2 * place + 3]
+        for index, member in enumerate(members[1:]):
+            number, pair = self._parts[2 * index + 1 : 2 * index + 3]
             combined = pair.encode(pa.array(combined << 32 | number.encode(member)))
         return combined
 
@@ -106,7 +93,7 @@ class Watermark:
         self._largest = np.empty(0, np.int64)
 
     def advance(self, time: NDArray[np.int64], scope: pa.Array | None) -> NDArray[np.int64]:
-        """The largest time in each event's scope, up to and with the event itself."""
+        """Return the largest time in each event's scope, up to and including the event itself."""
         if not len(time):
             return time
         if scope is None:
@@ -152,7 +139,7 @@ def judge(
     """Judge one chunk of one partition and advance its watermark.
 
     `time` and `arrival` are ticks, one entry per event, in arrival order; `valid` is False where TIMESTAMP BY gives no
-    time. `scope` holds each event's OVER key, a struct where it has several columns; an event whose key is or holds
+    time. `scope` holds each event's OVER key, a struct if there are several columns; an event whose key is or holds
     NULL is an invalid timestamp.
     """
     verdict = np.full(len(time), Verdict.ON_TIME, np.int8)
@@ -174,14 +161,14 @@ def judge(
         system_timestamp[late] = arrival[late] - policies.late
 
     ordered = valid if policies.adjust_early else valid & ~early
-    here = np.flatnonzero(ordered if policies.adjust else ordered & ~late)
-    # What is adjusted or dropped here lies below the running maximum, so it may take part in it.
-    running = watermark.advance(system_timestamp[here], None if scope is None else scope.take(pa.array(here)))
-    behind = system_timestamp[here] < running - policies.out_of_order
+    rows = np.flatnonzero(ordered if policies.adjust else ordered & ~late)
+    # What is adjusted or dropped next lies below the running maximum, so it may take part in it.
+    running = watermark.advance(system_timestamp[rows], None if scope is None else scope.take(pa.array(rows)))
+    below = system_timestamp[rows] < running - policies.out_of_order
     out_of_order = np.zeros(len(time), bool)
-    out_of_order[here[behind]] = True
+    out_of_order[rows[below]] = True
     verdict[out_of_order] = Verdict.OUT_OF_ORDER_ADJUSTED if policies.adjust else Verdict.OUT_OF_ORDER_DROPPED
-    system_timestamp[out_of_order] = (running - policies.out_of_order)[behind]
+    system_timestamp[out_of_order] = (running - policies.out_of_order)[below]
     return Judged(verdict, system_timestamp, early, late, out_of_order)
 
 

@@ -1,7 +1,7 @@
 """Instants and durations as ticks: whole 100 ns, the resolution of ASA's datetime.
 
-An instant is an int64 count of ticks since 0001-01-01T00:00Z, the origin to which window ends align
-(time model, section 4), so a window end is a multiple of its hop.
+An instant is an int64 count of ticks since 0001-01-01T00:00Z. Window ends align to that origin, so a window end is a
+multiple of its hop (docs/time-model.md, section 4).
 """
 
 from datetime import UTC, datetime, timedelta
@@ -18,20 +18,20 @@ _ORIGIN = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def from_datetime(instant: datetime) -> int:
-    """The ticks of an aware datetime."""
+    """Return the ticks of an aware datetime."""
     return (instant - _ORIGIN) // timedelta(microseconds=1) * TICKS_PER_MICROSECOND
 
 
 def to_datetime(ticks: int) -> datetime:
-    """The UTC datetime of an instant, truncated to microseconds."""
+    """Return the UTC datetime of an instant, truncated to microseconds."""
     return _ORIGIN + timedelta(microseconds=ticks // TICKS_PER_MICROSECOND)
 
 
 def from_seconds(seconds: int) -> int:
-    """The ticks of a duration."""
+    """Return the ticks of a duration."""
     return seconds * TICKS_PER_SECOND
 
 
 def to_text(ticks: int) -> str:
-    """An instant as ISO 8601 in UTC, with no more decimals than it needs: 2026-03-01T10:00:00Z."""
+    """Return an instant as ISO 8601 in UTC, with no more decimals than it needs: 2026-03-01T10:00:00Z."""
     return to_datetime(ticks).isoformat().removesuffix("+00:00") + "Z"

@@ -1,4 +1,4 @@
-"""The windows of the time model, section 4, as values. Durations are ticks; ends are inclusive."""
+"""Windows as values (docs/time-model.md, section 4). Durations are ticks; ends are inclusive."""
 
 from dataclasses import dataclass
 
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from recapture.time_model.ticks import TICKS_PER_SECOND
 
 LARGEST_SIZE = 7 * 24 * 3600 * TICKS_PER_SECOND
+"""Largest size of a window, seven days, in ticks."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class HoppingWindow:
 
     @property
     def look_back(self) -> int:
-        """How far before a slice an event may lie and still belong to a window that ends inside it."""
+        """How far before a slice an event may lie and still belong to a window that ends in the slice."""
         return self.size
 
 
@@ -47,7 +48,7 @@ class SessionWindow:
 
     @property
     def look_back(self) -> int:
-        """A session lasts less than two `longest`; one more and a timeout is the room for the gap that opened it."""
+        """Three `longest` and a timeout: a session lasts less than two, the rest must hold the pause that opened it."""
         return 3 * self.longest + self.timeout
 
 
@@ -65,7 +66,7 @@ Window = HoppingWindow | SlidingWindow | SessionWindow | SnapshotWindow
 
 @dataclass(frozen=True)
 class Reach:
-    """Which events a window needs whose rows are wanted from `ahead` before a slice, because later steps look back."""
+    """The events that a window needs, extended back by `ahead` ticks because later steps look back."""
 
     window: Window
     ahead: int = 0
@@ -75,7 +76,7 @@ class Reach:
         return self.window.look_back + self.ahead
 
     def holds(self, time: NDArray[np.int64], start: int, end: int) -> NDArray[np.bool_]:
-        """Which events may belong to a window that ends in (start - ahead, end]; all in ticks."""
+        """Return which events, by time, may belong to a window that ends in (start - ahead, end]; all in ticks."""
         start -= self.ahead
         if not isinstance(self.window, HoppingWindow):
             return (time > start - self.window.look_back) & (time <= end)

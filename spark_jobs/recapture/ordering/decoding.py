@@ -1,0 +1,106 @@
+"""One downloaded blob becomes events with arrivals, or the record of its damage."""
+
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recapture.archive.manifest import CLOCKS_APART, CaptureBlob
+from recapture.errors import DamagedBlobError, RecaptureError, RunError
+from recapture.formats.events import ENQUEUED, Events, Reader
+from recapture.model import MetadataColumn
+from recapture.time_model import ticks
+
+LARGEST_QUARANTINED = 16 * 1024 * 1024
+"""Largest damaged blob whose content is quarantined, in bytes; of a larger one only name and etag are."""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Why a blob cannot be read."""
+
+    reason: str
+    content: bytes | None
+    """The blob's bytes; None if they are too many, or not those that were written."""
+
+
+@dataclass(frozen=True)
+class DecodedBlob:
+    """The events of one blob, in its order."""
+
+    pinned: CaptureBlob
+    arrival: NDArray[np.int64]
+    """Arrival of each event in ticks."""
+    events: Events
+    damage: Damage | None = None
+    """If the blob is damaged; it has no events then."""
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Decodes the blobs of one input."""
+
+    reader: Reader
+    metadata: tuple[MetadataColumn, ...]
+    """Metadata that is read of the events."""
+    quarantine_damaged: bool
+    """Whether a damaged blob is recorded as such; otherwise it is an error."""
+
+    def decode(self, pinned: CaptureBlob, download: Future[bytes]) -> DecodedBlob:
+        """Return the events of a blob.
+
+        Raises DamagedBlobError if it is damaged and not to be quarantined, RunError if it changed since it was planned,
+        or if its events were enqueued at times that its name denies.
+        """
+        content = None
+        try:
+            content = download.result()
+            with _blaming(pinned.blob.name):
+                return self._decoded(pinned, content)
+        except DamagedBlobError as error:
+            if not self.quarantine_damaged:
+                raise
+            small = content is not None and len(content) <= LARGEST_QUARANTINED
+            nothing = Events.none(self.metadata)
+            return DecodedBlob(pinned, nothing.number, nothing, Damage(error.reason, content if small else None))
+
+    def _decoded(self, pinned: CaptureBlob, content: bytes) -> DecodedBlob:
+        if pinned.window is None:
+            events = self.reader.read(pinned, content, self.metadata)
+            return DecodedBlob(pinned, np.full(len(events.number), pinned.arrival), events)
+        events = self.reader.read(pinned, content, tuple(dict.fromkeys([*self.metadata, ENQUEUED])))
+        arrival = events.metadata[ENQUEUED].to_numpy()
+        _require_in_window(pinned, arrival)
+        return DecodedBlob(pinned, arrival, events)
+
+
+@contextlib.contextmanager
+def _blaming(name: str) -> Iterator[None]:
+    """Raise DamagedBlobError for whatever the content of a blob makes a reader raise, but not for a full disk."""
+    try:
+        yield
+    except RecaptureError:
+        raise
+    except OSError as error:
+        raise RunError(f"cannot unpack blob {name}: {error.strerror or type(error).__name__}") from error
+    except Exception as error:
+        message = (str(error).splitlines() or [""])[0]
+        detail = f"{type(error).__name__}: {message}" if message else type(error).__name__
+        raise DamagedBlobError(name, f"it cannot be read ({detail})") from error
+
+
+def _require_in_window(pinned: CaptureBlob, enqueued: NDArray[np.int64]) -> None:
+    """Raise RunError if events lie outside the window of their blob: slices choose their blobs by these windows."""
+    window = pinned.window
+    if window is None or not len(enqueued):
+        return
+    first, last = int(enqueued.min()), int(enqueued.max())
+    if first < window.first - CLOCKS_APART or last > window.last + CLOCKS_APART:
+        raise RunError(
+            f"blob {pinned.blob.name} holds events enqueued from {ticks.to_text(first)} to {ticks.to_text(last)}, but "
+            f"by its name and LastModified from {ticks.to_text(window.first)} to {ticks.to_text(window.last)}: slices "
+            "cannot find its events by enqueued time; set input.arrival_time to BlobLastModified"
+        )

@@ -1,0 +1,58 @@
+"""Rows of the quarantine: events that no query can read, and damaged blobs."""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from recapture.ordering.chunks import Chunk
+from recapture.ordering.decoding import DecodedBlob
+from recapture.time_model.metrics import VERDICTS
+
+QUARANTINE = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("sequence_number", pa.int64()),
+        ("place", pa.int64()),
+        ("blob", pa.string()),
+        ("etag", pa.string()),
+        ("verdict", pa.string()),
+        ("reason", pa.string()),
+        ("body", pa.binary()),
+    ]
+)
+"""An event has a sequence number, or else a place in its blob from 0. A damaged blob has neither."""
+DAMAGED = "damaged"
+"""The verdict on a damaged blob."""
+
+
+def event_rows(
+    partition: str, chunk: Chunk, rows: NDArray[np.intp], verdict: NDArray[np.int8], reasons: pa.Array
+) -> pa.RecordBatch:
+    """Return the rows of some events; `verdict` and `reasons` have an entry for each event of the chunk."""
+    blobs = pa.array(chunk.blob[rows])
+    has_number = chunk.has_number(rows)
+    columns = [
+        pa.repeat(partition, len(rows)),
+        pa.array(chunk.number[rows], mask=~has_number),
+        pa.array(chunk.number[rows], mask=has_number),
+        pa.array([pinned.blob.name for pinned in chunk.blobs]).take(blobs),
+        pa.array([pinned.blob.etag for pinned in chunk.blobs]).take(blobs),
+        pa.array(VERDICTS).take(pa.array(verdict[rows])),
+        reasons.take(pa.array(rows)),
+        chunk.body.take(pa.array(rows)),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=QUARANTINE)
+
+
+def blob_row(blob: DecodedBlob) -> pa.RecordBatch:
+    """Return the row of a damaged blob."""
+    assert blob.damage is not None
+    row = {
+        "partition": blob.pinned.partition,
+        "blob": blob.pinned.blob.name,
+        "etag": blob.pinned.blob.etag,
+        "verdict": DAMAGED,
+        "reason": blob.damage.reason,
+        "body": blob.damage.content,
+    }
+    return pa.RecordBatch.from_pylist([row], schema=QUARANTINE)

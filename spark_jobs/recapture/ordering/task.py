@@ -1,0 +1,50 @@
+"""Tasks: a run divided by partition and slices, so that tasks share nothing."""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from recapture.archive.manifest import CaptureBlob, PlannedSlice, arrived_in
+from recapture.time_model.slices import Arrivals
+
+
+@dataclass(frozen=True)
+class Task:
+    """Consecutive slices of one partition, and the blobs that decide them in arrival order."""
+
+    partition: str
+    slices: tuple[PlannedSlice, ...]
+    blobs: tuple[CaptureBlob, ...]
+
+    @property
+    def first_judged(self) -> int:
+        """Index of the first blob whose events are judged; of the blobs before, only sequence numbers are read."""
+        judged = Arrivals(self.slices[0].arrivals.judged, None)
+        return len(self.blobs) - len(arrived_in(self.blobs, judged))
+
+
+def split(slices: Sequence[PlannedSlice], blobs: Iterable[CaptureBlob], task_bytes: int) -> Iterator[Task]:
+    """Yield the tasks of a run: neighbouring slices of a partition share a task that reads about `task_bytes`.
+
+    A slice whose events depend on where reading begins has a task to itself, so that its rows are the same whatever
+    other slices the run has.
+    """
+    alone = not all(planned.arrivals.settled for planned in slices)
+    for partition, group in itertools.groupby(blobs, key=lambda pinned: pinned.partition):
+        pinned = list(group)
+        tasks = len(slices) if alone else min(len(slices), math.ceil(_size(pinned) / task_bytes))
+        for indices in np.array_split(np.arange(len(slices)), tasks):
+            neighbours = tuple(slices[index] for index in indices)
+            yield Task(partition, neighbours, tuple(_needed(neighbours, pinned)))
+
+
+def _needed(slices: Sequence[PlannedSlice], blobs: Sequence[CaptureBlob]) -> Sequence[CaptureBlob]:
+    """Return the blobs that neighbouring slices read; the ranges of their arrivals overlap, so there is no hole."""
+    return arrived_in(blobs, Arrivals(slices[0].arrivals.first, slices[-1].arrivals.last))
+
+
+def _size(blobs: Iterable[CaptureBlob]) -> int:
+    return sum(pinned.blob.size for pinned in blobs)

@@ -1,0 +1,27 @@
+"""The verdicts that an event may get (docs/time-model.md, section 1)."""
+
+from enum import IntEnum
+
+
+class Verdict(IntEnum):
+    """What the policies did to one event."""
+
+    ON_TIME = 0
+    EARLY_DROPPED = 1
+    LATE_ADJUSTED = 2
+    LATE_DROPPED = 3
+    OUT_OF_ORDER_ADJUSTED = 4
+    OUT_OF_ORDER_DROPPED = 5
+    INVALID_TIMESTAMP = 6
+    MALFORMED = 7
+    EARLY_ADJUSTED = 8
+    """Not ASA's: only if a job asks for it."""
+
+    @property
+    def label(self) -> str:
+        """Name of the verdict in metrics and in the quarantine."""
+        return self.name.lower()
+
+
+PROCESSED = (Verdict.ON_TIME, Verdict.EARLY_ADJUSTED, Verdict.LATE_ADJUSTED, Verdict.OUT_OF_ORDER_ADJUSTED)
+"""The verdicts with which an event has a System.Timestamp and reaches the query."""
