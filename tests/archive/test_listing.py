@@ -12,7 +12,7 @@ from recapture.archive.listing import PassedOver
 from recapture.archive.manifest import Manifest, plan
 from recapture.archive.progress import far_blobs, progress, warnings
 from recapture.errors import RunError, SetupError
-from recapture.formats.event_hubs_names import CaptureNames
+from recapture.formats.event_hubs import CaptureNames
 from recapture.storage import Blob, Container, open_container
 from tests.archive.test_manifest import (
     DEFINITION,

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.asa_job import Draft, carry_over, pipeline_text, read_job
-from recapture.definition.inputs import CaptureInput, CsvInput
 from recapture.definition.pipeline import load
 from recapture.errors import DefinitionError
+from recapture.formats.csv import CsvInput
+from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.path_names import InputPath
 from tests.asa_job.jobs import (
     PLAIN,

@@ -5,13 +5,15 @@ from pathlib import Path
 import pytest
 
 from recapture.archive.manifest import ArrivalTime
-from recapture.definition.inputs import CaptureInput, CsvInput, IotHubInput, JsonInput, ServiceBusInput
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
-from recapture.formats.event_hubs_names import CaptureNames
+from recapture.formats.csv import CsvInput
+from recapture.formats.event_hubs import CaptureInput, CaptureNames
 from recapture.formats.inflate import Limits
-from recapture.formats.iot_hub_names import IotHubNames
+from recapture.formats.iot_hub import IotHubInput, IotHubNames
+from recapture.formats.json_lines import JsonInput
 from recapture.formats.path_names import InputPath
+from recapture.formats.service_bus import ServiceBusInput
 from recapture.run import stages
 
 PIPELINE = """\
@@ -153,12 +155,12 @@ def test_the_fields_of_a_service_bus_message(file: Path) -> None:
         (
             "format: Csv, path: 'x/{date}', arrival_time: EventEnqueuedUtcTime",
             7,
-            "input.arrival_time: Csv: their blobs do not tell when an event was enqueued: ",
+            "input.arrival_time: Csv: blobs of this format do not contain the time when an event was enqueued: ",
         ),
         (
             "format: Json, path: 'x/{date}', arrival_time: EventEnqueuedUtcTime",
             7,
-            "input.arrival_time: Json: their blobs do not tell when an event was enqueued: ",
+            "input.arrival_time: Json: blobs of this format do not contain the time when an event was enqueued: ",
         ),
         (
             "format: ServiceBus, path: x, arrival_time: EventEnqueuedUtcTime",
@@ -240,7 +242,7 @@ def test_what_a_blob_may_inflate_to_decides_what_a_run_reads(file: Path) -> None
 def test_readers_have_the_limits_of_the_pipeline_file(file: Path) -> None:
     for keys in (CAPTURE, IOT_HUB, *(f"format: {each}, path: a" for each in ("ServiceBus", "Json", "Csv"))):
         pipeline = loaded(file, f"{keys}, max_blob_mib: 7")
-        assert pipeline.input.reader(pipeline.query).limits.blob == 7, keys
+        assert pipeline.reader().limits.blob == 7, keys
 
 
 # Metadata

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from recapture.archive.manifest import ArrivalTime
-from recapture.definition.inputs import CaptureInput
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
+from recapture.formats.event_hubs import CaptureInput
 from recapture.time_model.policies import EARLY_SECONDS, Policies
 from recapture.time_model.ticks import from_seconds
 

@@ -16,9 +16,10 @@ from recapture.archive.manifest import CaptureBlob, Window
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import event_hubs_metadata as metadata
 from recapture.formats.avro import decode
+from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.event_hubs_metadata import fields_of, text_of
 from recapture.formats.events import ENQUEUED
-from recapture.model import CAPTURE_METADATA, AsaType, Metadata, MetadataColumn
+from recapture.model import AsaType, Metadata, MetadataColumn
 from recapture.sample.capture_file import capture_file, capture_schema
 from recapture.storage import Blob
 from recapture.time_model.ticks import from_datetime
@@ -92,7 +93,7 @@ def test_a_property_is_read_as_text(value: Any, text: str | None) -> None:
 
 
 def test_no_events_have_no_values() -> None:
-    for kind in CAPTURE_METADATA.known:
+    for kind in CaptureInput.metadata.known:
         assert read(MetadataColumn(kind)) == []
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recapture.archive.name_format import TOKENS
 from recapture.errors import DefinitionError
-from recapture.formats.event_hubs_names import CaptureNames
+from recapture.formats.event_hubs import CaptureNames
 from tests.draws import examples
 
 NAMES = CaptureNames("contoso", "telemetry")

@@ -14,8 +14,8 @@ from recapture.errors import DamagedBlobError
 from recapture.formats.avro import decode
 from recapture.formats.csv import CsvReader
 from recapture.formats.inflate import MIB, Limits, inflated, unzipped
-from recapture.formats.iot_hub_reader import IotHubReader
-from recapture.formats.lines import JsonReader
+from recapture.formats.iot_hub import IotHubReader
+from recapture.formats.json_lines import JsonReader
 from recapture.formats.service_bus import ServiceBusReader
 from recapture.sample import SampleEvent, capture_file
 from tests.formats.blobs import NAME, read

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recapture.archive.name_format import IOT_HUB
 from recapture.errors import DefinitionError
-from recapture.formats.iot_hub_names import DEFAULT_PATH, IotHubNames
+from recapture.formats.iot_hub import DEFAULT_PATH, IotHubNames
 from tests.draws import examples
 
 NAMES = IotHubNames("contoso")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.errors import DamagedBlobError
-from recapture.formats.iot_hub_reader import IotHubReader
+from recapture.formats.iot_hub import IotHubReader
 from recapture.model import Metadata
 from recapture.time_model.ticks import from_datetime
 from tests.formats.blobs import TEN, bodies, column, hour, pinned, read, reasons, values

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.errors import DamagedBlobError
-from recapture.formats.lines import JsonReader
+from recapture.formats.json_lines import JsonReader
 from recapture.model import Metadata
 from recapture.time_model.ticks import from_datetime
 from tests.formats.blobs import NAME, TEN, bodies, column, pinned, read, reasons, values

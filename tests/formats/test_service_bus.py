@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.archive.manifest import CaptureBlob, PlannedSlice
+from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.service_bus import ServiceBusReader
 from recapture.model import Metadata
 from recapture.ordering.entities import Unrolled, told
@@ -32,6 +33,7 @@ QUERY = compile_query(
     "GROUP BY PartitionId, TumblingWindow(minute, 5)",
     input_alias="t",
     output_aliases=["out"],
+    input_metadata=CaptureInput.metadata,
 )
 POLICIES = Policies(out_of_order=0, late=from_seconds(3600), early=from_seconds(300), adjust=True)
 

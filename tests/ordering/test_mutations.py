@@ -9,6 +9,7 @@ import pytest
 
 from recapture.archive.manifest import CaptureBlob, PlannedSlice
 from recapture.formats.avro import walk
+from recapture.formats.event_hubs import CaptureInput
 from recapture.ordering.order import Counters, Task, order
 from recapture.query import compile_query
 from recapture.sample import SampleEvent, capture_file
@@ -28,6 +29,7 @@ QUERY = compile_query(
     "GROUP BY TumblingWindow(minute, 5), GetMetadataPropertyValue(t, '[User].[a]')",
     input_alias="t",
     output_aliases=["out"],
+    input_metadata=CaptureInput.metadata,
 )
 POLICIES = Policies(out_of_order=0, late=from_seconds(600), early=from_seconds(300), adjust=True)
 

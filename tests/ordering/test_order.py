@@ -20,11 +20,10 @@ from hypothesis import strategies as st
 from recapture.archive.manifest import ArrivalTime, CaptureBlob, Definition, Manifest, PlannedSlice, plan
 from recapture.errors import RunError
 from recapture.formats.avro import decode
-from recapture.formats.event_hubs_names import CaptureNames
-from recapture.formats.event_hubs_reader import CaptureReader
+from recapture.formats.event_hubs import CaptureInput, CaptureNames, CaptureReader
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT
-from recapture.model import CAPTURE_METADATA, AsaType, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
+from recapture.model import AsaType, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
 from recapture.ordering import order as ordering
 from recapture.ordering.order import Counters, Task, order, split
 from recapture.query import CompiledQuery, compile_query
@@ -50,7 +49,7 @@ TUMBLING = (
 
 
 def compiled(text: str) -> CompiledQuery:
-    return compile_query(text, input_alias="telemetry", output_aliases=["out"])
+    return compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=CaptureInput.metadata)
 
 
 PLAIN = compiled(TUMBLING.format(""))
@@ -644,7 +643,7 @@ SINCE_1970 = Shifted(TICKS_PER_MILLISECOND, MILLISECONDS, Instant(UNIX_EPOCH))
 
 def test_the_metadata_of_the_rows(tmp_path: Path) -> None:
     """Only what the query reads is in the view, behind the body's columns."""
-    columns = [MetadataColumn(kind) for kind in CAPTURE_METADATA.known if kind is not Metadata.USER]
+    columns = [MetadataColumn(kind) for kind in CaptureInput.metadata.known if kind is not Metadata.USER]
     columns.append(MetadataColumn(Metadata.USER, "firmware"))
     query = replace(PLAIN, metadata=tuple(columns))
     arrival = TEN + 10 * MINUTE

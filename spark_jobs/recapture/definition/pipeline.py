@@ -12,8 +12,11 @@ from pydantic import BeforeValidator, Field, ValidationError
 from yaml.reader import ReaderError
 
 from recapture.archive.manifest import ArrivalTime
-from recapture.definition.inputs import Input, Number, Section, format_of, formats_with, no_switch
 from recapture.errors import DefinitionError
+from recapture.formats.base import Number, Section, reject_bool
+from recapture.formats.events import Reader
+from recapture.formats.sections import DEFAULT_FORMAT, Input, formats_with
+from recapture.model import fields
 from recapture.query import CompiledOutput, CompiledQuery, compile_query
 from recapture.storage.address import AzureAddress, parse, spelling
 from recapture.time_model.policies import EARLY_SECONDS, Policies
@@ -41,7 +44,7 @@ class Job(Section):
     """-1: no limit."""
     output_error_policy: Annotated[Literal["Drop", "Stop"], Field(alias="outputErrorPolicy")] = "Drop"
     early_arrival_seconds: Annotated[
-        Seconds | None, no_switch("write a number of seconds, or null for no early window")
+        Seconds | None, reject_bool("write a number of seconds, or null for no early window")
     ] = EARLY_SECONDS
     """None: no early window."""
     early_policy: Literal["Drop", "Adjust"] = "Drop"
@@ -111,6 +114,10 @@ class Pipeline(Section):
     def compiled(self, output: Output) -> CompiledOutput:
         """What the query writes into an output."""
         return next(each for each in self.query.outputs if each.alias.lower() == output.alias.lower())
+
+    def reader(self) -> Reader:
+        """Return the reader of the input's blobs. It travels to the executors."""
+        return self.input.reader((*self.query.body_columns, *fields(self.query.timestamp_by)))
 
     def input_holds(self, folder: str) -> bool:
         """Whether the files of a table in this folder, in its `spelling`, would be blobs of the input."""
@@ -299,9 +306,9 @@ def _checked(pipeline: Pipeline, root: yaml.Node) -> Pipeline:
         _ = pipeline.input.names
     except DefinitionError as error:
         raise refuse(("input", "path"), str(error)) from error
-    for key, reason in pipeline.input.at_odds():
+    for key, reason in pipeline.input.conflicts():
         raise refuse(("input", key), reason)
-    for place, reason in _outputs_at_odds(pipeline):
+    for place, reason in _outputs_conflicts(pipeline):
         raise refuse(place, reason)
     try:
         _ = pipeline.query
@@ -310,7 +317,7 @@ def _checked(pipeline: Pipeline, root: yaml.Node) -> Pipeline:
     return pipeline
 
 
-def _outputs_at_odds(pipeline: Pipeline) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _outputs_conflicts(pipeline: Pipeline) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """What is wrong between the outputs: the place in the file, and the reason."""
     if pipeline.quality is not None and len(pipeline.outputs) > 1:
         yield ("quality",), "there are several outputs: write quality under each output that has a suite"
@@ -405,7 +412,7 @@ def _sentence(path: Path, root: yaml.Node, problem: dict[str, Any]) -> str:
         case "extra_forbidden":
             reason = _of_another_format(root, place) or "unknown key: remove it or correct its name"
             return f"{path}:{_line(root, place)}: {where}: {reason}"
-        case "model_type":
+        case "model_type" | "model_attributes_type":
             return f"{path}:{_line(root, place)}: {where}: should be a mapping, its keys on lines of their own"
     written = _written(root, place)
     given = repr(written) if isinstance(problem["input"], str) else written or "nothing"
@@ -419,7 +426,7 @@ def _of_another_format(root: yaml.Node, place: tuple[str | int, ...]) -> str | N
     formats = formats_with(str(place[-1])) if place[0] == "input" and len(place) == 2 else []
     if not formats:
         return None
-    own = _written(root, ("input", "format")) or format_of({})
+    own = _written(root, ("input", "format")) or DEFAULT_FORMAT
     return f"a key of {' and '.join(formats)}, and this input's format is {own}: remove it, or correct input.format"
 
 

@@ -18,7 +18,6 @@ from typing import Any
 
 import fastavro
 import pyarrow as pa
-from datafusion import SessionConfig, SessionContext
 
 from recapture.errors import DamagedBlobError
 from recapture.formats.inflate import DEFAULT, Limits, inflated
@@ -243,6 +242,8 @@ def _blank(kind: Any) -> object:
 
 def _read(path: str, count: int, batch: int, fields: Collection[str], record: Record) -> pa.Table:
     """Decode in full batches as many records as the block announces, and ask for no more: so it ends in any case."""
+    from datafusion import SessionConfig, SessionContext
+
     options = {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": str(batch)}
     frame = SessionContext(SessionConfig(options)).read_avro(path)
     table = frame.select(*(f'"{field}"' for field in fields)).limit(count).to_arrow_table()

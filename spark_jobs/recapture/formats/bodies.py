@@ -9,14 +9,16 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recapture.model import TYPES, AsaType, InputColumn
 from recapture.time_model import timestamps
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,10 @@ def parse(bodies: pa.Array, columns: Collection[InputColumn], judged: Collection
 
 
 @cache
-def duckdb_connection() -> duckdb.DuckDBPyConnection:
-    """One connection a process, on one thread: Spark gives every task its own core."""
+def duckdb_connection() -> "DuckDBPyConnection":
+    """Return this process's connection. It uses one thread, because Spark gives every task its own core."""
+    import duckdb
+
     connection = duckdb.connect(config={"threads": 1})
     connection.execute("SET enable_progress_bar = false")
     return connection

@@ -1,9 +1,10 @@
-"""CSV blobs, as ASA's own blob input reads them: a header that names the fields, then an event a line."""
+"""CSV, as ASA's own blob input reads it: a header that names the fields, then one event per line."""
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +14,27 @@ from pyarrow.csv import ConvertOptions, InvalidRow, ParseOptions, ReadOptions, r
 
 from recapture.archive.manifest import CaptureBlob
 from recapture.errors import DamagedBlobError
+from recapture.formats.base import BLOB_METADATA, BodiesInput
 from recapture.formats.bodies import select, utf8, whole
-from recapture.formats.events import Events
+from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import in_place, lines, text
-from recapture.model import MetadataColumn
+from recapture.model import InputColumn, InputMetadata, MetadataColumn
 
 _END = b"end"
+
+
+class CsvInput(BodiesInput):
+    """CSV blobs under a path of folders."""
+
+    metadata: ClassVar[InputMetadata] = InputMetadata("Csv", BLOB_METADATA)
+
+    format: Literal["Csv"]
+    delimiter: Literal[",", ";", "\t", "|", " "] = ","
+
+    def reader(self, columns: Iterable[InputColumn]) -> Reader:
+        fields = tuple(sorted({column.path[0].lower() for column in columns if column.path}))
+        return CsvReader(self.delimiter, fields, self.limits)
 
 
 @dataclass(frozen=True)
@@ -32,11 +47,11 @@ class CsvReader:
     limits: Limits = DEFAULT
     numbered = False
 
-    def read(self, pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name
         every = lines(text(name, content, self.limits), blank=r"^\r?$")
         if not len(every):
-            return in_place(pinned, every, wanted)
+            return in_place(pinned, every, columns)
         if pc.any(pc.match_substring_regex(every, r"\r.")).as_py():
             raise DamagedBlobError(name, "a carriage return stands within a line: lines end in \\n or \\r\\n")
         header = self._header(name, every[0].as_py())
@@ -53,7 +68,7 @@ class CsvReader:
             turns = _turns(len(rows), illegible)
             body = pa.concat_arrays([body, rows.take(pa.array(illegible))]).take(turns)
             unreadable = pa.concat_arrays([unreadable, pa.array(["not UTF-8"] * len(illegible))]).take(turns)
-        return in_place(pinned, body, wanted, unreadable)
+        return in_place(pinned, body, columns, unreadable)
 
     def _header(self, name: str, line: bytes) -> list[str]:
         try:

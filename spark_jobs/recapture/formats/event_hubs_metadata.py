@@ -1,4 +1,4 @@
-"""What an input adds to its events: the columns of a query that stand beside the body (capture format, the file)."""
+"""The metadata of Event Hubs Capture: the columns of a query that come from a record's other fields."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime

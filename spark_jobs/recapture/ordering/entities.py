@@ -9,16 +9,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from recapture.formats.events import UNNUMBERED
+from recapture.formats.events import ENTITY_BITS, UNNUMBERED
 from recapture.ordering.sequence import Missing, Numbers, SequenceNumbers, Step
 
-BITS = 48
-_ROUND = 1 << BITS
-
-
-def partition_of(number: Numbers) -> Numbers:
-    """The partition that gave each number."""
-    return number >> BITS
+_ROUND = 1 << ENTITY_BITS
 
 
 def told(missing: Missing) -> list[tuple[int, int]]:
@@ -30,7 +24,7 @@ def told(missing: Missing) -> list[tuple[int, int]]:
 
 
 def _number(entity: int, turn: int) -> int:
-    return entity << BITS | turn % _ROUND
+    return entity << ENTITY_BITS | turn % _ROUND
 
 
 class Unrolled:

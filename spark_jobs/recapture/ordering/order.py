@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from recapture.archive.manifest import CLOCKS_APART, CaptureBlob, PlannedSlice, arrived_in
 from recapture.errors import DamagedBlobError, RecaptureError, RunError
 from recapture.formats import bodies
-from recapture.formats.event_hubs_reader import CaptureReader
+from recapture.formats.event_hubs import CaptureReader
 from recapture.formats.events import ENQUEUED, UNNUMBERED, Events, Reader
 from recapture.model import TYPES, InputColumn, MetadataColumn, amounts, fields
 from recapture.ordering.application_time import metadata_of, times_of

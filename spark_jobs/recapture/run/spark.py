@@ -137,7 +137,7 @@ def run(spark: SparkSession, pipeline: Pipeline, run_id: str) -> None:
     manifest = papers.manifest()
     if manifest.definition_digest != _definition_digest(pipeline):
         raise RunError(f"{pipeline.definition} changed since run {run_id} was planned: plan again")
-    reader = pipeline.input.reader(pipeline.query)
+    reader = pipeline.reader()
     set_aside = pipeline.input.on_damaged_blob == "quarantine"
     work = Work(pipeline.input.container, first, run_id, pipeline.query, pipeline.policies, reader, set_aside)
     task_bytes = max(SMALLEST_TASK, manifest.size // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
