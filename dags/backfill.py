@@ -23,7 +23,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 
 from capture_complete import CaptureCompleteSensor
 from pipeline_files import load_all
-from recapture.definition.pipeline import Output, Pipeline, load
+from recapture.definition.pipeline import Pipeline, load
+from recapture.definition.sections import Output
 from storage_connection import take_credentials
 
 PIPELINES = Path(__file__).parent / "pipelines"
@@ -74,7 +75,7 @@ def asset(pipeline: Pipeline, output: Output) -> Asset:
 
 def backfill(pipeline: Pipeline) -> DAG:
     """The DAG of one pipeline. Its tasks are the stages of `recapture backfill`."""
-    definition = str(pipeline.definition)
+    definition = str(pipeline.file)
     tables = {output.alias: asset(pipeline, output) for output in pipeline.outputs}
 
     @task

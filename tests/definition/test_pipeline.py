@@ -83,7 +83,7 @@ def test_the_design_s_example_loads(file: Path) -> None:
     assert output.metrics_table == "https://ACCOUNT.blob.core.windows.net/curated/telemetry_metrics"
     assert pipeline.input.names.prefix == "contoso/telemetry/"
     assert pipeline.slice_hours == 1
-    assert pipeline.definition == file
+    assert pipeline.file == file
     names = [column.name for column in pipeline.compiled(output).columns]
     assert names == ["windowEnd", "deviceId", "events", "avgTemperature"]
     assert pipeline.policies == Policies(0, from_seconds(600), from_seconds(EARLY_SECONDS), adjust=True)
@@ -268,6 +268,7 @@ def test_a_missing_section_is_named(file: Path, section: str) -> None:
         ("aggregates                     # the name after INTO\n", "  mode: append\n", "output.mode"),
         ("beside this file\n", "owner: me\n", "owner"),
         ("beside this file\n", "definition: x\n", "definition"),
+        ("beside this file\n", "file: x\n", "file"),
     ],
 )
 def test_an_unknown_key_is_named(file: Path, after: str, added: str, where: str) -> None:
@@ -376,7 +377,7 @@ CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1,
 @pytest.mark.parametrize(
     ("content", "line", "reason"),
     [
-        ("[" * 5000, None, "the pipeline file is nested too deep"),
+        ("[" * 5000, 1, "the file is nested deeper than 50 levels: flatten it"),
         ("a: &a [*a]\n", 1, "the file is nested deeper than 50 levels: flatten it"),
         ("a: " + "[" * 60 + "]" * 60, 1, "the file is nested deeper than 50 levels: flatten it"),
         (CHAIN, 50, "the file is nested deeper than 50 levels: flatten it"),
@@ -630,7 +631,7 @@ def test_relative_folders_are_relative_to_the_file_from_wherever_it_is_loaded(
         pipeline = load(given)
         assert pipeline.input.container == f"{tmp_path.as_uri()}/the%20capture"
         assert pipeline.outputs[0].table == f"{tmp_path.as_uri()}/pipelines/table"
-        assert pipeline.definition.is_absolute()
+        assert pipeline.file.is_absolute()
 
 
 def test_the_suite_is_looked_for_among_the_expectations_above_the_file_or_beside_it(file: Path, tmp_path: Path) -> None:

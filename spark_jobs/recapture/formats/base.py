@@ -35,6 +35,8 @@ def reject_bool(advice: str) -> BeforeValidator:
 
 
 Number = Annotated[int, reject_bool("write a number")]
+Alias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
+"""Name of an input or an output in the query."""
 Mebibytes = Annotated[Number, Field(ge=1, le=65_536)]
 
 
@@ -69,7 +71,8 @@ class BlobInput(Section):
     """Keys that say which blobs are read, not what their events are."""
 
     format: str
-    alias: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
+    alias: Alias
+    """Name after FROM."""
     container: str
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
     search_hours: Annotated[Number, Field(ge=0, le=87_600)] = SEARCH_HOURS

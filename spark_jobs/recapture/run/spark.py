@@ -136,7 +136,7 @@ def run(spark: SparkSession, pipeline: Pipeline, run_id: str) -> None:
     papers = Run(open_container(first), run_id)
     manifest = papers.manifest()
     if manifest.definition_digest != _definition_digest(pipeline):
-        raise RunError(f"{pipeline.definition} changed since run {run_id} was planned: plan again")
+        raise RunError(f"{pipeline.file} changed since run {run_id} was planned: plan again")
     reader = pipeline.reader()
     set_aside = pipeline.input.on_damaged_blob == "quarantine"
     work = Work(pipeline.input.container, first, run_id, pipeline.query, pipeline.policies, reader, set_aside)

@@ -22,7 +22,8 @@ from recapture.archive import changes, manifest
 from recapture.archive.manifest import Definition, Manifest
 from recapture.archive.progress import Progress, far_blobs, progress
 from recapture.archive.progress import warnings as capture_warnings
-from recapture.definition.pipeline import Output, Pipeline
+from recapture.definition.pipeline import Pipeline
+from recapture.definition.sections import Output
 from recapture.errors import AuditError, DefinitionError, RunError, UnfinishedError
 from recapture.model import published_schema
 from recapture.ordering import order as ordering
@@ -116,7 +117,7 @@ def kept(pipeline: Pipeline, name: str) -> Manifest:
     found = manifest.from_json(content)
     if found.definition_digest != definition(pipeline).digest:
         raise DefinitionError(
-            f"run {found.run} was planned by another engine, query, policies or input than {pipeline.definition} has "
+            f"run {found.run} was planned by another engine, query, policies or input than {pipeline.file} has "
             f"now (engine {found.engine}, now {__version__}): only what it was planned by makes it that run; plan again"
         )
     if found.container != open_container(pipeline.input.container).url:
