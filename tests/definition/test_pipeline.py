@@ -144,7 +144,7 @@ def test_a_late_tolerance_below_the_capture_interval_is_warned_of(file: Path, la
     [
         ("{Namespace}/{EventHub}/{PartitionId}/{Year}/{Month}/{Day}/{Hour}/{Minute}", "{Second} is missing: "),
         ("{Namespace}/{EventHub}/{Partition}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}", "{Partition} is no token"),
-        ("{Namespace}/{EventHub}{PartitionId}/{Year}{Month}{Day}{Hour}{Minute}{Second}", "cannot be told apart"),
+        ("{Namespace}/{EventHub}{PartitionId}/{Year}{Month}{Day}{Hour}{Minute}{Second}", "where {EventHub} ends"),
     ],
 )
 def test_a_name_format_that_tells_too_little_is_refused_at_its_line(file: Path, path: str, reason: str) -> None:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.manifest import CaptureBlob
-from recapture.archive.name_format import CAPTURE, HUB_PARTITIONS, Piece, pieces, require_told_apart
+from recapture.archive.name_format import HUB_PARTITIONS, WIDTHS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.formats import event_hubs_metadata
 from recapture.formats.avro import decode, has_block
 from recapture.formats.base import AvroInput, Number
@@ -23,6 +23,11 @@ from recapture.time_model import ticks
 
 DEFAULT_PATH = "{Namespace}/{EventHub}/{PartitionId}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}"
 EXTENSION = ".avro"
+VOCABULARY = Vocabulary(
+    "a Capture",
+    {token: token for token in ("Namespace", "EventHub", "PartitionId", *WIDTHS)},
+    {"Namespace": "A-Za-z0-9-", "EventHub": "A-Za-z0-9._-"},
+)
 
 
 class CaptureInput(AvroInput):
@@ -68,7 +73,7 @@ class CaptureInput(AvroInput):
 class CaptureNames(BlobNames):
     """The names that Capture gives to the blobs of one event hub: their partition, and the start of their interval.
 
-    Raises DefinitionError if the format lacks a token or does not tell this hub's blobs from another's.
+    Raises DefinitionError if the format lacks a token or does not distinguish this hub's blobs from another's.
     """
 
     exact: ClassVar[bool] = True
@@ -82,7 +87,7 @@ class CaptureNames(BlobNames):
     """Text and tokens in any order. Names may end in `.avro`, whether the format does or not."""
 
     def __post_init__(self) -> None:
-        require_told_apart(self._written, self._known, CAPTURE)
+        require_delimiters(self._written, VOCABULARY, self._known, EXTENSION)
 
     @property
     def _known(self) -> dict[str, str]:
@@ -90,7 +95,7 @@ class CaptureNames(BlobNames):
 
     @cached_property
     def _written(self) -> tuple[Piece, ...]:
-        return tuple(pieces(self.format.removesuffix(EXTENSION), CAPTURE))
+        return tuple(pieces(self.format.removesuffix(EXTENSION), VOCABULARY))
 
     @cached_property
     def _pieces(self) -> tuple[Piece, ...]:

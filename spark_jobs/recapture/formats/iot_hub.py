@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.manifest import CaptureBlob
-from recapture.archive.name_format import HUB_PARTITIONS, IOT_HUB, Piece, behind, pieces, require_told_apart
+from recapture.archive.name_format import HUB_PARTITIONS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.errors import DamagedBlobError
 from recapture.formats.avro import MAGIC, MESSAGE, decode, has_block
 from recapture.formats.base import BLOB_METADATA, AvroInput, Number
@@ -25,6 +25,19 @@ from recapture.formats.lines import lines, text
 from recapture.model import InputColumn, InputMetadata, Metadata, MetadataColumn
 
 DEFAULT_PATH = "{iothub}/{partition}/{YYYY}/{MM}/{DD}/{HH}/{mm}"
+VOCABULARY = Vocabulary(
+    "an IoT Hub",
+    {
+        "iothub": "IotHub",
+        "partition": "PartitionId",
+        "YYYY": "Year",
+        "MM": "Month",
+        "DD": "Day",
+        "HH": "Hour",
+        "mm": "Minute",
+    },
+    {"IotHub": "A-Za-z0-9-"},
+)
 
 
 def _iot_hub(name: str) -> str:
@@ -75,7 +88,7 @@ class IotHubNames(BlobNames):
 
     A partition below ten may have a leading zero. After the format may follow an extension or a suffix that makes the
     blobs of a minute distinct, if it does not begin with a letter or digit.
-    Raises DefinitionError if the format lacks a token or does not tell this hub's blobs from another's.
+    Raises DefinitionError if the format lacks a token or does not distinguish this hub's blobs from another's.
     """
 
     on_schedule: ClassVar[bool] = True
@@ -86,11 +99,11 @@ class IotHubNames(BlobNames):
     """Text and tokens in any order."""
 
     def __post_init__(self) -> None:
-        require_told_apart(self._written, {"IotHub": self.iot_hub}, IOT_HUB)
+        require_delimiters(self._written, VOCABULARY, {"IotHub": self.iot_hub})
 
     @cached_property
     def _written(self) -> tuple[Piece, ...]:
-        return tuple(pieces(self.format, IOT_HUB))
+        return tuple(pieces(self.format, VOCABULARY))
 
     @cached_property
     def _pieces(self) -> tuple[Piece, ...]:
@@ -98,8 +111,7 @@ class IotHubNames(BlobNames):
 
     @property
     def _behind(self) -> str:
-        never = re.escape("".join(sorted(behind(self._written))))
-        return f"(?:[^{never}].*)?"
+        return f"(?:[^A-Za-z0-9{VOCABULARY.characters(self._written[-1]) or ''}].*)?"
 
 
 _FIELDS = {
