@@ -16,7 +16,7 @@ from recapture.archive.manifest import CaptureBlob, Window
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import event_hubs_metadata as metadata
 from recapture.formats.avro import decode
-from recapture.formats.event_hubs import CaptureInput
+from recapture.formats.event_hubs import EVENT_DATA, CaptureInput
 from recapture.formats.event_hubs_metadata import fields_of, text_of
 from recapture.formats.events import ENQUEUED
 from recapture.model import AsaType, Metadata, MetadataColumn
@@ -41,7 +41,7 @@ def file(*events: Mapping[str, Any]) -> bytes:
 
 def read(column: MetadataColumn, *events: Mapping[str, Any], pinned: CaptureBlob = BLOB) -> list[Any]:
     content = file(*events)
-    found = metadata.read([column], pinned, decode(pinned.blob.name, content, fields_of([column])))
+    found = metadata.read([column], pinned, decode(pinned.blob.name, content, EVENT_DATA, fields_of([column])))
     kinds = {AsaType.BIGINT: pa.int64(), AsaType.DATETIME: pa.int64(), AsaType.TEXT: pa.string()}
     assert found[column].type == kinds[column.type]
     values: list[Any] = found[column].to_pylist()
@@ -115,7 +115,7 @@ def naive_text(value: Any) -> str | None:
 @given(events=st.lists(PROPERTIES, max_size=6), cut=st.integers(0, 6))
 def test_properties_of_every_type_side_by_side(events: list[dict[str, Any]], cut: int) -> None:
     """And in a part of a longer column."""
-    table = decode("b", file(*({"Properties": each} for each in events)), ["Properties"])
+    table = decode("b", file(*({"Properties": each} for each in events)), EVENT_DATA, ["Properties"])
     column = table["Properties"].combine_chunks()
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     assert text_of(column.slice(cut), "a").to_pylist() == [naive_text(each.get("a")) for each in events[cut:]]
@@ -189,7 +189,7 @@ def test_an_event_was_processed_when_it_arrived() -> None:
     in_window = CaptureBlob("3", BLOB.blob, Window(from_datetime(NOON), from_datetime(NOON)))
     content = file(event)
     columns = [processed, ENQUEUED]
-    found = metadata.read(columns, in_window, decode(NAME, content, fields_of(columns)))
+    found = metadata.read(columns, in_window, decode(NAME, content, EVENT_DATA, fields_of(columns)))
     assert found[processed].to_pylist() == [from_datetime(NOON - timedelta(minutes=3))]
 
 

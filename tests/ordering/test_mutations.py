@@ -9,7 +9,7 @@ import pytest
 
 from recapture.archive.manifest import CaptureBlob, PlannedSlice
 from recapture.formats.avro import walk
-from recapture.formats.event_hubs import CaptureInput
+from recapture.formats.event_hubs import EVENT_DATA, CaptureInput
 from recapture.ordering.order import Counters, Task, order
 from recapture.query import compile_query
 from recapture.sample import SampleEvent, capture_file
@@ -117,8 +117,8 @@ def judged(content: bytes, set_aside: bool = True) -> Counters:
 def test_a_mutated_blob_is_read_to_its_last_event_or_set_aside_whole(name: str) -> None:
     content = FILES[name]()
     expected = judged(content)
-    assert (expected.damaged, expected.events) == (0, walk("b", content).records)
-    borders = {block.stop + 16 for block in walk("b", content).blocks}
+    assert (expected.damaged, expected.events) == (0, walk("b", content, EVENT_DATA).records)
+    borders = {block.stop + 16 for block in walk("b", content, EVENT_DATA).blocks}
     chance = Random(name)
     verdicts: Counter[str] = Counter()
     for _ in range(MUTATIONS):

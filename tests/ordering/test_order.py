@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from recapture.archive.manifest import ArrivalTime, CaptureBlob, Definition, Manifest, PlannedSlice, plan
 from recapture.errors import RunError
 from recapture.formats.avro import decode
-from recapture.formats.event_hubs import CaptureInput, CaptureNames, CaptureReader
+from recapture.formats.event_hubs import EVENT_DATA, CaptureInput, CaptureNames, CaptureReader
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT
 from recapture.model import AsaType, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
@@ -1123,7 +1123,7 @@ def reaches(query: CompiledQuery, time: int, wanted: Slice) -> bool:
 def events_of(folder: Path, blobs: Sequence[CaptureBlob], over: bool) -> Iterable[Event]:
     """The events as the oracle takes them, by json.loads."""
     for pinned in blobs:
-        for row in decode(pinned.blob.name, (folder / pinned.blob.name).read_bytes()).to_pylist():
+        for row in decode(pinned.blob.name, (folder / pinned.blob.name).read_bytes(), EVENT_DATA).to_pylist():
             body: dict[str, Any] = {}
             malformed = False
             try:
@@ -1151,6 +1151,6 @@ def test_every_arrival_is_counted_once_in_one_slice(folder: Path) -> None:
     arrived: Counter[str] = Counter()
     for pinned in planned(folder, PLAIN, POLICIES, -1, 3).blobs:
         if start < pinned.arrival <= end:
-            arrived[pinned.partition] += decode("", (folder / pinned.blob.name).read_bytes()).num_rows
+            arrived[pinned.partition] += decode("", (folder / pinned.blob.name).read_bytes(), EVENT_DATA).num_rows
     assert counted == arrived
     assert counted.total() > 5000

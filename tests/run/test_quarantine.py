@@ -11,6 +11,7 @@ import pytest
 
 from recapture.errors import DefinitionError, RunError
 from recapture.formats.avro import walk
+from recapture.formats.event_hubs import EVENT_DATA
 from recapture.run import stages
 from recapture.sample import SampleEvent, capture_file
 from tests.formats.test_avro import avro, nested
@@ -130,7 +131,7 @@ def foreign() -> bytes:
 
 def overwritten(sound: bytes) -> bytes:
     """The first bytes of its first record."""
-    begin = walk("", sound).blocks[0].start
+    begin = walk("", sound, EVENT_DATA).blocks[0].start
     return sound[:begin] + bytes([255]) * 24 + sound[begin + 24 :]
 
 

@@ -7,13 +7,14 @@ from datetime import datetime
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
+import pyarrow as pa
 from pydantic import Field
 
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.manifest import CaptureBlob
 from recapture.archive.name_format import HUB_PARTITIONS, WIDTHS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.formats import event_hubs_metadata
-from recapture.formats.avro import decode, has_block
+from recapture.formats.avro import END_BODY, Record, decode, has_block
 from recapture.formats.base import AvroInput, Number
 from recapture.formats.bodies import whole
 from recapture.formats.events import ENQUEUED, Events, Reader
@@ -27,6 +28,13 @@ VOCABULARY = Vocabulary(
     "a Capture",
     {token: token for token in ("Namespace", "EventHub", "PartitionId", *WIDTHS)},
     {"Namespace": "A-Za-z0-9-", "EventHub": "A-Za-z0-9._-"},
+)
+EVENT_DATA = Record(
+    "Capture",
+    "EventData",
+    pa.schema([("SequenceNumber", pa.int64()), ("Body", pa.binary())]),
+    end=(("SequenceNumber", -1), ("Body", END_BODY)),
+    typed=True,
 )
 
 
@@ -120,13 +128,13 @@ class CaptureReader:
 
     def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         fields = dict.fromkeys(["EnqueuedTimeUtc", *event_hubs_metadata.fields_of(columns)])
-        events = decode(pinned.blob.name, content, tuple(fields), limits=self.limits)
+        events = decode(pinned.blob.name, content, EVENT_DATA, tuple(fields), self.limits)
         metadata = event_hubs_metadata.read(columns, pinned, events)
         if pinned.window is None:
             enqueued = event_hubs_metadata.seconds(whole(events["EnqueuedTimeUtc"]))
         else:
             instants = metadata[ENQUEUED].to_numpy()
             enqueued = instants - instants % ticks.TICKS_PER_SECOND
-        without_block = not events.num_rows and not has_block(pinned.blob.name, content)
+        without_block = not events.num_rows and not has_block(pinned.blob.name, content, EVENT_DATA)
         numbers = events["SequenceNumber"].to_numpy()
         return Events(numbers, enqueued, whole(events["Body"]), metadata, without_block=without_block)

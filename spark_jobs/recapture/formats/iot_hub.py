@@ -16,7 +16,7 @@ from recapture.archive.blob_names import BlobNames
 from recapture.archive.manifest import CaptureBlob
 from recapture.archive.name_format import HUB_PARTITIONS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.errors import DamagedBlobError
-from recapture.formats.avro import MAGIC, MESSAGE, decode, has_block
+from recapture.formats.avro import END_BODY, MAGIC, Record, decode, has_block
 from recapture.formats.base import BLOB_METADATA, AvroInput, Number
 from recapture.formats.bodies import pointer, select, utf8, whole
 from recapture.formats.events import Events, Reader, enqueued_times, metadata_of
@@ -37,6 +37,13 @@ VOCABULARY = Vocabulary(
         "mm": "Minute",
     },
     {"IotHub": "A-Za-z0-9-"},
+)
+MESSAGE = Record(
+    "IoT Hub",
+    "Message",
+    pa.schema([("EnqueuedTimeUtc", pa.string()), ("Body", pa.binary())]),
+    end=(("EnqueuedTimeUtc", ""), ("Body", END_BODY)),
+    typed=False,
 )
 
 
@@ -142,7 +149,7 @@ class IotHubReader:
 
 def _of_avro(pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn], limits: Limits) -> Events:
     maps = {_FIELDS[column.metadata] for column in columns if column.metadata in _FIELDS}
-    events = decode(pinned.blob.name, content, tuple(sorted(maps)), MESSAGE, limits)
+    events = decode(pinned.blob.name, content, MESSAGE, tuple(sorted(maps)), limits)
     times, enqueued = enqueued_times(pinned, whole(events["EnqueuedTimeUtc"]), "EnqueuedTimeUtc")
 
     def own(metadata: Metadata, key: str) -> pa.Array | None:
