@@ -140,7 +140,7 @@ def test_by_enqueued_time_a_copy_is_read_by_its_name_and_reported(tmp_path: Path
     [
         "{Namespace}/{EventHub}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}/{PartitionId}",
         "{Second}{Minute}/{Namespace}/{EventHub}/{PartitionId}/{Day}-{Hour}-{Month}-{Year}",
-        "archive_{EventHub}/{Namespace}_{PartitionId}{Year}{Month}{Day}{Hour}{Minute}{Second}",
+        "archive_{EventHub}/{Namespace}_{PartitionId}_{Year}{Month}{Day}{Hour}{Minute}{Second}",
     ],
 )
 def test_the_same_archive_under_other_names_is_the_same_plan(steady: Path, tmp_path: Path, path: str) -> None:

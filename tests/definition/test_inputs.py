@@ -17,7 +17,7 @@ from recapture.formats.service_bus import ServiceBusInput
 from recapture.run import stages
 
 PIPELINE = """\
-name: cousins
+name: formats
 input:
   alias: telemetry
   container: archive
@@ -39,7 +39,7 @@ IOT_HUB = "format: IotHub, iot_hub: contoso-hub"
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    return tmp_path / "cousins.yaml"
+    return tmp_path / "formats.yaml"
 
 
 def written(file: Path, keys: str, time: str = "eventTime", late: int = 600) -> Path:

@@ -1,4 +1,4 @@
-"""A Capture blob is taken whole or not at all (capture format, traps)."""
+"""A Capture blob is read whole or not at all."""
 
 import contextlib
 import json

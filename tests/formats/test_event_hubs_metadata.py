@@ -1,4 +1,4 @@
-"""What an input adds to its events (capture format, the file)."""
+"""The metadata that Event Hubs Capture adds to its events."""
 
 import json
 from collections.abc import Mapping

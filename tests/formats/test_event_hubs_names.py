@@ -1,4 +1,4 @@
-"""Which partition a blob holds, and since when, is told by its name alone (capture format, the name)."""
+"""A Capture blob's name gives its partition and the start of its interval."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta

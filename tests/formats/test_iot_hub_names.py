@@ -1,4 +1,4 @@
-"""What IoT Hub names the blobs into which it routes messages (capture format, cousins)."""
+"""The names of the blobs into which an IoT hub routes messages."""
 
 import re
 from collections import Counter
@@ -47,9 +47,9 @@ def test_a_real_name_tells_its_partition_and_minute(
     assert IotHubNames(hub, path).parse(name) == (partition, opened.replace(tzinfo=UTC))
 
 
-@pytest.mark.parametrize("behind", ["", ".avro", ".JSON", "-1.avro", "_2", "/part", ".json.gz"])
-def test_behind_the_format_a_name_may_go_on(behind: str) -> None:
-    assert NAMES.parse(f"contoso/7/2026/03/01/10/05{behind}") == ("7", TEN)
+@pytest.mark.parametrize("suffix", ["", ".avro", ".JSON", "-1.avro", "_2", "/part", ".json.gz"])
+def test_behind_the_format_a_name_may_go_on(suffix: str) -> None:
+    assert NAMES.parse(f"contoso/7/2026/03/01/10/05{suffix}") == ("7", TEN)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ moments = st.datetimes(datetime(2016, 1, 1), datetime(2099, 1, 1), timezones=st.
 )
 partitions = st.integers(0, 127).map(str)
 texts = st.sampled_from(["", "", "/", "_", "-", "--", "p", "=", "v1/", "a.b", "0", ".json"])
-behind = st.sampled_from(["", ".avro", "-1", "/x.json"])
+suffix = st.sampled_from(["", ".avro", "-1", "/x.json"])
 
 
 @st.composite
@@ -136,14 +136,14 @@ def compiled(path: str) -> IotHubNames:
 
 
 @settings(max_examples=examples(50))
-@given(formats(), partitions, st.booleans(), moments, behind)
+@given(formats(), partitions, st.booleans(), moments, suffix)
 def test_a_name_of_any_format_tells_what_it_was_made_of(
-    path: str, partition: str, padded: bool, opened: datetime, behind: str
+    path: str, partition: str, padded: bool, opened: datetime, suffix: str
 ) -> None:
     names = compiled(path)
     if path.endswith("{iothub}") and "{iothub}" in names.format:
-        behind = behind.replace("-", "_")
-    name = names.name(partition.zfill(2) if padded else partition, opened, behind)
+        suffix = suffix.replace("-", "_")
+    name = names.name(partition.zfill(2) if padded else partition, opened, suffix)
     assert names.parse(name) == (partition, opened)
     assert name.startswith(names.prefix)
 
@@ -159,17 +159,17 @@ hubs = st.sampled_from(["contoso", "contoso1", "contoso-1", "contoso11", "contos
 
 
 @settings(max_examples=examples(300))
-@given(delimited(), st.lists(hubs, min_size=2, max_size=2, unique=True), partitions, moments, behind)
+@given(delimited(), st.lists(hubs, min_size=2, max_size=2, unique=True), partitions, moments, suffix)
 def test_no_two_hubs_give_a_blob_the_same_name(
-    path: str, two: list[str], partition: str, opened: datetime, behind: str
+    path: str, two: list[str], partition: str, opened: datetime, suffix: str
 ) -> None:
     try:
         one, other = (IotHubNames(hub, path) for hub in two)
     except DefinitionError:
         return
     if path.endswith("{iothub}"):
-        behind = behind.replace("-", "_")
-    assert one.parse(other.name(partition, opened, behind)) is None
+        suffix = suffix.replace("-", "_")
+    assert one.parse(other.name(partition, opened, suffix)) is None
 
 
 @settings(max_examples=examples(50))

@@ -1,4 +1,4 @@
-"""Messages that IoT Hub routed to storage (capture format, cousins)."""
+"""Messages that an IoT hub routed to storage."""
 
 import base64
 import io

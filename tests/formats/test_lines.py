@@ -1,4 +1,4 @@
-"""Text blobs: an event a line, or an array of events; gzip too (capture format, cousins)."""
+"""Text blobs: one event per line, or an array of events; also as gzip."""
 
 import gzip
 import json

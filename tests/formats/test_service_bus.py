@@ -1,4 +1,4 @@
-"""Archives of Service Bus messages, in the order of their sequence numbers (capture format, cousins; seed 004)."""
+"""Archives of Service Bus messages, in the order of their sequence numbers."""
 
 import json
 import os

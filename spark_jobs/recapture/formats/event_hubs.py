@@ -111,12 +111,12 @@ class CaptureNames(BlobNames):
         return tuple(Piece(None, known[piece.token]) if piece.token in known else piece for piece in self._written)
 
     @property
-    def _behind(self) -> str:
+    def _suffix(self) -> str:
         return f"(?:{re.escape(EXTENSION)})?"
 
-    def name(self, partition: str, opened: datetime, behind: str = EXTENSION) -> str:
+    def name(self, partition: str, opened: datetime, suffix: str = EXTENSION) -> str:
         """Return the name of the blob of an interval that began at this time, UTC."""
-        return super().name(partition, opened, behind)
+        return super().name(partition, opened, suffix)
 
 
 @dataclass(frozen=True)

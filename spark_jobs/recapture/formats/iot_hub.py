@@ -117,7 +117,7 @@ class IotHubNames(BlobNames):
         return tuple(Piece(None, self.iot_hub) if piece.token == "IotHub" else piece for piece in self._written)
 
     @property
-    def _behind(self) -> str:
+    def _suffix(self) -> str:
         return f"(?:[^A-Za-z0-9{VOCABULARY.characters(self._written[-1]) or ''}].*)?"
 
 
