@@ -91,23 +91,25 @@ class Document:
 
         return {key: replaced(value, (key,)) for key, value in self.values.items()}
 
-    def _find(self, place: Place) -> tuple[Place, int, Node]:
-        """Return the place as the file has it, and the innermost key that exists on the way: its line and its value."""
-        node, line, written, lost = self.root, _line(self.root), list[str | int](), False
+    def _find(self, place: Place) -> tuple[Place, int, Node | None]:
+        """Return the place as the file has it, the line of the innermost key that exists on the way, and the value."""
+        node: Node | None = self.root
+        line, written = _line(self.root), list[str | int]()
         for step in place:
             if isinstance(step, int) and not isinstance(node, SequenceNode):
                 continue
             written.append(step)
-            if lost:
-                continue
-            if isinstance(step, int):
-                node = node.value[step]
-                line = _line(node)
-            else:
-                pairs = node.value if isinstance(node, MappingNode) else []
-                key, node = next((pair for pair in pairs if pair[0].value == step), (None, node))
-                line, lost = (line, True) if key is None else (_line(key), False)
+            key, node = _item(node, step)
+            line = line if key is None else _line(key)
         return tuple(written), line, node
+
+
+def _item(node: Node | None, step: str | int) -> tuple[Node | None, Node | None]:
+    """Return the key (of a list: the value) and the value that a key or an index leads to; None for both if absent."""
+    if isinstance(node, SequenceNode):
+        return node.value[step], node.value[step]
+    pairs = node.value if isinstance(node, MappingNode) else []
+    return next((pair for pair in pairs if pair[0].value == step), (None, None))
 
 
 def read(path: Path) -> Document:
