@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 class AsaType(StrEnum):
-    """The types of ASA (time model, section 6)."""
+    """The types of ASA (docs/time-model.md, section 6)."""
 
     BIGINT = "bigint"
     FLOAT = "float"

@@ -70,5 +70,5 @@ def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, t
 
 
 def test_an_anchor_that_stands_twice_is_refused(file: Path) -> None:
-    with pytest.raises(DefinitionError, match=r"a\.yaml:2: the anchor &x stands here twice: rename one"):
+    with pytest.raises(DefinitionError, match=r"a\.yaml:2: the anchor &x appears twice: rename one"):
         value(file, "a: &x 1\nb: &x 2\nc: *x\n")

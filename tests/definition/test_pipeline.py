@@ -143,7 +143,10 @@ def test_a_late_tolerance_below_the_capture_interval_is_warned_of(file: Path, la
     ("path", "reason"),
     [
         ("{Namespace}/{EventHub}/{PartitionId}/{Year}/{Month}/{Day}/{Hour}/{Minute}", "{Second} is missing: "),
-        ("{Namespace}/{EventHub}/{Partition}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}", "{Partition} is no token"),
+        (
+            "{Namespace}/{EventHub}/{Partition}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}",
+            "{Partition} is not a token",
+        ),
         ("{Namespace}/{EventHub}{PartitionId}/{Year}{Month}{Day}{Hour}{Minute}{Second}", "where {EventHub} ends"),
     ],
 )

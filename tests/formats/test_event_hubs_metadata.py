@@ -178,7 +178,7 @@ def test_many_texts_at_once_are_read_as_each_alone(texts: list[str]) -> None:
 def test_a_blob_whose_enqueued_times_cannot_be_read_is_damaged(event: dict[str, Any], written: str) -> None:
     with pytest.raises(DamagedBlobError) as caught:
         read(ENQUEUED, enqueued("3/1/2026 12:00:00 PM"), event)
-    assert f"event 8 has {written}, so when it was enqueued cannot be told" in str(caught.value)
+    assert f"event 8 has {written}, so its enqueued time is unknown" in str(caught.value)
 
 
 def test_an_event_was_processed_when_it_arrived() -> None:
@@ -194,5 +194,5 @@ def test_an_event_was_processed_when_it_arrived() -> None:
 
 
 def test_a_partition_that_is_no_number_is_an_error_of_one_line() -> None:
-    with pytest.raises(RunError, match="is of partition 'a', which is no number"):
+    with pytest.raises(RunError, match="is of partition 'a', which is not a number"):
         read(MetadataColumn(Metadata.PARTITION_ID), {}, pinned=CaptureBlob("a", BLOB.blob))

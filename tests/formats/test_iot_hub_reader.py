@@ -146,7 +146,7 @@ def test_where_messages_arrive_when_they_were_enqueued_each_must_tell(text: str 
         with pytest.raises(DamagedBlobError) as caught:
             read(IOT, content, ENQUEUED, blob=pinned(window=hour()))
         assert "its event 1 has " in str(caught.value)
-        assert "so when it was enqueued cannot be told" in str(caught.value)
+        assert "so its enqueued time is unknown" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,10 @@ def sources() -> list[bytes]:
 
 DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "truncated in its block": (lambda sound: sound[:-30], "it is cut off: its block at byte"),
-    "truncated in its header": (lambda sound: sound[:100], "it is cut off: its header goes on after its 100 bytes"),
+    "truncated in its header": (
+        lambda sound: sound[:100],
+        "it is cut off: its header is longer than its 100 bytes",
+    ),
     "corrupt marker": (lambda sound: sound[:-1] + bytes([sound[-1] ^ 1]), "does not end in the file's sync marker"),
     "corrupt record": (overwritten, "its records cannot be decoded"),
     "wrong codec": (lambda sound: sound.replace(b"\x08null\x16", b"\x08lzma\x16", 1), "its codec is 'lzma'"),

@@ -58,7 +58,7 @@ def pieces(written: str, vocabulary: Vocabulary) -> Iterator[Piece]:
     for part in parts:
         if part.token is not None and part.token not in vocabulary.tokens:
             raise DefinitionError(
-                f"{{{part.token}}} is no token of {vocabulary.service} name: they are {vocabulary.shown}"
+                f"{{{part.token}}} is not a token of {vocabulary.service} name: they are {vocabulary.shown}"
             )
         if part.token is None and re.search(r"[{}]", part.text):
             raise DefinitionError(f"a brace in {part.text!r} belongs to no token: the tokens are {vocabulary.shown}")

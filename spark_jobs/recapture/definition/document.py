@@ -131,7 +131,7 @@ def read(path: Path) -> Document:
         raise DefinitionError(f"{path}:{line}: not YAML: {error.problem}") from error
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise DefinitionError(f"{path}:{line}: not YAML: a character that may not stand in a text") from error
+        raise DefinitionError(f"{path}:{line}: not YAML: a character that YAML does not allow") from error
     if not isinstance(values, dict):
         raise DefinitionError(f"{path}:1: a pipeline file is a mapping with name, input, job and output")
     return Document(path, root, values)
@@ -160,7 +160,7 @@ def _require_bounded(path: Path, root: Node, constructor: SafeConstructor) -> No
         if id(node) not in measured and level <= MAX_LEVELS:
             measured[id(node)] = (0, 0)
             if node.anchor in anchors:
-                raise DefinitionError(f"{path}:{_line(node)}: the anchor &{node.anchor} stands here twice: rename one")
+                raise DefinitionError(f"{path}:{_line(node)}: the anchor &{node.anchor} appears twice: rename one")
             anchors.update([node.anchor] if node.anchor else [])
             inner = [measure(child, level + 1) for child in _children(path, node, constructor)]
             levels = 1 + max((levels for levels, _ in inner), default=0)
@@ -187,7 +187,7 @@ def _children(path: Path, node: Node, constructor: SafeConstructor) -> Iterator[
             if str(key.tag) not in _KEYS:
                 raise DefinitionError(f"{path}:{_line(key)}: keys must be strings: quote or remove this key")
             if key.value in keys:
-                raise DefinitionError(f"{path}:{_line(key)}: {key.value} stands here twice: remove one")
+                raise DefinitionError(f"{path}:{_line(key)}: {key.value} appears twice: remove one")
             keys.add(key.value)
             yield value
 
@@ -200,7 +200,7 @@ def _require_readable(path: Path, node: ScalarNode, constructor: SafeConstructor
     try:
         constructor.construct_object(node)
     except ValueError as error:
-        reason = "looks like a number or a date and is none: put quotation marks around a text"
+        reason = "looks like a number or a date but is not: put quotation marks around a text"
         raise DefinitionError(f"{shown} {reason}") from error
 
 

@@ -96,7 +96,7 @@ def decode(name: str, content: bytes, record: Record, more: Collection[str] = ()
         file.write(start + bytes(2 * _LONG))
         size = file.write(first) + sum(map(file.write, pieces))
         if framing.records > size:
-            raise DamagedBlobError(name, f"its blocks announce {framing.records} records in {size} bytes")
+            raise DamagedBlobError(name, f"its blocks declare {framing.records} records in {size} bytes")
         batches = 1 if maps or size < _SMALL else _BATCHES
         batch = -(-(framing.records + 1) // batches)
         count = batch * batches
@@ -111,7 +111,7 @@ def decode(name: str, content: bytes, record: Record, more: Collection[str] = ()
             raise DamagedBlobError(name, f"its records cannot be decoded ({_first_line(error)})") from error
     after = table.slice(framing.records).select(record.always.names).to_pylist()
     if after != [dict(record.end)] * ends:
-        raise DamagedBlobError(name, f"its blocks announce {framing.records} records, but do not hold exactly these")
+        raise DamagedBlobError(name, f"its blocks declare {framing.records} records, but do not hold exactly these")
     return table.slice(0, framing.records)
 
 
@@ -128,7 +128,7 @@ def walk(name: str, content: bytes, record: Record, more: Collection[str] = ()) 
     try:
         codec, schema, sync, position = _header(content)
     except IndexError:
-        raise DamagedBlobError(name, f"it is cut off: its header goes on after its {len(content)} bytes") from None
+        raise DamagedBlobError(name, f"it is cut off: its header is longer than its {len(content)} bytes") from None
     except ValueError as error:
         raise DamagedBlobError(name, "its header cannot be read") from error
     if codec not in CODECS:
@@ -183,11 +183,11 @@ def _block(name: str, content: bytes, position: int, sync: bytes) -> tuple[int, 
         count, start = _long(content, position)
         size, start = _long(content, start)
     except IndexError:
-        raise DamagedBlobError(name, f"it is cut off: its block at byte {position} has only begun") from None
+        raise DamagedBlobError(name, f"it is cut off: its block at byte {position} is incomplete") from None
     except ValueError as error:
         raise DamagedBlobError(name, f"its block at byte {position} cannot be read") from error
     if count < 0 or size < 0:
-        raise DamagedBlobError(name, f"its block at byte {position} announces {count} records in {size} bytes")
+        raise DamagedBlobError(name, f"its block at byte {position} declares {count} records in {size} bytes")
     end = start + size
     if end + SYNC_SIZE > len(content):
         raise DamagedBlobError(
@@ -252,7 +252,7 @@ def _type(field: pa.Field, record: Record) -> pa.DataType:
     if field.name not in MAP_FIELDS:
         return pa.string()
     if not pa.types.is_map(field.type) or pa.types.is_union(field.type.item_type) != record.typed:
-        raise TypeError(f"{field.name} is no map of properties")
+        raise TypeError(f"{field.name} is not a map of properties")
     return field.type if record.typed else pa.map_(pa.string(), pa.string())
 
 

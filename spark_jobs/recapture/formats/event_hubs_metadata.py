@@ -137,4 +137,4 @@ def _second(text: str) -> int:
 
 def _untimed(name: str, events: pa.Table, row: int, written: str) -> DamagedBlobError:
     number = events["SequenceNumber"][row].as_py()
-    return DamagedBlobError(name, f"event {number} has {written}, so when it was enqueued cannot be told")
+    return DamagedBlobError(name, f"event {number} has {written}, so its enqueued time is unknown")

@@ -103,10 +103,8 @@ def enqueued_times(pinned: CaptureBlob, texts: pa.Array, field: str) -> tuple[pa
     if pinned.window is not None and not valid.all():
         index = int(np.flatnonzero(~valid)[0])
         written = texts[index].as_py()
-        reason = f"no {field}" if written is None else f"the {field} {written!r}, which is no time"
-        raise DamagedBlobError(
-            pinned.blob.name, f"its event {index} has {reason}, so when it was enqueued cannot be told"
-        )
+        reason = f"no {field}" if written is None else f"the {field} {written!r}, which is not a time"
+        raise DamagedBlobError(pinned.blob.name, f"its event {index} has {reason}, so its enqueued time is unknown")
     seconds = np.where(valid, instants - instants % ticks.TICKS_PER_SECOND, UNKNOWN)
     return pa.array(instants, mask=~valid), seconds
 
@@ -127,6 +125,6 @@ def _partition_id(pinned: CaptureBlob) -> pa.Scalar:
         return pa.scalar(int(pinned.partition), pa.int64())
     except ValueError:
         raise RunError(
-            f"blob {pinned.blob.name} is of partition {pinned.partition!r}, which is no number: the query's "
+            f"blob {pinned.blob.name} is of partition {pinned.partition!r}, which is not a number: the query's "
             "PartitionId has no value for it; leave it out of the query"
         ) from None

@@ -64,7 +64,7 @@ def _of_array(name: str, file: IO[bytes]) -> pa.Array:
         first.write(plain.lstrip().partition(b"\n")[0])
         first.flush()
         if _elements(first) is None:
-            raise DamagedBlobError(name, "it begins with an array and is none: it is cut off, or not JSON")
+            raise DamagedBlobError(name, "it begins with an array but is not one: it is cut off, or not JSON")
     return lines(plain)
 
 

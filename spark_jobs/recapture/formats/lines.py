@@ -40,7 +40,7 @@ def text(name: str, content: bytes, limits: Limits) -> bytes:
         content = unzipped(name, content, limits)
     zero = content.find(b"\0")
     if zero >= 0:
-        raise DamagedBlobError(name, f"it is no text in UTF-8: byte {zero} is zero")
+        raise DamagedBlobError(name, f"it is not text in UTF-8: byte {zero} is zero")
     return content.removeprefix(_BYTE_ORDER_MARK)
 
 

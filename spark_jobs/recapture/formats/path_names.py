@@ -41,7 +41,7 @@ class InputPath(BlobNames):
             reason = f"should have YYYY, MM and DD once each, with signs between them or without, such as {DATE_FORMAT}"
             raise DefinitionError(f"the date format {self.date_format!r} {reason}")
         if self.time_format not in TIME_FORMATS:
-            raise DefinitionError(f"the time format {self.time_format!r} is none of {', '.join(TIME_FORMATS)}")
+            raise DefinitionError(f"the time format {self.time_format!r} is not one of {', '.join(TIME_FORMATS)}")
         _ = self._pieces
 
     @property
@@ -55,7 +55,7 @@ class InputPath(BlobNames):
         spelled = [part for piece in written for part in self._spelled(piece)]
         tokens = {piece.token for piece in written}
         if "time" in tokens and "date" not in tokens:
-            raise DefinitionError("{time} without {date} tells no day: write {date} too, or leave {time} out")
+            raise DefinitionError("{time} without {date} does not give the day: write {date} too, or leave {time} out")
         if written and written[-1].token is None:
             spelled.append(Piece(None, "/"))
         return tuple(spelled)
@@ -74,7 +74,7 @@ class InputPath(BlobNames):
             case "partition":
                 yield Piece("PartitionId", piece.text)
             case _:
-                raise DefinitionError(f"{{{piece.token}}} is no token of an input's path: they are {shown}")
+                raise DefinitionError(f"{{{piece.token}}} is not a token of an input's path: they are {shown}")
 
     @property
     def _suffix(self) -> str:

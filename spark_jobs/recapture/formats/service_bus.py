@@ -54,9 +54,11 @@ class ServiceBusReader:
     """A `Reader` of Service Bus messages, which their sequence numbers order."""
 
     sequence_number: str
-    """Name of the field with the sequence number, as a FieldPath; and so the next two."""
+    """FieldPath of the sequence number."""
     enqueued_time: str
+    """FieldPath of the enqueued time."""
     body: str
+    """FieldPath of the body."""
     limits: Limits = DEFAULT
     numbered = True
 
