@@ -20,7 +20,7 @@ PACKAGE = ROOT / "spark_jobs" / "recapture"
 MAY_IMPORT = {
     "time_model": {"time_model"},
     "query": {"query", "time_model"},
-    "asa_job": {"asa_job", "formats", "query"},
+    "asa_job": {"asa_job", "definition", "formats", "query"},
     "capture": {"capture", "storage", "query", "time_model"},
     "storage": {"storage"},
     "quality": {"quality", "storage", "capture", "query", "time_model"},
