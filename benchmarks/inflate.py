@@ -15,9 +15,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from recapture.archive.manifest import CaptureBlob
-from recapture.formats.event_hubs_reader import CaptureReader
+from recapture.formats.event_hubs import CaptureReader
 from recapture.formats.events import Reader
-from recapture.formats.lines import JsonReader
+from recapture.formats.json_lines import JsonReader
 from recapture.sample.capture_file import SampleEvent, capture_file
 from recapture.storage import Blob
 

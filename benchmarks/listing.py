@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.blob_service import serve
 from recapture.archive.manifest import Definition, plan
-from recapture.formats.event_hubs_names import CaptureNames
+from recapture.formats.event_hubs import CaptureNames
 from recapture.storage import open_container
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies

@@ -19,7 +19,7 @@ APPLICATION = Path(__file__).resolve().parents[1] / "spark_jobs" / "backfill.py"
 
 def backfill(pipeline: Pipeline) -> DAG:
     """Return the DAG of one pipeline. Its tasks are the stages of `recapture backfill`."""
-    file, assets = str(pipeline.definition), tasks.assets_of(pipeline)
+    file, assets = str(pipeline.file), tasks.assets_of(pipeline)
     with DAG(
         pipeline.name,
         description=f"{pipeline.input.source} to {', '.join(assets)}",

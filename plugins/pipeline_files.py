@@ -34,7 +34,7 @@ def load_all(folder: Path) -> tuple[list[Pipeline], list[str]]:
         else:
             name, first = pipeline.name, pipelines.setdefault(pipeline.name, pipeline)
             if first is not pipeline:
-                errors.append(f"{file.name}: the pipeline in {first.definition.name} is named {name} too: rename one")
+                errors.append(f"{file.name}: the pipeline in {first.file.name} is named {name} too: rename one")
     return list(pipelines.values()), errors
 
 

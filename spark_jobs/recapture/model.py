@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 class AsaType(StrEnum):
-    """The types of ASA (time model, section 6)."""
+    """The types of ASA (docs/time-model.md, section 6)."""
 
     BIGINT = "bigint"
     FLOAT = "float"
@@ -77,26 +77,11 @@ class Metadata(StrEnum):
 
 @dataclass(frozen=True)
 class InputMetadata:
-    """Which metadata the events of an input have."""
+    """The metadata that the events of a format have."""
 
     format: str
-    """Of its blobs."""
+    """Name of the format, as in the pipeline file."""
     known: tuple[Metadata, ...]
-
-
-_OF_ANY_BLOB = (Metadata.PARTITION_ID, Metadata.EVENT_PROCESSED, Metadata.BLOB_NAME, Metadata.BLOB_LAST_MODIFIED)
-INPUT_METADATA = {
-    of_input.format: of_input
-    for of_input in (
-        InputMetadata("EventHubsCapture", tuple(each for each in Metadata if each is not Metadata.IOT_HUB)),
-        InputMetadata("IotHub", (*_OF_ANY_BLOB, Metadata.EVENT_ENQUEUED, Metadata.USER, Metadata.IOT_HUB)),
-        InputMetadata("ServiceBus", (*_OF_ANY_BLOB, Metadata.EVENT_ENQUEUED, Metadata.SEQUENCE_NUMBER)),
-        InputMetadata("Json", _OF_ANY_BLOB),
-        InputMetadata("Csv", _OF_ANY_BLOB),
-    )
-}
-"""By format."""
-CAPTURE_METADATA = INPUT_METADATA["EventHubsCapture"]
 
 
 @dataclass(frozen=True)

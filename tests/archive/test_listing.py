@@ -12,7 +12,7 @@ from recapture.archive.listing import PassedOver
 from recapture.archive.manifest import Manifest, plan
 from recapture.archive.progress import far_blobs, progress, warnings
 from recapture.errors import RunError, SetupError
-from recapture.formats.event_hubs_names import CaptureNames
+from recapture.formats.event_hubs import CaptureNames
 from recapture.storage import Blob, Container, open_container
 from tests.archive.test_manifest import (
     DEFINITION,
@@ -140,7 +140,7 @@ def test_by_enqueued_time_a_copy_is_read_by_its_name_and_reported(tmp_path: Path
     [
         "{Namespace}/{EventHub}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}/{PartitionId}",
         "{Second}{Minute}/{Namespace}/{EventHub}/{PartitionId}/{Day}-{Hour}-{Month}-{Year}",
-        "archive_{EventHub}/{Namespace}_{PartitionId}{Year}{Month}{Day}{Hour}{Minute}{Second}",
+        "archive_{EventHub}/{Namespace}_{PartitionId}_{Year}{Month}{Day}{Hour}{Minute}{Second}",
     ],
 )
 def test_the_same_archive_under_other_names_is_the_same_plan(steady: Path, tmp_path: Path, path: str) -> None:

@@ -28,7 +28,7 @@ from recapture.archive.manifest import (
     plan,
 )
 from recapture.errors import RunError
-from recapture.formats.event_hubs_names import CaptureNames
+from recapture.formats.event_hubs import CaptureNames
 from recapture.storage import Blob, Container, open_container
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Arrivals, Slice, slices_between

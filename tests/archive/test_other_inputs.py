@@ -14,7 +14,7 @@ from recapture.archive import changes, listing, manifest
 from recapture.archive.manifest import CLOCKS_APART, ArrivalTime, Definition, Manifest, arrived_in, is_complete, plan
 from recapture.archive.progress import progress
 from recapture.errors import RunError
-from recapture.formats.iot_hub_names import IotHubNames
+from recapture.formats.iot_hub import IotHubNames
 from recapture.formats.path_names import InputPath
 from recapture.storage import Blob, open_container
 from recapture.time_model.slices import Arrivals

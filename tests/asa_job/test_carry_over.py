@@ -7,6 +7,7 @@ import pytest
 
 from recapture.asa_job import Draft, carry_over, read_job
 from recapture.errors import DefinitionError
+from recapture.formats.event_hubs import CaptureInput
 from recapture.query import compile_query
 from tests.asa_job.jobs import (
     PLAIN,
@@ -46,7 +47,12 @@ def different(draft: Draft) -> list[str]:
 def test_two_inputs_a_function_and_a_reference_input_are_named_exactly(tmp_path: Path) -> None:
     draft = carry_over(read_job(project(tmp_path, WIDE, WIDE_QUERY)))
     with pytest.raises(DefinitionError) as refusal:
-        compile_query(WIDE_QUERY, input_alias="telemetry", output_aliases=["aggregates", "dashboard"])
+        compile_query(
+            WIDE_QUERY,
+            input_alias="telemetry",
+            output_aliases=["aggregates", "dashboard"],
+            input_metadata=CaptureInput.metadata,
+        )
     assert missing(draft) == [
         NO_CAPTURE,
         "Inputs/alerts.json: input alerts is one more stream (query line 15), and a pipeline reads one: take it out "

@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.asa_job import Draft, carry_over, pipeline_text, read_job
-from recapture.definition.inputs import CaptureInput, CsvInput
+from recapture.definition.document import read
 from recapture.definition.pipeline import load
 from recapture.errors import DefinitionError
+from recapture.formats.csv import CsvInput
+from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.path_names import InputPath
 from tests.asa_job.jobs import (
     PLAIN,
@@ -28,6 +30,15 @@ from tests.asa_job.jobs import (
     template_input,
     template_job,
 )
+
+
+def read_back(text: str, folder: Path) -> dict[str, Any]:
+    """The values of the text for a pipeline file, which other readers of YAML see too."""
+    file = folder / "pipeline.yaml"
+    file.write_text(text)
+    values = read(file).values
+    assert yaml.safe_load(text) == values
+    return values
 
 
 def text_of(path: Path) -> str:
@@ -91,10 +102,16 @@ def test_the_file_reads_well(tmp_path: Path) -> None:
 
 
 @given(st.text() | st.text(alphabet="SELECT\t \n'-#:|>{}é\u2028\x85\x00\ufeff\U0001f600"))
-def test_any_query_comes_back_as_it_was(query: str) -> None:
+def test_any_query_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, query: str) -> None:
     draft = Draft("x", {"name": "x", "job": {"query": query}, "output": [{"alias": None}]})
     draft.notes["output", 0, "alias"] = [f"two\nlines {query}"]
-    assert yaml.safe_load(pipeline_text(draft, "t.json")) == draft.values
+    assert read_back(pipeline_text(draft, "t.json"), tmp_path_factory.getbasetemp()) == draft.values
+
+
+@pytest.mark.parametrize("text", ["on", "y", "N", "0600", "12:30", "1e5", "1.5e3", "2026-03-01", "~", "=", "", "null"])
+def test_a_text_that_looks_like_another_value_stays_a_text(tmp_path: Path, text: str) -> None:
+    draft = Draft("x", {"name": text, "job": {"query": text}})
+    assert read_back(pipeline_text(draft, "t.json"), tmp_path) == draft.values
 
 
 @given(st.lists(st.sampled_from(["SELECT\t1", "  FROM t  ", "", "-- é: # |", "\t", "GROUP BY x"]), min_size=1))
@@ -131,7 +148,7 @@ def test_whatever_is_damaged_a_file_comes_out_or_a_definition_error(data: st.Dat
         with contextlib.suppress(DefinitionError):
             job = read_job(path)
             draft = carry_over(job)
-            assert yaml.safe_load(pipeline_text(draft, job.origin)) == draft.values
+            assert read_back(pipeline_text(draft, job.origin), Path(home)) == draft.values
 
 
 def everywhere(value: Any) -> Any:

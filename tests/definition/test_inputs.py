@@ -6,16 +6,18 @@ import pytest
 
 from recapture.archive.manifest import ArrivalTime
 from recapture.definition.digest import definition_of
-from recapture.definition.inputs import CaptureInput, CsvInput, IotHubInput, JsonInput, ServiceBusInput
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
-from recapture.formats.event_hubs_names import CaptureNames
+from recapture.formats.csv import CsvInput
+from recapture.formats.event_hubs import CaptureInput, CaptureNames
 from recapture.formats.inflate import Limits
-from recapture.formats.iot_hub_names import IotHubNames
+from recapture.formats.iot_hub import IotHubInput, IotHubNames
+from recapture.formats.json_lines import JsonInput
 from recapture.formats.path_names import InputPath
+from recapture.formats.service_bus import ServiceBusInput
 
 PIPELINE = """\
-name: cousins
+name: formats
 input:
   alias: telemetry
   container: archive
@@ -37,7 +39,7 @@ IOT_HUB = "format: IotHub, iot_hub: contoso-hub"
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    return tmp_path / "cousins.yaml"
+    return tmp_path / "formats.yaml"
 
 
 def written(file: Path, keys: str, time: str = "eventTime", late: int = 600) -> Path:
@@ -145,20 +147,20 @@ def test_the_fields_of_a_service_bus_message(file: Path) -> None:
         (f"{IOT_HUB}, batch_interval_seconds: 59", 7, "input.batch_interval_seconds: should be greater than or equal"),
         (f"{IOT_HUB}, batch_interval_seconds: 721", 7, "input.batch_interval_seconds: should be less than or equal"),
         (f"{IOT_HUB}, path: '{{iothub}}/{{partition}}'", 7, "input.path: {YYYY}, {MM}, {DD}, {HH}, {mm} is missing: "),
-        ("format: Json, path: 'x/{time}'", 6, "input.path: {time} without {date} tells no day: "),
-        ("format: Json, path: 'x/{Date}'", 6, "input.path: {Date} is no token of an input's path: "),
+        ("format: Json, path: 'x/{time}'", 6, "input.path: {time} without {date} does not give the day: "),
+        ("format: Json, path: 'x/{Date}'", 6, "input.path: {Date} is not a token of an input's path: "),
         ("format: Json, date_format: YYYY", 6, "input.date_format: the date format 'YYYY' should have YYYY, MM and DD"),
         ("format: Json, time_format: HHmm", 6, "input.time_format: should be 'HH', 'HH/mm' or 'HH-mm' ('HHmm' given)"),
         ("format: Csv, path: x, partitions: 4", 7, "input.partitions: the path has no {partition}, so there is only"),
         (
             "format: Csv, path: 'x/{date}', arrival_time: EventEnqueuedUtcTime",
             7,
-            "input.arrival_time: Csv: their blobs do not tell when an event was enqueued: ",
+            "input.arrival_time: Csv: blobs of this format do not contain the time when an event was enqueued: ",
         ),
         (
             "format: Json, path: 'x/{date}', arrival_time: EventEnqueuedUtcTime",
             7,
-            "input.arrival_time: Json: their blobs do not tell when an event was enqueued: ",
+            "input.arrival_time: Json: blobs of this format do not contain the time when an event was enqueued: ",
         ),
         (
             "format: ServiceBus, path: x, arrival_time: EventEnqueuedUtcTime",
@@ -240,7 +242,7 @@ def test_what_a_blob_may_inflate_to_decides_what_a_run_reads(file: Path) -> None
 def test_readers_have_the_limits_of_the_pipeline_file(file: Path) -> None:
     for keys in (CAPTURE, IOT_HUB, *(f"format: {each}, path: a" for each in ("ServiceBus", "Json", "Csv"))):
         pipeline = loaded(file, f"{keys}, max_blob_mib: 7")
-        assert pipeline.input.reader(pipeline.query).limits.blob == 7, keys
+        assert pipeline.reader().limits.blob == 7, keys
 
 
 # Metadata

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from recapture.archive.manifest import ArrivalTime
-from recapture.definition.inputs import CaptureInput
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
+from recapture.formats.event_hubs import CaptureInput
 from recapture.time_model.policies import EARLY_SECONDS, Policies
 from recapture.time_model.ticks import from_seconds
 
@@ -83,7 +83,7 @@ def test_the_design_s_example_loads(file: Path) -> None:
     assert output.metrics_table == "https://ACCOUNT.blob.core.windows.net/curated/telemetry_metrics"
     assert pipeline.input.names.prefix == "contoso/telemetry/"
     assert pipeline.slice_hours == 1
-    assert pipeline.definition == file
+    assert pipeline.file == file
     names = [column.name for column in pipeline.compiled(output).columns]
     assert names == ["windowEnd", "deviceId", "events", "avgTemperature"]
     assert pipeline.policies == Policies(0, from_seconds(600), from_seconds(EARLY_SECONDS), adjust=True)
@@ -143,8 +143,11 @@ def test_a_late_tolerance_below_the_capture_interval_is_warned_of(file: Path, la
     ("path", "reason"),
     [
         ("{Namespace}/{EventHub}/{PartitionId}/{Year}/{Month}/{Day}/{Hour}/{Minute}", "{Second} is missing: "),
-        ("{Namespace}/{EventHub}/{Partition}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}", "{Partition} is no token"),
-        ("{Namespace}/{EventHub}{PartitionId}/{Year}{Month}{Day}{Hour}{Minute}{Second}", "cannot be told apart"),
+        (
+            "{Namespace}/{EventHub}/{Partition}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}",
+            "{Partition} is not a token",
+        ),
+        ("{Namespace}/{EventHub}{PartitionId}/{Year}{Month}{Day}{Hour}{Minute}{Second}", "where {EventHub} ends"),
     ],
 )
 def test_a_name_format_that_tells_too_little_is_refused_at_its_line(file: Path, path: str, reason: str) -> None:
@@ -268,6 +271,7 @@ def test_a_missing_section_is_named(file: Path, section: str) -> None:
         ("aggregates                     # the name after INTO\n", "  mode: append\n", "output.mode"),
         ("beside this file\n", "owner: me\n", "owner"),
         ("beside this file\n", "definition: x\n", "definition"),
+        ("beside this file\n", "file: x\n", "file"),
     ],
 )
 def test_an_unknown_key_is_named(file: Path, after: str, added: str, where: str) -> None:
@@ -376,7 +380,7 @@ CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1,
 @pytest.mark.parametrize(
     ("content", "line", "reason"),
     [
-        ("[" * 5000, None, "the pipeline file is nested too deep"),
+        ("[" * 5000, 1, "the file is nested deeper than 50 levels: flatten it"),
         ("a: &a [*a]\n", 1, "the file is nested deeper than 50 levels: flatten it"),
         ("a: " + "[" * 60 + "]" * 60, 1, "the file is nested deeper than 50 levels: flatten it"),
         (CHAIN, 50, "the file is nested deeper than 50 levels: flatten it"),
@@ -630,7 +634,7 @@ def test_relative_folders_are_relative_to_the_file_from_wherever_it_is_loaded(
         pipeline = load(given)
         assert pipeline.input.container == f"{tmp_path.as_uri()}/the%20capture"
         assert pipeline.outputs[0].table == f"{tmp_path.as_uri()}/pipelines/table"
-        assert pipeline.definition.is_absolute()
+        assert pipeline.file.is_absolute()
 
 
 def test_the_suite_is_looked_for_among_the_expectations_above_the_file_or_beside_it(file: Path, tmp_path: Path) -> None:

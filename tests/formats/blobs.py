@@ -1,4 +1,4 @@
-"""Blobs of the cousins, and what their readers make of them."""
+"""Blobs of the input formats, and what their readers make of them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""A Capture blob is taken whole or not at all (capture format, traps)."""
+"""A Capture blob is read whole or not at all."""
 
 import contextlib
 import json
@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recapture.errors import DamagedBlobError, RunError
-from recapture.formats.avro import SCHEMA, decode, has_block, walk
+from recapture.formats.avro import decode, has_block, walk
+from recapture.formats.event_hubs import EVENT_DATA
 from recapture.sample.capture_file import SampleEvent, capture_file, capture_schema
 from tests.draws import examples
 from tests.paths import CAPTURE_FILES
@@ -54,14 +55,14 @@ def record(event: SampleEvent) -> dict[str, Any]:
 
 
 def sequence(content: bytes) -> list[int]:
-    numbers: list[int] = decode("b", content)["SequenceNumber"].to_pylist()
+    numbers: list[int] = decode("b", content, EVENT_DATA)["SequenceNumber"].to_pylist()
     return numbers
 
 
 def complaint(content: bytes) -> str:
     """What is wrong with the content, in one line that names the blob and says what to do."""
     with pytest.raises(DamagedBlobError) as caught:
-        decode("contoso/telemetry/0/b.avro", content)
+        decode("contoso/telemetry/0/b.avro", content, EVENT_DATA)
     message = str(caught.value)
     found = re.fullmatch(
         r"blob contoso/telemetry/0/b\.avro is damaged: (.+); restore it from a copy or remove it, then plan again, "
@@ -88,41 +89,41 @@ def real(name: str) -> bytes:
 @pytest.mark.parametrize("name", ["2016-no-extension-05", "p9--2022-12-09--16-50-12.avro"])
 def test_a_real_file_gives_its_events_byte_for_byte(name: str) -> None:
     content = real(name)
-    table = decode(name, content)
+    table = decode(name, content, EVENT_DATA)
     expected: list[Any] = list(fastavro.reader(BytesIO(content)))
-    assert table.schema == SCHEMA
+    assert table.schema == EVENT_DATA.always
     assert expected
     assert table.to_pylist() == [{key: row[key] for key in ("SequenceNumber", "Body")} for row in expected]
 
 
 def test_a_real_empty_file_gives_no_events() -> None:
-    assert decode("empty.avro", real("empty.avro")).equals(SCHEMA.empty_table())
+    assert decode("empty.avro", real("empty.avro"), EVENT_DATA).equals(EVENT_DATA.always.empty_table())
 
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("properties_with_null", [True, False])
 def test_events_come_in_the_order_of_the_file(codec: Literal["null", "deflate"], properties_with_null: bool) -> None:
     content = capture_file(events(5, 3, 4), codec=codec, properties_with_null=properties_with_null)
-    table = decode("b", content)
+    table = decode("b", content, EVENT_DATA)
     assert table.to_pylist() == [{"SequenceNumber": n, "Body": b'{"n":%d}' % n} for n in (5, 3, 4)]
-    assert walk("b", content).codec == codec
+    assert walk("b", content, EVENT_DATA).codec == codec
 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_an_empty_file_is_a_heartbeat(codec: Literal["null", "deflate"]) -> None:
-    assert decode("b", capture_file([], codec=codec)).equals(SCHEMA.empty_table())
+    assert decode("b", capture_file([], codec=codec), EVENT_DATA).equals(EVENT_DATA.always.empty_table())
 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_block_is_read(codec: str) -> None:
     content = in_blocks(events(0, 1), events(2), events(3, 4, 5), codec=codec)
-    assert len(walk("b", content).blocks) == 3
+    assert len(walk("b", content, EVENT_DATA).blocks) == 3
     assert sequence(content) == [0, 1, 2, 3, 4, 5]
 
 
 def test_an_empty_block_between_others_changes_nothing() -> None:
     whole = in_blocks(events(0), events(1))
-    blocks = walk("b", whole).blocks
+    blocks = walk("b", whole, EVENT_DATA).blocks
     second = blocks[0].stop + 16
     assert sequence(whole[:second] + b"\0\0" + whole[second - 16 : second] + whole[second:]) == [0, 1]
 
@@ -134,7 +135,7 @@ def test_a_body_may_be_null_empty_or_any_bytes() -> None:
     fastavro.writer(
         out, schema, [record(event) | {"Body": body} for event, body in zip(events(0, 1, 2, 3), bodies, strict=True)]
     )
-    assert decode("b", out.getvalue())["Body"].to_pylist() == bodies
+    assert decode("b", out.getvalue(), EVENT_DATA)["Body"].to_pylist() == bodies
 
 
 def test_more_events_than_any_buffer_holds() -> None:
@@ -149,15 +150,15 @@ def test_an_event_that_looks_like_the_end_is_an_event() -> None:
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_file_that_is_cut_off_anywhere_says_so(codec: Literal["null", "deflate"]) -> None:
     content = capture_file(events(0, 1, 2), codec=codec)
-    header = walk("b", content).blocks[0].start - 3
+    header = walk("b", content, EVENT_DATA).blocks[0].start - 3
     for size in {*range(1, len(content))} - {header}:
         assert complaint(content[:size]).startswith("it is cut off: "), size
-    assert complaint(content[: len(content) // 2 - 100]).endswith(f"after its {len(content) // 2 - 100} bytes")
+    assert complaint(content[: len(content) // 2 - 100]).endswith(f"longer than its {len(content) // 2 - 100} bytes")
 
 
 def test_a_file_that_is_cut_off_within_a_block_names_it() -> None:
     content = in_blocks(events(0, 1), events(2))
-    second = walk("b", content).blocks[0].stop + 16
+    second = walk("b", content, EVENT_DATA).blocks[0].stop + 16
     for size in range(second + 1, len(content)):
         assert complaint(content[:size]).startswith(f"it is cut off: its block at byte {second} "), size
 
@@ -167,23 +168,23 @@ def test_a_file_of_a_header_alone_has_no_events(codec: str) -> None:
     """So fastavro, Spark and others write no records; Capture writes a block of none."""
     out = BytesIO()
     fastavro.writer(out, fastavro.parse_schema(json.loads(capture_schema())), [], codec=codec)
-    assert not has_block("b", out.getvalue())
-    assert has_block("b", capture_file([], codec=codec))  # type: ignore[arg-type]
-    assert decode("b", out.getvalue()).equals(SCHEMA.empty_table())
-    assert decode("b", out.getvalue(), ALL).num_rows == 0
-    assert complaint(out.getvalue()[:-1]).startswith("it is cut off: its header goes on after ")
+    assert not has_block("b", out.getvalue(), EVENT_DATA)
+    assert has_block("b", capture_file([], codec=codec), EVENT_DATA)  # type: ignore[arg-type]
+    assert decode("b", out.getvalue(), EVENT_DATA).equals(EVENT_DATA.always.empty_table())
+    assert decode("b", out.getvalue(), EVENT_DATA, ALL).num_rows == 0
+    assert complaint(out.getvalue()[:-1]).startswith("it is cut off: its header is longer than its ")
 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_flipped_byte_never_loses_an_event(codec: Literal["null", "deflate"]) -> None:
     """Neither codec has a checksum: a value may change, but the events are all there or the file is refused."""
     content = capture_file(events(0, 1, 2), codec=codec)
-    header = walk("b", content).blocks[0].start - 2
+    header = walk("b", content, EVENT_DATA).blocks[0].start - 2
     survived = 0
     for position in range(len(content)):
         for mask in (0x02, 0xFF) if position >= header else (0x01,):
             with contextlib.suppress(DamagedBlobError):
-                assert decode("b", flipped(content, position, mask)).num_rows == 3, (position, mask)
+                assert decode("b", flipped(content, position, mask), EVENT_DATA).num_rows == 3, (position, mask)
                 survived += 1
     assert 0 < survived < len(content)
 
@@ -195,11 +196,11 @@ def test_a_block_that_announces_another_number_of_records_is_refused(
 ) -> None:
     """With fewer, DataFusion by itself would never end."""
     content = capture_file(events(0, 1, 2), codec=codec)
-    count = content.index(b"\x06", walk("b", content).blocks[0].start - 4)
+    count = content.index(b"\x06", walk("b", content, EVENT_DATA).blocks[0].start - 4)
     number = BytesIO()
     fastavro.schemaless_writer(number, "long", announced)
     reason = complaint(content[:count] + number.getvalue() + content[count + 1 :])
-    assert f"announce {announced} records" in reason or (announced in (4, 5) and "cannot be decoded" in reason)
+    assert f"declare {announced} records" in reason or (announced in (4, 5) and "cannot be decoded" in reason)
 
 
 def test_bytes_that_are_no_record_in_a_block_are_refused() -> None:
@@ -341,7 +342,7 @@ def as_records(table: pa.Table) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", ["2016-no-extension-05", "p9--2022-12-09--16-50-12.avro", "empty.avro"])
 def test_every_field_of_a_real_file_can_be_read(name: str) -> None:
     content = real(name)
-    assert as_records(decode(name, content, ALL)) == list(fastavro.reader(BytesIO(content)))
+    assert as_records(decode(name, content, EVENT_DATA, ALL)) == list(fastavro.reader(BytesIO(content)))
 
 
 @settings(max_examples=examples(60))
@@ -356,7 +357,7 @@ def test_the_fields_asked_for_are_those_of_a_naive_reader(
             writer.write(each)
         writer.dump()
     content = out.getvalue() if any(blocks) else capture_file([])
-    table = decode("b", content, sorted(more))
+    table = decode("b", content, EVENT_DATA, sorted(more))
     assert table.column_names == ["SequenceNumber", "Body", *sorted(more)]
     expected = [each for block in blocks for each in block]
     assert as_records(table) == [{name: each[name] for name in table.column_names} for each in expected]
@@ -365,7 +366,7 @@ def test_the_fields_asked_for_are_those_of_a_naive_reader(
 def test_properties_of_more_events_than_any_batch_holds() -> None:
     """In several batches DataFusion fails: it goes on counting a union's members where the batch before ended."""
     given = events(*range(20_000))
-    table = decode("b", capture_file(given), ALL)
+    table = decode("b", capture_file(given), EVENT_DATA, ALL)
     assert [dict(each) for each in table["Properties"].to_pylist()] == [dict(event.properties) for event in given]
     keys = [dict(each)["x-opt-partition-key"] for each in table["SystemProperties"].to_pylist()]
     assert keys == [event.partition_key for event in given]
@@ -377,11 +378,11 @@ def test_whatever_is_read_a_flipped_byte_never_loses_an_event(
     more: tuple[str, ...], codec: Literal["null", "deflate"]
 ) -> None:
     content = capture_file(events(0, 1, 2), codec=codec)
-    header = walk("b", content).blocks[0].start - 2
+    header = walk("b", content, EVENT_DATA).blocks[0].start - 2
     survived = 0
     for position in range(header, len(content)):
         with contextlib.suppress(DamagedBlobError):
-            assert decode("b", flipped(content, position), more).num_rows == 3, position
+            assert decode("b", flipped(content, position), EVENT_DATA, more).num_rows == 3, position
             survived += 1
     assert codec == "deflate" or survived > 0
 
@@ -389,9 +390,9 @@ def test_whatever_is_read_a_flipped_byte_never_loses_an_event(
 @pytest.mark.parametrize("announced", [1, 2, 4])
 def test_whatever_is_read_the_announced_number_must_be_there(announced: int) -> None:
     content = capture_file(events(0, 1, 2))
-    count = content.index(b"\x06", walk("b", content).blocks[0].start - 4)
+    count = content.index(b"\x06", walk("b", content, EVENT_DATA).blocks[0].start - 4)
     with pytest.raises(DamagedBlobError):
-        decode("b", content[:count] + bytes([2 * announced]) + content[count + 1 :], ALL)
+        decode("b", content[:count] + bytes([2 * announced]) + content[count + 1 :], EVENT_DATA, ALL)
 
 
 def test_a_field_that_the_file_does_not_have_is_named() -> None:
@@ -400,15 +401,15 @@ def test_a_field_that_the_file_does_not_have_is_named() -> None:
     content = avro(schema, record(events(0)[0]))
     assert sequence(content) == [0]
     with pytest.raises(DamagedBlobError, match="its records have no Offset and no Properties;"):
-        decode("b", content, ALL)
+        decode("b", content, EVENT_DATA, ALL)
 
 
 def test_properties_that_are_no_map_of_capture_s_are_refused() -> None:
     schema = json.loads(capture_schema())
     schema["fields"][4]["type"] = {"type": "map", "values": "string"}
     content = avro(schema, record(events(0)[0]))
-    with pytest.raises(DamagedBlobError, match="Properties is no map of properties"):
-        decode("b", content, ["Properties"])
+    with pytest.raises(DamagedBlobError, match="Properties is not a map of properties"):
+        decode("b", content, EVENT_DATA, ["Properties"])
 
 
 def test_a_damaged_blob_fails_the_run() -> None:

@@ -1,4 +1,4 @@
-"""CSV blobs: a header, then an event a line (capture format, cousins)."""
+"""CSV blobs: a header, then one event per line."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""What an input adds to its events (capture format, the file)."""
+"""The metadata that Event Hubs Capture adds to its events."""
 
 import json
 from collections.abc import Mapping
@@ -16,9 +16,10 @@ from recapture.archive.manifest import CaptureBlob, Window
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import event_hubs_metadata as metadata
 from recapture.formats.avro import decode
+from recapture.formats.event_hubs import EVENT_DATA, CaptureInput
 from recapture.formats.event_hubs_metadata import fields_of, text_of
 from recapture.formats.events import ENQUEUED
-from recapture.model import CAPTURE_METADATA, AsaType, Metadata, MetadataColumn
+from recapture.model import AsaType, Metadata, MetadataColumn
 from recapture.sample.capture_file import capture_file, capture_schema
 from recapture.storage import Blob
 from recapture.time_model.ticks import from_datetime
@@ -40,7 +41,7 @@ def file(*events: Mapping[str, Any]) -> bytes:
 
 def read(column: MetadataColumn, *events: Mapping[str, Any], pinned: CaptureBlob = BLOB) -> list[Any]:
     content = file(*events)
-    found = metadata.read([column], pinned, decode(pinned.blob.name, content, fields_of([column])))
+    found = metadata.read([column], pinned, decode(pinned.blob.name, content, EVENT_DATA, fields_of([column])))
     kinds = {AsaType.BIGINT: pa.int64(), AsaType.DATETIME: pa.int64(), AsaType.TEXT: pa.string()}
     assert found[column].type == kinds[column.type]
     values: list[Any] = found[column].to_pylist()
@@ -92,7 +93,7 @@ def test_a_property_is_read_as_text(value: Any, text: str | None) -> None:
 
 
 def test_no_events_have_no_values() -> None:
-    for kind in CAPTURE_METADATA.known:
+    for kind in CaptureInput.metadata.known:
         assert read(MetadataColumn(kind)) == []
 
 
@@ -114,7 +115,7 @@ def naive_text(value: Any) -> str | None:
 @given(events=st.lists(PROPERTIES, max_size=6), cut=st.integers(0, 6))
 def test_properties_of_every_type_side_by_side(events: list[dict[str, Any]], cut: int) -> None:
     """And in a part of a longer column."""
-    table = decode("b", file(*({"Properties": each} for each in events)), ["Properties"])
+    table = decode("b", file(*({"Properties": each} for each in events)), EVENT_DATA, ["Properties"])
     column = table["Properties"].combine_chunks()
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     assert text_of(column.slice(cut), "a").to_pylist() == [naive_text(each.get("a")) for each in events[cut:]]
@@ -177,7 +178,7 @@ def test_many_texts_at_once_are_read_as_each_alone(texts: list[str]) -> None:
 def test_a_blob_whose_enqueued_times_cannot_be_read_is_damaged(event: dict[str, Any], written: str) -> None:
     with pytest.raises(DamagedBlobError) as caught:
         read(ENQUEUED, enqueued("3/1/2026 12:00:00 PM"), event)
-    assert f"event 8 has {written}, so when it was enqueued cannot be told" in str(caught.value)
+    assert f"event 8 has {written}, so its enqueued time is unknown" in str(caught.value)
 
 
 def test_an_event_was_processed_when_it_arrived() -> None:
@@ -188,10 +189,10 @@ def test_an_event_was_processed_when_it_arrived() -> None:
     in_window = CaptureBlob("3", BLOB.blob, Window(from_datetime(NOON), from_datetime(NOON)))
     content = file(event)
     columns = [processed, ENQUEUED]
-    found = metadata.read(columns, in_window, decode(NAME, content, fields_of(columns)))
+    found = metadata.read(columns, in_window, decode(NAME, content, EVENT_DATA, fields_of(columns)))
     assert found[processed].to_pylist() == [from_datetime(NOON - timedelta(minutes=3))]
 
 
 def test_a_partition_that_is_no_number_is_an_error_of_one_line() -> None:
-    with pytest.raises(RunError, match="is of partition 'a', which is no number"):
+    with pytest.raises(RunError, match="is of partition 'a', which is not a number"):
         read(MetadataColumn(Metadata.PARTITION_ID), {}, pinned=CaptureBlob("a", BLOB.blob))

@@ -1,4 +1,4 @@
-"""Which partition a blob holds, and since when, is told by its name alone (capture format, the name)."""
+"""A Capture blob's name gives its partition and the start of its interval."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recapture.archive.name_format import TOKENS
 from recapture.errors import DefinitionError
-from recapture.formats.event_hubs_names import CaptureNames
+from recapture.formats.event_hubs import VOCABULARY, CaptureNames
 from tests.draws import examples
 
 NAMES = CaptureNames("contoso", "telemetry")
@@ -78,7 +77,7 @@ def test_signs_that_mean_something_in_a_pattern_mean_themselves() -> None:
             "contoso/telemetry/p9--2022-12-09--16-50-12.avro",
             ("9", datetime(2022, 12, 9, 16, 50, 12, tzinfo=UTC)),
         ),
-        ("{Namespace}/{EventHub}/{PartitionId}" + TIME, "contoso/telemetry/1120260301100000", ("11", TEN)),
+        ("{Namespace}/{EventHub}/{PartitionId}_" + TIME, "contoso/telemetry/11_20260301100000", ("11", TEN)),
         (
             "{Namespace}/{EventHub}/" + TIME + "{PartitionId}.avro",
             "contoso/telemetry/2026030110000012.avro",
@@ -96,7 +95,7 @@ def test_a_custom_name_is_read_by_its_format(path: str, name: str, found: tuple[
 # Formats that tell too little
 
 
-@pytest.mark.parametrize("token", TOKENS[2:])
+@pytest.mark.parametrize("token", list(VOCABULARY.tokens)[2:])
 def test_without_a_token_a_format_is_refused_that_names_it(token: str) -> None:
     path = NAMES.format.replace(f"{{{token}}}", "x")
     with pytest.raises(DefinitionError, match=f"^{{{token}}} is missing"):
@@ -110,55 +109,59 @@ def test_what_is_no_token_is_refused(piece: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "name", "other", "instead"),
+    ("path", "token", "instead"),
     [
+        ("{Namespace}/{EventHub}{PartitionId}/" + TIME, "EventHub", "contoso/telemetry{PartitionId}/" + TIME),
+        ("{Namespace}/{EventHub}-{PartitionId}/" + TIME, "EventHub", "{Namespace}/telemetry-{PartitionId}/" + TIME),
         (
-            "{Namespace}/{EventHub}{PartitionId}/" + TIME,
-            "contoso/telemetry11/11111111111111",
-            "partition 1 of contoso's telemetry1",
-            "contoso/telemetry{PartitionId}/" + TIME,
+            "{Namespace}/{EventHub}" + TIME + "/{PartitionId}",
+            "EventHub",
+            "{Namespace}/telemetry" + TIME + "/{PartitionId}",
         ),
-        (
-            "{Namespace}{EventHub}/{PartitionId}/" + TIME,
-            "contosotelemetry/1/11111111111111",
-            "partition 1 of contos's otelemetry",
-            "contosotelemetry/{PartitionId}/" + TIME,
-        ),
+        (TIME + "/{PartitionId}/{Namespace}/{EventHub}", "EventHub", TIME + "/{PartitionId}/{Namespace}/telemetry"),
+        ("{Namespace}{EventHub}/{PartitionId}/" + TIME, "Namespace", "contoso{EventHub}/{PartitionId}/" + TIME),
+        ("{Namespace}-{EventHub}/{PartitionId}/" + TIME, "Namespace", "contoso-{EventHub}/{PartitionId}/" + TIME),
+        ("{Namespace}1/{EventHub}/{PartitionId}/" + TIME, "Namespace", "contoso1/{EventHub}/{PartitionId}/" + TIME),
     ],
 )
-def test_a_format_that_names_another_hub_s_blob_alike_is_refused(
-    path: str, name: str, other: str, instead: str
-) -> None:
-    """With such a name, with the two hubs that may have given it, and with what to write where there is only one."""
-    with pytest.raises(DefinitionError, match="cannot be told apart") as caught:
+def test_a_format_in_which_a_name_runs_into_what_follows_is_refused(path: str, token: str, instead: str) -> None:
+    """The message names the token, and the hub's own name, which may stand there in its place."""
+    known = {"Namespace": "contoso", "EventHub": "telemetry"}
+    with pytest.raises(DefinitionError) as caught:
         CaptureNames("contoso", "telemetry", path)
-    assert f"{name} may be partition " in str(caught.value)
-    assert other in str(caught.value)
-    assert str(caught.value).endswith(f": {instead}")
-    assert CaptureNames("contoso", "telemetry", instead).parse(name) is not None
+    assert str(caught.value) == (
+        f"a name does not tell where {{{token}}} ends: write a delimiter after it that it cannot contain, such as /, "
+        f"or {known[token]} in its place if the container has no other"
+    )
+    names = CaptureNames("contoso", "telemetry", instead)
+    assert names.parse(names.name("7", TEN)) == ("7", TEN)
 
 
 @pytest.mark.parametrize(
-    ("namespace", "event_hub", "path", "apart"),
+    "path",
     [
-        ("contoso", "telemetry", "{Namespace}-{EventHub}/{PartitionId}/" + TIME, True),
-        ("contoso-eu", "telemetry", "{Namespace}-{EventHub}/{PartitionId}/" + TIME, False),
-        ("contoso", "telemetry", "{Namespace}_{EventHub}/{PartitionId}/" + TIME, True),
-        ("contoso", "telemetry-1", "{Namespace}/{EventHub}-{PartitionId}/" + TIME, True),
-        ("contoso", "telemetry", "{Namespace}/{EventHub}" + TIME + "/{PartitionId}", True),
-        ("contoso", "telemetry", "{PartitionId}{Namespace}/{EventHub}/" + TIME, True),
-        ("contoso", "telemetry", "{Namespace}/{PartitionId}{EventHub}/" + TIME, False),
+        "{Namespace}/{EventHub}/{PartitionId}" + TIME,
+        "{Namespace}/{EventHub}/{PartitionId}0/" + TIME,
+        "{Namespace}/{PartitionId}{EventHub}/" + TIME,
     ],
 )
-def test_the_names_themselves_may_make_a_format_tell_hubs_apart(
-    namespace: str, event_hub: str, path: str, apart: bool
-) -> None:
-    """A hyphen may be the namespace's or the delimiter, a digit the partition's or the hub's."""
-    if apart:
-        CaptureNames(namespace, event_hub, path)
-    else:
-        with pytest.raises(DefinitionError, match="cannot be told apart"):
-            CaptureNames(namespace, event_hub, path)
+def test_a_format_in_which_a_partition_runs_into_what_follows_is_refused(path: str) -> None:
+    with pytest.raises(DefinitionError, match=r"where {PartitionId} ends: write a delimiter .*, such as /$"):
+        CaptureNames("contoso", "telemetry", path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "{Namespace}_{EventHub}/{PartitionId}/" + TIME,
+        "{Namespace}/{EventHub}/p{PartitionId}--" + TIME,
+        "{EventHub}/" + TIME + "_{PartitionId}/{Namespace}",
+        "{EventHub}\\{Namespace}/" + TIME + "{PartitionId}.avro",
+    ],
+)
+def test_a_delimiter_is_whatever_the_token_cannot_contain(path: str) -> None:
+    names = CaptureNames("contoso", "telemetry", path)
+    assert names.parse(names.name("7", TEN)) == ("7", TEN)
 
 
 # Both ways
@@ -173,18 +176,18 @@ texts = st.sampled_from(["", "", "/", "_", "-", "--", "p", "=", "\\", "v1/", "a.
 @st.composite
 def formats(draw: st.DrawFn) -> str:
     """The nine tokens in any order, with or without delimiters."""
-    tokens = draw(st.permutations(TOKENS))
+    tokens = draw(st.permutations(list(VOCABULARY.tokens)))
     parts = [draw(texts) + f"{{{token}}}" for token in tokens]
     return "".join(parts) + draw(texts)
 
 
 def compiled(path: str) -> CaptureNames:
-    """With the names in the tokens' places where the format alone does not tell hubs apart."""
+    """With the names in the tokens' places, and a delimiter after the partition, if the format needs them."""
     try:
         return CaptureNames("contoso", "telemetry", path)
     except DefinitionError:
         written = path.replace("{Namespace}", "contoso").replace("{EventHub}", "telemetry")
-        return CaptureNames("contoso", "telemetry", written)
+        return CaptureNames("contoso", "telemetry", written.replace("{PartitionId}", "{PartitionId}_"))
 
 
 @given(formats(), partitions, moments, st.sampled_from([".avro", ""]))
@@ -203,15 +206,36 @@ def test_no_two_windows_have_the_same_name(path: str, windows: list[tuple[str, d
     assert len({names.name(*window, extension) for window in windows for extension in ("", ".avro")}) == 4
 
 
-@settings(max_examples=examples(30))
-@given(formats(), st.sampled_from(["telemetry1", "1telemetry", "otelemetry", "telemetr"]), partitions, moments)
-def test_a_hub_s_name_is_no_name_of_another_hub(path: str, other: str, partition: str, opened: datetime) -> None:
+@st.composite
+def delimited(draw: st.DrawFn) -> str:
+    """The tokens in any order, most of them with a delimiter after them."""
+    signs = st.sampled_from(["/", "_", "-", "1", ""])
+    tokens = draw(st.permutations(["{Namespace}", "{EventHub}", "{PartitionId}", TIME]))
+    return "".join(f"{token}{draw(signs)}" for token in tokens)
+
+
+ALIKE = [
+    (("contoso", "telemetry"), ("contoso", "telemetry1")),
+    (("contoso", "telemetry"), ("contos", "otelemetry")),
+    (("contoso", "telemetry"), ("contoso1", "telemetry")),
+    (("contoso", "telemetry"), ("contoso", "1telemetry")),
+    (("contoso", "eu-telemetry"), ("contoso-eu", "telemetry")),
+    (("telemetry", "contoso"), ("telemetry", "contoso.avro")),
+    (("contoso", "telemetry"), ("fabrikam", "telemetry")),
+]
+"""Two hubs whose names are easily confused."""
+
+
+@settings(max_examples=examples(300))
+@given(delimited(), st.sampled_from(ALIKE), st.booleans(), partitions, moments, st.sampled_from(["", ".avro"]))
+def test_no_two_hubs_give_a_blob_the_same_name(
+    path: str, hubs: tuple[tuple[str, str], ...], swapped: bool, partition: str, opened: datetime, extension: str
+) -> None:
     try:
-        ours = CaptureNames("contoso", "telemetry", path)
-        theirs = [CaptureNames(namespace, other, path) for namespace in ("contoso", "contos")]
+        one, other = (CaptureNames(*hub, path) for hub in (reversed(hubs) if swapped else hubs))
     except DefinitionError:
         return
-    assert [ours.parse(each.name(partition, opened)) for each in theirs] == [None, None]
+    assert one.parse(other.name(partition, opened, extension)) is None
 
 
 # Where to look
@@ -246,8 +270,8 @@ def test_a_range_is_listed_by_hours_then_days_and_whole_months_and_years() -> No
          ["01.03.2026/telemetry/contoso/4/"]),
         ("{Minute}/{Namespace}/{EventHub}/{PartitionId}/{Year}{Month}{Day}{Hour}{Second}", ["4"], [""]),
         (CUSTOM, ["4"], ["Prod_telemetry/contoso"]),
-        ("{Namespace}/{EventHub}/{PartitionId}{Second}/{Year}{Month}{Day}{Hour}{Minute}", ["1", "12", "2"],
-         ["contoso/telemetry/1", "contoso/telemetry/2"]),
+        ("{Namespace}/{EventHub}/{PartitionId}-{Second}/{Year}{Month}{Day}{Hour}{Minute}", ["1", "12", "2"],
+         ["contoso/telemetry/1-", "contoso/telemetry/12-", "contoso/telemetry/2-"]),
     ],
 )  # fmt: skip
 def test_a_listing_begins_with_all_that_the_format_has_first(path: str, known: list[str], found: list[str]) -> None:

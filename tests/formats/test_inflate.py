@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from recapture.errors import DamagedBlobError
 from recapture.formats.avro import decode
 from recapture.formats.csv import CsvReader
+from recapture.formats.event_hubs import EVENT_DATA
 from recapture.formats.inflate import MIB, Limits, inflated, unzipped
-from recapture.formats.iot_hub_reader import IotHubReader
-from recapture.formats.lines import JsonReader
+from recapture.formats.iot_hub import IotHubReader
+from recapture.formats.json_lines import JsonReader
 from recapture.formats.service_bus import ServiceBusReader
 from recapture.sample import SampleEvent, capture_file
 from tests.formats.blobs import NAME, read
@@ -74,12 +75,12 @@ def test_gzip_has_the_limit_of_a_blob_whoever_reads_it(reader: Any) -> None:
 
 def test_a_capture_file_has_both_limits() -> None:
     with pytest.raises(DamagedBlobError, match=r"raise input\.max_block_mib"):
-        decode("b", capture_file([event(MIB)], codec="deflate"), limits=SMALL)
+        decode("b", capture_file([event(MIB)], codec="deflate"), EVENT_DATA, limits=SMALL)
     content = in_blocks(*[[event(MIB - 4096)]] * 3, codec="deflate")
     with pytest.raises(DamagedBlobError, match=r"raise input\.max_blob_mib"):
-        decode("b", content, limits=SMALL)
-    assert decode("b", content).num_rows == 3
-    assert decode("b", capture_file([event(3 * MIB)]), limits=SMALL).num_rows == 1, "nothing inflates"
+        decode("b", content, EVENT_DATA, limits=SMALL)
+    assert decode("b", content, EVENT_DATA).num_rows == 3
+    assert decode("b", capture_file([event(3 * MIB)]), EVENT_DATA, limits=SMALL).num_rows == 1, "nothing inflates"
 
 
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 5_000])
@@ -87,7 +88,7 @@ def test_a_capture_file_has_both_limits() -> None:
 def test_a_large_blob_is_read_in_its_order_whatever_the_number_of_its_events(count: int, codec: str) -> None:
     body = bytes(2 * MIB // count)
     given = [SampleEvent(number, str(number), NOON, body) for number in range(count)]
-    table = decode("b", capture_file(given, codec=codec), ["EnqueuedTimeUtc"])  # type: ignore[arg-type]
+    table = decode("b", capture_file(given, codec=codec), EVENT_DATA, ["EnqueuedTimeUtc"])  # type: ignore[arg-type]
     assert table["SequenceNumber"].to_pylist() == list(range(count))
     assert set(table["Body"].to_pylist()) == {body}
 
@@ -98,20 +99,21 @@ def test_a_large_block_that_announces_one_record_more_or_less_is_refused(wrong: 
     content = capture_file(given)
     place = content.index(b"\x06", len(capture_file([])) - 20)
     with pytest.raises(DamagedBlobError):
-        decode("b", content[:place] + bytes([6 + 2 * wrong]) + content[place + 1 :])
+        decode("b", content[:place] + bytes([6 + 2 * wrong]) + content[place + 1 :], EVENT_DATA)
 
 
 BOMBS = """
 import gzip, resource, sys, zlib
 from tests.formats.test_inflate import bomb
 from recapture.formats.avro import decode
+from recapture.formats.event_hubs import EVENT_DATA
 from recapture.formats.inflate import Limits, unzipped
 from recapture.errors import DamagedBlobError
 
 blocks, file = bomb(), gzip.compress(bytes(1 << 28), 1)
 in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (in_use + (64 << 20),) * 2)
-for call in (lambda: decode("b", blocks, limits=Limits(4, 4)), lambda: unzipped("b", file, Limits(4, 4))):
+for call in (lambda: decode("b", blocks, EVENT_DATA, limits=Limits(4, 4)), lambda: unzipped("b", file, Limits(4, 4))):
     try:
         call()
     except DamagedBlobError as error:

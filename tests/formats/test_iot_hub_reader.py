@@ -1,4 +1,4 @@
-"""Messages that IoT Hub routed to storage (capture format, cousins)."""
+"""Messages that an IoT hub routed to storage."""
 
 import base64
 import io
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.errors import DamagedBlobError
-from recapture.formats.iot_hub_reader import IotHubReader
+from recapture.formats.iot_hub import IotHubReader
 from recapture.model import Metadata
 from recapture.time_model.ticks import from_datetime
 from tests.formats.blobs import TEN, bodies, column, hour, pinned, read, reasons, values
@@ -146,7 +146,7 @@ def test_where_messages_arrive_when_they_were_enqueued_each_must_tell(text: str 
         with pytest.raises(DamagedBlobError) as caught:
             read(IOT, content, ENQUEUED, blob=pinned(window=hour()))
         assert "its event 1 has " in str(caught.value)
-        assert "so when it was enqueued cannot be told" in str(caught.value)
+        assert "so its enqueued time is unknown" in str(caught.value)
 
 
 @pytest.mark.parametrize(

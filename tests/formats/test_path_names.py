@@ -66,16 +66,16 @@ def test_the_time_in_a_name_is_the_start_of_a_period(path: InputPath, period: in
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("logs/{time}",), "{time} without {date} tells no day"),
-        (("logs/{datetime:yyyy}",), "{datetime:yyyy} is no token of an input's path: they are {date}, {time}"),
-        (("logs/{Date}",), "{Date} is no token"),
+        (("logs/{time}",), "{time} without {date} does not give the day"),
+        (("logs/{datetime:yyyy}",), "{datetime:yyyy} is not a token of an input's path: they are {date}, {time}"),
+        (("logs/{Date}",), "{Date} is not a token"),
         (("logs/*/a",), "no \\*"),
         (("logs/{date",), "no brace"),
         (("{date}", "YYYY/MM"), "date format 'YYYY/MM' should have YYYY, MM and DD once each"),
         (("{date}", "YYYY/MM/DD/DD"), "once each"),
         (("{date}", "yyyy/MM/dd"), "such as YYYY/MM/DD"),
         (("{date}", "YYYY1MM1DD"), "with signs between"),
-        (("{date}/{time}", "YYYY/MM/DD", "HH:mm"), "time format 'HH:mm' is none of HH, HH/mm, HH-mm"),
+        (("{date}/{time}", "YYYY/MM/DD", "HH:mm"), "time format 'HH:mm' is not one of HH, HH/mm, HH-mm"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_a_reason(arguments: tuple[str, ...], reason: str) -> None:

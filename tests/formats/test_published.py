@@ -1,4 +1,4 @@
-"""The same events give the same rows and the same verdicts, whatever wrote their blobs (capture format, cousins)."""
+"""The same events give the same rows and the same verdicts, whatever wrote their blobs."""
 
 import base64
 import gzip
@@ -145,7 +145,7 @@ def test_the_rows_and_the_verdicts_are_those_of_capture(
     assert rows_and_counts(spark, tmp_path, kind) == expected
 
 
-def test_a_damaged_blob_of_a_cousin_stops_the_run_or_is_set_aside(spark: "SparkSession", tmp_path: Path) -> None:
+def test_a_damaged_blob_of_any_format_stops_the_run_or_is_quarantined(spark: "SparkSession", tmp_path: Path) -> None:
     archive(tmp_path, "CSV")
     path = put(tmp_path, "CSV", at(20), [(0, body("a", at(20)))])
     path.write_bytes(path.read_bytes()[:-9])

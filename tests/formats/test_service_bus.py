@@ -1,4 +1,4 @@
-"""Archives of Service Bus messages, in the order of their sequence numbers (capture format, cousins; seed 004)."""
+"""Archives of Service Bus messages, in the order of their sequence numbers."""
 
 import json
 import os
@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.archive.manifest import CaptureBlob, PlannedSlice
+from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.service_bus import ServiceBusReader
 from recapture.model import Metadata
 from recapture.ordering.counters import Counters
@@ -35,6 +36,7 @@ QUERY = compile_query(
     "GROUP BY PartitionId, TumblingWindow(minute, 5)",
     input_alias="t",
     output_aliases=["out"],
+    input_metadata=CaptureInput.metadata,
 )
 POLICIES = Policies(out_of_order=0, late=from_seconds(3600), early=from_seconds(300), adjust=True)
 

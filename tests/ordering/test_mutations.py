@@ -10,7 +10,7 @@ import pytest
 
 from recapture.archive.manifest import CaptureBlob, PlannedSlice
 from recapture.formats.avro import walk
-from recapture.formats.event_hubs_reader import CaptureReader
+from recapture.formats.event_hubs import EVENT_DATA, CaptureInput, CaptureReader
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order
 from recapture.ordering.task import Task
@@ -32,6 +32,7 @@ QUERY = compile_query(
     "GROUP BY TumblingWindow(minute, 5), GetMetadataPropertyValue(t, '[User].[a]')",
     input_alias="t",
     output_aliases=["out"],
+    input_metadata=CaptureInput.metadata,
 )
 POLICIES = Policies(out_of_order=0, late=from_seconds(600), early=from_seconds(300), adjust=True)
 
@@ -120,8 +121,8 @@ def judged(content: bytes) -> Counters:
 def test_a_mutated_blob_is_read_to_its_last_event_or_quarantined_whole(name: str) -> None:
     content = FILES[name]()
     expected = judged(content)
-    assert (expected.damaged, expected.events) == (0, walk("b", content).records)
-    borders = {block.stop + 16 for block in walk("b", content).blocks}
+    assert (expected.damaged, expected.events) == (0, walk("b", content, EVENT_DATA).records)
+    borders = {block.stop + 16 for block in walk("b", content, EVENT_DATA).blocks}
     chance = Random(name)
     outcomes: Counter[str] = Counter()
     for _ in range(MUTATIONS):

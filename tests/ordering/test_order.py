@@ -20,11 +20,10 @@ from hypothesis import strategies as st
 from recapture.archive.manifest import ArrivalTime, CaptureBlob, Definition, Manifest, plan
 from recapture.errors import RunError
 from recapture.formats.avro import decode
-from recapture.formats.event_hubs_names import CaptureNames
-from recapture.formats.event_hubs_reader import CaptureReader
+from recapture.formats.event_hubs import EVENT_DATA, CaptureInput, CaptureNames, CaptureReader
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT
-from recapture.model import CAPTURE_METADATA, AsaType, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
+from recapture.model import AsaType, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
 from recapture.ordering import chunks, decoding
 from recapture.ordering.counters import Ahead, Counters
 from recapture.ordering.order import order, schema
@@ -53,7 +52,7 @@ TUMBLING = (
 
 
 def compiled(text: str) -> CompiledQuery:
-    return compile_query(text, input_alias="telemetry", output_aliases=["out"])
+    return compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=CaptureInput.metadata)
 
 
 PLAIN = compiled(TUMBLING.format(""))
@@ -561,7 +560,7 @@ SINCE_1970 = Shifted(TICKS_PER_MILLISECOND, MILLISECONDS, Instant(UNIX_EPOCH))
 
 def test_the_metadata_of_the_rows(tmp_path: Path) -> None:
     """Only what the query reads is in the view, after the body's columns."""
-    columns = [MetadataColumn(kind) for kind in CAPTURE_METADATA.known if kind is not Metadata.USER]
+    columns = [MetadataColumn(kind) for kind in CaptureInput.metadata.known if kind is not Metadata.USER]
     columns.append(MetadataColumn(Metadata.USER, "firmware"))
     query = replace(PLAIN, metadata=tuple(columns))
     arrival = TEN + 10 * MINUTE
@@ -1040,7 +1039,7 @@ def reaches(query: CompiledQuery, time: int, slice_: Slice) -> bool:
 def events_of(folder: Path, blobs: Sequence[CaptureBlob], over: bool) -> Iterable[Event]:
     """The events as the oracle takes them, by json.loads."""
     for pinned in blobs:
-        for row in decode(pinned.blob.name, (folder / pinned.blob.name).read_bytes()).to_pylist():
+        for row in decode(pinned.blob.name, (folder / pinned.blob.name).read_bytes(), EVENT_DATA).to_pylist():
             body: dict[str, Any] = {}
             malformed = False
             try:
@@ -1068,6 +1067,6 @@ def test_every_arrival_is_counted_once_in_one_slice(folder: Path) -> None:
     arrived: Counter[str] = Counter()
     for pinned in planned(folder, PLAIN, POLICIES, -1, 3).blobs:
         if start < pinned.arrival <= end:
-            arrived[pinned.partition] += decode("", (folder / pinned.blob.name).read_bytes()).num_rows
+            arrived[pinned.partition] += decode("", (folder / pinned.blob.name).read_bytes(), EVENT_DATA).num_rows
     assert counted == arrived
     assert counted.total() > 5000

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from recapture.archive.manifest import CaptureBlob, PlannedSlice
 from recapture.formats.csv import CsvReader
-from recapture.formats.lines import JsonReader
+from recapture.formats.event_hubs import CaptureInput
+from recapture.formats.json_lines import JsonReader
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order, schema
 from recapture.ordering.task import Task
@@ -25,6 +26,7 @@ QUERY = compile_query(
     "SELECT COUNT(n) AS n INTO out FROM t TIMESTAMP BY eventTime GROUP BY TumblingWindow(minute, 5)",
     input_alias="t",
     output_aliases=["out"],
+    input_metadata=CaptureInput.metadata,
 )
 POLICIES = Policies(out_of_order=from_seconds(60), late=from_seconds(3600), early=from_seconds(300), adjust=True)
 

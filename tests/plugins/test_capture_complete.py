@@ -257,7 +257,7 @@ def test_the_trigger_says_how_far_capture_has_got_until_nothing_is_missing(
     world.put("1", now - timedelta(hours=30))
     pipeline = world.define(eventsLateArrivalMaxDelayInSeconds=7200)
     start, end = (instant.isoformat() for instant in (now - timedelta(hours=1), now))
-    trigger = plugin.CaptureCompleteTrigger(str(pipeline.definition), start, end, 0.2)
+    trigger = plugin.CaptureCompleteTrigger(str(pipeline.file), start, end, 0.2)
 
     looked = threading.Event()
     look = plugin._completeness

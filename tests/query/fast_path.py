@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from recapture.formats.event_hubs import CaptureInput
 from recapture.model import TYPES, AsaType, InputColumn, OutputColumn
 from recapture.query import CompiledQuery, compile_query
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
@@ -31,7 +32,7 @@ class Slice:
 
 def compiled(text: str) -> CompiledQuery:
     """A query from `telemetry` into `out`."""
-    return compile_query(text, input_alias="telemetry", output_aliases=["out"])
+    return compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=CaptureInput.metadata)
 
 
 def published(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) -> list[list[Row]]:

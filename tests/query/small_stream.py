@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from recapture.formats.event_hubs import CaptureInput
 from recapture.model import TYPES, AsaType, InputColumn, MetadataColumn
 from recapture.query import CompiledQuery, compile_query
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
@@ -26,7 +27,9 @@ def at(seconds: float, partition: str = "0", **fields: Any) -> Row:
 
 
 def compiled(text: str, *outputs: str) -> CompiledQuery:
-    return compile_query(text, input_alias="telemetry", output_aliases=outputs or ["out"])
+    return compile_query(
+        text, input_alias="telemetry", output_aliases=outputs or ["out"], input_metadata=CaptureInput.metadata
+    )
 
 
 def rows(spark: SparkSession, text: str, events: Iterable[Row], *outputs: str) -> list[list[Row]]:

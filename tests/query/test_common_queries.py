@@ -2,6 +2,7 @@
 
 import pytest
 
+from recapture.formats.event_hubs import CaptureInput
 from recapture.query import compile_query
 
 QUERIES = {
@@ -70,5 +71,5 @@ QUERIES = {
 @pytest.mark.parametrize("text", QUERIES.values(), ids=QUERIES.keys())
 def test_it_compiles(text: str) -> None:
     outputs = [name for name in ("alerts", "archive") if f"INTO {name}" in text]
-    compiled = compile_query(text, input_alias="tolls", output_aliases=outputs)
+    compiled = compile_query(text, input_alias="tolls", output_aliases=outputs, input_metadata=CaptureInput.metadata)
     assert {output.alias for output in compiled.outputs} == set(outputs)

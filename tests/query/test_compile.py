@@ -3,6 +3,7 @@
 import pytest
 
 from recapture.errors import DefinitionError
+from recapture.formats.event_hubs import CaptureInput
 from recapture.model import AsaType, InputColumn, OutputColumn
 from recapture.query import CompiledQuery, compile_query
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND
@@ -19,7 +20,9 @@ DESIGN = """
 
 
 def compiled(text: str) -> CompiledQuery:
-    return compile_query(text, input_alias="telemetry", output_aliases=["aggregates"])
+    return compile_query(
+        text, input_alias="telemetry", output_aliases=["aggregates"], input_metadata=CaptureInput.metadata
+    )
 
 
 def counting(rest: str, select: str = "COUNT(*) AS n") -> CompiledQuery:
@@ -214,7 +217,13 @@ def test_a_text_cannot_reach_out_of_its_literal() -> None:
 
 def test_without_into_a_query_writes_to_output() -> None:
     text = "SELECT COUNT(*) AS n FROM telemetry GROUP BY Tumbling(s, 1)"
-    assert compile_query(text, input_alias="telemetry", output_aliases=["output"]).outputs[0].columns[0].name == "n"
+    assert (
+        compile_query(text, input_alias="telemetry", output_aliases=["output"], input_metadata=CaptureInput.metadata)
+        .outputs[0]
+        .columns[0]
+        .name
+        == "n"
+    )
     with pytest.raises(DefinitionError, match="the pipeline's output is `aggregates`"):
         compiled(text)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from recapture.errors import DefinitionError
+from recapture.formats.event_hubs import CaptureInput
 from recapture.query import compile_query
 from tests.paths import ROOT
 
@@ -22,7 +23,7 @@ TEMPLATES = {
 def said(text: str) -> str | None:
     """What is said to a query; None where it compiles."""
     try:
-        compile_query(text, input_alias="telemetry", output_aliases=["out"])
+        compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=CaptureInput.metadata)
     except DefinitionError as error:
         return str(error)
     return None

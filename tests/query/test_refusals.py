@@ -5,6 +5,7 @@ import re
 import pytest
 
 from recapture.errors import DefinitionError
+from recapture.formats.event_hubs import CaptureInput
 from recapture.query import compile_query
 
 TEMPLATE = "SELECT {select}\nINTO aggregates\nFROM telemetry {source}\n{where}\n{group}\n{having}"
@@ -13,7 +14,9 @@ GROUP = "GROUP BY TumblingWindow(minute, 5)"
 
 def refused(text: str) -> str:
     with pytest.raises(DefinitionError) as refusal:
-        compile_query(text, input_alias="telemetry", output_aliases=["aggregates"])
+        compile_query(
+            text, input_alias="telemetry", output_aliases=["aggregates"], input_metadata=CaptureInput.metadata
+        )
     message, line, caret = str(refusal.value).split("\n")
     place = re.match(r"query, line (\d+), column (\d+): .", message)
     assert place
@@ -33,7 +36,9 @@ def query(
 
 
 def test_the_template_itself_compiles() -> None:
-    [output] = compile_query(query(), input_alias="telemetry", output_aliases=["aggregates"]).outputs
+    [output] = compile_query(
+        query(), input_alias="telemetry", output_aliases=["aggregates"], input_metadata=CaptureInput.metadata
+    ).outputs
     assert output.columns[0].name == "n"
 
 
@@ -286,7 +291,13 @@ def test_a_key_that_is_also_a_number_needs_create_table() -> None:
     text = query("floor, COUNT(*) AS n", where="WHERE floor > 3", group="GROUP BY floor, Tumbling(s, 1)")
     assert "`floor` is a key and used as float here" in refused(text)
     declared = f"CREATE TABLE telemetry (eventTime datetime, floor bigint)\n{text}"
-    output = compile_query(declared, input_alias="telemetry", output_aliases=["aggregates"]).outputs[0].columns
+    output = (
+        compile_query(
+            declared, input_alias="telemetry", output_aliases=["aggregates"], input_metadata=CaptureInput.metadata
+        )
+        .outputs[0]
+        .columns
+    )
     assert [column.type for column in output] == ["bigint", "bigint"]
 
 
@@ -296,7 +307,9 @@ def test_a_key_that_is_aggregated_as_a_number_is_a_measure() -> None:
         "WITH once AS (SELECT v FROM telemetry TIMESTAMP BY t GROUP BY v, System.Timestamp()) "
         "SELECT v AS a, SUM(v) AS s INTO aggregates FROM once GROUP BY v, Tumbling(minute, 5)",
     ):
-        [output] = compile_query(text, input_alias="telemetry", output_aliases=["aggregates"]).outputs
+        [output] = compile_query(
+            text, input_alias="telemetry", output_aliases=["aggregates"], input_metadata=CaptureInput.metadata
+        ).outputs
         assert [column.type for column in output.columns] == ["float", "float"]
 
 

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from recapture.formats.event_hubs import CaptureInput
 from recapture.model import AsaType
 from recapture.query import CompiledQuery, compile_query
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
@@ -51,7 +52,9 @@ def event(time: float, partition: str = "0", **fields: object) -> Event:
 
 
 def compiled(text: str) -> CompiledQuery:
-    return compile_query(text, input_alias="telemetry", output_aliases=["aggregates"])
+    return compile_query(
+        text, input_alias="telemetry", output_aliases=["aggregates"], input_metadata=CaptureInput.metadata
+    )
 
 
 def published(

@@ -11,6 +11,7 @@ import pytest
 
 from recapture.errors import DefinitionError, RunError
 from recapture.formats.avro import walk
+from recapture.formats.event_hubs import EVENT_DATA
 from recapture.run.status import rollback
 from recapture.sample import SampleEvent, capture_file
 from tests.formats.test_avro import avro, nested
@@ -128,7 +129,7 @@ def foreign() -> bytes:
 
 def overwritten(sound: bytes) -> bytes:
     """The first bytes of its first record."""
-    begin = walk("", sound).blocks[0].start
+    begin = walk("", sound, EVENT_DATA).blocks[0].start
     return sound[:begin] + bytes([255]) * 24 + sound[begin + 24 :]
 
 
@@ -140,7 +141,10 @@ def sources() -> list[bytes]:
 
 DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "truncated in its block": (lambda sound: sound[:-30], "it is cut off: its block at byte"),
-    "truncated in its header": (lambda sound: sound[:100], "it is cut off: its header goes on after its 100 bytes"),
+    "truncated in its header": (
+        lambda sound: sound[:100],
+        "it is cut off: its header is longer than its 100 bytes",
+    ),
     "corrupt marker": (lambda sound: sound[:-1] + bytes([sound[-1] ^ 1]), "does not end in the file's sync marker"),
     "corrupt record": (overwritten, "its records cannot be decoded"),
     "wrong codec": (lambda sound: sound.replace(b"\x08null\x16", b"\x08lzma\x16", 1), "its codec is 'lzma'"),

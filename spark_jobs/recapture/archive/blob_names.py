@@ -1,4 +1,4 @@
-"""What the names of an input's blobs tell: their partition and a time; and by which beginnings they are listed."""
+"""The names of an input's blobs: the partition and the time that they give, and the prefixes by which to list them."""
 
 import re
 from abc import ABC, abstractmethod
@@ -10,168 +10,168 @@ from typing import ClassVar
 from recapture.archive.name_format import PARTITION_DIGITS, WIDTHS, Piece
 
 ONLY_PARTITION = "0"
-"""Of blobs whose names have none."""
+"""Partition of all blobs if their names give none."""
 
 _BY_HOURS = timedelta(days=1)
-"""Up to which a range is listed hour by hour; a longer one day by day, and whole months and years as one."""
+"""Longest range that is listed hour by hour; longer ones by days, and by whole months and years."""
 _BY_DAYS = timedelta(days=366)
-"""Up to which a longer range is listed day by day where a format has the year behind the month or the day."""
+"""Longest range that is listed by days if a format has the year after the month or the day."""
 
 
 class BlobNames(ABC):
-    """The names of the blobs of one input: pieces in a row, and what may follow them."""
+    """The names of the blobs of one input: a row of pieces, then a suffix."""
 
     exact: ClassVar[bool] = False
-    """Whether the time in a name is when the first of its events could come, and the next name's when the last could.
+    """Whether a blob's events arrived from the time in its name to the time in the next name.
 
-    Else both lie within an interval of these times.
+    Otherwise they may have arrived up to an interval before or after.
     """
     on_schedule: ClassVar[bool] = False
-    """Whether a service writes what came once an interval is over."""
+    """Whether a service writes each blob when its interval ends."""
     most_partitions: ClassVar[int] = 10**PARTITION_DIGITS
-    """Of one input."""
+    """Most partitions of one input."""
     padded: ClassVar[bool] = True
-    """Whether a partition below ten may have a zero before it."""
+    """Whether a partition below ten may have a leading zero."""
 
     @property
     @abstractmethod
     def _pieces(self) -> tuple[Piece, ...]:
-        """In order, a hub's own names in their places."""
+        """The pieces, in order; the names of the hub are text."""
 
     @property
     @abstractmethod
-    def _behind(self) -> str:
-        """The pattern of what may follow the pieces."""
+    def _suffix(self) -> str:
+        """Pattern of what may follow the pieces."""
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        return re.compile(self._expression(self._pieces) + self._behind, re.DOTALL)
+        return re.compile(self._expression(self._pieces) + self._suffix, re.DOTALL)
 
     @cached_property
     def _tokens(self) -> tuple[str, ...]:
-        return tuple(each.token for each in self._pieces if each.token is not None)
+        return tuple(piece.token for piece in self._pieces if piece.token is not None)
 
     @property
     def partitioned(self) -> bool:
-        """Whether the names tell a partition."""
+        """Whether names give a partition."""
         return "PartitionId" in self._tokens
 
     @property
     def timed(self) -> bool:
-        """Whether the names tell a time."""
+        """Whether names give a time."""
         return "Year" in self._tokens
 
     @cached_property
     def prefix(self) -> str:
-        """What every name begins with."""
-        return _beginning(self._pieces, {})
+        """Prefix of every name."""
+        return _prefix(self._pieces, {})
 
-    def name(self, partition: str, opened: datetime, behind: str = "") -> str:
-        """The name with this partition and time, in UTC, and with this behind it."""
+    def name(self, partition: str, opened: datetime, suffix: str = "") -> str:
+        """Return the name of a blob with this partition and this time, UTC."""
         values = _digits(opened) | {"PartitionId": partition}
-        return "".join(each.text if each.token is None else values[each.token] for each in self._pieces) + behind
+        return "".join(piece.text if piece.token is None else values[piece.token] for piece in self._pieces) + suffix
 
     def parse(self, name: str) -> tuple[str, datetime | None] | None:
-        """The partition of the blob with this name, a number, and the time in it, in UTC.
+        """Return the partition and the time, UTC, of a blob; None if the name is not one of the input's.
 
-        ONLY_PARTITION and None where the names tell none; None for both where the name is none of the input's.
+        If names give no partition, it is ONLY_PARTITION; if they give no time, it is None.
         """
         match = self._pattern.fullmatch(name)
         if match is None:
             return None
-        found = match.groupdict()
-        partition = str(int(found["PartitionId"])) if self.partitioned else ONLY_PARTITION
+        values = match.groupdict()
+        partition = str(int(values["PartitionId"])) if self.partitioned else ONLY_PARTITION
         if not self.timed:
             return partition, None
-        year, month, day, hour, minute, second = (int(found.get(token, 0)) for token in WIDTHS)
+        year, month, day, hour, minute, second = (int(values.get(token, 0)) for token in WIDTHS)
         try:
             return partition, datetime(year, month, day, hour, minute, second, tzinfo=UTC)
         except ValueError:
             return None
 
     def prefixes(self, first: datetime, last: datetime, partitions: Iterable[str]) -> list[str]:
-        """As few beginnings as tell the names of these times from others, as far as the names allow; in order.
+        """Return the smallest sorted set of disjoint prefixes that covers every name in [first, last].
 
-        No name has two of them. Where the names have other tokens before the partition or the time, they are shorter
-        and others' names begin so too. Without any partition: of all partitions.
+        Other names have these prefixes too if other tokens stand before the partition or the time. Without partitions,
+        the prefixes cover all partitions.
         """
         forms = [form for partition in partitions for form in self._forms(partition)]
         chosen = [{"PartitionId": form} for form in forms] or [{}]
         periods = list(_periods(first, last, self._year_first))
-        return _shortest(_beginning(self._pieces, values | period) for values in chosen for period in periods)
+        return _disjoint(_prefix(self._pieces, values | period) for values in chosen for period in periods)
 
     def folder_of_partitions(self) -> str | None:
-        """What the names have before their partition, where the folders beside each other there tell all partitions.
+        """Return the prefix under which every folder is a partition.
 
-        None where they have a time before the partition, or no `/` soon behind it.
+        None if names have a time before the partition, or another token than a date between it and the next `/`.
         """
         return self._folders[0] if self._folders else None
 
     def partition_of_folder(self, folder: str) -> str | None:
-        """The partition of such a folder, which ends in `/`; None where it is none of the input's."""
+        """Return the partition of such a folder, which ends in `/`; None if the folder is not one of the input's."""
         match = self._folders[1].fullmatch(folder) if self._folders else None
         return str(int(match["PartitionId"])) if match else None
 
     @property
     def _year_first(self) -> bool:
-        """Whether whole months and years are told by how the names begin."""
+        """Whether names have the year before the month and the day, so that a prefix covers a month or a year."""
         return True
 
     def _forms(self, partition: str) -> tuple[str, ...]:
-        """How a partition is written."""
+        """Return all spellings of a partition."""
         return (partition, f"0{partition}") if self.padded and len(partition) == 1 else (partition,)
 
     @cached_property
     def _folders(self) -> tuple[str, re.Pattern[str]] | None:
         if not self.partitioned:
             return None
-        place = [each.token for each in self._pieces].index("PartitionId")
-        before, after = self._pieces[:place], self._pieces[place + 1 :]
-        if any(each.token or "\\" in each.text for each in before):
+        index = [piece.token for piece in self._pieces].index("PartitionId")
+        before, after = self._pieces[:index], self._pieces[index + 1 :]
+        if any(piece.token or "\\" in piece.text for piece in before):
             return None
-        up_to: list[Piece] = []
-        for each in after:
-            if each.token is None and "/" in each.text:
-                up_to.append(Piece(None, each.text.partition("/")[0] + "/"))
-                whole = (*before, self._pieces[place], *up_to)
-                return "".join(each.text for each in before), re.compile(self._expression(whole))
-            if each.token not in (None, "Year", "Month", "Day"):
+        rest: list[Piece] = []
+        for piece in after:
+            if piece.token is None and "/" in piece.text:
+                rest.append(Piece(None, piece.text.partition("/")[0] + "/"))
+                folder = (*before, self._pieces[index], *rest)
+                return "".join(text for _, text in before), re.compile(self._expression(folder))
+            if piece.token not in (None, "Year", "Month", "Day"):
                 break
-            up_to.append(each)
+            rest.append(piece)
         return None
 
     def _expression(self, written: Iterable[Piece]) -> str:
-        """The pattern of the pieces; a token that stands again has the same value. A backslash may be a slash now."""
+        """Return the pattern of the pieces. A repeated token has one value; a backslash may have become a slash."""
         seen: set[str] = set()
         parts = []
-        for each in written:
-            if each.token is None:
-                parts.append(re.escape(each.text).replace("\\\\", r"[\\/]"))
-            elif each.token in seen:
-                parts.append(f"(?P={each.token})")
+        for piece in written:
+            if piece.token is None:
+                parts.append(re.escape(piece.text).replace("\\\\", r"[\\/]"))
+            elif piece.token in seen:
+                parts.append(f"(?P={piece.token})")
             else:
-                seen.add(each.token)
+                seen.add(piece.token)
                 more = f"[1-9][0-9]{{1,{PARTITION_DIGITS - 1}}}"
                 partition = f"0?[0-9]|{more}" if self.padded else f"[0-9]|{more}"
-                value = partition if each.token == "PartitionId" else f"[0-9]{{{WIDTHS[each.token]}}}"
-                parts.append(f"(?P<{each.token}>{value})")
+                value = partition if piece.token == "PartitionId" else f"[0-9]{{{WIDTHS[piece.token]}}}"
+                parts.append(f"(?P<{piece.token}>{value})")
         return "".join(parts)
 
 
-def _beginning(written: Iterable[Piece], values: Mapping[str, str]) -> str:
-    """What the names with these values begin with, up to the first token that has none."""
-    found = ""
-    for each in written:
-        if each.token is None and "\\" in each.text:
-            return found + each.text.partition("\\")[0]
-        if each.token is not None and each.token not in values:
-            return found
-        found += each.text if each.token is None else values[each.token]
-    return found
+def _prefix(written: Iterable[Piece], values: Mapping[str, str]) -> str:
+    """Return the prefix of the names with these values, up to the first token without a value."""
+    prefix = ""
+    for piece in written:
+        if piece.token is None and "\\" in piece.text:
+            return prefix + piece.text.partition("\\")[0]
+        if piece.token is not None and piece.token not in values:
+            return prefix
+        prefix += piece.text if piece.token is None else values[piece.token]
+    return prefix
 
 
 def _periods(first: datetime, last: datetime, year_first: bool) -> Iterator[dict[str, str]]:
-    """The years, months, days and hours, as few as possible, that hold a range: the values of their tokens."""
+    """Yield the token values of the fewest years, months, days and hours that cover a range."""
     start = first.replace(minute=0, second=0, microsecond=0)
     end = last.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     if end - start > _BY_HOURS:
@@ -179,14 +179,14 @@ def _periods(first: datetime, last: datetime, year_first: bool) -> Iterator[dict
         end = (end + timedelta(hours=23)).replace(hour=0)
     by_days = not year_first and end - start <= _BY_DAYS
     while start < end:
-        tokens, following = next(period for period in _beginning_at(start, by_days) if period[1] <= end)
+        tokens, following = next(period for period in _periods_from(start, by_days) if period[1] <= end)
         values = _digits(start)
         yield {token: values[token] for token in tokens}
         start = following
 
 
-def _beginning_at(start: datetime, by_days: bool) -> Iterator[tuple[tuple[str, ...], datetime]]:
-    """The tokens of the periods that begin then, longest first, and when the next one begins."""
+def _periods_from(start: datetime, by_days: bool) -> Iterator[tuple[tuple[str, ...], datetime]]:
+    """Yield the tokens and the end of each period that begins at a time, the longest first."""
     if start.hour == 0 and start.day == 1 and not by_days:
         if start.month == 1:
             yield ("Year",), start.replace(year=start.year + 1)
@@ -196,13 +196,13 @@ def _beginning_at(start: datetime, by_days: bool) -> Iterator[tuple[tuple[str, .
     yield ("Year", "Month", "Day", "Hour"), start + timedelta(hours=1)
 
 
-def _shortest(beginnings: Iterable[str]) -> list[str]:
-    """Those that begin with no other, in order."""
-    kept: list[str] = []
-    for each in sorted(set(beginnings)):
-        if not kept or not each.startswith(kept[-1]):
-            kept.append(each)
-    return kept
+def _disjoint(prefixes: Iterable[str]) -> list[str]:
+    """Return the prefixes that do not begin with another one, sorted."""
+    disjoint: list[str] = []
+    for prefix in sorted(set(prefixes)):
+        if not disjoint or not prefix.startswith(disjoint[-1]):
+            disjoint.append(prefix)
+    return disjoint
 
 
 def _digits(instant: datetime) -> dict[str, str]:

@@ -1,43 +1,28 @@
-"""A name format, in its pieces, and whether the names that it makes tell one hub's blobs from another's."""
+"""The name formats of blobs: their tokens and texts, and the rule that a name can be read in one way only."""
 
-import itertools
 import re
-import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from recapture.errors import DefinitionError
 
 WIDTHS = {"Year": 4, "Month": 2, "Day": 2, "Hour": 2, "Minute": 2, "Second": 2}
-"""Digits of the tokens of the time; they are filled up with zeros."""
-TOKENS = ("Namespace", "EventHub", "PartitionId", *WIDTHS)
-"""Of Capture."""
-
-_DIGITS = frozenset(string.digits)
-_LETTERS = frozenset(string.ascii_letters)
-_MARKS = frozenset("._-")
-_NAMES = {
-    "Namespace": _LETTERS | _DIGITS | {"-"},
-    "EventHub": _LETTERS | _DIGITS | _MARKS,
-    "IotHub": _LETTERS | _DIGITS | {"-"},
-}
-"""What the service allows in a name; its ends are letters or digits, and a namespace begins with a letter."""
-_SHORTEST = {"Namespace": 6, "EventHub": 1, "IotHub": 3}
-_LONGEST_IOT_HUB = 50
+"""Digits of each token of the time, with leading zeros."""
 PARTITION_DIGITS = 4
-"""Of a partition, at most: an input has up to 10,000."""
+"""Most digits of a partition: an input has up to 10,000 partitions."""
 HUB_PARTITIONS = 2_000
-"""Of one hub, at most: 1,024 in a dedicated cluster of Event Hubs, 128 of an IoT hub."""
-_SHOWN_DIGIT = "1"
+"""Most partitions of one hub: dedicated clusters of Event Hubs allow 1,024, IoT Hub allows 128."""
 
 
 class Piece(NamedTuple):
-    """A part of a format: a token and how it is written, or text."""
+    """A part of a format: a token, or text between tokens."""
 
     token: str | None
-    """As Capture calls it, and IotHub."""
+    """Meaning of the token: PartitionId, a key of WIDTHS, or the name of a hub or namespace; None for text."""
     text: str
+    """Name of the token as the format has it, or the text."""
 
 
 @dataclass(frozen=True)
@@ -45,166 +30,73 @@ class Vocabulary:
     """The tokens of one service's name formats."""
 
     service: str
+    """Name of the service, with its article."""
     tokens: Mapping[str, str]
-    """As they are written, and what each is in a Piece."""
-    hubs: tuple[str, ...]
-    """Those that text may stand in place of, as in an archive that was copied."""
-    several_hubs: str
-    open_ended: bool = False
-    """Whether a name may go on behind the format, with a sign that is no letter or digit."""
-    padded: bool = False
-    """Whether a partition below ten may have a zero before it."""
+    """Meaning of each token, by the token's name in a format."""
+    names: Mapping[str, str]
+    """Characters that the service allows in the name of a hub or namespace (a regex class), by the token's meaning.
+
+    A format may have the name itself in place of such a token, as archives do that were copied.
+    """
 
     @property
     def shown(self) -> str:
+        """All tokens, for messages."""
         return ", ".join(f"{{{token}}}" for token in self.tokens)
 
-
-CAPTURE = Vocabulary("Capture", {token: token for token in TOKENS}, ("Namespace", "EventHub"), "event hubs")
-IOT_HUB = Vocabulary(
-    "IoT Hub",
-    {
-        "iothub": "IotHub",
-        "partition": "PartitionId",
-        "YYYY": "Year",
-        "MM": "Month",
-        "DD": "Day",
-        "HH": "Hour",
-        "mm": "Minute",
-    },
-    ("IotHub",),
-    "IoT hubs",
-    open_ended=True,
-    padded=True,
-)
+    def characters(self, piece: Piece) -> str | None:
+        """Return the characters of a token of variable length (a regex class); None for any other piece."""
+        return "0-9" if piece.token == "PartitionId" else self.names.get(piece.token or "")
 
 
 def pieces(written: str, vocabulary: Vocabulary) -> Iterator[Piece]:
-    """The pieces of a format, in order.
+    """Return the pieces of a format, in order.
 
-    Raises DefinitionError for an unknown token, a stray brace, or one without which a name tells too little.
+    Raises DefinitionError for an unknown token, a stray brace, or a missing token.
     """
-    found = list(split(written))
-    for each in found:
-        if each.token is not None and each.token not in vocabulary.tokens:
-            called = f"an {vocabulary.service}" if vocabulary.service[0] in "AEIOU" else f"a {vocabulary.service}"
-            raise DefinitionError(f"{{{each.token}}} is no token of {called} name: they are {vocabulary.shown}")
-        if each.token is None and re.search(r"[{}]", each.text):
-            raise DefinitionError(f"a brace in {each.text!r} belongs to no token: the tokens are {vocabulary.shown}")
-    there = {each.token for each in found}
-    needed = [token for token, meaning in vocabulary.tokens.items() if meaning not in vocabulary.hubs]
-    missing = [f"{{{token}}}" for token in needed if token not in there]
+    parts = list(split(written))
+    for part in parts:
+        if part.token is not None and part.token not in vocabulary.tokens:
+            raise DefinitionError(
+                f"{{{part.token}}} is not a token of {vocabulary.service} name: they are {vocabulary.shown}"
+            )
+        if part.token is None and re.search(r"[{}]", part.text):
+            raise DefinitionError(f"a brace in {part.text!r} belongs to no token: the tokens are {vocabulary.shown}")
+    present = {part.token for part in parts}
+    required = [token for token, meaning in vocabulary.tokens.items() if meaning not in vocabulary.names]
+    missing = [f"{{{token}}}" for token in required if token not in present]
     if missing:
         raise DefinitionError(
-            f"{', '.join(missing)} is missing: without it a blob's partition or time cannot be told from its name; "
-            f"{vocabulary.service} uses {vocabulary.shown}, in any order"
+            f"{', '.join(missing)} is missing: without it a blob's name does not give its partition or time; "
+            f"the tokens of {vocabulary.service} name are {vocabulary.shown}, in any order"
         )
-    for each in found:
-        yield Piece(each.token and vocabulary.tokens[each.token], each.text)
+    for part in parts:
+        yield Piece(part.token and vocabulary.tokens[part.token], part.text)
 
 
 def split(written: str) -> Iterator[Piece]:
-    """Tokens, whatever they are called, and the text between them."""
-    for number, part in enumerate(re.split(r"\{([^{}]*)\}", written)):
-        if number % 2:
+    """Return the tokens of a format, by the names they have there, and the text between them."""
+    for index, part in enumerate(re.split(r"\{([^{}]*)\}", written)):
+        if index % 2:
             yield Piece(part, part)
         elif part:
             yield Piece(None, part)
 
 
-def require_told_apart(found: Sequence[Piece], known: Mapping[str, str], vocabulary: Vocabulary) -> None:
-    """Raise DefinitionError where a blob of another hub may have a name that one of this hub has."""
-    used = [token for token in known if any(each.token == token for each in found)]
-    for digits in range(1, PARTITION_DIGITS + 1):
-        ours = _places(found, {token: len(known[token]) for token in used} | {"PartitionId": digits}, known, vocabulary)
-        for lengths in _lengths(found, used, len(ours), vocabulary):
-            if any(lengths[token] < min(_SHORTEST[token], len(known[token])) for token in used):
-                continue
-            if all(lengths[token] == len(known[token]) for token in used):
-                continue
-            theirs = _places(found, lengths, {}, vocabulary)
-            name = _common(ours, theirs, behind(found))
-            if name is not None:
-                raise DefinitionError(_told(found, known, name, digits, lengths, vocabulary))
+def require_delimiters(
+    written: Sequence[Piece], vocabulary: Vocabulary, names: Mapping[str, str], ending: str = ""
+) -> None:
+    """Raise DefinitionError unless after each token of variable length follows a character that it cannot contain.
 
-
-def behind(found: Sequence[Piece]) -> frozenset[str]:
-    """The signs with which a name cannot go on behind its format: it would go on in its last token."""
-    return _LETTERS | _DIGITS | _NAMES.get(found[-1].token or "", frozenset())
-
-
-def _lengths(
-    found: Sequence[Piece], used: Sequence[str], total: int, vocabulary: Vocabulary
-) -> Iterator[dict[str, int]]:
-    """How long another hub's names and partition may be, in a name of this length; of any, where it may go on."""
-    times = {token: sum(each.token == token for each in found) for token in (*used, "PartitionId")}
-    rest = total - sum(WIDTHS.get(each.token or "", 0) for each in found)
-    rest -= sum(len(each.text) for each in found if each.token is None)
-    longest = max(rest, _LONGEST_IOT_HUB) if vocabulary.open_ended else rest
-    choices = [range(1, longest + 1) for _ in used]
-    for digits, *names in itertools.product(range(1, PARTITION_DIGITS + 1), *choices):
-        lengths = dict(zip(used, names, strict=True)) | {"PartitionId": digits}
-        if vocabulary.open_ended or sum(times[token] * length for token, length in lengths.items()) == rest:
-            yield lengths
-
-
-def _places(
-    found: Iterable[Piece], lengths: Mapping[str, int], known: Mapping[str, str], vocabulary: Vocabulary
-) -> list[frozenset[str]]:
-    """For each place of a name, the signs that may stand there."""
-    places: list[frozenset[str]] = []
-    for each in found:
-        if each.token is None:
-            places += [frozenset("/\\") if sign == "\\" else frozenset(sign) for sign in each.text]
-        elif each.token in known:
-            places += [frozenset(sign) for sign in known[each.token]]
-        elif each.token in _NAMES:
-            allowed = [_NAMES[each.token]] * lengths[each.token]
-            allowed[-1] -= _MARKS
-            allowed[0] -= _MARKS | _DIGITS if each.token == "Namespace" else _MARKS
-            places += allowed
-        else:
-            width = WIDTHS.get(each.token) or lengths[each.token]
-            unpadded = each.token == "PartitionId" and width > (2 if vocabulary.padded else 1)
-            places += [_DIGITS - {"0"} if unpadded else _DIGITS, *[_DIGITS] * (width - 1)]
-    return places
-
-
-def _common(
-    ours: Sequence[frozenset[str]], theirs: Sequence[frozenset[str]], never_behind: frozenset[str]
-) -> str | None:
-    """A name that is both, or with which the longer begins and goes on behind the other; None where there is none."""
-    short, long = sorted((ours, theirs), key=len)
-    both = [one & other for one, other in zip(short, long, strict=False)]
-    both += [place - never_behind if number == 0 else place for number, place in enumerate(long[len(short) :])]
-    return "".join(_SHOWN_DIGIT if _SHOWN_DIGIT in each else min(each) for each in both) if all(both) else None
-
-
-def _told(
-    found: Sequence[Piece],
-    known: Mapping[str, str],
-    name: str,
-    digits: int,
-    lengths: Mapping[str, int],
-    vocabulary: Vocabulary,
-) -> str:
-    theirs, place = dict(known), 0
-    for each in found:
-        if each.token is None:
-            place += len(each.text)
-            continue
-        length = WIDTHS.get(each.token) or lengths[each.token]
-        theirs[each.token] = name[place : place + length]
-        place += length
-    ours = f"partition {_SHOWN_DIGIT * digits} of {_hub(known)}"
-    other = f"partition {theirs['PartitionId']} of {_hub(theirs)}"
-    literal = "".join(known.get(each.token or "", f"{{{each.text}}}" if each.token else each.text) for each in found)
-    return (
-        f"blobs of other {vocabulary.several_hubs} cannot be told apart from this one's: {name} may be {ours} or "
-        f"{other}. {vocabulary.service} formats are told apart by a delimiter that no name holds, such as /; if no "
-        f"such hub is in the container, write the names themselves: {literal}"
-    )
-
-
-def _hub(named: Mapping[str, str]) -> str:
-    return named["IotHub"] if "IotHub" in named else f"{named['Namespace']}'s {named['EventHub']}"
+    Then a name can be read from left to right in one way only, and no two hubs give a blob the same name. `names` are
+    those of the hub, by the token's meaning; `ending` may follow the format.
+    """
+    for piece, following in pairwise([*written, Piece(None, ending)]):
+        characters = vocabulary.characters(piece)
+        if characters and (following.token or re.match(f"[{characters}]", following.text)):
+            name = names.get(piece.token or "")
+            instead = f", or {name} in its place if the container has no other" if name else ""
+            raise DefinitionError(
+                f"a name does not tell where {{{piece.text}}} ends: write a delimiter after it that it cannot contain, "
+                f"such as /{instead}"
+            )

@@ -7,7 +7,7 @@ from typing import Any
 from recapture.asa_job import query_text
 from recapture.asa_job.job import HOLE, AsaJob, BlobFolder, BlobPath, EventHub, JobInput
 from recapture.errors import DefinitionError
-from recapture.model import INPUT_METADATA
+from recapture.formats.sections import DEFAULT_FORMAT, FORMATS
 from recapture.query import compile_query
 
 CAPTURE_INTERVAL = 300
@@ -345,7 +345,7 @@ def _query(draft: Draft, job: AsaJob) -> None:
             job.query,
             input_alias=alias,
             output_aliases=query_text.written(job.query),
-            input_metadata=INPUT_METADATA[draft.values["input"].get("format", "EventHubsCapture")],
+            input_metadata=FORMATS[draft.values["input"].get("format", DEFAULT_FORMAT)].metadata,
         )
     except DefinitionError as error:
         draft.lacks(Finding(job.query_where, str(error)), ("job", "query"))

@@ -1,6 +1,6 @@
-"""The input formats: what blobs are called, and what they hold."""
+"""The input formats, one module per format: its section of the pipeline file, its blob names, and its reader."""
 
 import os
 
-# DataFusion's allocator gives memory back when it is freed, instead of keeping as much as a blob's block holds.
+# DataFusion's allocator would otherwise keep as much memory as a blob's largest block needs.
 os.environ.setdefault("MIMALLOC_ARENA_RESERVE", "0")

@@ -1,15 +1,14 @@
-"""An Avro blob's bytes to Arrow, as Capture and IoT Hub write them: whole or not at all (capture format, traps).
+"""The records of an Avro blob as Arrow: all of them, or DamagedBlobError.
 
-DataFusion decodes. It does not notice that a file is cut off, and it never ends where a block holds more than the
-records it announces. So the container's framing is walked first, and DataFusion gets the records as one block with
-one more or a few after them, which fill its last batch: only where these are the last to be read did the others fill
-their blocks exactly.
-Where maps of properties are read, that block must be one batch, too: DataFusion keeps a union's place from one batch to
+DataFusion decodes. It does not detect truncation, and it loops forever if a block holds more records than its header
+declares. So the framing of the file is checked first, and DataFusion gets all records as one block. A few records more
+fill the block's last batch: only if exactly these come out last did the others fill their blocks.
+A block whose maps of properties are read must be one batch, because DataFusion keeps a union's offset from one batch to
 the next and then fails ("Offsets must be non-negative").
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
@@ -18,7 +17,6 @@ from typing import Any
 
 import fastavro
 import pyarrow as pa
-from datafusion import SessionConfig, SessionContext
 
 from recapture.errors import DamagedBlobError
 from recapture.formats.inflate import DEFAULT, Limits, inflated
@@ -27,8 +25,7 @@ MAGIC = b"Obj\x01"
 SYNC_SIZE = 16
 CODECS = ("null", "deflate")
 MAP_FIELDS = ("SystemProperties", "Properties")
-SCHEMA = pa.schema([("SequenceNumber", pa.int64()), ("Body", pa.binary())])
-"""What is always read of Capture's records."""
+_METADATA = fastavro.parse_schema({"type": "map", "values": "bytes"})
 
 
 @dataclass(frozen=True)
@@ -36,30 +33,25 @@ class Record:
     """The records that a service writes."""
 
     writer: str
+    """Name of the service."""
     name: str
+    """Name of the record in the schema, without its namespace."""
     always: pa.Schema
-    """What is always read."""
+    """Fields that are always read."""
     end: tuple[tuple[str, object], ...]
-    """Its values in the record that is put after the last."""
+    """Values of these fields in the records after the last one."""
     typed: bool
-    """Whether the values of its maps have one of several types; else they are text."""
+    """Whether the values of its maps are unions of several types; otherwise they are texts."""
 
 
-_MARK = b"the end of the block's records"
-EVENT_DATA = Record("Capture", "EventData", SCHEMA, (("SequenceNumber", -1), ("Body", _MARK)), typed=True)
-MESSAGE = Record(
-    "IoT Hub",
-    "Message",
-    pa.schema([("EnqueuedTimeUtc", pa.string()), ("Body", pa.binary())]),
-    (("EnqueuedTimeUtc", ""), ("Body", _MARK)),
-    typed=False,
-)
+END_BODY = b"the end of the block's records"
+"""A body for `Record.end`."""
 _SMALL = 1 << 20
-"""Bytes of records that are decoded as one batch."""
+"""Size of the records that are decoded as one batch, bytes."""
 _BATCHES = 16
-"""In which more are decoded: a batch that grows is copied, and so takes several times its size."""
-_LONG = 5
-"""Bytes of the numbers in front of a block, which are known after it was written."""
+"""Number of batches of larger blobs: a batch that grows is copied, and takes several times its size."""
+_LONG = 6
+"""Bytes of each number before the block. They are written last and can count to 2**40, more than any limit allows."""
 _BLANKS: dict[str, object] = {
     **dict.fromkeys(("int", "long"), 0),
     **dict.fromkeys(("float", "double"), 0.0),
@@ -74,47 +66,44 @@ _BLANKS: dict[str, object] = {
 
 @dataclass(frozen=True)
 class Framing:
-    """What the container says of itself."""
+    """The framing of an Avro file."""
 
     codec: str
     schema: str
     records: int
     blocks: tuple[slice, ...]
-    """Where each block's records lie in the file, as the codec left them."""
+    """Bytes of the records of each block, as the codec wrote them."""
 
 
-def decode(
-    name: str, content: bytes, more: Collection[str] = (), record: Record = EVENT_DATA, limits: Limits = DEFAULT
-) -> pa.Table:
-    """The events of one blob, in the file's order: what is always read, and the fields named in `more`.
+def decode(name: str, content: bytes, record: Record, more: Collection[str] = (), limits: Limits = DEFAULT) -> pa.Table:
+    """Return the records of a blob, in the file's order: the fields that are always read, and those named in `more`.
 
-    Those are strings; SystemProperties and Properties are maps from string to a dense union, whose members are those of
-    the file's own schema, or to string.
+    Those are strings; SystemProperties and Properties are maps from string to a dense union with the members of the
+    file's own schema, or to string.
 
-    Raises DamagedBlobError unless the file is complete and the records that its blocks announce are all that they hold,
-    and where they inflate beyond the limits. A file that was cut off between two blocks is complete in itself: the
-    size that was listed tells.
+    Raises DamagedBlobError if the file is incomplete, if a block holds more or fewer records than it declares, or if it
+    inflates beyond the limits. A file that was cut off between two blocks looks complete: only its listed size differs.
     """
-    framing = walk(name, content, more, record)
+    framing = walk(name, content, record, more)
     blocks = [memoryview(content)[block] for block in framing.blocks]
     pieces = inflated(name, blocks, limits) if framing.codec == "deflate" else iter(blocks)
     maps = bool(set(more) & set(MAP_FIELDS))
     first = next(pieces, b"")
     if not framing.records and not len(first) and not maps:
         return pa.schema([*record.always, *(pa.field(name, pa.string()) for name in more)]).empty_table()
-    header, end = _header_and_end(name, framing.schema, record)
+    start, end = _header_and_end(name, framing.schema, record)
     with NamedTemporaryFile(suffix=".avro") as file:
-        file.write(header + bytes(2 * _LONG))
+        file.write(start + bytes(2 * _LONG))
         size = file.write(first) + sum(map(file.write, pieces))
         if framing.records > size:
-            raise DamagedBlobError(name, f"its blocks announce {framing.records} records in {size} bytes")
+            raise DamagedBlobError(name, f"its blocks declare {framing.records} records in {size} bytes")
         batches = 1 if maps or size < _SMALL else _BATCHES
         batch = -(-(framing.records + 1) // batches)
         count = batch * batches
         ends = count - framing.records
         file.writelines([end * ends, bytes(SYNC_SIZE)])
-        file.seek(len(header))
-        file.writelines([_to_long(count, _LONG), _to_long(size + len(end) * ends, _LONG)])
+        file.seek(len(start))
+        file.writelines([_padded_long(count), _padded_long(size + len(end) * ends)])
         file.flush()
         try:
             table = _read(file.name, count, batch, [*record.always.names, *more], record)
@@ -122,14 +111,15 @@ def decode(
             raise DamagedBlobError(name, f"its records cannot be decoded ({_first_line(error)})") from error
     after = table.slice(framing.records).select(record.always.names).to_pylist()
     if after != [dict(record.end)] * ends:
-        raise DamagedBlobError(name, f"its blocks announce {framing.records} records, but do not hold exactly these")
+        raise DamagedBlobError(name, f"its blocks declare {framing.records} records, but do not hold exactly these")
     return table.slice(0, framing.records)
 
 
-def walk(name: str, content: bytes, more: Collection[str] = (), record: Record = EVENT_DATA) -> Framing:
-    """Walk the container's blocks; they must be intact and end exactly where the file ends.
+def walk(name: str, content: bytes, record: Record, more: Collection[str] = ()) -> Framing:
+    """Return the framing of a file.
 
-    Its records must be those of the service and have the fields that are always read, and those named in `more`.
+    Raises DamagedBlobError unless all blocks are intact and the last ends where the file ends, and unless its records
+    are those of the service, with the fields that are always read and those named in `more`.
     """
     if not content:
         raise DamagedBlobError(name, "it has no bytes")
@@ -138,7 +128,7 @@ def walk(name: str, content: bytes, more: Collection[str] = (), record: Record =
     try:
         codec, schema, sync, position = _header(content)
     except IndexError:
-        raise DamagedBlobError(name, f"it is cut off: its header goes on after its {len(content)} bytes") from None
+        raise DamagedBlobError(name, f"it is cut off: its header is longer than its {len(content)} bytes") from None
     except ValueError as error:
         raise DamagedBlobError(name, "its header cannot be read") from error
     if codec not in CODECS:
@@ -154,9 +144,17 @@ def walk(name: str, content: bytes, more: Collection[str] = (), record: Record =
     return Framing(codec, schema, records, tuple(blocks))
 
 
-def has_block(name: str, content: bytes, record: Record = EVENT_DATA) -> bool:
-    """Whether a whole file has a block: Capture always writes one, others write none where there are no records."""
-    return bool(walk(name, content, (), record).blocks)
+def has_block(name: str, content: bytes, record: Record) -> bool:
+    """Return whether an intact file has a block: Capture always writes one, other writers none without records."""
+    return bool(walk(name, content, record).blocks)
+
+
+def header(metadata: Mapping[str, bytes]) -> bytes:
+    """Return the beginning of an Avro file, up to its first sync marker."""
+    out = BytesIO(MAGIC)
+    out.seek(len(MAGIC))
+    fastavro.schemaless_writer(out, _METADATA, dict(metadata))
+    return out.getvalue()
 
 
 def _header(content: bytes) -> tuple[str, str, bytes, int]:
@@ -180,16 +178,16 @@ def _header(content: bytes) -> tuple[str, str, bytes, int]:
 
 
 def _block(name: str, content: bytes, position: int, sync: bytes) -> tuple[int, slice]:
-    """How many records a block announces, and where they lie."""
+    """Return the number of records that a block declares, and their bytes."""
     try:
         count, start = _long(content, position)
         size, start = _long(content, start)
     except IndexError:
-        raise DamagedBlobError(name, f"it is cut off: its block at byte {position} has only begun") from None
+        raise DamagedBlobError(name, f"it is cut off: its block at byte {position} is incomplete") from None
     except ValueError as error:
         raise DamagedBlobError(name, f"its block at byte {position} cannot be read") from error
     if count < 0 or size < 0:
-        raise DamagedBlobError(name, f"its block at byte {position} announces {count} records in {size} bytes")
+        raise DamagedBlobError(name, f"its block at byte {position} declares {count} records in {size} bytes")
     end = start + size
     if end + SYNC_SIZE > len(content):
         raise DamagedBlobError(
@@ -200,34 +198,30 @@ def _block(name: str, content: bytes, position: int, sync: bytes) -> tuple[int, 
     return count, slice(start, end)
 
 
-def _require_record(name: str, schema: str, more: Collection[str], wanted: Record) -> None:
+def _require_record(name: str, schema: str, more: Collection[str], record: Record) -> None:
     try:
-        record = json.loads(schema)
-        fields = {field["name"] for field in record["fields"]}
+        written = json.loads(schema)
+        fields = {field["name"] for field in written["fields"]}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedBlobError(name, "its Avro schema cannot be read") from error
-    if str(record.get("name")).split(".")[-1] != wanted.name or not fields.issuperset(wanted.always.names):
-        found = f"its records are {record.get('name')!r}, not the {wanted.name} of {wanted.writer}"
-        raise DamagedBlobError(name, found)
+    if str(written.get("name")).split(".")[-1] != record.name or not fields.issuperset(record.always.names):
+        raise DamagedBlobError(
+            name, f"its records are {written.get('name')!r}, not the {record.name} of {record.writer}"
+        )
     if not fields.issuperset(more):
         raise DamagedBlobError(name, f"its records have no {' and no '.join(sorted({*more} - fields))}")
 
 
 def _header_and_end(name: str, schema: str, record: Record) -> tuple[bytes, bytes]:
     try:
-        return _header_of(schema), _end_of(schema, record.end)
+        return header({"avro.schema": schema.encode()}) + bytes(SYNC_SIZE), _end_of(schema, record.end)
     except Exception as error:  # fastavro raises whatever the schema made it stumble over
         raise DamagedBlobError(name, f"its Avro schema cannot be used ({_first_line(error)})") from error
 
 
-def _header_of(schema: str) -> bytes:
-    metadata = b"".join(_to_long(len(part)) + part for part in (b"avro.schema", schema.encode()))
-    return b"".join([MAGIC, _to_long(1), metadata, _to_long(0), bytes(SYNC_SIZE)])
-
-
 @cache
 def _end_of(schema: str, values: tuple[tuple[str, object], ...]) -> bytes:
-    """The record after the last, in the file's own schema."""
+    """Return a record that follows the last one, in the file's own schema."""
     record = json.loads(schema)
     blank = {field["name"]: _blank(field["type"]) for field in record["fields"]}
     out = BytesIO()
@@ -242,7 +236,9 @@ def _blank(kind: Any) -> object:
 
 
 def _read(path: str, count: int, batch: int, fields: Collection[str], record: Record) -> pa.Table:
-    """Decode in full batches as many records as the block announces, and ask for no more: so it ends in any case."""
+    """Decode, in full batches, as many records as the block declares, and no more: so it always ends."""
+    from datafusion import SessionConfig, SessionContext
+
     options = {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": str(batch)}
     frame = SessionContext(SessionConfig(options)).read_avro(path)
     table = frame.select(*(f'"{field}"' for field in fields)).limit(count).to_arrow_table()
@@ -250,18 +246,18 @@ def _read(path: str, count: int, batch: int, fields: Collection[str], record: Re
 
 
 def _type(field: pa.Field, record: Record) -> pa.DataType:
-    """What a field is read as; a map of Capture's stays as it is. Raises TypeError for what is no such map."""
+    """Return the type to read a field as. Raises TypeError if a field of properties is not a map of the service."""
     if field.name in record.always.names:
         return record.always.field(field.name).type
     if field.name not in MAP_FIELDS:
         return pa.string()
     if not pa.types.is_map(field.type) or pa.types.is_union(field.type.item_type) != record.typed:
-        raise TypeError(f"{field.name} is no map of properties")
+        raise TypeError(f"{field.name} is not a map of properties")
     return field.type if record.typed else pa.map_(pa.string(), pa.string())
 
 
 def _long(content: bytes, position: int) -> tuple[int, int]:
-    """An Avro long (zigzag varint), and the position after it. IndexError where the content ends before it does."""
+    """Return an Avro long (zigzag varint) and the position after it. Raises IndexError at the end of the content."""
     value = shift = 0
     while True:
         byte = content[position]
@@ -274,15 +270,10 @@ def _long(content: bytes, position: int) -> tuple[int, int]:
             raise ValueError("no long has so many bytes")
 
 
-def _to_long(value: int, size: int = 1) -> bytes:
-    """A number that is not negative as an Avro long of at least so many bytes."""
-    out = bytearray()
-    value <<= 1
-    while value >= 0x80 or len(out) < size - 1:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+def _padded_long(value: int) -> bytes:
+    """Return a number that is not negative as an Avro long of `_LONG` bytes; the last ones may be zero."""
+    groups = [value << 1 >> shift & 0x7F for shift in range(0, 7 * _LONG, 7)]
+    return bytes([*(group | 0x80 for group in groups[:-1]), groups[-1]])
 
 
 def _bytes(content: bytes, position: int) -> tuple[bytes, int]:

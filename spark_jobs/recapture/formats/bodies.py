@@ -1,50 +1,51 @@
-"""JSON bodies to typed columns, only those that the query uses; one bad body never touches its neighbours.
+"""JSON bodies as typed columns, as far as the query reads them; a bad body does not affect the others.
 
-DuckDB parses: of the parsers measured (benchmarks/) it is the fastest, and it gives NULL for what it cannot read
-instead of failing the column. What became NULL without being null in the body is then told apart:
-as ASA drops an event whose field cannot be converted on input, such an event is malformed.
+DuckDB parses them: it is the fastest of the parsers measured (benchmarks/), and gives NULL for a value that it cannot
+read instead of failing the column. A second look finds the values that are NULL but are not null in the body: the
+event is malformed, because ASA drops an event if a field cannot be converted on input.
 """
 
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recapture.model import TYPES, AsaType, InputColumn
 from recapture.time_model import timestamps
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
 
 @dataclass(frozen=True)
 class Bodies:
-    """What was read of some bodies; every array has one entry per body."""
+    """The columns of some bodies; every array has one entry per body."""
 
     columns: dict[InputColumn, pa.Array]
-    """In the types of the view."""
+    """Values of the columns, in the types of the view."""
     texts: dict[InputColumn, pa.Array]
-    """What stands in the fields that the policies judge, as text; NULL where nothing does."""
+    """Text of the fields that the policies judge; NULL if a body lacks the field."""
     malformed: pa.Array
-    """Why a body cannot be used (string), NULL where it can."""
+    """Reason why a body cannot be used (string), or NULL."""
 
 
 def parse(bodies: pa.Array, columns: Collection[InputColumn], judged: Collection[InputColumn] = ()) -> Bodies:
     """Read `columns`, and the texts of `judged`, from JSON bodies (binary).
 
-    A body is not malformed for a value in `judged`: that is for the policies to say.
+    A value in `judged` does not make a body malformed: the policies decide about it.
     """
     text, malformed = _text(bodies)
-    wanted = tuple(dict.fromkeys([*columns, *judged]))
-    inner = tuple(column for column in wanted if column.path)
+    inner = tuple(column for column in dict.fromkeys([*columns, *judged]) if column.path)
     read = select({"body": text}, _reading(inner))
 
     kind = whole(read["kind"])
     malformed = _first(malformed, pc.if_else(pc.is_valid(kind), None, "not JSON"))
     malformed = _first(malformed, pc.if_else(pc.equal(kind, "OBJECT"), None, "not a JSON object"))
-    raw = {column: whole(read[f"c{place}"]) for place, column in enumerate(inner)}
+    raw = {column: whole(read[f"c{index}"]) for index, column in enumerate(inner)}
     converted: dict[InputColumn, pa.Array] = {}
     for column in columns:
         if not column.path:
@@ -57,29 +58,31 @@ def parse(bodies: pa.Array, columns: Collection[InputColumn], judged: Collection
 
 
 @cache
-def duckdb_connection() -> duckdb.DuckDBPyConnection:
-    """One connection a process, on one thread: Spark gives every task its own core."""
+def duckdb_connection() -> "DuckDBPyConnection":
+    """Return this process's connection. It uses one thread, because Spark gives every task its own core."""
+    import duckdb
+
     connection = duckdb.connect(config={"threads": 1})
     connection.execute("SET enable_progress_bar = false")
     return connection
 
 
 def select(columns: dict[str, pa.Array], query: str) -> pa.Table:
-    """What a query gives of the relation `bodies` with these columns."""
+    """Return the result of a query on the relation `bodies`, which has these columns."""
     relation = duckdb_connection().from_arrow(pa.table(columns)).query("bodies", query)
     assert relation is not None
     return relation.to_arrow_table()
 
 
 def _text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The bodies as text, and why one is not; NULL is no text."""
+    """Return the bodies as text, and the reasons why some are not; NULL is not text."""
     malformed = pc.if_else(pc.is_valid(bodies), pa.scalar(None, pa.string()), "no body")
     text = utf8(bodies)
     return text, _first(malformed, pc.if_else(pc.is_valid(text), None, "not UTF-8"))
 
 
 def utf8(values: pa.Array) -> pa.Array:
-    """Bytes (binary) as text; NULL where they are no UTF-8."""
+    """Return bytes (binary) as text; NULL if they are not UTF-8."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
@@ -88,7 +91,7 @@ def utf8(values: pa.Array) -> pa.Array:
 
 @cache
 def _reading(columns: tuple[InputColumn, ...]) -> str:
-    """The SQL that reads `kind` (JSON type, NULL where not JSON) and c0, c1, … from `body`."""
+    """Return the SQL that reads c0, c1, … and `kind` (the JSON type; NULL if it is not JSON) from `body`."""
     groups = list(_without_clashes(columns))
     transforms = ", ".join(
         f"json_transform(json, {literal(json.dumps(_structure(group)))}) AS g{place}"
@@ -108,7 +111,7 @@ def _reading(columns: tuple[InputColumn, ...]) -> str:
 
 
 def _without_clashes(columns: Iterable[InputColumn]) -> Iterable[list[InputColumn]]:
-    """Columns in groups that fit one structure each: none within another, no two names that differ in letter case."""
+    """Return the columns in groups. In a group no column is part of another, and no two differ only in letter case."""
     groups: list[list[InputColumn]] = []
     for column in columns:
         group = next((group for group in groups if not any(_clash(column, other) for other in group)), None)
@@ -137,7 +140,7 @@ def _structure(columns: list[InputColumn]) -> dict[str, Any]:
 
 
 def _convert(values: pa.Array, to: AsaType) -> pa.Array:
-    """The values in their type; NULL where they have no such value."""
+    """Return the values in a type; NULL if a value is not of that type."""
     match to:
         case AsaType.BIGINT:
             whole = pc.if_else(pc.match_substring_regex(values, r"^-?\d{1,18}$"), values, None)
@@ -161,13 +164,13 @@ def _long_integers(values: pa.Array, exact: pa.Array) -> pa.Array:
 
 
 def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn) -> pa.Array:
-    """`COLUMN is not a TYPE` where the body has a value that is not null and the column has none; else NULL."""
+    """Return `COLUMN is not a TYPE` if the body has a value that is not null and the column has none; else NULL."""
     suspects = pc.indices_nonzero(pc.and_(pc.is_null(values), pc.is_valid(text)))
     reasons = pa.nulls(len(values), pa.string())
     if not len(suspects):
         return reasons
     records = [column.path[:depth] for depth in range(1, len(column.path))]
-    steps = (f"json_type(body, {pointer(each)}) = 'OBJECT'" for each in records)
+    steps = (f"json_type(body, {pointer(record)}) = 'OBJECT'" for record in records)
     readable = " AND ".join(["json_valid(body)", *steps])
     kind = f"CASE WHEN {readable} THEN json_type(body, {pointer(column.path)}) END"
     kinds = select({"body": text.take(suspects)}, f"SELECT {kind} AS kind FROM bodies")["kind"]
@@ -181,20 +184,21 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn) -> pa.Ar
 
 
 def pointer(path: Sequence[str]) -> str:
-    """A JSON pointer in SQL; it steps into arrays too, by number."""
+    """Return a path as a JSON pointer, as a literal of SQL; a number also steps into arrays."""
     return literal("".join("/" + step.replace("~", "~0").replace("/", "~1") for step in path))
 
 
 def _first(reasons: pa.Array, later: pa.Array) -> pa.Array:
-    """The first reason found for each body."""
+    """Return the first reason of every body."""
     return pc.coalesce(reasons, later.cast(pa.string()))
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """Return a column as one array."""
     together = column.combine_chunks()
     return together if isinstance(together, pa.Array) else pa.concat_arrays(together.chunks)
 
 
 def literal(text: str) -> str:
+    """Return a text as a literal of SQL."""
     return "'" + text.replace("'", "''") + "'"

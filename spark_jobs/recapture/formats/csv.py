@@ -1,59 +1,71 @@
-"""CSV blobs, as ASA's own blob input reads them: a header that names the fields, then an event a line."""
+"""CSV, as ASA's own blob input reads it: a header that names the fields, then one event per line."""
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyarrow.csv import ConvertOptions, InvalidRow, ParseOptions, ReadOptions, read_csv
 
 from recapture.archive.manifest import CaptureBlob
 from recapture.errors import DamagedBlobError
+from recapture.formats.base import BLOB_METADATA, BodiesInput
 from recapture.formats.bodies import select, utf8, whole
-from recapture.formats.events import Events
+from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import in_place, lines, text
-from recapture.model import MetadataColumn
+from recapture.model import InputColumn, InputMetadata, MetadataColumn
 
 _END = b"end"
 
 
+class CsvInput(BodiesInput):
+    """CSV blobs under a path of folders."""
+
+    metadata: ClassVar[InputMetadata] = InputMetadata("Csv", BLOB_METADATA)
+
+    format: Literal["Csv"]
+    delimiter: Literal[",", ";", "\t", "|", " "] = ","
+
+    def reader(self, columns: Iterable[InputColumn]) -> Reader:
+        fields = tuple(sorted({column.path[0].lower() for column in columns if column.path}))
+        return CsvReader(self.delimiter, fields, self.limits)
+
+
 @dataclass(frozen=True)
 class CsvReader:
-    """CSV. A `Reader`; an event's body is its row as JSON, in which an empty field is null and every other a text."""
+    """A `Reader` of CSV blobs. An event's body is its row as JSON: an empty field is null, all others are texts."""
 
     delimiter: str
     fields: tuple[str, ...]
-    """The fields that the query reads, sorted, in lower case; a header must have some of them."""
+    """The fields that the query reads, sorted, in lower case; a header must name one of them."""
     limits: Limits = DEFAULT
     numbered = False
 
-    def read(self, pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name
-        every = lines(text(name, content, self.limits), blank=r"^\r?$")
-        if not len(every):
-            return in_place(pinned, every, wanted)
-        if pc.any(pc.match_substring_regex(every, r"\r.")).as_py():
+        all_lines = lines(text(name, content, self.limits), blank=r"^\r?$")
+        if not len(all_lines):
+            return in_place(pinned, all_lines, columns)
+        if pc.any(pc.match_substring_regex(all_lines, r"\r.")).as_py():
             raise DamagedBlobError(name, "a carriage return stands within a line: lines end in \\n or \\r\\n")
-        header = self._header(name, every[0].as_py())
-        rows = every.slice(1)
-        legible = pc.is_valid(utf8(rows))
-        table, invalid = self._rows(name, header, rows.filter(legible))
-        body = pa.concat_arrays([_bodies(table), *(pa.array([row.text.encode()], pa.binary()) for row in invalid)])
-        told = [f"{row.actual_columns} fields, the header has {row.expected_columns}" for row in invalid]
-        unreadable = pa.concat_arrays([pa.nulls(table.num_rows, pa.string()), pa.array(told, pa.string())])
-        turns = _turns(len(body), [row.number - 1 for row in invalid])
-        body, unreadable = body.take(turns), unreadable.take(turns)
-        if len(body) < len(rows):
-            illegible = np.flatnonzero(~legible.to_numpy(zero_copy_only=False))
-            turns = _turns(len(rows), illegible)
-            body = pa.concat_arrays([body, rows.take(pa.array(illegible))]).take(turns)
-            unreadable = pa.concat_arrays([unreadable, pa.array(["not UTF-8"] * len(illegible))]).take(turns)
-        return in_place(pinned, body, wanted, unreadable)
+        header = self._header(name, all_lines[0].as_py())
+        rows = all_lines.slice(1)
+        is_text = pc.is_valid(utf8(rows)).to_numpy(zero_copy_only=False)
+        table, invalid = self._rows(name, header, rows.filter(pa.array(is_text)))
+        places, no_text = np.flatnonzero(is_text), np.flatnonzero(~is_text)
+        skipped = np.array([row.number - 1 for row in invalid], np.intp)
+        reasons = [f"{row.actual_columns} fields, the header has {row.expected_columns}" for row in invalid]
+        reasons += ["not UTF-8"] * len(no_text)
+        texts = pa.array([row.text.encode() for row in invalid], pa.binary())
+        bodies = pa.concat_arrays([_bodies(table), texts, rows.take(pa.array(no_text))])
+        unreadable = pa.concat_arrays([pa.nulls(table.num_rows, pa.string()), pa.array(reasons, pa.string())])
+        order = pa.array(np.argsort(np.concatenate([np.delete(places, skipped), places[skipped], no_text])))
+        return in_place(pinned, bodies.take(order), columns, unreadable.take(order))
 
     def _header(self, name: str, line: bytes) -> list[str]:
         try:
@@ -74,10 +86,10 @@ class CsvReader:
         return header
 
     def _rows(self, name: str, header: list[str], rows: pa.Array) -> tuple[pa.Table, list[InvalidRow]]:
-        """The rows, and those that have another number of fields than the header, numbered from 1.
+        """Return the rows, and those that do not have as many fields as the header, numbered from 1.
 
-        A row more is put behind the last: where it does not come out last, or not each line is a row, a quotation mark
-        was opened and not closed.
+        One more row is read after the last. If it is not the last to come out, or if the rows are fewer than the lines,
+        a quotation mark is not closed.
         """
         invalid: list[InvalidRow] = []
 
@@ -86,8 +98,8 @@ class CsvReader:
             return "skip"
 
         end = _END + self.delimiter.encode() * (len(header) - 1)
-        behind = pa.concat_arrays([rows, pa.array([end])])
-        content = pc.binary_join(pa.ListArray.from_arrays([0, len(behind)], behind), b"\n")[0].as_buffer()
+        with_end = pa.concat_arrays([rows, pa.array([end])])
+        content = pc.binary_join(pa.ListArray.from_arrays([0, len(with_end)], with_end), b"\n")[0].as_buffer()
         table = read_csv(
             io.BytesIO(content),
             ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=header),
@@ -95,29 +107,19 @@ class CsvReader:
             ConvertOptions(column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False, null_values=[]),
         )
         ended = table.num_rows and table[0][-1].as_py() == _END.decode()
-        found = table.num_rows + len(invalid) - bool(ended)
-        if not ended or found != len(rows):
+        if not ended or table.num_rows - 1 + len(invalid) != len(rows):
             raise DamagedBlobError(name, "a quotation mark is not closed in its line")
         return table.slice(0, table.num_rows - 1), invalid
 
 
 def _bodies(table: pa.Table) -> pa.Array:
-    """The rows as JSON."""
-    fields = ", ".join(f"{_name(field)} := nullif(c{place}, '')" for place, field in enumerate(table.column_names))
-    columns = {f"c{place}": whole(column) for place, column in enumerate(table.columns)}
+    """Return the rows as JSON (binary)."""
+    fields = ", ".join(f"{_name(field)} := nullif(c{index}, '')" for index, field in enumerate(table.column_names))
+    columns = {f"c{index}": whole(column) for index, column in enumerate(table.columns)}
     query = f"SELECT encode(to_json(struct_pack({fields}))::VARCHAR) AS body FROM bodies"
     return whole(select(columns, query)["body"])
 
 
-def _turns(count: int, later: Sequence[int] | NDArray[np.intp]) -> pa.Array:
-    """Where each of `count` rows is to be taken from, when those of the places in `later` stand behind the others."""
-    behind = np.zeros(count, bool)
-    behind[np.asarray(later, np.intp)] = True
-    turns = np.empty(count, np.int64)
-    turns[~behind], turns[behind] = np.arange(count - len(later)), np.arange(count - len(later), count)
-    return pa.array(turns)
-
-
 def _name(field: str) -> str:
-    """A name for DuckDB."""
+    """Return a name, quoted for DuckDB."""
     return '"' + field.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""What an input adds to its events: the columns of a query that stand beside the body (capture format, the file)."""
+"""The metadata of Event Hubs Capture: the columns of a query that come from a record's other fields."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -27,20 +27,20 @@ _REGULAR = (
     r"^(?:(?:[1-9]|1[0-2])/(?:[1-9]|1\d|2[0-8])|(?:[13-9]|1[0-2])/(?:29|30)|(?:[13578]|1[02])/31)/(?:19|20)\d{2} "
     r"(?:[1-9]|1[0-2]):[0-5]\d:[0-5]\d [AP]M$"
 )
-"""What Arrow reads as it is meant; of other texts it makes something, too."""
+"""The times that Arrow reads correctly; it also returns a value for other texts."""
 _LATEST_MILLISECOND = (ticks.LARGEST - ticks.UNIX_EPOCH) // ticks.TICKS_PER_MILLISECOND
 
 
 def fields_of(columns: Iterable[MetadataColumn]) -> tuple[str, ...]:
-    """The fields of Capture's records that the columns come from."""
+    """Return the fields of a record that the columns come from."""
     return tuple(dict.fromkeys(field for column in columns for field in _FIELDS.get(column.metadata, ())))
 
 
 def read(columns: Iterable[MetadataColumn], pinned: CaptureBlob, events: pa.Table) -> dict[MetadataColumn, pa.Array]:
-    """The columns for the events of one blob, decoded with `fields_of` them; a datetime in ticks.
+    """Return the columns of the events of one blob, which were decoded with `fields_of` them; a datetime is in ticks.
 
-    Where EventProcessedUtcTime is the enqueued time, that must be decoded too. Raises DamagedBlobError for enqueued
-    times that cannot be read.
+    If EventProcessedUtcTime is the enqueued time, its fields must be decoded too. Raises DamagedBlobError if an
+    enqueued time cannot be read.
     """
 
     def own(metadata: Metadata, key: str) -> pa.Array | None:
@@ -63,13 +63,13 @@ def read(columns: Iterable[MetadataColumn], pinned: CaptureBlob, events: pa.Tabl
 
 
 def text_of(properties: pa.MapArray, key: str) -> pa.Array:
-    """One property of each event as text: a number in decimals, bytes where they are UTF-8; else NULL."""
+    """Return a property of every event as text: numbers in decimals, bytes if they are UTF-8; otherwise NULL."""
     text = pa.nulls(1, pa.string())
-    place = np.zeros(len(properties), np.int64)
+    index = np.zeros(len(properties), np.int64)
     for rows, values in _values(properties, key):
-        place[rows] = np.arange(len(rows)) + len(text)
+        index[rows] = np.arange(len(rows)) + len(text)
         text = pa.concat_arrays([text, _as_text(values)])
-    return text.take(pa.array(place))
+    return text.take(pa.array(index))
 
 
 def _as_text(values: pa.Array) -> pa.Array:
@@ -77,9 +77,9 @@ def _as_text(values: pa.Array) -> pa.Array:
 
 
 def _values(properties: pa.MapArray, key: str) -> Iterator[tuple[NDArray[np.intp], pa.Array]]:
-    """The events that have a property, and its values: once for each type that it comes in, but for null.
+    """Yield, by type, the events that have a property and its values; nulls are left out.
 
-    What DataFusion gives as a union's nulls is as long as the batch, not as there are nulls: it must not be touched.
+    DataFusion's child array of nulls is as long as the batch, whatever the number of nulls, so it is not read.
     """
     bounds = properties.offsets.to_numpy()
     entries = np.flatnonzero(pc.equal(properties.keys, key).to_numpy(zero_copy_only=False))
@@ -91,12 +91,12 @@ def _values(properties: pa.MapArray, key: str) -> Iterator[tuple[NDArray[np.intp
     for kind in np.unique(kinds).tolist():
         if pa.types.is_null(union.type.field(kind).type):
             continue
-        here = kinds == kind
-        yield rows[here], union.field(kind).take(pa.array(places[here]))
+        of_kind = kinds == kind
+        yield rows[of_kind], union.field(kind).take(pa.array(places[of_kind]))
 
 
 def _enqueued(name: str, events: pa.Table) -> pa.Array:
-    """When the hub took each event: to the millisecond where the file tells, else to the second; ticks."""
+    """Return the enqueued time of every event, in ticks: to the millisecond if the file has it, else to the second."""
     instants = np.full(events.num_rows, -1, np.int64)
     for rows, milliseconds in _values(whole(events["SystemProperties"]), "x-opt-enqueued-time"):
         if not pa.types.is_int64(milliseconds.type):
@@ -117,7 +117,7 @@ def _enqueued(name: str, events: pa.Table) -> pa.Array:
 
 
 def seconds(enqueued: pa.Array) -> NDArray[np.int64]:
-    """The ticks of each EnqueuedTimeUtc; -1 for what is no time."""
+    """Return every EnqueuedTimeUtc in ticks; -1 if it is not a time."""
     texts = enqueued.fill_null("").dictionary_encode()
     regular = pc.match_substring_regex(texts.dictionary, _REGULAR)
     times = pc.strptime(pc.if_else(regular, texts.dictionary, None), format=_ENQUEUED, unit="s")
@@ -128,7 +128,7 @@ def seconds(enqueued: pa.Array) -> NDArray[np.int64]:
 
 
 def _second(text: str) -> int:
-    """The ticks of `M/d/yyyy h:mm:ss AM|PM`, UTC; -1 for what is no such time. Strict, and 60 times as slow."""
+    """Return `M/d/yyyy h:mm:ss AM|PM`, UTC, in ticks; -1 if it is not such a time. Strict, and 60 times as slow."""
     try:
         return ticks.from_datetime(datetime.strptime(text, _ENQUEUED).replace(tzinfo=UTC))
     except ValueError:
@@ -137,4 +137,4 @@ def _second(text: str) -> int:
 
 def _untimed(name: str, events: pa.Table, row: int, written: str) -> DamagedBlobError:
     number = events["SequenceNumber"][row].as_py()
-    return DamagedBlobError(name, f"event {number} has {written}, so when it was enqueued cannot be told")
+    return DamagedBlobError(name, f"event {number} has {written}, so its enqueued time is unknown")

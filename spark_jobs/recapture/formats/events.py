@@ -1,4 +1,4 @@
-"""The events of one blob, and how a kind of input is read: what Capture and its cousins have in common."""
+"""The events of one blob, and what the reader of each format provides."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,86 +9,102 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recapture.archive.manifest import CaptureBlob
-from recapture.errors import RunError
+from recapture.errors import DamagedBlobError, RunError
 from recapture.formats.inflate import Limits
 from recapture.model import TYPES, Metadata, MetadataColumn
-from recapture.time_model import ticks
+from recapture.time_model import ticks, timestamps
 
 ENQUEUED = MetadataColumn(Metadata.EVENT_ENQUEUED)
 UNKNOWN = -1
-"""In place of an enqueued time that the file does not tell."""
+"""Stands for an enqueued time that the blob does not contain."""
 UNNUMBERED = -1
-"""In place of what gave an event its number, where nothing did."""
+"""Stands for the entity of an event without a sequence number."""
 
 
 @dataclass(frozen=True)
 class Events:
-    """The events of one blob, in its order; every array has one entry for each."""
+    """The events of one blob, in its order; every array has one entry per event."""
 
     number: NDArray[np.int64]
-    """The sequence number; where an event has none, its place in the blob from 0."""
+    """Sequence number; for an event without one, its index in the blob."""
     enqueued: NDArray[np.int64]
-    """To the second, in ticks; UNKNOWN where the blob does not tell."""
+    """Enqueued time, truncated to the second, in ticks; or UNKNOWN."""
     body: pa.Array
-    """Binary."""
+    """Bytes of the body (binary)."""
     metadata: dict[MetadataColumn, pa.Array]
     entity: NDArray[np.int64] | None = None
-    """What gave each number: a partition of the entity, or UNNUMBERED; None where the blob's partition gave all."""
+    """Partition of the entity that gave the number, or UNNUMBERED; None if the blob's partition gave all numbers."""
     unreadable: pa.Array | None = None
-    """Why an event has no body that could be parsed (string), NULL where it has one; None where all have."""
+    """Reason why an event has no body to parse (string), or NULL; None if all have one."""
     without_block: bool = False
-    """Whether the blob is an Avro file of a header alone."""
+    """Whether the blob is an Avro file that has a header and no block."""
 
     @classmethod
-    def none(cls, wanted: Iterable[MetadataColumn]) -> "Events":
-        """Those of a blob that holds none."""
-        nothing = np.zeros(0, np.int64)
-        metadata = {column: pa.nulls(0, TYPES[column.type].view) for column in wanted}
-        return cls(nothing, nothing, pa.nulls(0, pa.binary()), metadata)
+    def none(cls, columns: Iterable[MetadataColumn]) -> "Events":
+        """Return the events of a blob without events."""
+        empty = np.zeros(0, np.int64)
+        metadata = {column: pa.nulls(0, TYPES[column.type].view) for column in columns}
+        return cls(empty, empty, pa.nulls(0, pa.binary()), metadata)
 
     @property
     def size(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, bytes."""
         return self.body.nbytes + 2 * self.number.nbytes + sum(column.nbytes for column in self.metadata.values())
 
 
 class Reader(Protocol):
-    """How the blobs of a kind of input are read. It travels to the executors."""
+    """Reads the blobs of one input. It is pickled and sent to the executors."""
 
     @property
     def limits(self) -> Limits:
-        """How large the content of a compressed blob may be."""
+        """Largest sizes of what a compressed blob inflates to."""
 
     @property
     def numbered(self) -> bool:
-        """Whether its events have sequence numbers, which are their order; else they keep their places."""
+        """Whether sequence numbers order the events; otherwise they keep their order in the blob."""
 
-    def read(self, pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
-        """What a blob holds, with the metadata that is wanted; a datetime in ticks.
+    def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
+        """Return the events of a blob, with these columns of metadata; a datetime is in ticks.
 
-        ENQUEUED is wanted wherever the blob has a window. Raises DamagedBlobError unless the blob is read whole.
+        `columns` contains ENQUEUED if the blob has a window. Raises DamagedBlobError unless the whole blob is read.
         """
 
 
 def metadata_of(
-    wanted: Iterable[MetadataColumn],
+    columns: Iterable[MetadataColumn],
     pinned: CaptureBlob,
     count: int,
     own: Callable[[Metadata, str], pa.Array | None],
 ) -> dict[MetadataColumn, pa.Array]:
-    """The metadata of a blob's events: what `own` knows of each, by metadata and key, else what the blob tells of all.
+    """Return the metadata of a blob's events: `own` of the metadata and its key, or what the blob gives to all events.
 
-    EventProcessedUtcTime is the event's arrival, for no archive tells when a live job read it. Raises RunError for a
-    PartitionId that is no number.
+    EventProcessedUtcTime is the event's arrival, because no archive records when a live job read the event. Raises
+    RunError if a PartitionId is not a number.
     """
-    found = {}
-    for column in wanted:
-        metadata = column.metadata
-        if metadata is Metadata.EVENT_PROCESSED:
-            metadata = Metadata.BLOB_LAST_MODIFIED if pinned.window is None else Metadata.EVENT_ENQUEUED
-        values = own(metadata, column.key)
-        found[column] = _of_blob(metadata, pinned, count) if values is None else values
-    return found
+    metadata = {}
+    for column in columns:
+        kind = column.metadata
+        if kind is Metadata.EVENT_PROCESSED:
+            kind = Metadata.BLOB_LAST_MODIFIED if pinned.window is None else Metadata.EVENT_ENQUEUED
+        values = own(kind, column.key)
+        metadata[column] = _of_blob(kind, pinned, count) if values is None else values
+    return metadata
+
+
+def enqueued_times(pinned: CaptureBlob, texts: pa.Array, field: str) -> tuple[pa.Array, NDArray[np.int64]]:
+    """Return the enqueued times that a field contains as text: in ticks, or NULL; and as in `Events.enqueued`.
+
+    Raises DamagedBlobError for an event without a time if events arrive when they are enqueued: no slice could count
+    it.
+    """
+    instants, valid = timestamps.parse(texts)
+    if pinned.window is not None and not valid.all():
+        index = int(np.flatnonzero(~valid)[0])
+        written = texts[index].as_py()
+        reason = f"no {field}" if written is None else f"the {field} {written!r}, which is not a time"
+        raise DamagedBlobError(pinned.blob.name, f"its event {index} has {reason}, so its enqueued time is unknown")
+    seconds = np.where(valid, instants - instants % ticks.TICKS_PER_SECOND, UNKNOWN)
+    return pa.array(instants, mask=~valid), seconds
 
 
 def _of_blob(metadata: Metadata, pinned: CaptureBlob, count: int) -> pa.Array:
@@ -99,7 +115,7 @@ def _of_blob(metadata: Metadata, pinned: CaptureBlob, count: int) -> pa.Array:
             return pa.repeat(pinned.blob.name, count)
         case Metadata.BLOB_LAST_MODIFIED:
             return pa.repeat(pa.scalar(ticks.from_datetime(pinned.blob.last_modified), pa.int64()), count)
-    raise AssertionError(f"no {metadata} is asked of an input that has none")
+    raise AssertionError(f"compile_query refuses {metadata} for this format")
 
 
 def _partition_id(pinned: CaptureBlob) -> pa.Scalar:
@@ -107,6 +123,6 @@ def _partition_id(pinned: CaptureBlob) -> pa.Scalar:
         return pa.scalar(int(pinned.partition), pa.int64())
     except ValueError:
         raise RunError(
-            f"blob {pinned.blob.name} is of partition {pinned.partition!r}, which is no number: the query's "
+            f"blob {pinned.blob.name} is of partition {pinned.partition!r}, which is not a number: the query's "
             "PartitionId has no value for it; leave it out of the query"
         ) from None

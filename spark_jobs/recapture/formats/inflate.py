@@ -1,4 +1,4 @@
-"""What is compressed in a blob, unpacked a piece at a time and never beyond a limit."""
+"""The compressed content of a blob, inflated in pieces and never beyond a limit."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""The names of the blobs below a path pattern, as ASA's own blob input reads them (capture format, cousins)."""
+"""The names of the blobs under a path pattern, as ASA's own blob input reads them."""
 
 import re
 from collections.abc import Iterator
@@ -18,21 +18,21 @@ _OF_A_DATE = {"YYYY": "Year", "MM": "Month", "DD": "Day"}
 _OF_A_TIME = {"HH": "Hour", "mm": "Minute"}
 _DATE = r"(?=.*YYYY)(?=.*MM)(?=.*DD)(?:YYYY|MM|DD)(?:[^0-9A-Za-z{}*]?(?:YYYY|MM|DD)){2}"
 _PERIODS = {"Minute": 60, "Hour": 3600, "Day": 86_400}
-"""In seconds, by the last token of a time."""
+"""Length of the period that a name gives, in seconds, by the last token of its time."""
 
 
 @dataclass(frozen=True)
 class InputPath(BlobNames):
     """The names of the blobs under a path of folders, in which `{date}`, `{time}` and `{partition}` may stand.
 
-    A name goes on behind the path with `/`; behind a token any sign but a letter or digit may follow, or nothing. The
-    time is the start of a day, an hour or a minute.
+    The path is followed by `/`. If it ends in a token, any character other than a letter or digit may follow, or
+    nothing. The time is the start of a day, an hour or a minute.
     Raises DefinitionError for a pattern or a format that cannot be read.
     """
 
     pattern: str = ""
     date_format: str = DATE_FORMAT
-    """YYYY, MM and DD in any order, with signs between them or without."""
+    """YYYY, MM and DD in any order, with separators or without."""
     time_format: str = TIME_FORMAT
     """One of TIME_FORMATS."""
 
@@ -41,43 +41,43 @@ class InputPath(BlobNames):
             reason = f"should have YYYY, MM and DD once each, with signs between them or without, such as {DATE_FORMAT}"
             raise DefinitionError(f"the date format {self.date_format!r} {reason}")
         if self.time_format not in TIME_FORMATS:
-            raise DefinitionError(f"the time format {self.time_format!r} is none of {', '.join(TIME_FORMATS)}")
+            raise DefinitionError(f"the time format {self.time_format!r} is not one of {', '.join(TIME_FORMATS)}")
         _ = self._pieces
 
     @property
     def period_seconds(self) -> int:
-        """How long the time in a name lasts; 0 where there is none."""
+        """Length of the period that a name gives; 0 if names have no time."""
         return next((length for token, length in _PERIODS.items() if token in self._tokens), 0)
 
     @cached_property
     def _pieces(self) -> tuple[Piece, ...]:
         written = list(split(self.pattern.strip("/")))
-        spelled = [piece for each in written for piece in self._spelled(each)]
-        tokens = {each.token for each in written}
+        spelled = [part for piece in written for part in self._spelled(piece)]
+        tokens = {piece.token for piece in written}
         if "time" in tokens and "date" not in tokens:
-            raise DefinitionError("{time} without {date} tells no day: write {date} too, or leave {time} out")
+            raise DefinitionError("{time} without {date} does not give the day: write {date} too, or leave {time} out")
         if written and written[-1].token is None:
             spelled.append(Piece(None, "/"))
         return tuple(spelled)
 
-    def _spelled(self, each: Piece) -> Iterator[Piece]:
+    def _spelled(self, piece: Piece) -> Iterator[Piece]:
         shown = ", ".join(f"{{{token}}}" for token in _TOKENS)
-        match each.token:
-            case None if re.search(r"[{}*]", each.text):
-                raise DefinitionError(f"{each.text!r}: no *, and no brace but those of the tokens {shown}")
+        match piece.token:
+            case None if re.search(r"[{}*]", piece.text):
+                raise DefinitionError(f"{piece.text!r}: no *, and no brace but those of the tokens {shown}")
             case None:
-                yield each
+                yield piece
             case "date":
                 yield from _parts(self.date_format, _OF_A_DATE)
             case "time":
                 yield from _parts(self.time_format, _OF_A_TIME)
             case "partition":
-                yield Piece("PartitionId", each.text)
+                yield Piece("PartitionId", piece.text)
             case _:
-                raise DefinitionError(f"{{{each.token}}} is no token of an input's path: they are {shown}")
+                raise DefinitionError(f"{{{piece.token}}} is not a token of an input's path: they are {shown}")
 
     @property
-    def _behind(self) -> str:
+    def _suffix(self) -> str:
         return "(?:[^0-9A-Za-z].*)?" if self._pieces and self._pieces[-1].token else ".+"
 
     @property
@@ -86,6 +86,6 @@ class InputPath(BlobNames):
 
 
 def _parts(written: str, tokens: dict[str, str]) -> Iterator[Piece]:
-    """The pieces of a date or time format."""
+    """Yield the pieces of a date format or a time format."""
     for part in filter(None, re.split(f"({'|'.join(tokens)})", written)):
         yield Piece(tokens.get(part), part)

@@ -1,36 +1,69 @@
-"""Archives of Service Bus messages, which their users write: JSON, a message a line (capture format, cousins)."""
+"""Service Bus: messages that a user's own writer archived as JSON, one message per line."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field
 
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import ArrivalTime, CaptureBlob
+from recapture.formats.base import BLOB_METADATA, PathInput, Section
 from recapture.formats.bodies import pointer, select, utf8, whole
-from recapture.formats.events import UNNUMBERED, Events, metadata_of
+from recapture.formats.events import UNNUMBERED, Events, Reader, enqueued_times, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import lines, text
 from recapture.formats.sequence_partition import partition_of
-from recapture.formats.times import enqueued_times
-from recapture.model import Metadata, MetadataColumn
+from recapture.model import InputColumn, InputMetadata, Metadata, MetadataColumn
+
+FieldPath = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$")]
+"""Name of a field; dots step into records."""
+
+
+class ServiceBusFields(Section):
+    """The fields of a line that contain the parts of a message."""
+
+    sequence_number: FieldPath = "SequenceNumber"
+    enqueued_time: FieldPath = "EnqueuedTimeUtc"
+    body: FieldPath = "Body"
+
+
+class ServiceBusInput(PathInput):
+    """JSON lines with the messages of a queue or a subscription, under a path of folders."""
+
+    metadata: ClassVar[InputMetadata] = InputMetadata(
+        "ServiceBus", (*BLOB_METADATA, Metadata.EVENT_ENQUEUED, Metadata.SEQUENCE_NUMBER)
+    )
+
+    format: Literal["ServiceBus"]
+    fields: ServiceBusFields = ServiceBusFields()
+
+    def reader(self, columns: Iterable[InputColumn]) -> Reader:
+        return ServiceBusReader(self.fields.sequence_number, self.fields.enqueued_time, self.fields.body, self.limits)
+
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        yield from super().conflicts()
+        if self.arrival_time is ArrivalTime.EVENT_ENQUEUED and not self.names.timed:
+            reason = "without {date} in the path no name tells which blobs hold what was enqueued in an hour"
+            yield "arrival_time", f"{reason}: write {{date}}, or take BlobLastModified"
 
 
 @dataclass(frozen=True)
 class ServiceBusReader:
-    """Service Bus messages, ordered by their sequence numbers. A `Reader`.
-
-    Its attributes name the fields of a line; dots step into records.
-    """
+    """A `Reader` of Service Bus messages, which their sequence numbers order."""
 
     sequence_number: str
+    """FieldPath of the sequence number."""
     enqueued_time: str
+    """FieldPath of the enqueued time."""
     body: str
+    """FieldPath of the body."""
     limits: Limits = DEFAULT
     numbered = True
 
-    def read(self, pinned: CaptureBlob, content: bytes, wanted: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         line = lines(text(pinned.blob.name, content, self.limits))
         read = select({"line": utf8(line)}, self._reading())
         number = whole(read["number"])
@@ -54,7 +87,7 @@ class ServiceBusReader:
             return None
 
         body = pc.if_else(pc.is_null(unreadable), whole(read["body"]), line)
-        return Events(numbers, enqueued, body, metadata_of(wanted, pinned, len(line), own), entity, unreadable)
+        return Events(numbers, enqueued, body, metadata_of(columns, pinned, len(line), own), entity, unreadable)
 
     def _reading(self) -> str:
         number, enqueued, body = (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from recapture.model import CAPTURE_METADATA, AsaType, InputColumn, InputMetadata, MetadataColumn, OutputColumn
+from recapture.model import AsaType, InputColumn, InputMetadata, MetadataColumn, OutputColumn
 from recapture.query.asaql import Script, parse
 from recapture.query.coercion import Coercion
 from recapture.query.declared import declared_types
@@ -23,7 +23,7 @@ _DEFAULT_OUTPUT = "output"
 
 
 def compile_query(
-    text: str, *, input_alias: str, output_aliases: Sequence[str], input_metadata: InputMetadata = CAPTURE_METADATA
+    text: str, *, input_alias: str, output_aliases: Sequence[str], input_metadata: InputMetadata
 ) -> CompiledQuery:
     """Compile a query that reads `input_alias` and writes each of `output_aliases`.
 

@@ -59,7 +59,7 @@ def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
     planned = manifest.from_json(content)
     if planned.definition_digest != definition_of(pipeline).digest:
         raise DefinitionError(
-            f"run {planned.run} was planned by another engine, query, policies or input than {pipeline.definition} has "
+            f"run {planned.run} was planned by another engine, query, policies or input than {pipeline.file} has "
             f"now (engine {planned.engine}, now {__version__}): only what it was planned by makes it that run; plan "
             "again"
         )

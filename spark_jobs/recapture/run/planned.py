@@ -37,7 +37,7 @@ def load_run(pipeline: Pipeline, run_id: str) -> PlannedRun:
     files = files_of(pipeline, run_id)
     manifest = files.manifest()
     if manifest.definition_digest != definition_of(pipeline).digest:
-        raise RunError(f"{pipeline.definition} changed since run {run_id} was planned: plan again")
+        raise RunError(f"{pipeline.file} changed since run {run_id} was planned: plan again")
     return PlannedRun(pipeline, manifest, files)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from recapture import log
-from recapture.definition.pipeline import Output
+from recapture.definition.sections import Output
 from recapture.errors import AuditError, RunError, UnfinishedError
 from recapture.quality import metrics
 from recapture.run.metrics import with_written_rows

@@ -6,7 +6,8 @@ from typing import Any
 from recapture.archive.manifest import ArrivalTime
 from recapture.archive.progress import far_blobs
 from recapture.archive.progress import warnings as capture_warnings
-from recapture.definition.pipeline import Output, Pipeline
+from recapture.definition.pipeline import Pipeline
+from recapture.definition.sections import Output
 from recapture.quality import metrics
 from recapture.run.metrics import with_written_rows
 from recapture.run.planned import PlannedRun

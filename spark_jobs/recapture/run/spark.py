@@ -109,7 +109,7 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
         run=run.id,
         query=pipeline.query,
         policies=pipeline.policies,
-        reader=pipeline.input.reader(pipeline.query),
+        reader=pipeline.reader(),
         quarantine_damaged=pipeline.input.on_damaged_blob == "quarantine",
         input=pipeline.input.alias,
         logs=log.enabled(),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recapture.definition.pipeline import Output
+from recapture.definition.sections import Output
 from recapture.errors import RunError
 from recapture.quality.rows import Part, Rows
 from recapture.run.files import StagedSlice

@@ -1,6 +1,7 @@
 """The tables of a pipeline, by the names under which a publication lists their files."""
 
-from recapture.definition.pipeline import Output, Pipeline
+from recapture.definition.pipeline import Pipeline
+from recapture.definition.sections import Output
 from recapture.model import published_schema
 from recapture.ordering.quarantine import QUARANTINE as QUARANTINE_SCHEMA
 from recapture.quality import metrics

@@ -11,12 +11,12 @@ from typing import Literal
 
 import fastavro
 
+from recapture.formats.avro import MAGIC, header
+
 PropertyValue = int | float | str | bytes | None
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-_MAGIC = b"Obj\x01"
-_METADATA_SCHEMA = fastavro.parse_schema({"type": "map", "values": "bytes"})
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,9 @@ def capture_file(
     block = records.getvalue()
     if codec == "deflate" and count:
         block = _deflated(block)
-    header = BytesIO()
-    metadata = {"avro.codec": codec.encode(), "avro.schema": schema.encode()}
-    fastavro.schemaless_writer(header, _METADATA_SCHEMA, metadata)
-    sync = hashlib.md5(header.getvalue(), usedforsecurity=False).digest()
-    return b"".join([_MAGIC, header.getvalue(), sync, _long(count), _long(len(block)), block, sync])
+    start = header({"avro.codec": codec.encode(), "avro.schema": schema.encode()})
+    sync = hashlib.md5(start.removeprefix(MAGIC), usedforsecurity=False).digest()
+    return b"".join([start, sync, _long(count), _long(len(block)), block, sync])
 
 
 def _record(event: SampleEvent, properties_with_null: bool) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Text blobs: an event a line, or an array of events; gzip too (capture format, cousins)."""
+"""Text blobs: one event per line, or an array of events; also as gzip."""
 
 import gzip
 import json
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.errors import DamagedBlobError
-from recapture.formats.lines import JsonReader
+from recapture.formats.json_lines import JsonReader
 from recapture.model import Metadata
 from recapture.time_model.ticks import from_datetime
 from tests.formats.blobs import NAME, TEN, bodies, column, pinned, read, reasons, values
@@ -63,7 +63,7 @@ def test_an_element_is_kept_as_it_stands_however_long_it_is_and_whatever_blanks_
     [b'[\n {"a": 1},\n {"b": 2},', b'[{"a": 1}, {"b"', b'[{"a": 1}', b"[[1], [2]", b"[[1],]", b"[1][2]", b"["],
 )
 def test_half_an_array_is_damaged(content: bytes) -> None:
-    with pytest.raises(DamagedBlobError, match="it begins with an array and is none: it is cut off, or not JSON"):
+    with pytest.raises(DamagedBlobError, match="it begins with an array but is not one: it is cut off, or not JSON"):
         read(JSON, content)
 
 
@@ -94,7 +94,7 @@ def test_gzip_that_was_cut_or_changed_is_refused_or_read_whole(data: st.DataObje
 def test_what_is_no_text_is_a_damaged_blob(content: bytes) -> None:
     with pytest.raises(DamagedBlobError) as caught:
         read(JSON, content)
-    assert f"blob {NAME} is damaged: it is no text in UTF-8: byte " in str(caught.value)
+    assert f"blob {NAME} is damaged: it is not text in UTF-8: byte " in str(caught.value)
 
 
 def test_the_metadata_is_that_of_the_blob() -> None:

@@ -1,0 +1,212 @@
+"""A YAML file, read within limits: its values, and the line of each.
+
+Plain scalars are read by YAML 1.1, as PyYAML reads them: `on` is true, `0600` is octal, and `12:30` is a number in base
+60. What PyYAML takes for a text and YAML 1.1 does not, such as `y` and `1e5`, is refused.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML, MappingNode, ScalarNode, SequenceNode
+from ruamel.yaml.composer import MaxDepthExceededError
+from ruamel.yaml.constructor import SafeConstructor
+from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.nodes import Node
+from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.resolver import VersionedResolver
+
+from recapture.errors import DefinitionError
+
+Place = tuple[str | int, ...]
+"""The keys and indices that lead from the root to a value."""
+
+MAX_BYTES = 256 * 1024
+"""Largest size of a file; pipeline files have a few thousand bytes."""
+MAX_LEVELS = 50
+MAX_VALUES = 10_000
+"""Most values in a file, if every alias is replaced by its value."""
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_KEYS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge")
+_DISPUTED = {
+    "tag:yaml.org,2002:bool": re.compile("[yYnN]"),
+    "tag:yaml.org,2002:float": re.compile(r"[^.]*[eE].*|.*[eE][0-9].*"),
+}
+"""Plain scalars that are a text in PyYAML, by the tag that YAML 1.1 gives them: `y`, `1e5`, `1.5e3`."""
+
+
+class Yaml11(VersionedResolver):
+    """Resolves plain scalars by YAML 1.1, whatever version the file declares."""
+
+    @property
+    def processing_version(self) -> tuple[int, int]:
+        return (1, 1)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A YAML file whose root is a mapping. Where a list may stand, one value stands for a list of one."""
+
+    path: Path
+    root: Node
+    values: dict[str, Any]
+
+    def text(self, place: Place) -> str | None:
+        """Return the scalar at a place as the file has it, variables included; None if there is no scalar."""
+        node = self._find(place)[2]
+        return str(node.value) if isinstance(node, ScalarNode) else None
+
+    def error(self, place: Place, reason: str, *, colon: str = ": ") -> DefinitionError:
+        """Return the error that names the file, the line and the key, and gives the reason.
+
+        The value of an environment variable may be a secret: if the reason contains it, its name is shown instead.
+        """
+        written, line, _ = self._find(place)
+        for name in _VARIABLE.findall(self.text(place) or ""):
+            if value := os.environ.get(name):
+                reason = re.sub(re.escape(value), rf"${{{name}}}", reason, flags=re.IGNORECASE)
+        return DefinitionError(f"{self.path}:{line}: {'.'.join(map(str, written))}{colon}{reason}")
+
+    def with_environment(self, verbatim: Place) -> dict[str, Any]:
+        """Return the values, every `${NAME}` replaced by that environment variable, except at the place `verbatim`.
+
+        Raises DefinitionError if a variable is not set.
+        """
+
+        def replaced(value: Any, place: Place) -> Any:
+            if isinstance(value, dict):
+                return {key: replaced(item, (*place, key)) for key, item in value.items()}
+            if isinstance(value, list):
+                return [replaced(item, (*place, index)) for index, item in enumerate(value)]
+            if not isinstance(value, str) or place == verbatim:
+                return value
+            for name in _VARIABLE.findall(value):
+                if name not in os.environ:
+                    raise self.error(place, f"the environment variable {name} is not set: set it")
+            return _VARIABLE.sub(lambda match: os.environ[match[1]], value)
+
+        return {key: replaced(value, (key,)) for key, value in self.values.items()}
+
+    def _find(self, place: Place) -> tuple[Place, int, Node | None]:
+        """Return the place as the file has it, the line of the innermost key that exists on the way, and the value."""
+        node: Node | None = self.root
+        line, written = _line(self.root), list[str | int]()
+        for step in place:
+            if isinstance(step, int) and not isinstance(node, SequenceNode):
+                continue
+            written.append(step)
+            key, node = _item(node, step)
+            line = line if key is None else _line(key)
+        return tuple(written), line, node
+
+
+def _item(node: Node | None, step: str | int) -> tuple[Node | None, Node | None]:
+    """Return the key (of a list: the value) and the value that a key or an index leads to; None for both if absent."""
+    if isinstance(node, SequenceNode):
+        return node.value[step], node.value[step]
+    pairs = node.value if isinstance(node, MappingNode) else []
+    return next((pair for pair in pairs if pair[0].value == step), (None, None))
+
+
+def read(path: Path) -> Document:
+    """Read a YAML file. Raises DefinitionError with the file, the line and what to do."""
+    text = _text(path)
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Resolver = Yaml11
+    yaml.max_depth = MAX_LEVELS
+    yaml.composer.warn_double_anchors = False  # they are refused
+    try:
+        root = yaml.compose(text)
+        if root is not None:
+            _require_bounded(path, root, yaml.constructor)
+        values = None if root is None else yaml.constructor.construct_document(root)
+    except MaxDepthExceededError as error:
+        raise _too_deep(path, error.problem_mark.line + 1) from error
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise DefinitionError(f"{path}:{line}: not YAML: {error.problem}") from error
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise DefinitionError(f"{path}:{line}: not YAML: a character that YAML does not allow") from error
+    if not isinstance(values, dict):
+        raise DefinitionError(f"{path}:1: a pipeline file is a mapping with name, input, job and output")
+    return Document(path, root, values)
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise DefinitionError(f"{path}: the pipeline file is larger than {MAX_BYTES // 1024} KiB: shorten it")
+        return content.decode()
+    except OSError as error:
+        raise DefinitionError(f"{path}: the pipeline file cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise DefinitionError(f"{path}: the pipeline file is not UTF-8 text") from error
+
+
+def _require_bounded(path: Path, root: Node, constructor: SafeConstructor) -> None:
+    """Raise DefinitionError unless every value can be read, and aliases do not make a small file large or endless."""
+    measured: dict[int, tuple[int, int]] = {}
+    """Levels and values of a node, by its id; (0, 0) while they are counted."""
+    anchors: set[str] = set()
+
+    def measure(node: Node, level: int) -> tuple[int, int]:
+        if id(node) not in measured and level <= MAX_LEVELS:
+            measured[id(node)] = (0, 0)
+            if node.anchor in anchors:
+                raise DefinitionError(f"{path}:{_line(node)}: the anchor &{node.anchor} appears twice: rename one")
+            anchors.update([node.anchor] if node.anchor else [])
+            inner = [measure(child, level + 1) for child in _children(path, node, constructor)]
+            levels = 1 + max((levels for levels, _ in inner), default=0)
+            measured[id(node)] = (levels, 1 + sum(values for _, values in inner))
+        levels, values = measured.get(id(node), (0, 0))
+        if not 0 < levels <= MAX_LEVELS:
+            raise _too_deep(path, _line(node))
+        if values > MAX_VALUES:
+            raise DefinitionError(f"{path}:{_line(node)}: aliases stand for more than {MAX_VALUES:,} values: use fewer")
+        return levels, values
+
+    measure(root, 1)
+
+
+def _children(path: Path, node: Node, constructor: SafeConstructor) -> Iterator[Node]:
+    """Yield the values in a node. Raises DefinitionError for a value or a key that cannot be read."""
+    if isinstance(node, ScalarNode):
+        _require_readable(path, node, constructor)
+    elif isinstance(node, SequenceNode):
+        yield from node.value
+    else:
+        keys: set[str] = set()
+        for key, value in node.value:
+            if str(key.tag) not in _KEYS:
+                raise DefinitionError(f"{path}:{_line(key)}: keys must be strings: quote or remove this key")
+            if key.value in keys:
+                raise DefinitionError(f"{path}:{_line(key)}: {key.value} appears twice: remove one")
+            keys.add(key.value)
+            yield value
+
+
+def _require_readable(path: Path, node: ScalarNode, constructor: SafeConstructor) -> None:
+    shown = f"{path}:{_line(node)}: {node.value[:40]}"
+    disputed = _DISPUTED.get(str(node.tag))
+    if disputed is not None and disputed.fullmatch(node.value):
+        raise DefinitionError(f"{shown} is a text to some readers of YAML, and not to others: quote or rewrite it")
+    try:
+        constructor.construct_object(node)
+    except ValueError as error:
+        reason = "looks like a number or a date but is not: put quotation marks around a text"
+        raise DefinitionError(f"{shown} {reason}") from error
+
+
+def _too_deep(path: Path, line: int) -> DefinitionError:
+    return DefinitionError(f"{path}:{line}: the file is nested deeper than {MAX_LEVELS} levels: flatten it")
+
+
+def _line(node: Node) -> int:
+    return int(node.start_mark.line) + 1

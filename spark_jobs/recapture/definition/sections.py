@@ -1,0 +1,64 @@
+"""The sections of a pipeline file next to `input`: the job's settings, the outputs and their suites."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from recapture.formats.base import Alias, Number, Section, reject_bool
+from recapture.time_model.policies import EARLY_SECONDS
+
+Seconds = Annotated[int, Field(ge=0, le=1_814_399)]
+"""Up to three weeks, the longest tolerance of ASA."""
+
+
+class Job(Section):
+    """The settings of ASA's own job definition, with its names, ranges and defaults; then those that ASA lacks."""
+
+    policy: Annotated[Literal["Adjust", "Drop"], Field(alias="eventsOutOfOrderPolicy")] = "Adjust"
+    out_of_order_seconds: Annotated[Number, Field(alias="eventsOutOfOrderMaxDelayInSeconds", ge=0, le=599)] = 0
+    late_seconds: Annotated[Number, Field(alias="eventsLateArrivalMaxDelayInSeconds", ge=-1, le=1_814_399)] = 5
+    """Late tolerance; -1 for no limit."""
+    output_error_policy: Annotated[Literal["Drop", "Stop"], Field(alias="outputErrorPolicy")] = "Drop"
+    early_arrival_seconds: Annotated[
+        Seconds | None, reject_bool("write a number of seconds, or null for no early window")
+    ] = EARLY_SECONDS
+    """Early window; None for no limit."""
+    early_policy: Literal["Drop", "Adjust"] = "Drop"
+    query: str
+
+
+class Quality(Section):
+    """The suite that an output must pass."""
+
+    suite: str
+    """Name of a file in expectations/, or a path next to the pipeline file."""
+
+
+class Output(Section):
+    """A published Delta table."""
+
+    alias: Alias
+    """Name after INTO."""
+    table: str
+    """Address of the table."""
+    quality: Quality | None = None
+
+    @property
+    def metrics_table(self) -> str:
+        """Address of the table with the metrics of its slices."""
+        return f"{self.table.rstrip('/')}_metrics"
+
+    @property
+    def publications_table(self) -> str:
+        """Address of the table that names the run each slice holds; used for the first output."""
+        return f"{self.table.rstrip('/')}_publications"
+
+    @property
+    def quarantine_table(self) -> str:
+        """Address of the table with the quarantined events and blobs; used for the first output."""
+        return f"{self.table.rstrip('/')}_quarantine"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Addresses of all tables of this output."""
+        return self.table, self.metrics_table, self.quarantine_table, self.publications_table

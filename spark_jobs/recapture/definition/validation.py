@@ -1,0 +1,49 @@
+"""What pydantic finds wrong with a pipeline file, as one line per error that names the key and says what to do."""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from recapture.definition.document import Document, Place
+from recapture.errors import DefinitionError
+from recapture.formats.sections import DEFAULT_FORMAT, formats_with
+
+
+def definition_error(error: ValidationError, document: Document) -> DefinitionError:
+    """Return the errors that pydantic raised, joined."""
+    return DefinitionError("; ".join(str(_problem(dict(problem), document)) for problem in error.errors()))
+
+
+def _problem(problem: dict[str, Any], document: Document) -> DefinitionError:
+    section, *rest = problem["loc"]
+    place: Place = (section, *(rest[1:] if section == "input" else rest))  # after `input` pydantic names the format
+    reason = problem["msg"].removeprefix("Input ").removeprefix("Value error, ")
+    match problem["type"]:
+        case "missing":
+            return document.error(place, "is missing: add it", colon=" ")
+        case "extra_forbidden":
+            return document.error(place, _other_format(document, place) or "unknown key: remove it or correct its name")
+        case "model_type" | "model_attributes_type":
+            return document.error(place, "should be a mapping, its keys on lines of their own")
+        case "union_tag_invalid":
+            place, reason = ("input", "format"), f"should be {problem['ctx']['expected_tags']}"
+        case "string_type":
+            reason = "should be a text: put it in quotation marks"
+    return document.error(place, f"{reason}{_given(document, place, problem['input'])}")
+
+
+def _given(document: Document, place: Place, value: object) -> str:
+    text = document.text(place)
+    if text is None:
+        return ""
+    quoted = isinstance(value, str) or place == ("input", "format")
+    return f" ({repr(text) if quoted else text or 'nothing'} given)"
+
+
+def _other_format(document: Document, place: Place) -> str | None:
+    """Return what is wrong with a key that inputs of other formats have; None if there is no such key."""
+    formats = formats_with(str(place[-1])) if place[0] == "input" and len(place) == 2 else []
+    if not formats:
+        return None
+    own = document.text(("input", "format")) or DEFAULT_FORMAT
+    return f"a key of {' and '.join(formats)}, and this input's format is {own}: remove it, or correct input.format"

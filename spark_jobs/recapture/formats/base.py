@@ -1,0 +1,167 @@
+"""The keys and the behaviour that the `input` sections of all formats share."""
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from recapture.archive.blob_names import BlobNames
+from recapture.archive.manifest import SEARCH_HOURS, ArrivalTime
+from recapture.errors import DefinitionError
+from recapture.formats.events import Reader
+from recapture.formats.inflate import Limits
+from recapture.formats.path_names import DATE_FORMAT, InputPath
+from recapture.model import InputColumn, InputMetadata, Metadata
+
+BLOB_METADATA = (
+    Metadata.PARTITION_ID,
+    Metadata.EVENT_PROCESSED,
+    Metadata.BLOB_NAME,
+    Metadata.BLOB_LAST_MODIFIED,
+)
+"""Metadata of the events of every format: a blob's name and its properties give it."""
+
+
+def reject_bool(advice: str) -> BeforeValidator:
+    """Return a validator that refuses true, false, on and off, which pydantic would read as 1 and 0."""
+
+    def check(value: object) -> object:
+        if isinstance(value, bool):
+            raise ValueError(advice)
+        return value
+
+    return BeforeValidator(check)
+
+
+Number = Annotated[int, reject_bool("write a number")]
+Alias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
+"""Name of an input or an output in the query."""
+Mebibytes = Annotated[Number, Field(ge=1, le=65_536)]
+
+
+class Section(BaseModel):
+    """A mapping of the pipeline file; an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class BlobInput(Section):
+    """The `input` section of any format.
+
+    A format's section adds its keys, and these attributes:
+    `names` (BlobNames): the blob names of the input.
+    `interval_seconds` (int): the longest time an event waits before its blob is written; 0 if it is not known.
+    `source` (str) and `tags` (tuple of str): the DAG's name for the input, and its tags.
+    `empty_blobs` (bool): whether a blob is written for an interval without events.
+    """
+
+    metadata: ClassVar[InputMetadata]
+    """Metadata that a query can read of the events."""
+    interval_name: ClassVar[str]
+    """Name of `interval_seconds` in messages."""
+    location_keys: ClassVar[tuple[str, ...]] = (
+        "alias",
+        "container",
+        "arrival_time",
+        "search_hours",
+        "partitions",
+        "on_damaged_blob",
+    )
+    """Keys that say which blobs are read, not what their events are."""
+
+    format: str
+    alias: Alias
+    """Name after FROM."""
+    container: str
+    arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
+    search_hours: Annotated[Number, Field(ge=0, le=87_600)] = SEARCH_HOURS
+    """Longest time between the end of a blob's interval, by its name, and its LastModified; hours, up to ten years."""
+    partitions: Annotated[Number, Field(ge=1, le=10_000)] | None = None
+    """Number of partitions; None to take those that have blobs."""
+    on_damaged_blob: Literal["stop", "quarantine"] = "stop"
+    max_blob_mib: Mebibytes = Limits.blob
+    """Largest inflated size of a compressed blob, MiB."""
+
+    @property
+    def limits(self) -> Limits:
+        """Largest sizes of what a compressed blob inflates to."""
+        return Limits(blob=self.max_blob_mib)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The keys that decide which events a given blob holds; a run's digest covers them."""
+        return self.model_dump(mode="json", exclude=set(self.location_keys))
+
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        """Yield the keys that contradict other keys, each with the reason and what to do."""
+        yield from ()
+
+    def reader(self, columns: Iterable[InputColumn]) -> Reader:
+        """Return the reader of the blobs, for a query that reads these columns of the bodies."""
+        raise NotImplementedError
+
+
+class AvroInput(BlobInput):
+    """The `input` section of a format whose blobs may be Avro files."""
+
+    max_block_mib: Mebibytes = Limits.block
+    """Largest inflated size of one block of an Avro file, MiB."""
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.max_block_mib, self.max_blob_mib)
+
+
+def _date_format(written: str) -> str:
+    try:
+        InputPath(date_format=written)
+    except DefinitionError as error:
+        raise ValueError(str(error)) from error
+    return written
+
+
+class PathInput(BlobInput):
+    """The `input` section of a format whose blobs the user's own writer put under a path of folders."""
+
+    interval_name: ClassVar[str] = "time until its blob is written"
+    empty_blobs: ClassVar[bool] = False
+
+    path: str = ""
+    date_format: Annotated[str, AfterValidator(_date_format)] = DATE_FORMAT
+    time_format: Literal["HH", "HH/mm", "HH-mm"] = "HH"
+
+    @cached_property
+    def names(self) -> BlobNames:
+        return self._path
+
+    @cached_property
+    def _path(self) -> InputPath:
+        return InputPath(self.path, self.date_format, self.time_format)
+
+    @property
+    def interval_seconds(self) -> int:
+        """Length of the period that a name gives; 0 if names have no time."""
+        return self._path.period_seconds
+
+    @property
+    def source(self) -> str:
+        return self.path or self.container
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return (self.format,)
+
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        if self.partitions is not None and not self.names.partitioned:
+            yield "partitions", "the path has no {partition}, so there is only one: leave this key out"
+
+
+class BodiesInput(PathInput):
+    """The `input` section of a format whose blobs contain nothing but bodies."""
+
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        yield from super().conflicts()
+        if self.arrival_time is ArrivalTime.EVENT_ENQUEUED:
+            reason = "blobs of this format do not contain the time when an event was enqueued: use BlobLastModified"
+            yield "arrival_time", f"{self.format}: {reason}"
