@@ -7,16 +7,17 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from recapture.model import CAPTURE_METADATA, AsaType, InputColumn, InputMetadata, MetadataColumn, OutputColumn
-from recapture.query.asaql import Script, parse
-from recapture.query.coercion import Coercion
-from recapture.query.declared import declared_types
-from recapture.query.field_types import FieldTypes
+from recapture.query.analyse.coercion import Coercion
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.relations import InputRelation, StepRelation
+from recapture.query.analyse.selects import Part, SelectCompiler
+from recapture.query.generate.statements import Selection, Table, output_sql
+from recapture.query.generate.values import Value, quoted_name
 from recapture.query.model import CompiledOutput, CompiledQuery
-from recapture.query.relations import InputRelation, StepRelation
-from recapture.query.selects import Part, SelectCompiler
-from recapture.query.source import Source, only
-from recapture.query.spark_sql import Selection, Table, output_sql
-from recapture.query.values import Path, Value, quoted_name
+from recapture.query.parse.asaql import Script, parse
+from recapture.query.parse.create_table import declared_types
+from recapture.query.parse.names import Path
+from recapture.query.parse.source import Source, only
 from recapture.time_model.windows import Reach
 
 _DEFAULT_OUTPUT = "output"

@@ -32,8 +32,8 @@ from recapture.ordering.entities import told
 from recapture.ordering.order import Ahead, Counters, Task
 from recapture.ordering.sequence import Missing
 from recapture.quality.metrics import COUNTS, GAPS_TOLD, WATERMARK_DELAY
+from recapture.query.generate.values import quoted_name
 from recapture.query.model import CompiledQuery
-from recapture.query.values import quoted_name
 from recapture.run.files import Run, StagedSlice
 from recapture.storage import open_container, side_by_side
 from recapture.table.files import parquet, stage

@@ -10,7 +10,7 @@ from pyspark.sql import Row, SparkSession
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.functions import FUNCTIONS
-from recapture.query.values import Value, quoted_text
+from recapture.query.generate.values import Value, quoted_text
 from recapture.time_model import timestamps
 
 BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT, AsaType.DATETIME, AsaType.BIT
@@ -158,7 +158,7 @@ def check(spark: SparkSession, cases: Sequence[Case]) -> None:
     wanted = _told(cases, [expected for *_, expected in cases])
     assert _told(cases, computed(spark, [call(name, *given).sql for name, given, _ in cases])) == wanted
     assert _told(cases, computed_over_columns(spark, cases)) == wanted
-    with patch("recapture.query.once._SHORT", 0):
+    with patch("recapture.query.generate.once._SHORT", 0):
         assert _told(cases, computed(spark, [call(name, *given).sql for name, given, _ in cases])) == wanted
 
 

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query.values import Value
+from recapture.query.generate.values import Value
 
 
 class Call(Protocol):

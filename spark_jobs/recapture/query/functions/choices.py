@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from recapture.query.functions.arity import MANY, takes
 from recapture.query.functions.call import Call
-from recapture.query.values import Value
+from recapture.query.generate.values import Value
 
 
 def coalesce(call: Call) -> Value:

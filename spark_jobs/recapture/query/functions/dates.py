@@ -7,8 +7,8 @@ first day of the week: a Sunday is weekday 1, and 1 January is always in week 1.
 from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
-from recapture.query.once import failure, once
-from recapture.query.values import Value, quoted_text
+from recapture.query.generate.once import failure, once
+from recapture.query.generate.values import Value, quoted_text
 from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND, UNIX_EPOCH
 
 _SHORT = {

@@ -3,8 +3,8 @@
 from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
-from recapture.query.once import failure, once
-from recapture.query.values import Value
+from recapture.query.generate.once import failure, once
+from recapture.query.generate.values import Value
 
 _NUMBER = (AsaType.FLOAT, AsaType.BIGINT)
 _ALL_WHOLE_FROM = "4503599627370496D"

@@ -8,8 +8,8 @@ import re
 from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
-from recapture.query.once import once
-from recapture.query.values import Value, quoted_text
+from recapture.query.generate.once import once
+from recapture.query.generate.values import Value, quoted_text
 
 _IN_A_PATH = re.compile(r"[^'?*\[\]\\]+")
 """Names that may stand in a JSON path of Spark."""

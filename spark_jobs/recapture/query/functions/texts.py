@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query import patterns
-from recapture.query.casts import cast
 from recapture.query.functions.arity import MANY, takes
 from recapture.query.functions.call import Call
-from recapture.query.once import failure, once
-from recapture.query.values import Value, quoted_text
+from recapture.query.generate import patterns
+from recapture.query.generate.casts import cast
+from recapture.query.generate.once import failure, once
+from recapture.query.generate.values import Value, quoted_text
 
 _LONGEST = 2**31 - 1
 _WHITE = (

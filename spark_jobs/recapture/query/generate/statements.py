@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 
 from recapture.model import AsaType
-from recapture.query.values import Value, quoted_name, quoted_text
-from recapture.query.window_sql import (
+from recapture.query.generate.values import Value, quoted_name, quoted_text
+from recapture.query.generate.windows import (
     SLICE,
     UNANCHORED,
     GroupedWindow,

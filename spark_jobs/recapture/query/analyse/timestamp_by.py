@@ -4,12 +4,12 @@ from sqlglot import exp
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, Time
-from recapture.query.field_types import FieldTypes
-from recapture.query.names import call_name, identifiers
-from recapture.query.relations import From, InputRelation
-from recapture.query.source import Source
-from recapture.query.values import quoted_name
-from recapture.query.window_calls import UNITS
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.relations import From, InputRelation
+from recapture.query.generate.values import quoted_name
+from recapture.query.parse.names import call_name, identifiers
+from recapture.query.parse.source import Source
+from recapture.query.parse.window_calls import UNITS
 from recapture.time_model import timestamps
 
 _FORMS = (

@@ -14,16 +14,16 @@ from sqlglot import exp
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query.aggregates import COLLECTIONS, PERCENTILES, Function
-from recapture.query.coercion import INCOMPARABLE, Coercion
-from recapture.query.field_types import FieldTypes
+from recapture.query.analyse.coercion import INCOMPARABLE, Coercion
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.properties import property_of
 from recapture.query.functions import FUNCTIONS, UNSUPPORTED
-from recapture.query.json_text import property_of
-from recapture.query.names import call_name, is_system_timestamp, is_window_id
-from recapture.query.patterns import like
-from recapture.query.source import Source, only
-from recapture.query.values import Value, quoted_text
-from recapture.query.window_calls import is_window
+from recapture.query.generate.aggregates import COLLECTIONS, PERCENTILES, Function
+from recapture.query.generate.patterns import like
+from recapture.query.generate.values import Value, quoted_text
+from recapture.query.parse.names import call_name, is_system_timestamp, is_window_id
+from recapture.query.parse.source import Source, only
+from recapture.query.parse.window_calls import is_window
 
 COMPARISONS = exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE
 ARITHMETIC = exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod

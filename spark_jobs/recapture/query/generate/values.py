@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from recapture.model import AsaType
-
-Path = tuple[str, ...]
-"""A field of the body, from its root: ("site", "id") for `site.id`."""
+from recapture.query.parse.names import Path
 
 
 @dataclass(frozen=True)

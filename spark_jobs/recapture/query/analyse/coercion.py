@@ -7,10 +7,10 @@ from sqlglot import exp
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query.casts import cast
-from recapture.query.field_types import FieldTypes
-from recapture.query.source import Source
-from recapture.query.values import Value
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.generate.casts import cast
+from recapture.query.generate.values import Value
+from recapture.query.parse.source import Source
 from recapture.time_model import timestamps
 
 INCOMPARABLE = (AsaType.RECORD, AsaType.ARRAY)

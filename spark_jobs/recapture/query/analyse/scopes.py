@@ -7,12 +7,12 @@ from typing import ClassVar
 from sqlglot import exp
 
 from recapture.model import AsaType
-from recapture.query.aggregate_calls import AggregateCall
-from recapture.query.aggregates import Aggregate, Function
-from recapture.query.expressions import AGGREGATES, Expressions
-from recapture.query.names import call_name, identifiers, is_system_timestamp, is_window_id
-from recapture.query.relations import From
-from recapture.query.values import Value
+from recapture.query.analyse.aggregate_calls import AggregateCall
+from recapture.query.analyse.expressions import AGGREGATES, Expressions
+from recapture.query.analyse.relations import From
+from recapture.query.generate.aggregates import Aggregate, Function
+from recapture.query.generate.values import Value
+from recapture.query.parse.names import call_name, identifiers, is_system_timestamp, is_window_id
 
 
 @dataclass

@@ -2,6 +2,9 @@
 
 from sqlglot import exp
 
+Path = tuple[str, ...]
+"""A field of the body, from its root: ("site", "id") for `site.id`."""
+
 
 def identifiers(node: exp.Expr) -> list[exp.Identifier] | None:
     """The names of a dotted path, left to right, or None for anything else."""

@@ -3,8 +3,8 @@
 from sqlglot.tokenizer_core import Token, TokenType
 
 from recapture.model import AsaType
-from recapture.query.source import Source
-from recapture.query.values import Path
+from recapture.query.parse.names import Path
+from recapture.query.parse.source import Source
 
 _TYPES = {kind.value: kind for kind in AsaType}
 _NAMES = ", ".join(_TYPES)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from recapture.query.names import call_name
-from recapture.query.source import Source, only
+from recapture.query.parse.names import call_name
+from recapture.query.parse.source import Source, only
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_SECOND
 from recapture.time_model.windows import LARGEST_SIZE, HoppingWindow, SessionWindow, SlidingWindow, Window
 

@@ -11,8 +11,9 @@ from sqlglot import exp
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query.source import Source
-from recapture.query.values import Path, Value
+from recapture.query.generate.values import Value
+from recapture.query.parse.names import Path
+from recapture.query.parse.source import Source
 
 
 @dataclass

@@ -5,7 +5,7 @@ go by code point; ASA's documents are silent on that.
 """
 
 from recapture.errors import DefinitionError
-from recapture.query.values import quoted_text
+from recapture.query.generate.values import quoted_text
 
 _MANY = "%"
 _ONE = "_"

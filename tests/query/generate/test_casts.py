@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query.casts import cast
-from recapture.query.values import Value
+from recapture.query.generate.casts import cast
+from recapture.query.generate.values import Value
 from recapture.time_model.ticks import LARGEST
 from tests.draws import examples
 from tests.query.functions.calls import BIGINT, BIT, DATETIME, FLOAT, TEXT, Given, literal, ticks, time

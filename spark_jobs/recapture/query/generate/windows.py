@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from recapture.query.aggregates import Aggregate
-from recapture.query.values import quoted_text
+from recapture.query.generate.aggregates import Aggregate
+from recapture.query.generate.values import quoted_text
 from recapture.time_model.windows import SessionWindow, Window
 
 SLICE = ("`_slice_start`", "`_slice_end`")

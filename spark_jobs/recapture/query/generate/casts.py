@@ -8,8 +8,8 @@ empty text is no number.
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query.once import failure, once
-from recapture.query.values import Value, quoted_text
+from recapture.query.generate.once import failure, once
+from recapture.query.generate.values import Value, quoted_text
 from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND, UNIX_EPOCH
 
 _SPARK = {AsaType.BIGINT: "BIGINT", AsaType.FLOAT: "DOUBLE", AsaType.TEXT: "STRING", AsaType.BIT: "BOOLEAN"}

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
-from recapture.query.patterns import like, position
-from recapture.query.values import quoted_text
+from recapture.query.generate.patterns import like, position
+from recapture.query.generate.values import quoted_text
 from tests.draws import examples
 
 

@@ -10,8 +10,8 @@ from enum import StrEnum
 from fractions import Fraction
 
 from recapture.model import AsaType
-from recapture.query.json_text import json_of
-from recapture.query.values import Value
+from recapture.query.generate.json_text import json_of
+from recapture.query.generate.values import Value
 
 
 class Function(StrEnum):

@@ -12,7 +12,7 @@ from sqlglot.parsers.tsql import TSQLParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from recapture.errors import DefinitionError
-from recapture.query.source import Source
+from recapture.query.parse.source import Source
 
 E = TypeVar("E", bound=exp.Expr)
 

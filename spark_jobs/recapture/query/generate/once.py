@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from recapture.query.values import quoted_name, quoted_text
+from recapture.query.generate.values import quoted_name, quoted_text
 
 _SHORT = 120
 """Up to so many characters, SQL is simply repeated: Spark computes what is equal once. Beyond, calls within calls would

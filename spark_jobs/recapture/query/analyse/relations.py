@@ -8,11 +8,12 @@ from typing import Protocol
 from sqlglot import exp
 
 from recapture.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
-from recapture.query.field_types import FieldTypes
-from recapture.query.json_text import json_record, property_of
-from recapture.query.names import identifiers, is_system_timestamp
-from recapture.query.source import Source
-from recapture.query.values import Path, Value, quoted_name
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.properties import property_of
+from recapture.query.generate.json_text import json_record
+from recapture.query.generate.values import Value, quoted_name
+from recapture.query.parse.names import Path, identifiers, is_system_timestamp
+from recapture.query.parse.source import Source
 
 _ADDED = {
     each.lower(): each

@@ -7,12 +7,12 @@ from fractions import Fraction
 from sqlglot import exp
 
 from recapture.model import AsaType
-from recapture.query.aggregates import COLLECTIONS, PERCENTILES, Aggregate, Function, Ordering
-from recapture.query.expressions import Expressions
-from recapture.query.names import call_name
-from recapture.query.relations import From
-from recapture.query.source import only
-from recapture.query.values import Value
+from recapture.query.analyse.expressions import Expressions
+from recapture.query.analyse.relations import From
+from recapture.query.generate.aggregates import COLLECTIONS, PERCENTILES, Aggregate, Function, Ordering
+from recapture.query.generate.values import Value
+from recapture.query.parse.names import call_name
+from recapture.query.parse.source import only
 
 _FINEST_SHARE = 10**9
 _MOST_COLLECTED = 2**31 - 1

@@ -6,19 +6,19 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn, Time
-from recapture.query.coercion import Coercion
-from recapture.query.expressions import Expressions
-from recapture.query.field_types import FieldTypes
+from recapture.query.analyse.coercion import Coercion
+from recapture.query.analyse.expressions import Expressions
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.relations import WHOLE, WHOLE_NAME, Element, From, InputRelation, StepRelation
+from recapture.query.analyse.scopes import GroupScope, RowScope
+from recapture.query.analyse.timestamp_by import time_of
 from recapture.query.functions import records
-from recapture.query.names import call_name, identifiers, is_system_timestamp, is_window_id
-from recapture.query.relations import WHOLE, WHOLE_NAME, Element, From, InputRelation, StepRelation
-from recapture.query.scopes import GroupScope, RowScope
-from recapture.query.source import Source, only
-from recapture.query.spark_sql import Selection
-from recapture.query.timestamp_by import time_of
-from recapture.query.values import Path, Value, quoted_name
-from recapture.query.window_calls import is_window, windows_of
-from recapture.query.window_sql import GroupedWindow, Grouping
+from recapture.query.generate.statements import Selection
+from recapture.query.generate.values import Value, quoted_name
+from recapture.query.generate.windows import GroupedWindow, Grouping
+from recapture.query.parse.names import Path, call_name, identifiers, is_system_timestamp, is_window_id
+from recapture.query.parse.source import Source, only
+from recapture.query.parse.window_calls import is_window, windows_of
 from recapture.time_model.windows import SnapshotWindow
 
 _CLAUSES = {
