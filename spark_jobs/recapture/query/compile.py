@@ -11,6 +11,7 @@ from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.relations import InputRelation, StepRelation
 from recapture.query.analyse.selects import Part, SelectCompiler
+from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import Selection, Table, output_sql
 from recapture.query.generate.values import Value, quoted_name
 from recapture.query.model import CompiledOutput, CompiledQuery
@@ -107,7 +108,7 @@ class _Compilation:
             self.requests[key],
             self.types,
             ordered=len(parts) == 1 and parts[0].ordered,
-            unanchored=Table(table, selections).tells_unanchored,
+            unanchored=Table(table, selections).unanchored,
         )
 
     def _output(self, query: exp.Query) -> tuple[CompiledOutput, tuple[Reach, ...]]:
@@ -147,16 +148,14 @@ class _Compilation:
                 raise self.source.refuse(select, f"UNION needs the same columns in the same order: {wanted}")
         coercion = Coercion(self.source, self.types)
         columns: list[tuple[str, Value]] = []
-        converted: list[list[tuple[str, str]]] = [[] for _ in parts]
+        converted: list[list[SelectItem]] = [[] for _ in parts]
         for place, (name, _) in enumerate(first):
             values = [part.columns[place][1] for part in parts]
             alike, kind = coercion.alike(values, selects[-1])
             columns.append((name, replace(alike[0], type=kind)))
             for column, value in zip(converted, alike, strict=True):
-                column.append((name, value.sql))
-        selections = [
-            replace(part.selection, columns=tuple(column)) for part, column in zip(parts, converted, strict=True)
-        ]
+                column.append(SelectItem(name, value.sql))
+        selections = [replace(part.selection, items=tuple(items)) for part, items in zip(parts, converted, strict=True)]
         return columns, tuple(selections)
 
     def _into(self, select: exp.Select) -> str:

@@ -13,9 +13,10 @@ from recapture.query.analyse.relations import WHOLE, WHOLE_NAME, Element, From, 
 from recapture.query.analyse.scopes import GroupScope, RowScope
 from recapture.query.analyse.timestamp_by import time_of
 from recapture.query.functions import records
+from recapture.query.generate.grouping import GroupedWindow, Grouping
+from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import Selection
 from recapture.query.generate.values import Value, quoted_name
-from recapture.query.generate.windows import GroupedWindow, Grouping
 from recapture.query.parse.names import Path, call_name, identifiers, is_system_timestamp, is_window_id
 from recapture.query.parse.source import Source, only
 from recapture.query.parse.window_calls import is_window, windows_of
@@ -88,8 +89,8 @@ class SelectCompiler:
     def _selection(
         self, part: "Part", read: From, laterals: tuple[str, ...], where: str | None, grouping: Grouping | None
     ) -> Selection:
-        columns = tuple((name, value.sql) for name, value in [*part.columns, *part.asked])
-        return Selection(read.relation.table, laterals, where, grouping, columns, read.relation.unanchored)
+        items = tuple(SelectItem(name, value.sql) for name, value in [*part.columns, *part.asked])
+        return Selection(read.relation.table, read.relation.unanchored, laterals, where, grouping, items)
 
     def _check_clauses(self, select: exp.Select) -> None:
         for name, message in _CLAUSES.items():

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from recapture.model import AsaType
 from recapture.query.generate.json_text import json_of
+from recapture.query.generate.select_items import SelectItem, struct
 from recapture.query.generate.values import Value
 
 
@@ -82,8 +83,8 @@ class Aggregate:
             assert self.argument is not None
             value = self.argument.sql if self.function is Function.TOPONE else json_of(self.argument)
             orders = [part for each in self.orderings for part in _sortable(each)]
-            parts = [f"'o{place}', {order}" for place, order in enumerate(orders)]
-            return f"named_struct({', '.join([*parts, _q('t'), '`_system_timestamp`', _q('v'), value])})"
+            sorted_by = [SelectItem(f"o{number}", order) for number, order in enumerate(orders)]
+            return struct([*sorted_by, SelectItem("t", "`_system_timestamp`"), SelectItem("v", value)])
         if self.argument is None:
             return "1"
         if self.function in (Function.AVG, *SPREADS):
@@ -92,49 +93,48 @@ class Aggregate:
             return f"({self.argument.sql} + 0.0D)"
         return self.argument.sql
 
-    def partials(self, argument: str, name: str) -> list[str]:
-        """The select items of the first step, over the prepared argument."""
+    def partials(self, argument: str, name: str) -> list[SelectItem]:
+        """Return the items of the first step, over the prepared argument; the first of them is called `name`."""
+        if self.function in (Function.SUM, Function.AVG):
+            return [SelectItem(name, self._partial(argument)), SelectItem(f"{name}_n", f"count({argument})")]
+        return [SelectItem(name, self._partial(argument))]
+
+    def _partial(self, argument: str) -> str:
         match self.function:
-            case Function.COUNT:
-                return [f"count({argument}) AS `{name}`"]
+            case Function.COUNT | Function.MIN | Function.MAX:
+                return f"{self.function}({argument})"
             case Function.COUNT_DISTINCT:
-                return [f"collect_set({argument}) AS `{name}`"]
-            case Function.MIN | Function.MAX:
-                return [f"{self.function}({argument}) AS `{name}`"]
+                return f"collect_set({argument})"
             case Function.SUM | Function.AVG:
-                total = f"sum({argument})"
-                if not self.ordered and self._sums_floats:
-                    total = _total(f"array_sort(collect_list({argument}))")
-                return [f"{total} AS `{name}`", f"count({argument}) AS `{name}_n`"]
-        if self.function in PERCENTILES:
-            return [f"collect_list({argument}) AS `{name}`"]
+                unordered = not self.ordered and self._sums_floats
+                return _total(f"array_sort(collect_list({argument}))") if unordered else f"sum({argument})"
+            case Function.PERCENTILE_CONT | Function.PERCENTILE_DISC:
+                return f"collect_list({argument})"
         if self.function in SPREADS:
             if not self.ordered:
-                return [f"{_spread_of(f'array_sort(collect_list({argument}))')} AS `{name}`"]
-            parts = f"'n', count({argument}), 'mean', avg({argument}), 'm2', var_pop({argument}) * count({argument})"
-            return [f"named_struct({parts}) AS `{name}`"]
-        place = "i" if self.ordered else "0"
-        orders = [f"'o{number}', x.o{number}" for number in range(2 * len(self.orderings))]
-        parts = ", ".join([*orders, "'t', x.t", "'p', `_partition`", f"'i', {place}", "'v', x.v"])
-        rows = f"array_sort(transform(collect_list({argument}), (x, i) -> named_struct({parts})))"
-        return [f"{self._first(rows)} AS `{name}`"]
+                return _spread_of(f"array_sort(collect_list({argument}))")
+            return _spread(f"count({argument})", f"avg({argument})", f"var_pop({argument}) * count({argument})")
+        fields = [*(f"o{number}" for number in range(2 * len(self.orderings))), "t", "p", "i", "v"]
+        values = {"p": "`_partition`", "i": "i" if self.ordered else "0"}
+        row = struct(SelectItem(field, values.get(field, f"x.{field}")) for field in fields)
+        return self._first(f"array_sort(transform(collect_list({argument}), (x, i) -> {row}))")
 
     @property
     def runs(self) -> bool:
         """Whether the partials of a stretch of panes follow from those of one pane less and one more pane."""
         return self.function in (Function.COUNT, Function.SUM, Function.AVG, Function.MIN, Function.MAX)
 
-    def together(self, name: str) -> list[str]:
-        """The select items that put the partials of one pane together, over all partitions; see `runs`."""
+    def merged_partials(self, name: str) -> list[SelectItem]:
+        """Return the items that merge the partials of one pane over all partitions; see `runs`."""
         if self.function in (Function.MIN, Function.MAX):
-            return [f"{self.function}(`{name}`) AS `{name}`"]
+            return [SelectItem(name, f"{self.function}(`{name}`)")]
         total = _total(_in_order(name)) if self._sums_floats else f"sum(`{name}`)"
-        return [f"{total} AS `{name}`", *(f"sum(`{part}`) AS `{part}`" for part in self._counts(name))]
+        return [SelectItem(name, total), *(SelectItem(part, f"sum(`{part}`)") for part in self._counts(name))]
 
-    def running(self, name: str, over: str) -> list[tuple[str, str]]:
-        """Name and SQL of the partials of all panes up to each one; see `runs`."""
+    def running(self, name: str, over: str) -> list[SelectItem]:
+        """Return the items of the partials of all panes up to a pane; see `runs`."""
         function = self.function if self.function in (Function.MIN, Function.MAX) else "sum"
-        return [(part, f"{function}(`{part}`) {over}") for part in (name, *self._counts(name))]
+        return [SelectItem(part, f"{function}(`{part}`) {over}") for part in (name, *self._counts(name))]
 
     def _counts(self, name: str) -> list[str]:
         return [f"{name}_n"] if self.function in (Function.SUM, Function.AVG) else []
@@ -156,7 +156,7 @@ class Aggregate:
             case Function.PERCENTILE_CONT | Function.PERCENTILE_DISC:
                 return self._percentile(f"array_sort({flat})")
         if self.function in SPREADS:
-            return self._spread(_merged_spreads(_in_order(name)))
+            return self._spread_result(_merged_spreads(_in_order(name)))
         rows = self._first(f"array_sort({flat})")
         if self.function is Function.TOPONE:
             return f"get({rows}, 0).v"
@@ -188,15 +188,11 @@ class Aggregate:
             values, f"CASE WHEN size(s) > 0 THEN get(s, {low}) + CASE WHEN {rest} = 0 THEN 0.0D ELSE {above} END END"
         )
 
-    def _spread(self, merged: str) -> str:
+    def _spread_result(self, merged: str) -> str:
         least, divisor = (1, "s.n") if self.function in (Function.STDEVP, Function.VARP) else (2, "(s.n - 1)")
         variance = f"s.m2 / {divisor}"
         result = f"sqrt({variance})" if self.function in (Function.STDEV, Function.STDEVP) else variance
         return _let(merged, f"CASE WHEN s.n >= {least} THEN {result} END")
-
-
-def _q(text: str) -> str:
-    return f"'{text}'"
 
 
 def _let(value: str, result: str) -> str:
@@ -226,25 +222,29 @@ def _total(values: str) -> str:
     )
 
 
-_NOTHING = "named_struct('n', 0L, 'mean', 0.0D, 'm2', 0.0D)"
+def _spread(n: str, mean: str, m2: str) -> str:
+    """A struct of count, mean and sum of squared differences from the mean."""
+    return struct([SelectItem("n", n), SelectItem("mean", mean), SelectItem("m2", m2)])
+
+
+_NO_VALUES = _spread("0L", "0.0D", "0.0D")
 
 
 def _spread_of(values: str) -> str:
     """Count, mean and sum of squared differences of values, one after the other (Welford)."""
-    step = (
-        "named_struct('n', a.n + 1L, 'mean', a.mean + (x - a.mean) / (a.n + 1L),"
-        " 'm2', a.m2 + (x - a.mean) * (x - (a.mean + (x - a.mean) / (a.n + 1L))))"
-    )
-    return f"aggregate({values}, {_NOTHING}, (a, x) -> {step})"
+    mean = "a.mean + (x - a.mean) / (a.n + 1L)"
+    step = _spread("a.n + 1L", mean, f"a.m2 + (x - a.mean) * (x - ({mean}))")
+    return f"aggregate({values}, {_NO_VALUES}, (a, x) -> {step})"
 
 
 def _merged_spreads(spreads: str) -> str:
     """The same of several parts (Chan)."""
-    step = (
-        "named_struct('n', a.n + b.n, 'mean', a.mean + (b.mean - a.mean) * b.n / (a.n + b.n),"
-        " 'm2', a.m2 + b.m2 + (b.mean - a.mean) * (b.mean - a.mean) * a.n * b.n / (a.n + b.n))"
+    step = _spread(
+        "a.n + b.n",
+        "a.mean + (b.mean - a.mean) * b.n / (a.n + b.n)",
+        "a.m2 + b.m2 + (b.mean - a.mean) * (b.mean - a.mean) * a.n * b.n / (a.n + b.n)",
     )
-    return f"aggregate(filter({spreads}, b -> b.n > 0), {_NOTHING}, (a, b) -> {step})"
+    return f"aggregate(filter({spreads}, b -> b.n > 0), {_NO_VALUES}, (a, b) -> {step})"
 
 
 def _listed(texts: str) -> str:
