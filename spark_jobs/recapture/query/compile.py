@@ -151,9 +151,9 @@ class _Compilation:
         converted: list[list[SelectItem]] = [[] for _ in parts]
         for place, (name, _) in enumerate(first):
             values = [part.columns[place][1] for part in parts]
-            alike, kind = coercion.alike(values, selects[-1])
-            columns.append((name, replace(alike[0], type=kind)))
-            for column, value in zip(converted, alike, strict=True):
+            unified, kind = coercion.unify(values, selects[-1])
+            columns.append((name, replace(unified[0], type=kind)))
+            for column, value in zip(converted, unified, strict=True):
                 column.append(SelectItem(name, value.sql))
         selections = [replace(part.selection, items=tuple(items)) for part, items in zip(parts, converted, strict=True)]
         return columns, tuple(selections)

@@ -120,6 +120,7 @@ def test_a_number_of_json_is_cast_as_a_number_and_not_as_its_text(spark: "SparkS
         ("x + 1", AsaType.FLOAT),
         ("CASE WHEN x = 'a' THEN 1 ELSE 2 END", AsaType.BIGINT),
         ("CASE WHEN y THEN 1 END", None),
+        ("CASE WHEN y = 1 THEN x WHEN y = 2 THEN x ELSE 0 END", AsaType.FLOAT),
         ("COALESCE(x, 1.5)", AsaType.FLOAT),
         ("UPPER(x)", AsaType.TEXT),
         ("DATEADD(hour, 1, x)", AsaType.DATETIME),

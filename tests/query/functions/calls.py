@@ -79,7 +79,7 @@ class FakeCall:
             return time(value.text)
         raise self.refuse(place, f"{self.name} takes {' or '.join(types)} here, and this is {value.type}")
 
-    def alike(self, *places: int) -> tuple[list[Value], AsaType]:
+    def unify(self, *places: int) -> tuple[list[Value], AsaType]:
         values = [self.value(place) for place in places]
         kinds = {value.type for value in values if value.type}
         if kinds == {BIGINT, FLOAT}:

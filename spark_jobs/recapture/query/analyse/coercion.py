@@ -1,5 +1,6 @@
 """Values brought to a type, or to one type: what is open takes it, what may be widened is, the rest is refused."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -15,71 +16,100 @@ from recapture.time_model import timestamps
 
 INCOMPARABLE = (AsaType.RECORD, AsaType.ARRAY)
 
+_WIDENINGS: Mapping[tuple[AsaType, AsaType], Callable[[Value], bool]] = {
+    (AsaType.BIGINT, AsaType.FLOAT): lambda value: True,
+    (AsaType.BIGINT, AsaType.BIT): lambda value: value.text in ("0", "1"),
+    (AsaType.TEXT, AsaType.DATETIME): lambda value: value.text is not None,
+}
+"""Which values of a type pass as another: each bigint as float, 0 and 1 as bit, a text literal as datetime."""
+
 
 @dataclass(frozen=True)
 class Coercion:
-    """What the types of a script's fields allow."""
+    """Conversions without a CAST, as far as the types of a script's fields allow them."""
 
     source: Source
     types: FieldTypes
 
     def typed(self, value: Value, kind: AsaType, where: exp.Expr) -> Value | None:
-        """The value in a type, if it is open, may be widened or is a literal of it; else None."""
+        """Return the value in a type, if it is of this type or open, a literal of it, or may be widened; else None."""
+        is_open = self.types.open(value.fields)
+        return self._converted(value, kind, is_open, where) if self._fits(value, kind) else None
+
+    def unify(self, values: list[Value], where: exp.Expr) -> tuple[list[Value], AsaType]:
+        """Return the values in one type, and this type.
+
+        1, 2.5 => 1.0, 2.5 · field of open type, 1 => both float · datetime, '2026-03-01' => both datetime
+
+        Raises DefinitionError if no type fits all values.
+        """
+        kinds = {value.type for value in values if value.type and not self._is_open(value)}
+        if not kinds:
+            return self._unify_open(values, where)
+        kind = self._join(kinds, values)
+        if kind is None:
+            raise self._mismatch(kinds, values, where)
+        opened = [self.types.open(value.fields) for value in values]
+        unified = [self._converted(value, kind, is_open, where) for value, is_open in zip(values, opened, strict=True)]
+        return unified, kind
+
+    def _is_open(self, value: Value) -> bool:
+        """Return whether a value takes any type that it is asked for: a field of open type, an element of JSON."""
+        return value.element or self.types.open(value.fields)
+
+    def _fits(self, value: Value, kind: AsaType) -> bool:
+        if value.type is None or value.type is kind or self._is_open(value):
+            return True
+        widens = _WIDENINGS.get((value.type, kind))
+        return widens is not None and widens(value)
+
+    def _join(self, kinds: set[AsaType], values: list[Value]) -> AsaType | None:
+        """Return the type among `kinds` that fits all values. A field of open type is a float next to a bigint."""
+        if kinds == {AsaType.BIGINT} and any(value.type and self._is_open(value) for value in values):
+            return AsaType.FLOAT
+        return next((kind for kind in sorted(kinds) if all(self._fits(value, kind) for value in values)), None)
+
+    def _unify_open(self, values: list[Value], where: exp.Expr) -> tuple[list[Value], AsaType]:
+        """Return values of open type as text; a type that is asked of one of them later is then the type of all."""
+        if not any(value.type for value in values):
+            raise self.source.refuse(where, "NULL alone has no type here")
+        if not any(self.types.open(value.fields) for value in values):
+            return values, AsaType.TEXT
+        fields = tuple(path for value in values for path in value.fields)
+        return [replace(value, type=AsaType.TEXT, fields=fields) for value in values], AsaType.TEXT
+
+    def _mismatch(self, kinds: set[AsaType], values: list[Value], where: exp.Expr) -> DefinitionError:
+        for value in values:
+            disagreement = self.types.disagree(value.fields, min(kinds - {value.type}, default=AsaType.TEXT), where)
+            if disagreement is not None and len(kinds) > 1:
+                return disagreement
+        return self.source.refuse(
+            where,
+            f"{' and '.join(sorted(kinds))} do not go together here: declare the types with CREATE TABLE, or CAST",
+        )
+
+    def _converted(self, value: Value, kind: AsaType, is_open: bool, where: exp.Expr) -> Value:
+        """Return a value that fits a type in this type; a field of open type is of this type from now on."""
         if value.type is kind:
             return value
         if value.type is None:
             return Value("NULL", kind)
-        if self.types.open(value.fields):
+        if is_open:
             self.types.want(value.fields, kind, where)
             return replace(value, type=kind)
         if value.element:
             if kind in INCOMPARABLE:
                 return replace(value, type=kind, element=False)
             return self.cast(value, kind, lenient=False, where=where)
-        if value.type is AsaType.BIGINT and kind is AsaType.FLOAT:
-            return Value(f"CAST({value.sql} AS DOUBLE)", kind)
-        if value.type is AsaType.TEXT and kind is AsaType.DATETIME and value.text is not None:
-            return self._instant(value.text, where)
-        if value.type is AsaType.BIGINT and kind is AsaType.BIT and value.text in ("0", "1"):
-            return Value("true" if value.text == "1" else "false", kind)
-        return None
-
-    def alike(self, values: list[Value], where: exp.Expr) -> tuple[list[Value], AsaType]:
-        """The values in one type: bigint widens to float, a literal text to datetime, a literal 0 or 1 to bit."""
-        flexible = [value.type is None or value.element or self.types.open(value.fields) for value in values]
-        kinds = {value.type for value, loose in zip(values, flexible, strict=True) if value.type and not loose}
-        if not kinds and any(value.type for value in values):
-            opened = tuple(path for value in values for path in value.fields if self.types.open(value.fields))
-            fields = tuple(path for value in values for path in value.fields)
-            alike = [replace(value, type=AsaType.TEXT, fields=fields) for value in values]
-            return (alike if opened else values), AsaType.TEXT
-        if not kinds:
-            raise self.source.refuse(where, "NULL alone has no type here")
-        for kind in _candidates(kinds, values, flexible):
-            found = self._joined(values, kind, where)
-            if found is not None:
-                return found, kind
-        for value in values:
-            disagreement = self.types.disagree(value.fields, min(kinds - {value.type}, default=AsaType.TEXT), where)
-            if disagreement is not None and len(kinds) > 1:
-                raise disagreement
-        raise self.source.refuse(
-            where,
-            f"{' and '.join(sorted(kinds))} do not go together here: declare the types with CREATE TABLE, or CAST",
-        )
-
-    def _joined(self, values: list[Value], kind: AsaType, where: exp.Expr) -> list[Value] | None:
-        fits = [_may_be(value, kind) or value.element or self.types.open(value.fields) for value in values]
-        if not all(fits):
-            return None
-        typed = [self.typed(value, kind, where) for value in values]
-        return None if any(value is None for value in typed) else [value for value in typed if value]
-
-    def _instant(self, text: str, where: exp.Expr) -> Value:
-        found, valid = timestamps.parse(pa.array([text]))
-        if not valid[0]:
-            raise self.source.refuse(where, f"'{text}' is not an ISO time, such as '2026-03-01T10:00:00Z'")
-        return Value(f"{int(found[0])}L", AsaType.DATETIME)
+        match kind:
+            case AsaType.FLOAT:
+                return Value(f"CAST({value.sql} AS DOUBLE)", kind)
+            case AsaType.BIT:
+                return Value("true" if value.text == "1" else "false", kind)
+        ticks = ticks_of(value.text or "")
+        if ticks is None:
+            raise self.source.refuse(where, f"'{value.text}' is not an ISO time, such as '2026-03-01T10:00:00Z'")
+        return Value(f"{ticks}L", AsaType.DATETIME)
 
     def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
         """CAST or TRY_CAST; refuses types between which there is no cast."""
@@ -99,20 +129,7 @@ def _whole(json: str) -> str:
     return f"CASE WHEN {is_float} THEN {number} {bits} ELSE {json} END"
 
 
-def _may_be(value: Value, kind: AsaType) -> bool:
-    if value.type is None or value.type is kind:
-        return True
-    if kind is AsaType.FLOAT:
-        return value.type is AsaType.BIGINT
-    if kind is AsaType.DATETIME:
-        return value.type is AsaType.TEXT and value.text is not None
-    return kind is AsaType.BIT and value.type is AsaType.BIGINT and value.text in ("0", "1")
-
-
-def _candidates(kinds: set[AsaType], values: list[Value], flexible: list[bool]) -> list[AsaType]:
-    """The types to try; where a field of open type meets a number, it is a float (design, column types)."""
-    loose = any(flag and value.type is not None for flag, value in zip(flexible, values, strict=True))
-    if loose and kinds == {AsaType.BIGINT}:
-        return [AsaType.FLOAT]
-    order = [AsaType.BIGINT, AsaType.FLOAT, AsaType.DATETIME, AsaType.BIT, *AsaType]
-    return [kind for kind in dict.fromkeys(order) if kind in kinds]
+def ticks_of(text: str) -> int | None:
+    """Return the ticks of an ISO time; None for any other text."""
+    ticks, valid = timestamps.parse(pa.array([text]))
+    return int(ticks[0]) if valid[0] else None

@@ -7,7 +7,7 @@ fails then fail the run rather than give a silent NULL. A query guards itself wi
 import difflib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from sqlglot import exp
@@ -196,7 +196,7 @@ class Expressions:
         # `typed` and `safe` say how T-SQL divides, which is what is done here.
         only(self.source, node, "this", "expression", "typed", "safe")
         sides = [self.number(node.this), self.number(node.expression)]
-        (left, right), kind = self.coercion.alike(sides, node)
+        (left, right), kind = self.coercion.unify(sides, node)
         sign = _SIGNS[type(node)]
         if sign == "%" and kind is AsaType.FLOAT:
             raise self.source.refuse(node, "% takes two bigints: declare the fields with CREATE TABLE, or CAST")
@@ -233,7 +233,7 @@ class Expressions:
             )
             results.append(self.value(branch.args["true"]))
         default = node.args.get("default")
-        values, kind = self.coercion.alike([*results, self.value(default) if default else Value("NULL", None)], node)
+        values, kind = self.coercion.unify([*results, self.value(default) if default else Value("NULL", None)], node)
         branches = " ".join(f"WHEN {test} THEN {value.sql}" for test, value in zip(conditions, values, strict=False))
         fields = values[0].fields if self.types.open(values[0].fields) else ()
         return Value(f"(CASE {branches} ELSE {values[-1].sql} END)", kind, fields=fields)
@@ -268,9 +268,7 @@ class Expressions:
             return self.scope.metadata(node)
         function = FUNCTIONS.get(name)
         if function is not None:
-            value = function(_Call(self, node, name, len(node.expressions)))
-            element = name in ("GETARRAYELEMENT", "GETRECORDPROPERTYVALUE")
-            return replace(value, element=True) if element else value
+            return function(_Call(self, node, name, len(node.expressions)))
         raise self._unsupported(node)
 
     def comparison(self, sign: str, left: Value, right: Value, where: exp.Expr) -> str:
@@ -319,7 +317,7 @@ class Expressions:
             raise self.source.refuse(
                 where, f"nothing tells as what fields are compared here: {self.types.advice(fields[0])}"
             )
-        found, kind = self.coercion.alike(values, where)
+        found, kind = self.coercion.unify(values, where)
         if kind in INCOMPARABLE:
             raise self.source.refuse(where, f"{kind}s are not compared: compare their properties")
         if kind in _UNORDERED and sign not in ("=", "<>") and not self._pending(values):
@@ -403,8 +401,8 @@ class _Call:
             place, f"{self.name} takes {' or '.join(types)} here, and this is {value.type}"
         )
 
-    def alike(self, *places: int) -> tuple[list[Value], AsaType]:
-        return self.expressions.coercion.alike([self.value(place) for place in places], self.node)
+    def unify(self, *places: int) -> tuple[list[Value], AsaType]:
+        return self.expressions.coercion.unify([self.value(place) for place in places], self.node)
 
     def condition(self, place: int) -> str:
         return self.expressions.condition(self._argument(place))

@@ -31,7 +31,7 @@ class Call(Protocol):
         text literal passes as DATETIME.
         """
 
-    def alike(self, *places: int) -> tuple[list[Value], AsaType]:
+    def unify(self, *places: int) -> tuple[list[Value], AsaType]:
         """Arguments brought to one type, as in CASE: bigint widens to float, a literal text to datetime."""
 
     def condition(self, place: int) -> str:

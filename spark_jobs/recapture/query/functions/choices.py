@@ -10,7 +10,7 @@ from recapture.query.generate.values import Value
 def coalesce(call: Call) -> Value:
     """COALESCE(x, y, …): the first that is not NULL; all are brought to one type, as in CASE."""
     takes(call, 2, MANY)
-    values, kind = call.alike(*range(call.count))
+    values, kind = call.unify(*range(call.count))
     return Value(f"coalesce({', '.join(value.sql for value in values)})", kind, fields=_shared_fields(values))
 
 
@@ -26,7 +26,7 @@ def iif(call: Call) -> Value:
     """IIF(condition, x, y): CASE WHEN condition THEN x ELSE y END. T-SQL's; ASA's documents do not list it."""
     takes(call, 3)
     condition = call.condition(0)
-    values, kind = call.alike(1, 2)
+    values, kind = call.unify(1, 2)
     one, other = values
     return Value(f"(CASE WHEN {condition} THEN {one.sql} ELSE {other.sql} END)", kind, fields=_shared_fields(values))
 
