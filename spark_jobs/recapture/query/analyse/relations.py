@@ -96,11 +96,17 @@ class InputRelation:
     ordered: bool = True
     unanchored: bool = False
 
-    def field(self, names: Sequence[exp.Identifier]) -> Value | None:
+    def lookup(self, names: Sequence[exp.Identifier]) -> InputColumn | MetadataColumn:
+        """Return the column of an event that a dotted path names, without reading it for the rows.
+
+        site.id => InputColumn(("site", "id"), …); PartitionId => MetadataColumn(PARTITION_ID)
+
+        Raises DefinitionError if an event has no such column.
+        """
         path = tuple(name.name for name in names)
         declared = self.types.declared or {}
         if len(path) == 1 and path[0].lower() in _ADDED and path not in declared:
-            return self._read(MetadataColumn(_ADDED[path[0].lower()]), names[0])
+            return self._checked(MetadataColumn(_ADDED[path[0].lower()]), names[0])
         if Metadata.IOT_HUB in self.offered.known and path[0].lower() == "iothub" and path[:1] not in declared:
             return self._of_iot_hub(path[1:], names[0])
         self._check(path, names[0])
@@ -108,7 +114,12 @@ class InputRelation:
             if "start" not in name.meta:
                 raise self.source.refuse(name, f"write [{name.name}], in brackets, for a field of this name")
             self.source.exact.add(name.meta["start"])
-        return replace(self._read(InputColumn(path, self.types.of(path, names[0])), names[0]), fields=(path,))
+        return self._checked(InputColumn(path, self.types.of(path, names[0])), names[0])
+
+    def field(self, names: Sequence[exp.Identifier]) -> Value | None:
+        column = self.lookup(names)
+        value = self._read(column, names[0])
+        return replace(value, fields=(column.path,)) if isinstance(column, InputColumn) else value
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
         if self.types.declared is None:
@@ -120,7 +131,7 @@ class InputRelation:
             (str(column.metadata), self._read(column, where)) for column in added
         ]
 
-    def _of_iot_hub(self, path: Path, where: exp.Identifier) -> Value:
+    def _of_iot_hub(self, path: Path, where: exp.Identifier) -> MetadataColumn:
         column = _OF_IOT_HUB.get(".".join(path).lower())
         if column is None:
             raise self.source.refuse(
@@ -128,7 +139,8 @@ class InputRelation:
                 "of IoTHub there are MessageId, CorrelationId, ConnectionDeviceId, ConnectionDeviceGenerationId and "
                 "EnqueuedTime, each by its name",
             )
-        return self._read(column, where)
+        self._checked(column, where)
+        return column
 
     def record(self, where: exp.Expr) -> Value:
         return self._read(InputColumn((), AsaType.RECORD), where)
@@ -145,6 +157,12 @@ class InputRelation:
         raise self.source.refuse(where, f"'{property_name}' is not supported: there are {known} and [User].[name]")
 
     def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
+        """Read a column for the rows."""
+        self.columns[column.name.lower()] = self._checked(column, where)
+        return Value(quoted_name(column.name), column.type)
+
+    def _checked(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> InputColumn | MetadataColumn:
+        """Return the column, if the input has it and it can be told from those that are read so far."""
         if isinstance(column, MetadataColumn) and column.metadata not in self.offered.known:
             there = ", ".join(self.offered.known)
             raise self.source.refuse(
@@ -152,7 +170,7 @@ class InputRelation:
                 f"{column.metadata} is no metadata of {self.offered.format} blobs: they have {there}; a field of that "
                 "name in the body has to be declared in CREATE TABLE",
             )
-        known = self.columns.setdefault(column.name.lower(), column)
+        known = self.columns.get(column.name.lower(), column)
         if (
             type(known) is not type(column)
             or known.name != column.name
@@ -161,8 +179,7 @@ class InputRelation:
             raise self.source.refuse(
                 where, f"`{column.name}` and `{known.name}` cannot be read by one query: too alike"
             )
-        self.columns[column.name.lower()] = column
-        return Value(quoted_name(column.name), column.type)
+        return column
 
     def _check(self, path: Path, where: exp.Identifier) -> None:
         name = ".".join(path)
@@ -283,35 +300,51 @@ class From:
     elements: list[Element] = field(default_factory=list)
 
     def field(self, node: exp.Expr) -> Value | None:
-        """A column's value; None for a node that is no dotted path."""
-        if is_system_timestamp(node) or not isinstance(node, exp.Column | exp.Dot):
-            return None
-        names = identifiers(node)
+        """Return a column's value; None for a node that is not a dotted path."""
+        names = _path(node)
         if not names:
             return None
-        value = self.named(names)
+        value = self.relation.field(names[1:]) if self._is_qualified(names) else self.unqualified(names)
         if value is None:
             raise self.source.refuse(names[0], f"`{self.qualifier}` has no column `{names[0].name}`")
         return value
 
-    def named(self, names: Sequence[exp.Identifier]) -> Value | None:
-        """The value of a dotted path, with or without the relation's name before it."""
-        if names[0].name.lower() == self.qualifier.lower():
-            if len(names) > 1:
-                return self.relation.field(names[1:])
-            name = f"{self.qualifier}.{names[0].name}"
-            raise self.source.refuse(names[0], f"`{names[0].name}` is the name of FROM: write {name} for such a field")
-        return self.unqualified(names)
-
     def unqualified(self, names: Sequence[exp.Identifier]) -> Value | None:
-        """The value of a dotted path without the relation's name before it."""
+        """Return the value of a dotted path without the relation's name before it; None if there is no such column."""
         for element in self.elements:
             if names[0].name.lower() == element.alias.lower():
                 return element.field(self.source, self.types, names[1:]) if len(names) > 1 else element.record
-        of_input = isinstance(self.relation, InputRelation) and names[0].name.lower() == self.relation.alias.lower()
-        if of_input and len(names) > 1:
-            raise self.source.refuse(names[0], f"FROM calls the input `{self.qualifier}`: write that")
+        if isinstance(self.relation, InputRelation):
+            self._refuse_other_name(self.relation, names)
         return self.relation.field(names)
+
+    def lookup(self, node: exp.Expr) -> InputColumn | MetadataColumn | None:
+        """Return the column of an event that a node names, without reading it for the rows.
+
+        None for a node that is not a dotted path. For a FROM of the input only.
+        """
+        assert isinstance(self.relation, InputRelation)
+        names = _path(node)
+        if not names:
+            return None
+        if self._is_qualified(names):
+            return self.relation.lookup(names[1:])
+        self._refuse_other_name(self.relation, names)
+        return self.relation.lookup(names)
+
+    def _is_qualified(self, names: Sequence[exp.Identifier]) -> bool:
+        """Return whether a path begins with the relation's name. Raises DefinitionError for the name alone."""
+        if names[0].name.lower() != self.qualifier.lower():
+            return False
+        if len(names) == 1:
+            name = f"{self.qualifier}.{names[0].name}"
+            raise self.source.refuse(names[0], f"`{names[0].name}` is the name of FROM: write {name} for such a field")
+        return True
+
+    def _refuse_other_name(self, relation: InputRelation, names: Sequence[exp.Identifier]) -> None:
+        """Raise DefinitionError for a path that begins with the input's alias where FROM gives it another name."""
+        if len(names) > 1 and names[0].name.lower() == relation.alias.lower():
+            raise self.source.refuse(names[0], f"FROM calls the input `{self.qualifier}`: write that")
 
     def has(self, name: str) -> bool:
         """Whether a column of this name is known to stand in a star."""
@@ -329,3 +362,9 @@ class From:
             return None
         added = [(element.alias, element.record) for element in self.elements]
         return [*columns, *added]
+
+
+def _path(node: exp.Expr) -> list[exp.Identifier] | None:
+    """Return the names of a column's dotted path; None for anything else."""
+    is_column = isinstance(node, exp.Column | exp.Dot) and not is_system_timestamp(node)
+    return identifiers(node) if is_column else None

@@ -16,7 +16,7 @@ from recapture.query.functions import records
 from recapture.query.generate.grouping import GroupedWindow, Grouping
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import Selection
-from recapture.query.generate.values import Value, quoted_name
+from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path, call_name, identifiers, is_system_timestamp, is_window_id
 from recapture.query.parse.source import Source, only
 from recapture.query.parse.window_calls import is_window, windows_of
@@ -137,7 +137,7 @@ class SelectCompiler:
             if node is not None:
                 raise self.source.refuse(node, f"`{step.name}` is a step: TIMESTAMP BY belongs to the input itself")
             return
-        time = time_of(self.source, self.input, self.types, read, node) if node is not None else None
+        time = time_of(read, node) if node is not None else None
         over = self._over(read, table)
         if self.timing not in (None, (time, over)):
             raise self.source.refuse(node or table, _ONE_TIME)
@@ -147,15 +147,11 @@ class SelectCompiler:
         """The keys of OVER. PartitionId adds nothing to them: no scope spans partitions (time model, section 2)."""
         keys: dict[InputColumn | MetadataColumn, None] = {}
         for node in table.args.get("over") or []:
-            before = dict(self.input.columns)
-            value = read.field(node)
-            if value is None:
+            column = read.lookup(node)
+            if column is None:
                 raise self.source.refuse(node, "OVER takes fields, not expressions")
-            for path in value.fields:
-                self.types.key(path, node)
-            column = next(each for each in self.input.columns.values() if quoted_name(each.name) == value.sql)
-            self.input.columns.clear()
-            self.input.columns.update(before)
+            if isinstance(column, InputColumn):
+                self.types.key(column.path, node)
             if column != MetadataColumn(Metadata.PARTITION_ID):
                 keys.setdefault(column)
         return tuple(keys)
