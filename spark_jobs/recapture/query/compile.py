@@ -126,7 +126,6 @@ class _Compilation:
         output = CompiledOutput(
             alias=alias,
             columns=tuple(OutputColumn(name, value.type or AsaType.TEXT) for name, value in columns),
-            identity=parts[0].identity if len(parts) == 1 else (),
             sql=sql,
         )
         return output, reaches

@@ -22,8 +22,6 @@ class CompiledOutput:
 
     alias: str
     columns: tuple[OutputColumn, ...]
-    identity: tuple[str, ...]
-    """The columns that make a row's identity, as far as the query selects them: window end, then group keys."""
     sql: str
 
 

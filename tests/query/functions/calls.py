@@ -158,7 +158,7 @@ def check(spark: SparkSession, cases: Sequence[Case]) -> None:
     wanted = _told(cases, [expected for *_, expected in cases])
     assert _told(cases, computed(spark, [call(name, *given).sql for name, given, _ in cases])) == wanted
     assert _told(cases, computed_over_columns(spark, cases)) == wanted
-    with patch("recapture.query.generate.once._SHORT", 0):
+    with patch("recapture.query.generate.let._SHORT", 0):
         assert _told(cases, computed(spark, [call(name, *given).sql for name, given, _ in cases])) == wanted
 
 

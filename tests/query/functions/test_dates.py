@@ -11,8 +11,8 @@ from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
-from recapture.query.functions.dates import PARTS
 from recapture.query.generate.values import Value
+from recapture.query.parse.date_parts import PARTS
 from recapture.time_model.ticks import LARGEST
 from tests.draws import examples
 from tests.query.functions.calls import BIGINT, DATETIME, TEXT, Case, Given, call, check, computed, ticks, time

@@ -3,7 +3,7 @@
 import re
 
 from recapture.query.functions import FUNCTIONS, UNSUPPORTED
-from recapture.query.functions.dates import PARTS
+from recapture.query.parse.date_parts import PARTS
 from tests.query.language_page import rows
 
 OF_THE_LANGUAGE = {"CASE", "CAST", "TRY_CAST", "LIKE", "SYSTEM.TIMESTAMP", "GETMETADATAPROPERTYVALUE"}

@@ -41,9 +41,7 @@ class Part:
     columns: list[tuple[str, Value]] = field(default_factory=list)
     asked: list[tuple[str, Value]] = field(default_factory=list)
     """What later steps ask of a star."""
-    nodes: list[tuple[str, exp.Expr]] = field(default_factory=list)
     starred: From | None = None
-    identity: tuple[str, ...] = ()
     selection: Selection = field(init=False)
 
 
@@ -83,7 +81,6 @@ class SelectCompiler:
         keys = tuple(value.sql for value, _ in scope.keys)
         grouping = Grouping(windows, keys, tuple(scope.aggregates), having)
         part.selection = self._selection(part, read, laterals, where, grouping)
-        part.identity = self._identity(scope, part)
         return part
 
     def _selection(
@@ -229,7 +226,6 @@ class SelectCompiler:
             if part.starred is not None and part.starred.has(name):
                 raise self.source.refuse(where, f"`{name}` stands in the * before it, which wins: choose another name")
             part.columns.append((name, value))
-            part.nodes.append((name, node.unnest()))
 
     def _star(self, part: "Part", item: exp.Expr, starred: From, requests: dict[Path, None] | None) -> None:
         if isinstance(item, exp.Column) and item.table and item.table.lower() != starred.qualifier.lower():
@@ -305,9 +301,3 @@ class SelectCompiler:
         if not calls:
             return (GroupedWindow(SnapshotWindow(), None),)
         return tuple(GroupedWindow(call.window, call.id, tuple(map(scope.key_of, call.partition_by))) for call in calls)
-
-    def _identity(self, scope: "GroupScope", part: "Part") -> tuple[str, ...]:
-        ends = [name for name, node in part.nodes if is_system_timestamp(node)]
-        ids = [name for name, node in part.nodes if is_window_id(node)]
-        keys = [name for place in range(len(scope.keys)) for name, value in part.columns if value.sql == f"`_k{place}`"]
-        return (*ids, *ends, *keys)

@@ -3,7 +3,7 @@
 from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
-from recapture.query.generate.once import failure, once
+from recapture.query.generate.let import failure, once
 from recapture.query.generate.values import Value
 
 _NUMBER = (AsaType.FLOAT, AsaType.BIGINT)

@@ -8,7 +8,7 @@ import re
 from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
-from recapture.query.generate.once import once
+from recapture.query.generate.let import once
 from recapture.query.generate.values import Value, quoted_text
 
 _IN_A_PATH = re.compile(r"[^'?*\[\]\\]+")

@@ -11,7 +11,7 @@ from recapture.query.functions.arity import MANY, takes
 from recapture.query.functions.call import Call
 from recapture.query.generate import patterns
 from recapture.query.generate.casts import cast
-from recapture.query.generate.once import failure, once
+from recapture.query.generate.let import failure, once
 from recapture.query.generate.values import Value, quoted_text
 
 _LONGEST = 2**31 - 1

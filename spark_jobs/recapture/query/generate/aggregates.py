@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from recapture.model import AsaType
 from recapture.query.generate.json_text import json_of
+from recapture.query.generate.let import let
 from recapture.query.generate.select_items import SelectItem, struct
 from recapture.query.generate.values import Value
 
@@ -156,7 +157,7 @@ class Aggregate:
             case Function.PERCENTILE_CONT | Function.PERCENTILE_DISC:
                 return self._percentile(f"array_sort({flat})")
         if self.function in SPREADS:
-            return self._spread_result(_merged_spreads(_in_order(name)))
+            return let(_merged_spreads(_in_order(name)), "s", self._spread_result)
         rows = self._first(f"array_sort({flat})")
         if self.function is Function.TOPONE:
             return f"get({rows}, 0).v"
@@ -174,30 +175,32 @@ class Aggregate:
         return f"slice({rows}, 1, {limit})" if limit else rows
 
     def _percentile(self, ascending: str) -> str:
-        """Of values in ascending order; DESC counts from the other end."""
+        """Return the percentile of an array in ascending order; DESC counts from the other end."""
         values = f"reverse({ascending})" if self.orderings[0].descending else ascending
+        interpolated = self.function is Function.PERCENTILE_CONT
+        return let(values, "s", self._interpolated if interpolated else self._nearest)
+
+    def _nearest(self, values: str) -> str:
         part, whole = self.share.numerator, self.share.denominator
-        if self.function is Function.PERCENTILE_DISC:
-            place = f"greatest(({part}L * size(s) + {whole - 1}L) div {whole}L, 1L)"
-            return _let(values, f"get(s, CAST({place} - 1 AS INT))")
-        steps = f"({part}L * (size(s) - 1))"
+        place = f"greatest(({part}L * size({values}) + {whole - 1}L) div {whole}L, 1L)"
+        return f"get({values}, CAST({place} - 1 AS INT))"
+
+    def _interpolated(self, values: str) -> str:
+        part, whole = self.share.numerator, self.share.denominator
+        steps = f"({part}L * (size({values}) - 1))"
         low = f"CAST({steps} div {whole}L AS INT)"
         rest = f"(CAST({steps} % {whole}L AS DOUBLE) / {whole}.0D)"
-        above = f"(get(s, {low} + 1) - get(s, {low})) * {rest}"
-        return _let(
-            values, f"CASE WHEN size(s) > 0 THEN get(s, {low}) + CASE WHEN {rest} = 0 THEN 0.0D ELSE {above} END END"
-        )
+        above = f"(get({values}, {low} + 1) - get({values}, {low})) * {rest}"
+        value = f"get({values}, {low}) + CASE WHEN {rest} = 0 THEN 0.0D ELSE {above} END"
+        return f"CASE WHEN size({values}) > 0 THEN {value} END"
 
-    def _spread_result(self, merged: str) -> str:
-        least, divisor = (1, "s.n") if self.function in (Function.STDEVP, Function.VARP) else (2, "(s.n - 1)")
-        variance = f"s.m2 / {divisor}"
+    def _spread_result(self, spread: str) -> str:
+        """Return the standard deviation or the variance of a struct of count, mean and squared differences."""
+        whole = self.function in (Function.STDEVP, Function.VARP)
+        least, divisor = (1, f"{spread}.n") if whole else (2, f"({spread}.n - 1)")
+        variance = f"{spread}.m2 / {divisor}"
         result = f"sqrt({variance})" if self.function in (Function.STDEV, Function.STDEVP) else variance
-        return _let(merged, f"CASE WHEN s.n >= {least} THEN {result} END")
-
-
-def _let(value: str, result: str) -> str:
-    """`result` with `s` for a value that is computed once."""
-    return f"get(transform(array({value}), s -> {result}), 0)"
+        return f"CASE WHEN {spread}.n >= {least} THEN {result} END"
 
 
 def _sortable(ordering: Ordering) -> tuple[str, str]:

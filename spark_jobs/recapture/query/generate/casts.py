@@ -8,7 +8,7 @@ empty text is no number.
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query.generate.once import failure, once
+from recapture.query.generate.let import failure, once
 from recapture.query.generate.values import Value, quoted_text
 from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND, UNIX_EPOCH
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from recapture.query.parse.date_parts import SHORT_NAMES, TICKS
 from recapture.query.parse.names import call_name
 from recapture.query.parse.source import Source, only
-from recapture.time_model.ticks import TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_SECOND
 from recapture.time_model.windows import LARGEST_SIZE, HoppingWindow, SessionWindow, SlidingWindow, Window
 
 _KINDS = {
@@ -27,18 +27,9 @@ _PARTS = {
     "session": ("TIMEOUT", "MAXDURATION"),
 }
 _OPTIONAL = "OFFSET"
-UNITS = {
-    name: ticks
-    for names, ticks in (
-        (("day", "days", "dd", "d"), 86_400 * TICKS_PER_SECOND),
-        (("hour", "hours", "hh"), 3_600 * TICKS_PER_SECOND),
-        (("minute", "minutes", "mi", "n"), 60 * TICKS_PER_SECOND),
-        (("second", "seconds", "ss", "s"), TICKS_PER_SECOND),
-        (("millisecond", "milliseconds", "ms"), TICKS_PER_MILLISECOND),
-        (("microsecond", "microseconds", "mcs"), TICKS_PER_MICROSECOND),
-    )
-    for name in names
-}
+_UNITS = ("day", "hour", "minute", "second", "millisecond", "microsecond")
+UNITS = {spelling: TICKS[unit] for unit in _UNITS for spelling in (unit, f"{unit}s", *SHORT_NAMES[unit])}
+"""Ticks of a unit of time, by every spelling: the short names of date parts, and plurals."""
 
 
 @dataclass(frozen=True)
