@@ -4,20 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import Token
 
 from recapture.model import CAPTURE_METADATA, AsaType, InputColumn, InputMetadata, MetadataColumn, OutputColumn
 from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.inference import Requests, infer_types
 from recapture.query.analyse.relations import InputRelation, StepRelation
 from recapture.query.analyse.selects import Part, SelectCompiler
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import Selection, Table, output_sql
 from recapture.query.generate.values import Value, quoted_name
 from recapture.query.model import CompiledOutput, CompiledQuery
-from recapture.query.parse.asaql import Script, parse
+from recapture.query.parse.asaql import Script, parse, selects_of
+from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
-from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source, only
 from recapture.time_model.windows import Reach
 
@@ -35,31 +36,34 @@ def compile_query(
     try:
         script = parse(text)
         source = script.source
-        declared = declared_types(source, script.declarations, input_alias)
-        types = FieldTypes(source, input_alias, declared)
-        requests: dict[str, dict[Path, None]] = {step.name.text.lower(): {} for step in script.steps}
-        while True:
-            before = types.state(), {name: len(asked) for name, asked in requests.items()}
-            compiled = _Compilation(script, types, requests, input_alias, output_aliases, input_metadata).result()
-            after = types.state(), {name: len(asked) for name, asked in requests.items()}
-            if types.closed and before == after:
-                return compiled
-            types.closed = before == after
+        types = FieldTypes(source, input_alias, declared_types(source, script.declarations, input_alias))
+        requests: Requests = {step.name.text.lower(): {} for step in script.steps}
+
+        def compile_script() -> CompiledQuery:
+            return _Pass(script, types, requests, input_alias, output_aliases, input_metadata).result()
+
+        return infer_types(types, requests, compile_script, _most_passes(script))
     except RecursionError:
         raise source.refuse(0, "the query is nested too deep") from None
 
 
+def _most_passes(script: Script) -> int:
+    """Return a number of passes that suffices: one, or two, for each type of a field and each column of a star."""
+    return 2 * len(script.tokens) * (len(script.steps) + 1) + 2
+
+
 @dataclass
-class _Compilation:
+class _Pass:
     """One pass over a script, with the types and the columns of stars that earlier passes asked for."""
 
     script: Script
     types: FieldTypes
-    requests: dict[str, dict[Path, None]]
+    requests: Requests
     input_alias: str
     output_aliases: Sequence[str]
     input_metadata: InputMetadata
     tables: list[Table] = field(default_factory=list)
+    """Tables of the steps compiled so far."""
 
     def __post_init__(self) -> None:
         self.source = self.script.source
@@ -81,14 +85,14 @@ class _Compilation:
             over=over,
             reaches=tuple(dict.fromkeys(reach for _, reaches in outputs for reach in reaches)),
             outputs=tuple(output for output, _ in outputs),
-            canonical=_canonical(self.source, self.script.tokens),
+            canonical=canonical(self.source, self.script.tokens),
         )
 
     def _step(self, name: Token, query: exp.Query) -> None:
         key = name.text.lower()
         if key in self.selects.steps or key == self.input_alias.lower():
             raise self.source.refuse(name, f"`{name.text}` is taken: choose another name for this step")
-        selects = _selects(self.source, query)
+        selects = selects_of(self.source, query)
         for select in selects:
             if select.args.get("into"):
                 raise self.source.refuse(select.args["into"], "INTO belongs to the SELECTs behind WITH")
@@ -112,7 +116,7 @@ class _Compilation:
         )
 
     def _output(self, query: exp.Query) -> tuple[CompiledOutput, tuple[Reach, ...]]:
-        selects = _selects(self.source, query)
+        selects = selects_of(self.source, query)
         for select in selects[1:]:
             if select.args.get("into"):
                 raise self.source.refuse(select.args["into"], "INTO belongs to the first SELECT of a UNION")
@@ -121,7 +125,7 @@ class _Compilation:
         alias = self._into(selects[0])
         parts = [self.selects.compile(select, None) for select in selects]
         columns, selections = self._united("`output`", parts, selects)
-        columns = [(name, self._publishable(value)) for name, value in columns]
+        columns = [(name, replace(value, type=AsaType.TEXT) if value.element else value) for name, value in columns]
         sql, reaches = output_sql(self.tables, Table("`output`", selections), columns)
         output = CompiledOutput(
             alias=alias,
@@ -129,9 +133,6 @@ class _Compilation:
             sql=sql,
         )
         return output, reaches
-
-    def _publishable(self, value: Value) -> Value:
-        return replace(value, type=AsaType.TEXT) if value.element else value
 
     def _united(
         self, table: str, parts: list[Part], selects: list[exp.Select]
@@ -179,30 +180,3 @@ class _Compilation:
                 raise self.source.refuse(0, f"several SELECTs write INTO {alias}: put them together with UNION")
             if alias not in written:
                 raise self.source.refuse(0, f"no SELECT writes INTO {alias}, which is an output of the pipeline")
-
-
-def _selects(source: Source, query: exp.Expr) -> list[exp.Select]:
-    """The SELECTs of a UNION, left to right; one SELECT alone."""
-    if isinstance(query, exp.Union):
-        only(source, query, "this", "expression", "distinct")
-        return [*_selects(source, query.this), *_selects(source, query.expression)]
-    if isinstance(query, exp.Subquery):
-        only(source, query, "this")
-        return _selects(source, query.this)
-    if not isinstance(query, exp.Select):
-        raise source.refuse(query, f"{query.key.upper()} is not supported: there are SELECT and UNION")
-    return [query]
-
-
-def _canonical(source: Source, tokens: list[Token]) -> str:
-    """The tokens with blanks between: names in brackets, literals as they are, keywords and aliases in capitals."""
-    words = []
-    for token in tokens:
-        written = source.text[token.start : token.end + 1]
-        if token.start in source.exact:
-            words.append("[" + token.text.replace("]", "]]") + "]")
-        elif token.token_type == TokenType.STRING:
-            words.append(written)
-        elif token.token_type != TokenType.SEMICOLON:
-            words.append(written.upper())
-    return " ".join(words)

@@ -1,8 +1,4 @@
-"""The types of the body's fields: declared by CREATE TABLE, else by their use (design, a pipeline).
-
-Types by use are found by compiling again and again: each pass asks for types, the next one knows them, until a pass
-asks for nothing new. What nothing asked for is nvarchar(max).
-"""
+"""The types of the body's fields: declared by CREATE TABLE, else inferred from their use (see `inference`)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace

@@ -12,7 +12,7 @@ from sqlglot.parsers.tsql import TSQLParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from recapture.errors import DefinitionError
-from recapture.query.parse.source import Source
+from recapture.query.parse.source import Source, only
 
 E = TypeVar("E", bound=exp.Expr)
 
@@ -167,6 +167,22 @@ def parse(text: str) -> Script:
     if not statements:
         raise source.refuse(len(text.rstrip()), "there is no query: write SELECT … INTO … FROM … GROUP BY …")
     return Script(source, tokens, declarations, steps, statements)
+
+
+def selects_of(source: Source, query: exp.Expr) -> list[exp.Select]:
+    """Return the SELECTs of a UNION, left to right, or the one SELECT.
+
+    Raises DefinitionError for EXCEPT, INTERSECT and whatever else is not supported.
+    """
+    if isinstance(query, exp.Union):
+        only(source, query, "this", "expression", "distinct")
+        return [*selects_of(source, query.this), *selects_of(source, query.expression)]
+    if isinstance(query, exp.Subquery):
+        only(source, query, "this")
+        return selects_of(source, query.this)
+    if not isinstance(query, exp.Select):
+        raise source.refuse(query, f"{query.key.upper()} is not supported: there are SELECT and UNION")
+    return [query]
 
 
 def _steps(source: Source, tokens: list[Token]) -> tuple[list[Step], list[Token]]:
