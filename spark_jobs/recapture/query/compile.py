@@ -9,6 +9,7 @@ from sqlglot.tokenizer_core import Token
 from recapture.model import CAPTURE_METADATA, AsaType, InputColumn, InputMetadata, MetadataColumn, OutputColumn
 from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.inference import Requests, infer_types
 from recapture.query.analyse.relations import InputRelation, StepRelation
 from recapture.query.analyse.selects import Part, SelectCompiler
@@ -68,15 +69,16 @@ class _Pass:
     def __post_init__(self) -> None:
         self.source = self.script.source
         self.input = InputRelation(self.source, self.input_alias, self.types, self.input_metadata)
-        self.selects = SelectCompiler(self.source, self.types, self.input)
+        names = [step.name.text.lower() for step in self.script.steps]
+        self.from_ = FromCompiler(self.source, self.types, self.input, names)
+        self.selects = SelectCompiler(self.source, self.types, self.from_)
 
     def result(self) -> CompiledQuery:
-        self.selects.steps_to_come = [step.name.text.lower() for step in self.script.steps]
         for step in self.script.steps:
             self._step(step.name, step.query)
         outputs = [self._output(statement) for statement in self.script.statements]
         self._check_outputs([output.alias for output, _ in outputs])
-        time, over = self.selects.timing or (None, ())
+        time, over = self.from_.timing or (None, ())
         columns = self.input.columns.values()
         return CompiledQuery(
             columns=tuple(column for column in columns if isinstance(column, InputColumn)),
@@ -90,7 +92,7 @@ class _Pass:
 
     def _step(self, name: Token, query: exp.Query) -> None:
         key = name.text.lower()
-        if key in self.selects.steps or key == self.input_alias.lower():
+        if key in self.from_.steps or key == self.input_alias.lower():
             raise self.source.refuse(name, f"`{name.text}` is taken: choose another name for this step")
         selects = selects_of(self.source, query)
         for select in selects:
@@ -103,7 +105,7 @@ class _Pass:
         starred = next((part.starred for part in parts if part.starred), None)
         if starred is not None and len(parts) > 1:
             raise self.source.refuse(name, f"step `{name.text}` selects * in a UNION: name the columns")
-        self.selects.steps[key] = StepRelation(
+        self.from_.steps[key] = StepRelation(
             self.source,
             name.text,
             table,

@@ -22,7 +22,7 @@ def test_the_last_pass_is_the_second_that_learns_nothing() -> None:
     def compile_script() -> int:
         passes.append(types.closed)
         if len(passes) < 3:
-            types.want([(f"field {len(passes)}",)], AsaType.FLOAT, exp.Star())
+            types.decide([(f"field {len(passes)}",)], AsaType.FLOAT, exp.Star())
         return len(passes)
 
     assert infer_types(types, {}, compile_script, most_passes=100) == 4
@@ -45,7 +45,7 @@ def test_uses_that_never_settle_are_refused() -> None:
     types = open_types()
 
     def compile_script() -> None:
-        types.want([(f"field {len(types.state())}",)], AsaType.FLOAT, exp.Star())
+        types.decide([(f"field {len(types.state())}",)], AsaType.FLOAT, exp.Star())
 
     with pytest.raises(DefinitionError, match=r"do not settle their types: declare them, CREATE TABLE telemetry \(…\)"):
         infer_types(types, {}, compile_script, most_passes=100)

@@ -1,4 +1,4 @@
-"""Calls of aggregates: what each takes, and in which type."""
+"""Calls of aggregates: the arguments that each takes, and their types."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,18 +20,20 @@ _MOST_COLLECTED = 2**31 - 1
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """One call, as the query has it."""
+    """One call of an aggregate."""
 
     inside: Expressions
-    """The scope of its argument."""
+    """Compiler of its arguments."""
     read_from: From
     node: exp.Expr
-    """The call, with its OVER if it has one."""
+    """The call with its OVER, if it has one."""
     call: exp.Anonymous
+    """The call without OVER."""
     orderings: Sequence[exp.Ordered]
+    """Expressions of OVER (ORDER BY …)."""
 
     def read(self) -> Aggregate:
-        """The aggregate; raises DefinitionError for arguments that it does not take."""
+        """Return the aggregate. Raises DefinitionError for arguments that it does not take."""
         if self.function in PERCENTILES:
             return self._percentile()
         if self.function in COLLECTIONS:
@@ -93,8 +95,8 @@ class AggregateCall:
         if len(arguments) > 1:
             raise source.refuse(self.node, f"{self.function} takes fewer arguments")
         value = self._collected(arguments[0]) if arguments else self._row()
-        orders = tuple(Ordering(self._ordinal(each.this), bool(each.args.get("desc"))) for each in self.orderings)
-        return Aggregate(self.function, value, orders, limit=limit, ordered=self.read_from.relation.ordered)
+        orderings = tuple(Ordering(self._ordinal(by.this), bool(by.args.get("desc"))) for by in self.orderings)
+        return Aggregate(self.function, value, orderings, limit=limit, ordered=self.read_from.relation.ordered)
 
     def _row(self) -> Value:
         if self.read_from.elements:
@@ -119,13 +121,13 @@ class AggregateCall:
         value, types = self.inside.value(node), self.inside.types
         if value.type in (AsaType.BIGINT, AsaType.FLOAT):
             return replace(value, fields=(), text=None)
-        types.measured(value.fields)
-        found = self.inside.coercion.typed(value, AsaType.FLOAT, node)
-        if found is None or value.type is None:
+        types.note_measures(value.fields)
+        number = self.inside.coercion.typed(value, AsaType.FLOAT, node)
+        if number is None or value.type is None:
             raise types.disagree(value.fields, AsaType.FLOAT, node) or self.inside.source.refuse(
                 node, f"{self.function} takes bigint or float, and this is {value.type or 'NULL'}"
             )
-        return replace(found, fields=())
+        return replace(number, fields=())
 
     def _ordinal(self, node: exp.Expr) -> Value:
         value, types = self.inside.value(node), self.inside.types

@@ -1,4 +1,4 @@
-"""Values brought to a type, or to one type: what is open takes it, what may be widened is, the rest is refused."""
+"""Conversions between types: fields of open type take the type that is asked for, some values are widened."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -95,7 +95,7 @@ class Coercion:
         if value.type is None:
             return Value("NULL", kind)
         if is_open:
-            self.types.want(value.fields, kind, where)
+            self.types.decide(value.fields, kind, where)
             return replace(value, type=kind)
         if value.element:
             if kind in INCOMPARABLE:
@@ -112,7 +112,7 @@ class Coercion:
         return Value(f"{ticks}L", AsaType.DATETIME)
 
     def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
-        """CAST or TRY_CAST; refuses types between which there is no cast."""
+        """Return CAST, or where `lenient` TRY_CAST, of a value. Raises DefinitionError for types without a cast."""
         if kind is AsaType.BIGINT and (value.element or self.types.by_use(value.fields)):
             value = Value(_whole(value.sql), AsaType.TEXT)
         try:
@@ -122,7 +122,7 @@ class Coercion:
 
 
 def _whole(json: str) -> str:
-    """A value of JSON as the text of a bigint: a float without its fraction, a bit as 1 or 0; the rest as it is."""
+    """Return a value of JSON as the text of a bigint: floats without fraction, bits as 1 or 0, the rest as it is."""
     number = f"CAST(try_cast(try_cast({json} AS DOUBLE) AS BIGINT) AS STRING)"
     is_float = f"{json} RLIKE '^-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$' AND NOT {json} RLIKE '^-?[0-9]+$'"
     bits = f"WHEN {json} = 'true' THEN '1' WHEN {json} = 'false' THEN '0'"

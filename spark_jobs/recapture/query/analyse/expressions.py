@@ -59,22 +59,27 @@ _CAST_TYPES = {
     "ARRAY": AsaType.ARRAY,
     "RECORD": AsaType.RECORD,
 }
-AGGREGATES = {each.value for each in Function if " " not in each.value}
+AGGREGATES = {function.value for function in Function if " " not in function.value}
+"""Names of the aggregates; COUNT DISTINCT is a form of COUNT."""
 
 
 class Scope(Protocol):
-    """What names mean where an expression stands: to a row, or to a group of a window."""
+    """What names mean in a place of the query: in a row, or in a group of a window."""
 
     def known(self, node: exp.Expr) -> Value | None:
-        """The value of a node as a whole: of a column, or of a key of GROUP BY."""
+        """Return the value of a node that is a name as a whole: a column, or a key of GROUP BY; else None."""
 
-    def system_timestamp(self, node: exp.Expr) -> Value: ...
+    def system_timestamp(self, node: exp.Expr) -> Value:
+        """Return the value of System.Timestamp()."""
 
-    def window_id(self, node: exp.Expr) -> Value: ...
+    def window_id(self, node: exp.Expr) -> Value:
+        """Return the value of System.Window().Id."""
 
-    def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value: ...
+    def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
+        """Return the result of an aggregate; `node` is the call with its OVER."""
 
-    def metadata(self, node: exp.Anonymous) -> Value: ...
+    def metadata(self, node: exp.Anonymous) -> Value:
+        """Return the value of GetMetadataPropertyValue(…)."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,10 @@ class Expressions:
         return self.coercion.types
 
     def value(self, node: exp.Expr) -> Value:
-        """A scalar's SQL and type; raises DefinitionError for whatever is not supported."""
+        """Return a scalar's SQL and type. Raises DefinitionError for whatever is not supported.
+
+        `x / 2.0` => Value("(`x` / 2.0D)", FLOAT)
+        """
         if is_system_timestamp(node):
             return self.scope.system_timestamp(node)
         if is_window_id(node):
@@ -127,7 +135,10 @@ class Expressions:
         raise self._unsupported(node)
 
     def condition(self, node: exp.Expr) -> str:
-        """A condition's SQL, with SQL's three truth values."""
+        """Return a condition's SQL, with SQL's three truth values. Raises DefinitionError for anything else.
+
+        `x BETWEEN 1 AND y` => ((`x` >= CAST(1L AS DOUBLE)) AND (`x` <= `y`))
+        """
         if isinstance(node, exp.Paren):
             only(self.source, node, "this")
             return self.condition(node.this)
@@ -158,16 +169,16 @@ class Expressions:
         raise self._not_a_condition(node)
 
     def number(self, node: exp.Expr) -> Value:
-        """A bigint or a float."""
+        """Return a bigint or a float. Raises DefinitionError for values of other types."""
         value = self.value(node)
         if value.type in _NUMBERS:
             return value
-        found = self.coercion.typed(value, AsaType.FLOAT, node)
-        if found is None or value.type is None:
+        number = self.coercion.typed(value, AsaType.FLOAT, node)
+        if number is None or value.type is None:
             raise self.types.disagree(value.fields, AsaType.FLOAT, node) or self.source.refuse(
                 node, f"arithmetic takes bigint and float, and this is {value.type or 'NULL'}{_joining(value)}"
             )
-        return found
+        return number
 
     def _literal(self, node: exp.Literal) -> Value:
         text = str(node.this)
@@ -214,12 +225,12 @@ class Expressions:
         if isinstance(node, ARITHMETIC):
             raise self.source.refuse(node, "put parentheses around the arithmetic beside & | ^")
         value = self.value(node)
-        found = self.coercion.typed(value, AsaType.BIGINT, node)
-        if found is None:
+        bits = self.coercion.typed(value, AsaType.BIGINT, node)
+        if bits is None:
             raise self.types.disagree(value.fields, AsaType.BIGINT, node) or self.source.refuse(
                 node, f"bits are those of a bigint, and this is {value.type}"
             )
-        return found.sql
+        return bits.sql
 
     def _case(self, node: exp.Case) -> Value:
         only(self.source, node, "this", "ifs", "default")
@@ -272,6 +283,7 @@ class Expressions:
         raise self._unsupported(node)
 
     def comparison(self, sign: str, left: Value, right: Value, where: exp.Expr) -> str:
+        """Return the SQL of a comparison, both sides in one type. Raises DefinitionError if they have none."""
         (one, other), _ = self._comparable([left, right], sign, where)
         return f"({one.sql} {sign} {other.sql})"
 
@@ -317,12 +329,12 @@ class Expressions:
             raise self.source.refuse(
                 where, f"nothing tells as what fields are compared here: {self.types.advice(fields[0])}"
             )
-        found, kind = self.coercion.unify(values, where)
+        unified, kind = self.coercion.unify(values, where)
         if kind in INCOMPARABLE:
             raise self.source.refuse(where, f"{kind}s are not compared: compare their properties")
         if kind in _UNORDERED and sign not in ("=", "<>") and not self._pending(values):
             raise self.source.refuse(where, f"{kind} is compared with = and <> only, not with {sign}")
-        return found, kind
+        return unified, kind
 
     def _pending(self, values: list[Value]) -> bool:
         return any(self.types.open(value.fields) for value in values)
@@ -377,7 +389,7 @@ def _joining(value: Value) -> str:
 
 @dataclass
 class _Call:
-    """A call, as its function sees it."""
+    """A call as its function sees it; see functions.call.Call."""
 
     expressions: Expressions
     node: exp.Anonymous
@@ -393,9 +405,9 @@ class _Call:
         if value.type in types and not self.expressions.types.open(value.fields) and not value.element:
             return value
         for kind in types:
-            found = self.expressions.coercion.typed(value, kind, node)
-            if found is not None:
-                return found
+            typed = self.expressions.coercion.typed(value, kind, node)
+            if typed is not None:
+                return typed
         types_ = self.expressions.types
         raise types_.disagree(value.fields, types[0], node) or self.refuse(
             place, f"{self.name} takes {' or '.join(types)} here, and this is {value.type}"
@@ -430,8 +442,7 @@ class _Call:
         return sign * int(digits.name)
 
     def refuse(self, place: int | None, message: str) -> DefinitionError:
-        here = place is not None and place < self.count
-        where = self.node.expressions[place] if here and place is not None else self.node
+        where = self.node if place is None or place >= self.count else self.node.expressions[place]
         return self.expressions.source.refuse(where, message)
 
     def _argument(self, place: int) -> exp.Expr:

@@ -13,11 +13,16 @@ _NOT_IN_A_PATH = frozenset("'?*]")
 
 
 def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence[exp.Identifier]) -> Value:
-    """The property of a record that a dotted path leads to; the value itself for an empty path."""
+    """Return the property of a record that a dotted path leads to; the value itself for an empty path.
+
+    r, [site, id] => get_json_object(r, '$["site"]["id"]')
+
+    Raises DefinitionError if the value is not a record.
+    """
     if not names:
         return value
     if types.open(value.fields):
-        types.want(value.fields, AsaType.RECORD, names[0])
+        types.decide(value.fields, AsaType.RECORD, names[0])
     elif value.type is not AsaType.RECORD and not value.element:
         raise source.refuse(names[0], f"`{names[0].name}` is asked of a {value.type}, which has no properties")
     source.exact.update(name.meta["start"] for name in names if "start" in name.meta)

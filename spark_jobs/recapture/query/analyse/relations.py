@@ -1,4 +1,4 @@
-"""What FROM can name: the input, a step of WITH, and the elements that APPLY adds; and the columns that each has."""
+"""What FROM can name, and its columns: the input, a step of WITH, and the elements that APPLY adds."""
 
 import re
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from recapture.query.parse.names import Path, identifiers, is_system_timestamp
 from recapture.query.parse.source import Source
 
 _ADDED = {
-    each.lower(): each
-    for each in (
+    metadata.lower(): metadata
+    for metadata in (
         Metadata.PARTITION_ID,
         Metadata.EVENT_ENQUEUED,
         Metadata.EVENT_PROCESSED,
@@ -46,10 +46,10 @@ _OF_IOT_HUB = {
     "connectiondevicegenerationid": MetadataColumn(Metadata.IOT_HUB, "connectionDeviceGenerationId"),
     "enqueuedtime": MetadataColumn(Metadata.EVENT_ENQUEUED),
 }
-"""What stands in the record IoTHub of an event; the keys are the system properties' own names."""
+"""Properties of the record IoTHub of an event, by the lower-case names of the system properties."""
 _PROPERTY = re.compile(r"(?:\[([^\]]+)\]|(\w+))(?:\.(?:\[([^\]]+)\]|([^\[\].]+)))?")
 WHOLE: Path = ()
-"""What is asked of a star by who wants the whole row, as a record."""
+"""Path that asks a star for the whole row, as a record."""
 WHOLE_NAME = "@body"
 _RESERVED = {"_partition", "_slice_start", "_slice_end", "_system_timestamp"}
 
@@ -59,27 +59,27 @@ class Relation(Protocol):
 
     @property
     def table(self) -> str:
-        """Its name in Spark SQL."""
+        """Return its name in Spark SQL."""
 
     @property
     def ordered(self) -> bool:
-        """Whether the rows of a partition come in arrival order, all in one task."""
+        """Return whether the rows of a partition come in arrival order, all in one task."""
 
     @property
     def unanchored(self) -> bool:
-        """Whether the rows tell which of them come from sessions that may have begun earlier."""
+        """Return whether the rows have the column `_unanchored`, which marks sessions that may have begun earlier."""
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
-        """The column that a dotted path names; None where there is none."""
+        """Return the column that a dotted path names; None if there is none."""
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
-        """All columns with their names; None where they follow from what is asked of them."""
+        """Return all columns by name; None if they follow from what later steps ask for."""
 
     def record(self, where: exp.Expr) -> Value:
-        """The whole row as a record."""
+        """Return the whole row as a record."""
 
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
-        """What GetMetadataPropertyValue gives."""
+        """Return the value of GetMetadataPropertyValue."""
 
 
 @dataclass
@@ -90,8 +90,9 @@ class InputRelation:
     alias: str
     types: FieldTypes
     offered: InputMetadata
+    """Metadata that the input's format has."""
     columns: dict[str, InputColumn | MetadataColumn] = field(default_factory=dict)
-    """What was read so far, by lower-case name."""
+    """Columns that are read for the rows, by lower-case name."""
     table: str = "`events`"
     ordered: bool = True
     unanchored: bool = False
@@ -126,7 +127,7 @@ class InputRelation:
             return None
         columns = [InputColumn(path, kind) for path, kind in self.types.declared.items() if len(path) == 1]
         starred = _STARRED_OF_A_HUB if Metadata.EVENT_ENQUEUED in self.offered.known else _STARRED_OF_BLOBS
-        added = [MetadataColumn(each) for each in starred if (str(each),) not in self.types.declared]
+        added = [MetadataColumn(metadata) for metadata in starred if (str(metadata),) not in self.types.declared]
         return [(column.path[-1], self._read(column, where)) for column in columns] + [
             (str(column.metadata), self._read(column, where)) for column in added
         ]
@@ -146,14 +147,14 @@ class InputRelation:
         return self._read(InputColumn((), AsaType.RECORD), where)
 
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
-        found = _PROPERTY.fullmatch(property_name)
-        group, name = (found[1] or found[2], found[3] or found[4]) if found else ("", None)
+        match = _PROPERTY.fullmatch(property_name)
+        group, name = (match[1] or match[2], match[3] or match[4]) if match else ("", None)
         if group.lower() == "user" and name:
             return self._read(MetadataColumn(Metadata.USER, name), where)
-        for each in _ADAPTERS.get(group.lower(), ()):
-            if name and each.lower() == name.lower():
-                return self._read(MetadataColumn(each), where)
-        known = ", ".join(f"[EventHub].[{each}]" for each in _ADAPTERS["eventhub"][:4])
+        for metadata in _ADAPTERS.get(group.lower(), ()):
+            if name and metadata.lower() == name.lower():
+                return self._read(MetadataColumn(metadata), where)
+        known = ", ".join(f"[EventHub].[{metadata}]" for metadata in _ADAPTERS["eventhub"][:4])
         raise self.source.refuse(where, f"'{property_name}' is not supported: there are {known} and [User].[name]")
 
     def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
@@ -162,22 +163,22 @@ class InputRelation:
         return Value(quoted_name(column.name), column.type)
 
     def _checked(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> InputColumn | MetadataColumn:
-        """Return the column, if the input has it and it can be told from those that are read so far."""
+        """Return the column. Raises DefinitionError if the input lacks it, or another is read under an equal name."""
         if isinstance(column, MetadataColumn) and column.metadata not in self.offered.known:
-            there = ", ".join(self.offered.known)
+            known = ", ".join(self.offered.known)
             raise self.source.refuse(
                 where,
-                f"{column.metadata} is no metadata of {self.offered.format} blobs: they have {there}; a field of that "
+                f"{column.metadata} is no metadata of {self.offered.format} blobs: they have {known}; a field of that "
                 "name in the body has to be declared in CREATE TABLE",
             )
-        known = self.columns.get(column.name.lower(), column)
-        if (
-            type(known) is not type(column)
-            or known.name != column.name
-            or getattr(known, "path", ()) != getattr(column, "path", ())
+        other = self.columns.get(column.name.lower(), column)
+        if (type(other), other.name, getattr(other, "path", ())) != (
+            type(column),
+            column.name,
+            getattr(column, "path", ()),
         ):
             raise self.source.refuse(
-                where, f"`{column.name}` and `{known.name}` cannot be read by one query: too alike"
+                where, f"`{column.name}` and `{other.name}` cannot be read by one query: too alike"
             )
         return column
 
@@ -193,35 +194,37 @@ class InputRelation:
 
 @dataclass
 class StepRelation:
-    """A step of WITH. Where it selects *, it has whatever later steps ask for and its own FROM has."""
+    """A step of WITH. If it selects *, its columns are those that later steps ask for and its own FROM has."""
 
     source: Source
     name: str
     table: str
     columns: list[tuple[str, Value]]
     starred: "From | None"
+    """FROM clause that its * stands for; None if it selects no *."""
     requests: dict[Path, None]
-    """What was asked for by the star, in this pass and those before."""
+    """Columns that later steps ask of its *, in this pass and those before."""
     types: FieldTypes
     ordered: bool
     unanchored: bool
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
-        wanted = names[0].name
-        same = [value for name, value in self.columns if name == wanted]
-        alike = [value for name, value in self.columns if name.lower() == wanted.lower()]
-        if same or alike:
-            return property_of(self.source, self.types, self.types.refreshed((same or alike)[0]), list(names[1:]))
+        first = names[0].name
+        exact = [value for name, value in self.columns if name == first]
+        in_any_case = [value for name, value in self.columns if name.lower() == first.lower()]
+        if in_any_case:
+            value = self.types.refreshed((exact or in_any_case)[0])
+            return property_of(self.source, self.types, value, list(names[1:]))
         if self.starred is None:
             return None
-        value = self.starred.unqualified(names)
-        if value is None:
+        starred = self.starred.unqualified(names)
+        if starred is None:
             return None
-        path = self._asked(tuple(name.name for name in names), names[0])
-        return replace(value, sql=quoted_name(".".join(path)))
+        path = self._request(tuple(name.name for name in names), names[0])
+        return replace(starred, sql=quoted_name(".".join(path)))
 
-    def _asked(self, path: Path, where: exp.Identifier) -> Path:
-        """Note what is asked of the star; a column asked for in two spellings is one."""
+    def _request(self, path: Path, where: exp.Identifier) -> Path:
+        """Ask the * for a column, and return its path; a column in two spellings is one column."""
         name = ".".join(path).lower()
         if name in (column.lower() for column, _ in self.columns):
             raise self.source.refuse(where, f"`{name}` is both a column and a property here: rename the column")
@@ -266,21 +269,22 @@ class StepRelation:
 
 @dataclass(frozen=True)
 class Element:
-    """What APPLY adds to a row under a name: an element of an array, or a property of a record."""
+    """An element of an array, or a property of a record, that APPLY adds to a row under a name."""
 
     alias: str
     column: str
-    """SQL of the struct."""
+    """SQL of the struct that holds it."""
     fields: tuple[tuple[str, AsaType, bool], ...]
-    """Name, type, and whether it is an element of JSON."""
+    """Name and type of each field of the struct, and whether it is an element of JSON."""
 
     @property
     def record(self) -> Value:
-        """The element as a whole. Its JSON values stand in it as text."""
+        """Return the element as a whole. Its JSON values stand in it as text."""
         columns = [(name, Value(f"{self.column}.`{name}`", kind)) for name, kind, _ in self.fields]
         return Value(json_record(columns), AsaType.RECORD)
 
     def field(self, source: Source, types: FieldTypes, names: Sequence[exp.Identifier]) -> Value:
+        """Return the field that a dotted path names. Raises DefinitionError if there is none."""
         for name, kind, is_element in self.fields:
             if name.lower() == names[0].name.lower():
                 value = Value(f"{self.column}.`{name}`", kind, element=is_element)
@@ -347,7 +351,7 @@ class From:
             raise self.source.refuse(names[0], f"FROM calls the input `{self.qualifier}`: write that")
 
     def has(self, name: str) -> bool:
-        """Whether a column of this name is known to stand in a star."""
+        """Return whether a column of this name is known to stand in a *."""
         relation = self.relation
         if isinstance(relation, InputRelation):
             return name.lower() in relation.columns
@@ -356,7 +360,7 @@ class From:
         return name.lower() in map(str.lower, columns) or bool(starred and starred.has(name))
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
-        """All columns; an element of APPLY stands as one record."""
+        """Return all columns by name, an element of APPLY as one record; None if they are not known."""
         columns = self.relation.star(where)
         if columns is None:
             return None

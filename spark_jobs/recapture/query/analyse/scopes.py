@@ -1,4 +1,4 @@
-"""What names mean where an expression stands: in a row, in an aggregate's argument, in a group of a window."""
+"""What names mean in a row, in the argument of an aggregate, and in a group of a window."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -68,23 +68,25 @@ class GroupScope:
     keys: list[tuple[Value, exp.Expr]] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
     given: dict[str, Value] = field(default_factory=dict)
-    """What SELECT names, by lower-case name, for HAVING."""
+    """Columns of SELECT by lower-case name, which HAVING may use."""
 
     def __post_init__(self) -> None:
         self.source, self.types = self.read.source, self.read.types
 
     def add_key(self, node: exp.Expr) -> None:
+        """Add a key of GROUP BY. Raises DefinitionError for literals, records and arrays."""
         value = self.row.value(node)
         if value.type is None or node.find(exp.Literal) is node:
             raise self.source.refuse(node, "GROUP BY takes fields and expressions of them")
         if value.type in (AsaType.RECORD, AsaType.ARRAY):
             raise self.source.refuse(node, f"GROUP BY cannot take a {value.type}: take its properties")
         for path in value.fields:
-            self.types.key(path, node)
+            self.types.note_key(path, node)
         if value.sql not in (key.sql for key, _ in self.keys):
             self.keys.append((value, node))
 
     def key_of(self, node: exp.Expr) -> int:
+        """Return the position of a key. Raises DefinitionError if GROUP BY does not have it."""
         value = self.row.value(node)
         for place, (key, _) in enumerate(self.keys):
             if key.sql == value.sql:
@@ -103,12 +105,12 @@ class GroupScope:
             if key.sql == value.sql:
                 return replace(value, sql=f"`_k{place}`")
         if self.read.field(plain) is not None:
-            name = ".".join(each.name for each in identifiers(plain) or [])
+            name = ".".join(identifier.name for identifier in identifiers(plain) or [])
             raise self.source.refuse(plain, f"`{name}` is neither in GROUP BY nor in an aggregate")
         return None
 
     def _given(self, node: exp.Expr) -> Value | None:
-        """What SELECT gives under this name, unless it is the name of a key."""
+        """Return the column that SELECT gives this name, unless it is the name of a key."""
         names = [name.name.lower() for name in identifiers(node) or []]
         keys = [[name.name.lower() for name in identifiers(key) or []] for _, key in self.keys]
         return self.given.get(names[0]) if len(names) == 1 and names not in keys else None
@@ -133,5 +135,5 @@ class GroupScope:
 
 
 def _has_group_parts(node: exp.Expr) -> bool:
-    """Whether a node has a part that only a group has: an aggregate or the window."""
+    """Return whether a part of an expression exists in a group only: an aggregate or the window."""
     return any(is_system_timestamp(part) or is_window_id(part) or call_name(part) in AGGREGATES for part in node.walk())

@@ -62,7 +62,7 @@ def _shifted(read: From, node: exp.Expr) -> Shifted:
 def _require(read: From, column: InputColumn, kind: AsaType, where: exp.Expr) -> None:
     """Let a field be of a type; raises DefinitionError if it is of another."""
     if read.types.by_use([column.path]):
-        read.types.want([column.path], kind, where)
+        read.types.decide([column.path], kind, where)
     elif read.types.of(column.path, where) is not kind:
         message = f"`{column.name}` is declared {column.type}: TIMESTAMP BY takes a {kind} here"
         raise read.types.disagree([column.path], kind, where) or read.source.refuse(where, message)
