@@ -1,4 +1,4 @@
-"""From the text of an ASAQL query to what the Spark job runs."""
+"""The compiler of ASAQL: from the text of a query to what the Spark job runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -74,6 +74,7 @@ class _Pass:
         self.selects = SelectCompiler(self.source, self.types, self.from_)
 
     def result(self) -> CompiledQuery:
+        """Return the compiled query, as far as the types are known."""
         for step in self.script.steps:
             self._step(step.name, step.query)
         outputs = [self._output(statement) for statement in self.script.statements]
@@ -91,6 +92,10 @@ class _Pass:
         )
 
     def _step(self, name: Token, query: exp.Query) -> None:
+        """Compile a step of WITH, so that later steps and outputs can read it.
+
+        WITH a AS (SELECT x FROM input) => table `step 0`, which FROM a names
+        """
         key = name.text.lower()
         if key in self.from_.steps or key == self.input_alias.lower():
             raise self.source.refuse(name, f"`{name.text}` is taken: choose another name for this step")
@@ -118,6 +123,7 @@ class _Pass:
         )
 
     def _output(self, query: exp.Query) -> tuple[CompiledOutput, tuple[Reach, ...]]:
+        """Compile a SELECT … INTO, or a UNION of several, to an output and the reaches of its windows."""
         selects = selects_of(self.source, query)
         for select in selects[1:]:
             if select.args.get("into"):
@@ -139,15 +145,18 @@ class _Pass:
     def _united(
         self, table: str, parts: list[Part], selects: list[exp.Select]
     ) -> tuple[list[tuple[str, Value]], tuple[Selection, ...]]:
-        """The columns of a UNION by their place, each in one type; for one SELECT its own."""
+        """Unify the columns of a UNION by their position; for one SELECT return its own.
+
+        SELECT 1 AS x … UNION SELECT 2.5 AS x … => x as float in both
+        """
         if len(parts) == 1:
             return parts[0].columns, (parts[0].selection,)
         first = parts[0].columns
         for part, select in zip(parts[1:], selects[1:], strict=True):
             names = [name.lower() for name, _ in part.columns]
             if names != [name.lower() for name, _ in first]:
-                wanted = ", ".join(name for name, _ in first)
-                raise self.source.refuse(select, f"UNION needs the same columns in the same order: {wanted}")
+                expected = ", ".join(name for name, _ in first)
+                raise self.source.refuse(select, f"UNION needs the same columns in the same order: {expected}")
         coercion = Coercion(self.source, self.types)
         columns: list[tuple[str, Value]] = []
         converted: list[list[SelectItem]] = [[] for _ in parts]
@@ -161,6 +170,7 @@ class _Pass:
         return columns, tuple(selections)
 
     def _into(self, select: exp.Select) -> str:
+        """Return the alias of the output that a SELECT writes to, as the pipeline spells it."""
         into = select.args.get("into")
         known = ", ".join(f"`{alias}`" for alias in self.output_aliases)
         if into is None:
@@ -177,6 +187,7 @@ class _Pass:
         raise self.source.refuse(into, f"INTO {into.this.name}: the pipeline's output is {known}")
 
     def _check_outputs(self, written: list[str]) -> None:
+        """Raise DefinitionError unless one statement writes to each output."""
         for alias in self.output_aliases:
             if written.count(alias) > 1:
                 raise self.source.refuse(0, f"several SELECTs write INTO {alias}: put them together with UNION")

@@ -15,7 +15,7 @@ _NOT_IN_A_PATH = frozenset("'?*]")
 def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence[exp.Identifier]) -> Value:
     """Return the property of a record that a dotted path leads to; the value itself for an empty path.
 
-    r, [site, id] => get_json_object(r, '$["site"]["id"]')
+    r, [site, id] => get_json_object(r, '$[\\'site\\'][\\'id\\']')
 
     Raises DefinitionError if the value is not a record.
     """

@@ -58,4 +58,4 @@ FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "UPPER": texts.upper,
     "YEAR": dates.year,
 }
-"""By name in capitals."""
+"""Functions by name in capitals."""

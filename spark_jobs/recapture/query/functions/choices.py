@@ -8,7 +8,7 @@ from recapture.query.generate.values import Value
 
 
 def coalesce(call: Call) -> Value:
-    """COALESCE(x, y, …): the first that is not NULL; all are brought to one type, as in CASE."""
+    """COALESCE(x, y, …): the first value that is not NULL; all are unified, as in CASE."""
     takes(call, 2, MANY)
     values, kind = call.unify(*range(call.count))
     return Value(f"coalesce({', '.join(value.sql for value in values)})", kind, fields=_shared_fields(values))
@@ -32,6 +32,6 @@ def iif(call: Call) -> Value:
 
 
 def _shared_fields(values: list[Value]) -> tuple[tuple[str, ...], ...]:
-    """The fields whose type is still open, if all these values stand for them."""
+    """Return the fields of open type that all these values stand for, if they stand for the same."""
     first = values[0].fields
     return first if all(value.fields == first for value in values) else ()

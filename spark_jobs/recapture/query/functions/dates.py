@@ -1,7 +1,7 @@
 """The date functions: arithmetic on ticks, so that 100 ns are kept, from year 1 to 9999.
 
-Parts and their short names are ASA's. Where ASA's documents are silent this is T-SQL with its default of Sunday as the
-first day of the week: a Sunday is weekday 1, and 1 January is always in week 1.
+Parts and their short names are those of Microsoft's page "DATEPART (Azure Stream Analytics)". What it does not say
+follows T-SQL, whose weeks begin on Sunday by default: a Sunday is weekday 1, and 1 January is always in week 1.
 """
 
 from recapture.model import AsaType
@@ -100,7 +100,7 @@ def day(call: Call) -> Value:
 
 
 def from_parts(call: Call) -> Value:
-    """DATETIMEFROMPARTS(year, month, day, hour, minute, seconds, milliseconds); parts that are no time stop the run."""
+    """DATETIMEFROMPARTS(year, month, day, hour, minute, seconds, milliseconds); an impossible time stops the run."""
     takes(call, 7)
     years, months, days, *clock = (call.of(place, AsaType.BIGINT).sql for place in range(7))
     limits = [(years, 1, 9999), *((sql, 0, most) for sql, most in zip(clock, (23, 59, 59, 999), strict=True))]
@@ -137,7 +137,7 @@ def _date(ticks: str) -> str:
 
 
 def _boundaries(part: str, ticks: str) -> str:
-    """How many boundaries of the part lie between the calendar's start and a time."""
+    """Return the number of boundaries of the part between the calendar's start and a time."""
     match part:
         case "year":
             return f"CAST(year({_date(ticks)}) AS BIGINT)"
@@ -163,5 +163,5 @@ def _field(part: str, ticks: str) -> Value:
 
 
 def _weekday(ticks: str) -> str:
-    """0 for Sunday."""
+    """Return the number of the weekday, 0 for Sunday."""
     return f"({ticks} div {_DAY}L + 1L) % 7L"

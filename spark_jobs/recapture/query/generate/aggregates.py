@@ -1,8 +1,8 @@
-"""Aggregates in two steps whose result does not depend on how Spark shuffles (time model, section 6).
+"""Aggregates in two steps, so that results do not depend on how Spark shuffles (docs/time-model.md, section 6).
 
-First per input partition and pane, whose events are in one task in arrival order; then over panes and partitions, in
-the order of pane and partition id: adding floats in another order gives other last bits. A pane is a stretch of time
-that every window holds whole or not at all (see spark_sql).
+The first step aggregates the events of one input partition and pane, which are in one task in arrival order. The second
+merges these partial aggregates in the order of pane and partition: floats added in another order differ in their last
+bits. A pane is a stretch of time that every window holds whole or not at all (see `grouping`).
 """
 
 from dataclasses import dataclass
@@ -55,18 +55,19 @@ class Aggregate:
 
     function: Function
     argument: Value | None = None
-    """None: whole rows, as in COUNT(*)."""
+    """Argument; None for whole rows, as in COUNT(*)."""
     orderings: tuple[Ordering, ...] = ()
+    """Expressions of ORDER BY."""
     share: Fraction = Fraction(0)
-    """Of a percentile."""
+    """Share of a percentile, from 0 to 1."""
     limit: int = 0
-    """Of CollectTop."""
+    """Number of events that CollectTop collects; 0 for all."""
     ordered: bool = True
-    """Whether the rows of a partition come in one known order."""
+    """Whether the rows of a partition come in arrival order."""
 
     @property
     def type(self) -> AsaType:
-        """The type of the result."""
+        """Type of the result."""
         match self.function:
             case Function.COUNT | Function.COUNT_DISTINCT:
                 return AsaType.BIGINT
@@ -79,11 +80,14 @@ class Aggregate:
         return self.argument.type
 
     def prepared(self) -> str:
-        """The argument as it enters the first step. No two zeros are told apart: 0.0 stands for -0.0."""
+        """Return the argument as it enters the first step. Zeros are alike: -0.0 becomes 0.0.
+
+        AVG(i) => CAST(`i` AS DOUBLE)
+        """
         if self.function in COLLECTIONS:
             assert self.argument is not None
             value = self.argument.sql if self.function is Function.TOPONE else json_of(self.argument)
-            orders = [part for each in self.orderings for part in _sortable(each)]
+            orders = [part for ordering in self.orderings for part in _sortable(ordering)]
             sorted_by = [SelectItem(f"o{number}", order) for number, order in enumerate(orders)]
             return struct([*sorted_by, SelectItem("t", "`_system_timestamp`"), SelectItem("v", value)])
         if self.argument is None:
@@ -95,7 +99,10 @@ class Aggregate:
         return self.argument.sql
 
     def partials(self, argument: str, name: str) -> list[SelectItem]:
-        """Return the items of the first step, over the prepared argument; the first of them is called `name`."""
+        """Return the items of the first step, over the prepared argument; the first of them is called `name`.
+
+        AVG => sum(`_a0`) AS `_p0`, count(`_a0`) AS `_p0_n`
+        """
         if self.function in (Function.SUM, Function.AVG):
             return [SelectItem(name, self._partial(argument)), SelectItem(f"{name}_n", f"count({argument})")]
         return [SelectItem(name, self._partial(argument))]
@@ -122,7 +129,7 @@ class Aggregate:
 
     @property
     def runs(self) -> bool:
-        """Whether the partials of a stretch of panes follow from those of one pane less and one more pane."""
+        """Whether the partials of some panes and those of one more pane merge into partials again."""
         return self.function in (Function.COUNT, Function.SUM, Function.AVG, Function.MIN, Function.MAX)
 
     def merged_partials(self, name: str) -> list[SelectItem]:
@@ -141,7 +148,10 @@ class Aggregate:
         return [f"{name}_n"] if self.function in (Function.SUM, Function.AVG) else []
 
     def merged(self, name: str) -> str:
-        """The result of the second step, over the partials."""
+        """Return the result of the second step, over the partials.
+
+        SUM of bigint => sum(`_p0`)
+        """
         flat = f"flatten(collect_list(`{name}`))"
         match self.function:
             case Function.COUNT:
@@ -204,7 +214,7 @@ class Aggregate:
 
 
 def _sortable(ordering: Ordering) -> tuple[str, str]:
-    """Two columns that sort ascending as the ORDER BY says."""
+    """Return two columns that sort ascending as ORDER BY says."""
     value, down = ordering.value.sql, ordering.descending
     absent = f"({value} IS NULL)" if down else f"({value} IS NOT NULL)"
     if ordering.value.type is AsaType.FLOAT:
@@ -213,20 +223,20 @@ def _sortable(ordering: Ordering) -> tuple[str, str]:
 
 
 def _in_order(name: str) -> str:
-    """The partials in the order of panes and partitions."""
+    """Return the partials in the order of panes and partitions."""
     rows = f"array_sort(collect_list(named_struct('w', `_pane`, 'p', `_partition`, 's', `{name}`)))"
     return f"transform({rows}, x -> x.s)"
 
 
 def _total(values: str) -> str:
-    """The sum of floats one after the other; NULL of none."""
+    """Return the sum of floats, added in the array's order; NULL for no float."""
     return (
         f"aggregate(filter({values}, x -> x IS NOT NULL), CAST(NULL AS DOUBLE), (total, x) -> coalesce(total + x, x))"
     )
 
 
 def _spread(n: str, mean: str, m2: str) -> str:
-    """A struct of count, mean and sum of squared differences from the mean."""
+    """Return a struct of count, mean and sum of squared differences from the mean."""
     return struct([SelectItem("n", n), SelectItem("mean", mean), SelectItem("m2", m2)])
 
 
@@ -234,14 +244,14 @@ _NO_VALUES = _spread("0L", "0.0D", "0.0D")
 
 
 def _spread_of(values: str) -> str:
-    """Count, mean and sum of squared differences of values, one after the other (Welford)."""
+    """Return count, mean and squared differences of values, in the array's order (Welford's algorithm)."""
     mean = "a.mean + (x - a.mean) / (a.n + 1L)"
     step = _spread("a.n + 1L", mean, f"a.m2 + (x - a.mean) * (x - ({mean}))")
     return f"aggregate({values}, {_NO_VALUES}, (a, x) -> {step})"
 
 
 def _merged_spreads(spreads: str) -> str:
-    """The same of several parts (Chan)."""
+    """Return count, mean and squared differences of several parts (Chan's algorithm)."""
     step = _spread(
         "a.n + b.n",
         "a.mean + (b.mean - a.mean) * b.n / (a.n + b.n)",

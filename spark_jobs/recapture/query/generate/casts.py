@@ -1,9 +1,9 @@
 """CAST and TRY_CAST between the types of ASA, as Spark SQL.
 
-ASA's documents give few rules. After their type mappings a text is a datetime when it is ISO 8601 (7 decimals count,
-without a zone it is UTC), a datetime becomes text with 7 decimals and Z, and a bit becomes true or false. Where they
-are silent this is T-SQL: a float is truncated towards zero to a bigint, blanks around a number do not matter; but an
-empty text is no number.
+Microsoft's page "Data types in Azure Stream Analytics" gives few rules. A text is a datetime if it is ISO 8601, UTC
+unless it names a zone; its 7 decimals count. A datetime becomes text with 7 decimals and Z, a bit becomes true or
+false. Everything else follows T-SQL: a float is truncated towards zero to a bigint, and blanks around a number do not
+matter. Unlike in T-SQL, an empty text is not a number.
 """
 
 from recapture.errors import DefinitionError
@@ -25,9 +25,9 @@ _COMPLETIONS = (
     (r"^(.{16})(?=[Z+-]|\z)", "$1:00"),
     (r"^(.{19}[0-9.]*)\z", "$1Z"),
 )
-"""What stands short of seconds and zone, and with them."""
+"""Regular expressions of times that lack seconds or a zone, and the replacements that add them."""
 _COMPLETE = r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z\z"
-"""The usual form, which needs no completion."""
+"""Regular expression of the usual form, which needs no completion."""
 _LARGEST_FLOAT = "1.7976931348623157E308D"
 _SECONDS_A_DAY = 86_400
 _DAYS_TO_1970 = UNIX_EPOCH // TICKS_PER_SECOND // _SECONDS_A_DAY
@@ -36,9 +36,10 @@ _JSON = (AsaType.RECORD, AsaType.ARRAY)
 
 
 def cast(value: Value, to: AsaType, lenient: bool) -> str:
-    """The SQL of CAST (a value that cannot be cast stops the run), or where `lenient` of TRY_CAST (it is NULL).
+    """Return the SQL of CAST, or where `lenient` of TRY_CAST.
 
-    Raises DefinitionError for two types between which there is no cast.
+    A value that cannot be cast stops the run in CAST, and is NULL in TRY_CAST. Raises DefinitionError for two types
+    between which there is no cast.
     """
     source, sql = value.type, value.sql
     if source is None:
@@ -78,7 +79,7 @@ def _from_text(sql: str, to: AsaType, lenient: bool) -> str:
 
 
 def _checked(sql: str, pattern: str, complaint: str) -> str:
-    """The text, with a complaint before it where it is not written so: Spark cannot read it then, and says it."""
+    """Return the text, after a complaint if it does not match: Spark cannot cast it then, and its error shows both."""
     wrong = rf"^(?!{pattern}\z)"
     return f"regexp_replace({sql}, {quoted_text(wrong)}, {quoted_text(complaint)})"
 
@@ -89,7 +90,7 @@ def _finite(number: str, lenient: bool) -> str:
 
 
 def _json(sql: str, proof: str, to: AsaType, lenient: bool) -> str:
-    """The text itself, if `proof` finds that it is JSON of the kind."""
+    """Return the text itself, if the Spark function `proof` gives a value for it: it is JSON of this type."""
     wrong = "NULL" if lenient else failure(f"CAST: the text is not a JSON {to}")
     return once(
         sql, "json", lambda it: f"CASE WHEN {proof}({it}) IS NOT NULL THEN {it} WHEN {it} IS NOT NULL THEN {wrong} END"
@@ -97,7 +98,7 @@ def _json(sql: str, proof: str, to: AsaType, lenient: bool) -> str:
 
 
 def _instant(sql: str, lenient: bool) -> str:
-    """Ticks of an ISO text: its microseconds as Spark reads them, and the seventh decimal that Spark does not keep."""
+    """Return the ticks of an ISO text: its microseconds as Spark reads them, and the seventh decimal."""
 
     def ticks(text: str) -> str:
         completed = _checked(text, _ISO, "no ISO time: ")
@@ -136,7 +137,7 @@ def _iso(ticks: str) -> str:
 
 
 def _plain(number: str) -> str:
-    """A float as .NET writes it: 21.5, 21, 0.00001, and from 1E+15 on or below 0.00001 with an exponent."""
+    """Return a float as .NET writes it: 21.5, 21, 0.00001; with an exponent from 1E+15 on and below 0.00001."""
     java = f"CAST({number} AS STRING)"
     plain = f"regexp_replace(CAST(CAST({java} AS DECIMAL(38, 22)) AS STRING), {quoted_text('[.]?0+$')}, '')"
     short = f"regexp_replace({java}, '[.]0E', 'E')"

@@ -9,7 +9,7 @@ from recapture.query.generate.values import Value, quoted_text
 
 
 def json_record(columns: Sequence[tuple[str, Value]]) -> str:
-    """A row as the text of a JSON object; a NULL is written as null."""
+    """Return a row as the text of a JSON object; a NULL is written as null."""
     members = [
         f"{quoted_text(json.dumps(name, ensure_ascii=False) + ':')}, {json_of(value)}" for name, value in columns
     ]
@@ -18,7 +18,7 @@ def json_record(columns: Sequence[tuple[str, Value]]) -> str:
 
 
 def json_of(value: Value) -> str:
-    """A value as JSON text, never NULL."""
+    """Return a value as JSON text, which is never NULL."""
     match value.type:
         case AsaType.RECORD | AsaType.ARRAY:
             text = value.sql

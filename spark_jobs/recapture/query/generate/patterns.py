@@ -1,7 +1,7 @@
 """T-SQL's wildcards as Spark SQL: % any text, _ one character, [a-f] one of these, [^a-f] one of the others.
 
 A pattern is a text literal, translated when the query is compiled. Letter case and blanks at the end count, and ranges
-go by code point; ASA's documents are silent on that.
+go by code point; Microsoft's page "LIKE (Azure Stream Analytics)" does not say.
 """
 
 from recapture.errors import DefinitionError
@@ -12,7 +12,12 @@ _ONE = "_"
 
 
 def like(text: str, pattern: str, escape: str | None = None) -> str:
-    """The SQL of `text LIKE pattern [ESCAPE escape]`; raises DefinitionError for a pattern that can match nothing."""
+    """Return the SQL of `text LIKE pattern [ESCAPE escape]`.
+
+    x LIKE '[ab]%' => (x RLIKE '(?s)^[ab].*\\\\z')
+
+    Raises DefinitionError for a pattern that can match nothing.
+    """
     pieces = _pieces(pattern, escape)
     if any(wild and piece not in (_MANY, _ONE) for piece, wild in pieces):
         return f"({text} RLIKE {quoted_text(f'(?s)^{_regex(pieces)}' + _END)})"
@@ -21,7 +26,7 @@ def like(text: str, pattern: str, escape: str | None = None) -> str:
 
 
 def position(text: str, pattern: str) -> str:
-    """The SQL of PATINDEX(pattern, text): where the first match begins, from 1; 0 for none, NULL for NULL."""
+    """Return the SQL of PATINDEX(pattern, text): where the first match begins, from 1; 0 for none, NULL for NULL."""
     pieces = _pieces(pattern, None)
     anywhere = bool(pieces) and pieces[0] == (_MANY, True)
     open_end = bool(pieces) and pieces[-1] == (_MANY, True)
@@ -33,17 +38,17 @@ _END = r"\z"
 
 
 def first_match(text: str, regex: str, flags: str, anywhere: bool = True) -> str:
-    """The SQL of the place, from 1 and in characters, where a Java regular expression first matches; 0 for nowhere.
+    """Return the SQL of the position, in characters from 1, where a Java regular expression first matches; 0 for none.
 
-    The text is searched behind an added `@`, so that what stands before the match is never empty.
+    The text is searched after an added `@`, so that the text before the match is never empty.
     """
     before = "@.*?" if anywhere else "@"
-    found = quoted_text(f"(?{flags})^({before})(?:{regex})")
-    return f"CAST(length(regexp_extract(concat('@', {text}), {found}, 1)) AS BIGINT)"
+    leading = quoted_text(f"(?{flags})^({before})(?:{regex})")
+    return f"CAST(length(regexp_extract(concat('@', {text}), {leading}, 1)) AS BIGINT)"
 
 
 def _pieces(pattern: str, escape: str | None) -> list[tuple[str, bool]]:
-    """Each piece with whether it is a wildcard; a set of characters is a piece of a Java regular expression."""
+    """Return the pieces of a pattern, and whether each is a wildcard; a set is a piece of a Java regular expression."""
     pieces: list[tuple[str, bool]] = []
     place = 0
     while place < len(pattern):
@@ -63,7 +68,7 @@ def _pieces(pattern: str, escape: str | None) -> list[tuple[str, bool]]:
 
 
 def _set(pattern: str, start: int, escape: str | None) -> tuple[str, int]:
-    """The set that opens at `start`, as a piece of a regular expression, and where the pattern goes on."""
+    """Return the set that opens at `start`, as a piece of a regular expression, and the position after it."""
     place = start + 1
     denied = pattern[place : place + 1] == "^"
     place += denied
@@ -97,7 +102,7 @@ def _regex(pieces: list[tuple[str, bool]]) -> str:
 
 
 def literal(character: str) -> str:
-    """A character that stands for itself in a Java regular expression, in a set or outside."""
+    """Return a character so that it stands for itself in a Java regular expression, in a set or outside."""
     return character if character.isalnum() or not character.isascii() else "\\" + character
 
 

@@ -1,4 +1,4 @@
-"""Typed Spark SQL: what an expression of ASAQL becomes."""
+"""Typed Spark SQL, which the expressions of a query are compiled to."""
 
 from dataclasses import dataclass
 
@@ -8,27 +8,24 @@ from recapture.query.parse.names import Path
 
 @dataclass(frozen=True)
 class Value:
-    """A scalar in Spark SQL.
-
-    A datetime is a bigint of ticks (time_model.ticks), a record or an array is its JSON text.
-    """
+    """A scalar in Spark SQL. A datetime is a bigint of ticks; a record or an array is its JSON text."""
 
     sql: str
     type: AsaType | None
-    """None for the literal NULL."""
+    """Type in ASA; None for the literal NULL."""
     text: str | None = None
-    """What a literal says."""
+    """Text of a literal, as written; None for other expressions."""
     fields: tuple[Path, ...] = ()
-    """The fields of the body whose type this type is."""
+    """Fields of the body that have this value's type."""
     element: bool = False
-    """Whether it was taken out of JSON as text, and is cast where another type is asked for."""
+    """Whether it is text taken out of JSON, which is cast where another type is asked for."""
 
 
 def quoted_name(name: str) -> str:
-    """A name for Spark SQL."""
+    """Return a name in Spark SQL: a b => `a b`."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def quoted_text(text: str) -> str:
-    """A text literal for Spark SQL."""
+    """Return a text literal in Spark SQL: it's => 'it\\'s'."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -43,8 +43,10 @@ _NEAR = {
 
 
 class Asaql(TSQL):
-    """The dialect. A table's `timestamp_by` is the expression after TIMESTAMP BY, its `over` the list after OVER, its
-    `partition_by` the list after PARTITION BY. A function's call is always an Anonymous, whatever T-SQL makes of it.
+    """T-SQL with ASA's clauses.
+
+    A table's `timestamp_by` is the expression after TIMESTAMP BY, its `over` the list after OVER, its `partition_by`
+    the list after PARTITION BY. A call of a function is always an Anonymous, even if T-SQL knows the function.
     """
 
     class Parser(TSQLParser):
@@ -93,7 +95,7 @@ class Asaql(TSQL):
             return self._parse_csv(self._parse_disjunction) or self.raise_error("a key is missing")
 
         def _parse_time(self) -> exp.Expr | None:
-            """The expression after TIMESTAMP BY; the OVER behind it belongs to TIMESTAMP BY, not to a function."""
+            """Return the expression after TIMESTAMP BY. The next OVER belongs to TIMESTAMP BY, not to a function."""
             self._reads_time = True
             try:
                 return self._parse_disjunction()
@@ -104,14 +106,14 @@ class Asaql(TSQL):
             return this if self._reads_time else super()._parse_window(this, alias)
 
         def expression(self, instance: E, token: Token | None = None, comments: list[str] | None = None) -> E:
-            """A node that knows where it was read, for those without a position of their own."""
+            """Return a node with the place where it was read, for nodes without a position of their own."""
             node = super().expression(instance, token, comments)
             if self._prev:
                 node.meta.setdefault("read_at", self._prev.start)
             return node
 
         def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
-            """Fail with the place as a token's offset; None is the end of the text."""
+            """Raise ParseError with the offset of a token; None is the end of the text."""
             token = token or self._curr or None
             raise ParseError(message, [{"start": token.start if token else None}])
 
@@ -126,17 +128,22 @@ class Step:
 
 @dataclass(frozen=True)
 class Script:
-    """A text in its parts. `declarations` are the tokens of each CREATE TABLE; a query is a SELECT or a UNION."""
+    """The statements of a text."""
 
     source: Source
     tokens: list[Token]
+    """All tokens of the text."""
     declarations: list[list[Token]]
+    """Tokens of each CREATE TABLE."""
     steps: list[Step]
     statements: list[exp.Query]
+    """Each SELECT, or UNION of several, that writes to an output."""
 
 
 def parse(text: str) -> Script:
-    """Take a text apart: CREATE TABLE (…), WITH step AS (…), …, then SELECTs; semicolons may stand between them.
+    """Return the statements of a text: CREATE TABLE (…), WITH step AS (…), …, and SELECTs, with or without semicolons.
+
+    WITH a AS (SELECT …) SELECT x INTO b FROM a; SELECT … => Script(steps=[a], statements=[SELECT x …, SELECT …])
 
     Raises DefinitionError with line and column for a syntax error.
     """
@@ -186,7 +193,7 @@ def selects_of(source: Source, query: exp.Expr) -> list[exp.Select]:
 
 
 def _steps(source: Source, tokens: list[Token]) -> tuple[list[Step], list[Token]]:
-    """The steps of a WITH, and what follows it."""
+    """Return the steps of a WITH, and the tokens after it."""
     form = "write WITH step AS (SELECT …), another AS (SELECT …) SELECT …"
     steps: list[Step] = []
     rest = tokens[1:]
@@ -207,7 +214,7 @@ def _steps(source: Source, tokens: list[Token]) -> tuple[list[Step], list[Token]
 
 
 def _closing(tokens: list[Token]) -> int | None:
-    """Where the parenthesis that the tokens begin with is closed."""
+    """Return the index where the parenthesis that the tokens begin with is closed; None if it never is."""
     depth = 0
     for index, token in enumerate(tokens):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
@@ -217,12 +224,12 @@ def _closing(tokens: list[Token]) -> int | None:
 
 
 def _keyword(source: Source, token: Token) -> str:
-    """A token's word in capitals; nothing for a text in quotes and a name in brackets."""
+    """Return a token's word in capitals; empty for a text in quotes and a name in brackets."""
     return "" if source.text[token.start] in "'[" else token.text.upper()
 
 
 def _end_of_statement(source: Source, tokens: list[Token]) -> int:
-    """A statement ends at a semicolon, or where the next one begins: at a SELECT that no UNION goes before."""
+    """Return the index where a statement ends: at a semicolon, or where the next one begins."""
     depth = 0
     for index, token in enumerate(tokens):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
@@ -258,7 +265,7 @@ def _tokens(source: Source) -> list[Token]:
         if before == TokenType.COMMA and token.token_type in _NEVER_AFTER_COMMA:
             raise source.refuse(token, f"syntax error near `{token.text}`: something is missing after a comma")
         before = token.token_type
-        # The parser reads hints out of comments; here a comment is a comment.
+        # The parser would read hints out of comments.
         token.comments = []
     _only_blank(source, end, len(source.text))
     if before == TokenType.COMMA:
@@ -274,13 +281,13 @@ def _only_blank(source: Source, start: int, end: int) -> None:
 
 
 def _unclosed(source: Source) -> DefinitionError:
-    """Find what the tokenizer stumbled over: a text, name or comment that is never closed."""
+    """Return the error for a text, a name or a comment that is never closed."""
     pieces = re.compile(r"'(?:[^']|'')*'|\[[^\]]*\]|--[^\n]*|/\*.*?\*/", re.DOTALL)
     rest = pieces.sub(lambda piece: " " * len(piece.group()), source.text)
-    found = re.search(r"'|\[|/\*|\"", rest)
-    if found is None:
+    opening = re.search(r"'|\[|/\*|\"", rest)
+    if opening is None:
         return source.refuse(0, "the query cannot be read: check its quotes, brackets and comments")
-    return source.refuse(found.start(), f"`{found.group()}` is never closed")
+    return source.refuse(opening.start(), f"`{opening.group()}` is never closed")
 
 
 def _end_of_declaration(source: Source, tokens: list[Token]) -> int:

@@ -1,4 +1,4 @@
-"""CREATE TABLE input (field type, …): the types of the fields, told rather than inferred."""
+"""CREATE TABLE input (field type, …): the declared types of the fields."""
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -11,7 +11,12 @@ _NAMES = ", ".join(_TYPES)
 
 
 def declared_types(source: Source, declarations: list[list[Token]], input_alias: str) -> dict[Path, AsaType] | None:
-    """The declared type of each field, or None when nothing is declared; a nested field stands as `site.id bigint`."""
+    """Return the declared types by field, or None without a declaration.
+
+    CREATE TABLE input (id bigint, site.name nvarchar(max)) => {("id",): BIGINT, ("site", "name"): TEXT}
+
+    Raises DefinitionError for unknown types, for fields that are declared twice, and for other tables than the input.
+    """
     if not declarations:
         return None
     if len(declarations) > 1:

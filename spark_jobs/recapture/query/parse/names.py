@@ -7,7 +7,7 @@ Path = tuple[str, ...]
 
 
 def identifiers(node: exp.Expr) -> list[exp.Identifier] | None:
-    """The names of a dotted path, left to right, or None for anything else."""
+    """Return the names of a dotted path, left to right; None for anything else."""
     if isinstance(node, exp.Identifier):
         return [node]
     if isinstance(node, exp.Column):
@@ -21,7 +21,7 @@ def identifiers(node: exp.Expr) -> list[exp.Identifier] | None:
 
 
 def is_system_timestamp(node: exp.Expr) -> bool:
-    """Whether a node is System.Timestamp() or System.Timestamp, in any letter case."""
+    """Return whether a node is System.Timestamp() or System.Timestamp, in any letter case."""
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
         return _is_system_call(node, "timestamp")
     names = identifiers(node)
@@ -31,7 +31,7 @@ def is_system_timestamp(node: exp.Expr) -> bool:
 
 
 def is_window_id(node: exp.Expr) -> bool:
-    """Whether a node is System.Window().Id, in any letter case."""
+    """Return whether a node is System.Window().Id, in any letter case."""
     return (
         isinstance(node, exp.Dot)
         and isinstance(node.expression, exp.Identifier)
@@ -42,7 +42,7 @@ def is_window_id(node: exp.Expr) -> bool:
 
 
 def call_name(node: exp.Expr) -> str:
-    """The name of a call in capitals; empty for anything else."""
+    """Return the name of a call in capitals; empty for anything else."""
     return str(node.this).upper() if isinstance(node, exp.Anonymous) else ""
 
 

@@ -1,4 +1,4 @@
-"""The text of a query, and the places in it that errors name."""
+"""The text of a query, and the places in it that errors show."""
 
 import re
 from dataclasses import dataclass, field
@@ -11,14 +11,14 @@ from recapture.errors import DefinitionError
 
 @dataclass(frozen=True)
 class Source:
-    """A query as the user wrote it; places in it are offsets, told as line and column from 1."""
+    """A query as the user wrote it. Places in it are offsets; errors show line and column, from 1."""
 
     text: str
     exact: set[int] = field(default_factory=set, compare=False)
-    """Offsets of the names whose letter case means something."""
+    """Offsets of the names whose letter case matters."""
 
     def refuse(self, where: "int | Token | exp.Expr", message: str) -> DefinitionError:
-        """The error that says what is wrong at a place, and shows it, to be raised by the caller."""
+        """Return the error that says what is wrong at a place and shows it, for the caller to raise."""
         offset = self.offset(where)
         line = self.text.count("\n", 0, offset) + 1
         column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
@@ -28,7 +28,7 @@ class Source:
         return DefinitionError(f"query, line {line}, column {column}: {message}\n{shown}")
 
     def offset(self, where: "int | Token | exp.Expr") -> int:
-        """Where a token or an expression begins; an expression begins with its first leaf."""
+        """Return where a token or an expression begins; an expression begins with its first leaf."""
         if isinstance(where, int):
             return where
         if isinstance(where, Token):
@@ -40,10 +40,10 @@ class Source:
         return 0
 
     def word(self, where: "int | Token | exp.Expr") -> str:
-        """The word or sign at a place, as written."""
+        """Return the word or sign at a place, as written."""
         offset = self.offset(where)
-        found = re.compile(r"\[[^\]\n]*\]|'[^'\n]*'?|\w+|\S").search(self.text, offset)
-        return found.group() if found else ""
+        word = re.compile(r"\[[^\]\n]*\]|'[^'\n]*'?|\w+|\S").search(self.text, offset)
+        return word.group() if word else ""
 
 
 _PARTS = {
@@ -61,7 +61,7 @@ _PARTS = {
 
 
 def only(source: Source, node: exp.Expr, *known: str) -> None:
-    """Refuse whatever the parser found at a node beyond the known parts, so that nothing is silently ignored."""
+    """Raise DefinitionError if a node has a part that is not among `known`, so that nothing is silently ignored."""
     for part, value in node.args.items():
         if part not in known and value:
             first = value[0] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""The window of a GROUP BY, read from its call (time model, section 4)."""
+"""The windows of a GROUP BY, read from their calls (docs/time-model.md, section 4)."""
 
 from dataclasses import dataclass
 
@@ -38,37 +38,39 @@ class WindowCall:
 
     window: Window
     id: str | None
-    """Its name in Windows(Window('id', …), …)."""
+    """Its name in Windows(Window('id', …), …); None without one."""
     partition_by: tuple[exp.Expr, ...]
-    """Of SessionWindow(…) OVER (PARTITION BY …)."""
-    where: exp.Expr
+    """Keys of SessionWindow(…) OVER (PARTITION BY …)."""
 
 
 def is_window(node: exp.Expr) -> bool:
-    """Whether a node is a call that ASA knows as a window."""
+    """Return whether a node is a call of a window in ASA."""
     inner = node.this if isinstance(node, exp.Window) else node
     return call_name(inner) in (*_KINDS, "WINDOWS", "WINDOW")
 
 
 def windows_of(source: Source, node: exp.Expr) -> list[WindowCall]:
-    """The window of a call, or those of Windows(…).
+    """Return the window of a call, or those of Windows(…).
 
-    Sizes are whole numbers; 0 < hop <= size <= 7 days, 0 < timeout <= maxDuration <= 7 days; an offset may be negative.
+    TumblingWindow(minute, 5) => WindowCall(HoppingWindow(size=3_000_000_000, hop=3_000_000_000))
+
+    Raises DefinitionError unless sizes are whole numbers with 0 < hop <= size <= 7 days, or for sessions
+    0 < timeout <= maxDuration <= 7 days. An offset may be negative.
     """
     if call_name(node) != "WINDOWS":
         return [_window(source, node, None)]
     if not node.expressions:
         raise source.refuse(node, "Windows() names no window: write Windows(Window('a', TumblingWindow(minute, 5)), …)")
     calls = []
-    for each in node.expressions:
-        if call_name(each) != "WINDOW":
-            calls.append(_window(source, each, None))
+    for call in node.expressions:
+        if call_name(call) != "WINDOW":
+            calls.append(_window(source, call, None))
             continue
-        parts = each.expressions
+        parts = call.expressions
         if len(parts) != 2 or not (isinstance(parts[0], exp.Literal) and parts[0].is_string):
-            raise source.refuse(each, "write Window('id', TumblingWindow(minute, 5)), with the id in quotes")
+            raise source.refuse(call, "write Window('id', TumblingWindow(minute, 5)), with the id in quotes")
         calls.append(_window(source, parts[1], parts[0].name))
-    ids = [call.id for call in calls]
+    ids = [window.id for window in calls]
     if None in ids and any(ids):
         raise source.refuse(node, "either all windows of Windows(…) have an id, Window('id', …), or none has")
     if any(ids) and len(set(ids)) < len(ids):
@@ -76,7 +78,7 @@ def windows_of(source: Source, node: exp.Expr) -> list[WindowCall]:
     return calls
 
 
-def _window(source: Source, node: exp.Expr, identity: str | None) -> WindowCall:
+def _window(source: Source, node: exp.Expr, id_: str | None) -> WindowCall:
     call, partition_by = node, ()
     if isinstance(node, exp.Window):
         only(source, node, "this", "partition_by", "over")
@@ -87,30 +89,30 @@ def _window(source: Source, node: exp.Expr, identity: str | None) -> WindowCall:
     if isinstance(node, exp.Window) and kind != "session":
         raise source.refuse(node, "OVER (PARTITION BY …) belongs to SessionWindow; other windows take keys in GROUP BY")
     sizes = _sizes(source, call, kind)
-    return WindowCall(_checked(source, kind, sizes), identity, partition_by, node)
+    return WindowCall(_checked(source, kind, sizes), id_, partition_by)
 
 
 def _sizes(source: Source, call: exp.Expr, kind: str) -> dict[str, tuple[int, exp.Expr]]:
-    """Each part's ticks and place, from (unit, number, …) or from (Duration(unit, number), …)."""
+    """Return the ticks and the place of each part, from (unit, number, …) or from (Duration(unit, number), …)."""
     parts, arguments = _PARTS[kind], call.expressions
     if arguments and call_name(arguments[0]) in parts:
-        found = {}
+        sizes = {}
         for argument in arguments:
             name = call_name(argument)
-            if name not in parts or name in found or len(argument.expressions) != 2:
+            if name not in parts or name in sizes or len(argument.expressions) != 2:
                 raise source.refuse(argument, f"{source.word(call)} is written {_FORMS[kind]}")
             unit, number = argument.expressions
-            found[name] = (_unit(source, unit, kind) * _number(source, number), number)
+            sizes[name] = (_unit(source, unit, kind) * _number(source, number), number)
     else:
         if not 1 <= len(arguments) - 1 <= len(parts):
             raise source.refuse(call, f"{source.word(call)} is written {_FORMS[kind]}")
         ticks = _unit(source, arguments[0], kind)
         numbers = arguments[1:]
-        found = {name: (ticks * _number(source, number), number) for name, number in zip(parts, numbers, strict=False)}
-    missing = [part for part in parts if part != _OPTIONAL and part not in found]
+        sizes = {name: (ticks * _number(source, number), number) for name, number in zip(parts, numbers, strict=False)}
+    missing = [part for part in parts if part != _OPTIONAL and part not in sizes]
     if missing:
         raise source.refuse(call, f"{source.word(call)} lacks its {missing[0].lower()}: write {_FORMS[kind]}")
-    return found
+    return sizes
 
 
 def _checked(source: Source, kind: str, sizes: dict[str, tuple[int, exp.Expr]]) -> Window:
