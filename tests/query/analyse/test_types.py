@@ -16,11 +16,11 @@ TABLE = "CREATE TABLE telemetry (i bigint, j bigint, x float, s nvarchar(max), b
 
 
 def select(spark: "SparkSession", items: str, *events: dict[str, Any], rest: str = "") -> list[dict[str, Any]]:
-    [found] = rows(spark, f"{TABLE}SELECT {items} INTO out FROM telemetry {rest}", events)
-    return found
+    [actual] = rows(spark, f"{TABLE}SELECT {items} INTO out FROM telemetry {rest}", events)
+    return actual
 
 
-def test_bigints_stay_exact_and_become_floats_only_beside_floats(spark: "SparkSession") -> None:
+def test_bigints_stay_exact_and_become_floats_only_next_to_floats(spark: "SparkSession") -> None:
     [row] = select(
         spark,
         "i + 1 AS next, i / 2 AS half, i % 10 AS digit, i / 2.0 AS exact_half, -i AS minus, i * x AS product,"
@@ -60,8 +60,8 @@ def test_null_makes_conditions_unknown_and_aggregates_skip_it(spark: "SparkSessi
 
 
 def test_null_is_a_group_of_its_own(spark: "SparkSession") -> None:
-    found = select(spark, "s, COUNT(*) AS n", at(1, s="a"), at(2), at(3), rest="GROUP BY s, Tumbling(minute, 1)")
-    assert found == [{"s": "a", "n": 1}, {"s": None, "n": 2}]
+    actual = select(spark, "s, COUNT(*) AS n", at(1, s="a"), at(2), at(3), rest="GROUP BY s, Tumbling(minute, 1)")
+    assert actual == [{"s": "a", "n": 1}, {"s": None, "n": 2}]
 
 
 def test_datetimes_count_100_ns_and_are_published_in_microseconds(spark: "SparkSession") -> None:
@@ -107,10 +107,10 @@ def test_what_cannot_be_cast_stops_the_run_and_try_cast_gives_null(spark: "Spark
 def test_a_number_of_json_is_cast_as_a_number_and_not_as_its_text(spark: "SparkSession") -> None:
     text = "SELECT TRY_CAST(v AS bigint) AS n, TRY_CAST(v AS record) AS r INTO out FROM telemetry"
     values = ["5", "5.0", "-7.9", "1e3", "true", "x", "9007199254740993"]
-    [found] = rows(spark, text, [at(place, v=value) for place, value in enumerate(values, 1)])
+    [actual] = rows(spark, text, [at(place, v=value) for place, value in enumerate(values, 1)])
     numbers = [5, 5, -7, 1000, 1, None, 9_007_199_254_740_993]
-    assert sorted(str(row["n"]) for row in found) == sorted(map(str, numbers))
-    assert {row["r"] for row in found} == {None}
+    assert sorted(str(row["n"]) for row in actual) == sorted(map(str, numbers))
+    assert {row["r"] for row in actual} == {None}
 
 
 @pytest.mark.parametrize(

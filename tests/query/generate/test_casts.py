@@ -126,17 +126,17 @@ def run(spark: SparkSession, sqls: list[str]) -> list[object]:
 def test_casts_that_can_be_done(spark: SparkSession, lenient: bool, zone: str) -> None:
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
-        found = run(spark, [cast(literal(value), to, lenient) for value, to, _ in DONE])
+        actual = run(spark, [cast(literal(value), to, lenient) for value, to, _ in DONE])
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
-    told = [f"{value} as {to}" for value, to, _ in DONE]
+    names = [f"{value} as {to}" for value, to, _ in DONE]
     expected = [repr(value) for *_, value in DONE]
-    assert list(zip(told, map(repr, found), strict=True)) == list(zip(told, expected, strict=True))
+    assert list(zip(names, map(repr, actual), strict=True)) == list(zip(names, expected, strict=True))
 
 
 def test_try_cast_gives_null_for_what_cannot_be_cast(spark: SparkSession) -> None:
-    found = run(spark, [cast(literal(value), to, lenient=True) for value, to in FAILING])
-    assert list(zip(FAILING, found, strict=True)) == [(case, None) for case in FAILING]
+    actual = run(spark, [cast(literal(value), to, lenient=True) for value, to in FAILING])
+    assert list(zip(FAILING, actual, strict=True)) == [(case, None) for case in FAILING]
 
 
 @pytest.mark.parametrize(("value", "to"), FAILING)
@@ -185,6 +185,6 @@ def test_what_becomes_text_comes_back_unchanged(spark: SparkSession, rows: list[
         for column, kind in (("at", DATETIME), ("x", FLOAT), ("n", BIGINT))
     ]
     spark.createDataFrame(rows, "at bigint, x double, n bigint").createOrReplaceTempView("rows")
-    found = spark.sql(f"SELECT at, x, n, {', '.join(there_and_back)} FROM rows").collect()
-    assert [tuple(row)[:3] for row in found] == [tuple(row)[3:] for row in found]
-    assert len(found) == len(rows)
+    actual = spark.sql(f"SELECT at, x, n, {', '.join(there_and_back)} FROM rows").collect()
+    assert [tuple(row)[:3] for row in actual] == [tuple(row)[3:] for row in actual]
+    assert len(actual) == len(rows)

@@ -61,7 +61,7 @@ def published(
     fields = [StructField(column.name, SPARK_TYPES[column.type]()) for column in query.columns]
     ticks = [StructField(name, LongType()) for name in ("_slice_start", "_slice_end", "_system_timestamp")]
     schema = StructType([*fields, StructField("_partition", StringType()), *ticks])
-    rows = [{"_slice_start": start, "_slice_end": end, **each} for each in events]
+    rows = [{"_slice_start": start, "_slice_end": end, **row} for row in events]
     partitions: dict[str, list[tuple[Any, ...]]] = {}
     for row in rows:
         partitions.setdefault(row["_partition"], []).append(tuple(row.get(name) for name in schema.fieldNames()))
@@ -334,7 +334,7 @@ def test_float_sums_do_not_depend_on_how_spark_arranges_the_partitions(spark: Sp
         spark.conf.set("spark.sql.shuffle.partitions", shuffle)
         order = [str(partition) for partition in range(12)]
         chance.shuffle(order)
-        arranged = sorted(events, key=lambda each: order.index(each["_partition"]))
+        arranged = sorted(events, key=lambda row: order.index(row["_partition"]))
         rows = published(spark, query, arranged)
         results.add(tuple(sorted((row.k, row.s.hex(), row.a.hex(), row.z.hex()) for row in rows)))
     spark.conf.set("spark.sql.shuffle.partitions", "4")

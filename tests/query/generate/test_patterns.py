@@ -58,8 +58,8 @@ def test_wildcards(spark: SparkSession) -> None:
         ("a\\b_", "a\\\\b\\_", "\\", True),
         ("$1 ${x}", "$1 ${_}", None, True),
     ]
-    found = matches(spark, [(text, pattern, escape) for text, pattern, escape, _ in cases])
-    assert dict(zip(cases, found, strict=True)) == {case: case[-1] for case in cases}
+    actual = matches(spark, [(text, pattern, escape) for text, pattern, escape, _ in cases])
+    assert dict(zip(cases, actual, strict=True)) == {case: case[-1] for case in cases}
 
 
 def test_null_is_neither_like_nor_unlike(spark: SparkSession) -> None:
@@ -129,10 +129,10 @@ def test_patterns_agree_with_a_naive_matcher(
     spark.createDataFrame([(text,) for text in texts], "text string").createOrReplaceTempView("texts")
     written = ["".join(piece.written for piece in pieces) for pieces in patterns]
     sqls = [*(like("text", pattern) for pattern in written), *(position("text", pattern) for pattern in written)]
-    found = spark.sql(
+    actual = spark.sql(
         f"SELECT text, {', '.join(f'{sql} AS c{at}' for at, sql in enumerate(sqls))} FROM texts"
     ).collect()
-    for row in found:
+    for row in actual:
         expected = [*(fits(pieces, row.text) for pieces in patterns), *(place(pieces, row.text) for pieces in patterns)]
         assert list(row)[1:] == expected, (row.text, written)
-    assert len(found) == len(texts)
+    assert len(actual) == len(texts)

@@ -42,9 +42,9 @@ def run(spark: "SparkSession") -> Run:
             f"FROM telemetry TIMESTAMP BY t GROUP BY {window} {rest}"
         )
         minute = Slice(MINUTE_ZERO, MINUTE_ZERO + 60 * TICKS_PER_SECOND, labelled(events))
-        [found] = published(spark, compiled(text), [minute])
-        assert len({row["e"] for row in found}) == len(found)
-        return {(row["e"] - MINUTE_ZERO) / TICKS_PER_SECOND: "".join(row["names"]) for row in found}
+        [actual] = published(spark, compiled(text), [minute])
+        assert len({row["e"] for row in actual}) == len(actual)
+        return {(row["e"] - MINUTE_ZERO) / TICKS_PER_SECOND: "".join(row["names"]) for row in actual}
 
     return rows
 
@@ -140,8 +140,8 @@ def test_the_session_of_each_user_in_the_documentation(spark: "SparkSession") ->
     times = [(start + second * TICKS_PER_SECOND, user) for second, user in clicks]
     events = [Event(time, {"time": time, "user_id": user}) for time, user in times]
     hour = Slice(start - TICKS_PER_SECOND, start + 3600 * TICKS_PER_SECOND, events)
-    [found] = published(spark, compiled(text), [hour])
-    assert sorted(found, key=lambda row: row["user_id"]) == [
+    [actual] = published(spark, compiled(text), [hour])
+    assert sorted(actual, key=lambda row: row["user_id"]) == [
         {
             "user_id": 0,
             "window_start": start,
@@ -177,8 +177,8 @@ def ids(spark: "SparkSession") -> Ids:
             f"FROM telemetry TIMESTAMP BY t GROUP BY {windows}"
         )
         minute = Slice(MINUTE_ZERO, MINUTE_ZERO + 60 * TICKS_PER_SECOND, labelled(events))
-        [found] = published(spark, compiled(text), [minute])
-        return sorted(((row["id"], (row["e"] - MINUTE_ZERO) / TICKS_PER_SECOND, row["n"]) for row in found), key=repr)
+        [actual] = published(spark, compiled(text), [minute])
+        return sorted(((row["id"], (row["e"] - MINUTE_ZERO) / TICKS_PER_SECOND, row["n"]) for row in actual), key=repr)
 
     return rows
 
@@ -204,11 +204,11 @@ def test_the_taxi_stream_has_the_rows_that_the_asa_runtime_put_out(spark: "Spark
     )
     events = [Event(ticks(time), {"area": area}) for time, area in golden["events"]]
     start = from_datetime(datetime(2019, 10, 7, tzinfo=UTC))
-    [found] = published(spark, compiled(text), [Slice(start, start + 3600 * TICKS_PER_SECOND, events)])
-    assert {(row["e"], row["area"]): row["n"] for row in found} == {
+    [actual] = published(spark, compiled(text), [Slice(start, start + 3600 * TICKS_PER_SECOND, events)])
+    assert {(row["e"], row["area"]): row["n"] for row in actual} == {
         (ticks(end), area): n for end, area, n in golden["expected"]
     }
-    assert len(found) == len(golden["expected"]) == 260
+    assert len(actual) == len(golden["expected"]) == 260
 
 
 def test_the_rides_from_carnegie_hill_in_the_taxi_stream(spark: "SparkSession") -> None:
@@ -220,8 +220,8 @@ def test_the_rides_from_carnegie_hill_in_the_taxi_stream(spark: "SparkSession") 
     text += "GROUP BY HoppingWindow(second, 60, 5)"
     midnight = ticks("2019-10-07T00:00:00Z")
     rides = [Event(midnight + second * TICKS_PER_SECOND, {}) for second in (234, 288, 408)]
-    [found] = published(spark, compiled(text), [Slice(midnight, midnight + 3600 * TICKS_PER_SECOND, rides)])
-    counts = {(row["e"] - midnight) // TICKS_PER_SECOND: row["n"] for row in found}
+    [actual] = published(spark, compiled(text), [Slice(midnight, midnight + 3600 * TICKS_PER_SECOND, rides)])
+    counts = {(row["e"] - midnight) // TICKS_PER_SECOND: row["n"] for row in actual}
     alone = [*range(235, 290, 5), *range(295, 350, 5), *range(410, 470, 5)]
     assert counts == {290: 2} | dict.fromkeys(alone, 1)
 

@@ -115,11 +115,11 @@ def test_a_silence_before_the_last_two_max_durations_is_one_in_the_look_back(cas
 @given(case=cases())
 def test_a_session_that_a_silence_opens_needs_two_max_durations_and_a_timeout(case: Case) -> None:
     """Whatever else the slice reads."""
-    found = alone(case, back=2 * case.window.longest + case.window.timeout)
+    actual = alone(case, back=2 * case.window.longest + case.window.timeout)
     for session in whole(case):
         first = session.members[0].time
         if not any(first - case.window.timeout <= time < first for time in case.times):
-            assert session in found
+            assert session in actual
 
 
 def test_one_max_duration_less_is_too_little() -> None:

@@ -12,7 +12,7 @@ from recapture.time_model.ticks import TICKS_PER_MICROSECOND
 from tests.draws import examples
 from tests.oracle_windows import Content, Event, Hopping, Session, Sliding, Snapshot, Window, contents, ending_in, split
 from tests.query.fast_path import Row, Slice, compiled, published
-from tests.query.streams import FIRST_WEEK, PAYLOADS, WEEK, WINDOWS, Named, seconds, told
+from tests.query.streams import FIRST_WEEK, PAYLOADS, WEEK, WINDOWS, Named, described, seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,8 +113,8 @@ def test_slices_side_by_side_have_the_rows_of_the_whole_stream(
     """For sessions, wherever the look-back shows a silence."""
     slices = list(itertools.chain(*streams))
     for slice_, rows in zip(slices, published(spark, compiled(query(window)), slices), strict=True):
-        if all(shown(each, slice_.events, slice_.start) for _, each in WINDOWS[window]):
-            assert of_spark(rows) == whole(WINDOWS[window], slice_), told(slice_)
+        if all(shown(kind, slice_.events, slice_.start) for _, kind in WINDOWS[window]):
+            assert of_spark(rows) == whole(WINDOWS[window], slice_), described(slice_)
 
 
 FIVE = "TumblingWindow(second, 5)"
@@ -150,11 +150,11 @@ def test_a_window_over_the_rows_of_a_window_is_that_of_the_whole_stream(
             Event(row.end, {"k": row.group[0], "n": len(row.members)}) for row in contents(slice_.events, inner, ("k",))
         ]
         if shown(inner, slice_.events, slice_.start - look_back(outer)) and shown(outer, step, slice_.start):
-            found = in_order((row["e"], row["k"], row["rows"], row["n"]) for row in rows)
-            assert found == in_order(
+            actual = in_order((row["e"], row["k"], row["rows"], row["n"]) for row in rows)
+            assert actual == in_order(
                 (row.end, row.group[0], len(row.members), sum(event.payload["n"] for event in row.members))
                 for row in ending_in(contents(step, outer, ("k",)), slice_.start, slice_.end)
-            ), told(slice_)
+            ), described(slice_)
 
 
 def look_back(window: Window) -> int:
@@ -184,7 +184,7 @@ def test_sessions_of_a_stream_without_a_silence_are_neither_lost_nor_doubled_bet
     first = events[0].time + query_.look_back
     edges = list(itertools.accumulate(map(seconds, widths), initial=first))
     slices = [Slice(start, end, events) for start, end in itertools.pairwise(edges)]
-    rows = [row for found in published(spark, query_, slices) for row in of_spark(found)]
+    rows = [row for actual in published(spark, query_, slices) for row in of_spark(actual)]
     ids = [id for *_, ids in rows for id in ids]
     assert ids == [ids[0] + n for n in range(len(ids))]
     assert rows == of_spark(itertools.chain(*published(spark, query_, [Slice(edges[0], edges[-1], events)])))

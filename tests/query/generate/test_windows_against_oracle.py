@@ -18,7 +18,7 @@ from tests import oracle_windows as oracle
 from tests.draws import examples
 from tests.oracle_windows import Content, Members, Session
 from tests.query.fast_path import Row, Slice, compiled, published
-from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, batches, seconds, told
+from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, batches, described, seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,15 +71,15 @@ def of_windows(aggregates: Aggregates, windows: Named, slice_: Slice) -> list[Ro
 
 def ending(windows: Named, slice_: Slice) -> list[Content]:
     """The windows that end in the slice; a session, of what is read for it."""
-    found = []
+    contents = []
     for name, window in windows:
         if isinstance(window, Session):
             after = slice_.start - 3 * window.longest - window.timeout
             read = [event for event in slice_.events if after < event.time <= slice_.end]
-            found += oracle.contents(read, window, ("k",), name, after)
+            contents += oracle.contents(read, window, ("k",), name, after)
         else:
-            found += oracle.contents(slice_.events, window, ("k",), name)
-    return oracle.ending_in(found, slice_.start, slice_.end)
+            contents += oracle.contents(slice_.events, window, ("k",), name)
+    return oracle.ending_in(contents, slice_.start, slice_.end)
 
 
 def of_spark(spark: "SparkSession", aggregates: Aggregates, window: str, slices: list[Slice]) -> list[list[Row]]:
@@ -99,11 +99,11 @@ def by_identity(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (str(row["window"]), row["e"], str(row["k"]), row["ids"]))
 
 
-def agree(windows: Named, aggregates: Aggregates, slices: list[Slice], found: list[list[Row]]) -> None:
+def agree(windows: Named, aggregates: Aggregates, slices: list[Slice], actual: list[list[Row]]) -> None:
     """Tell of the shortest stream that came out otherwise."""
-    for slice_, rows in sorted(zip(slices, found, strict=True), key=lambda pair: len(pair[0].events)):
+    for slice_, rows in sorted(zip(slices, actual, strict=True), key=lambda pair: len(pair[0].events)):
         expected = by_identity(of_windows(aggregates, windows, slice_))
-        assert by_identity(rows) == expected, told(slice_)
+        assert by_identity(rows) == expected, described(slice_)
 
 
 few = settings(
@@ -117,10 +117,10 @@ few = settings(
 @few
 @given(slices=batches())
 def test_the_rows_of_a_window_are_those_of_the_oracle(spark: "SparkSession", window: str, slices: list[Slice]) -> None:
-    found = of_spark(spark, EXACT, window, slices)
-    for row in itertools.chain(*found):
+    actual = of_spark(spark, EXACT, window, slices)
+    for row in itertools.chain(*actual):
         row["ids"].sort()
-    agree(WINDOWS[window], EXACT, slices, found)
+    agree(WINDOWS[window], EXACT, slices, actual)
 
 
 _MEASURED = st.fixed_dictionaries(
@@ -185,13 +185,17 @@ def test_the_aggregates_are_those_of_the_oracle(spark: "SparkSession", window: s
     for slice_, rows in zip(slices, of_spark(spark, STATISTICS, window, slices), strict=True):
         expected = by_identity(of_windows(STATISTICS, WINDOWS[window], slice_))
         rows = by_identity(rows)
-        assert [row["ids"] for row in rows] == [row["ids"] for row in expected], told(slice_)
-        for row, wanted in zip(rows, expected, strict=True):
-            wrong = {name: (row[name], wanted[name]) for name in wanted if not same(row[name], wanted[name])}
-            assert wrong == {}, told(slice_)
+        assert [row["ids"] for row in rows] == [row["ids"] for row in expected], described(slice_)
+        for row, expected_row in zip(rows, expected, strict=True):
+            wrong = {
+                name: (row[name], expected_row[name])
+                for name in expected_row
+                if not same(row[name], expected_row[name])
+            }
+            assert wrong == {}, described(slice_)
 
 
-def same(found: Any, expected: Any) -> bool:
-    if isinstance(found, float) and isinstance(expected, float):
-        return math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-6)
-    return type(found) is type(expected) and bool(found == expected)
+def same(actual: Any, expected: Any) -> bool:
+    if isinstance(actual, float) and isinstance(expected, float):
+        return math.isclose(actual, expected, rel_tol=1e-9, abs_tol=1e-6)
+    return type(actual) is type(expected) and bool(actual == expected)

@@ -22,7 +22,7 @@ def infer_types(types: FieldTypes, requests: Requests, compile_script: Callable[
         pass 1: `v = y` tells nothing yet; `y > 1` makes y a float
         pass 2: `v = y` makes x a float
         pass 3: learns nothing
-        pass 4: the last, in which no field is open: a field that no use told the type of is nvarchar(max)
+        pass 4: the last, in which no field is open: those without a use that decides are nvarchar(max)
 
     Raises DefinitionError if `most_passes` passes are not enough.
     """
