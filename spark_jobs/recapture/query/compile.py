@@ -11,8 +11,9 @@ from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.inference import Requests, infer_types
-from recapture.query.analyse.relations import InputRelation, StepRelation
+from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.selects import Part, SelectCompiler
+from recapture.query.analyse.step_relation import StepRelation
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import Selection, Table, output_sql
 from recapture.query.generate.values import Value, quoted_name

@@ -4,7 +4,6 @@ Spark must run in ANSI mode (its default): as in T-SQL, overflow of bigint arith
 fails then fail the run rather than give a silent NULL. A query guards itself with NULLIF, CASE or TRY_CAST.
 """
 
-import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,35 +16,17 @@ from recapture.model import AsaType
 from recapture.query.analyse.coercion import INCOMPARABLE, Coercion
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.properties import property_of
-from recapture.query.functions import FUNCTIONS, UNSUPPORTED
-from recapture.query.generate.aggregates import COLLECTIONS, PERCENTILES, Function
+from recapture.query.analyse.refusals import not_a_condition, unsupported
+from recapture.query.functions import FUNCTIONS
+from recapture.query.generate.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
 from recapture.query.generate.patterns import like
 from recapture.query.generate.values import Value, quoted_text
 from recapture.query.parse.names import call_name, is_system_timestamp, is_window_id
+from recapture.query.parse.operators import ARITHMETIC, BITWISE, COMPARISONS, SIGNS
 from recapture.query.parse.source import Source, only
-from recapture.query.parse.window_calls import is_window
 
-COMPARISONS = exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE
-ARITHMETIC = exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod
-BITWISE = exp.BitwiseAnd | exp.BitwiseOr | exp.BitwiseXor | exp.BitwiseNot
 METADATA_CALL = "GETMETADATAPROPERTYVALUE"
 _LARGEST_BIGINT = 2**63 - 1
-_SIGNS: dict[type[exp.Expr], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.Mod: "%",
-    exp.BitwiseAnd: "&",
-    exp.BitwiseOr: "|",
-    exp.BitwiseXor: "^",
-}
 _NUMBERS = (AsaType.BIGINT, AsaType.FLOAT)
 _UNORDERED = (AsaType.TEXT, AsaType.BIT)
 _CAST_TYPES = {
@@ -59,8 +40,6 @@ _CAST_TYPES = {
     "ARRAY": AsaType.ARRAY,
     "RECORD": AsaType.RECORD,
 }
-AGGREGATES = {function.value for function in Function if " " not in function.value}
-"""Names of the aggregates; COUNT DISTINCT is a form of COUNT."""
 
 
 class Scope(Protocol):
@@ -132,7 +111,7 @@ class Expressions:
             return self._call(node)
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
             return property_of(self.source, self.types, self.value(node.this), [node.expression])
-        raise self._unsupported(node)
+        raise unsupported(self.source, node)
 
     def condition(self, node: exp.Expr) -> str:
         """Return a condition's SQL, with SQL's three truth values. Raises DefinitionError for anything else.
@@ -151,7 +130,7 @@ class Expressions:
             return f"(NOT {self.condition(node.this)})"
         if isinstance(node, COMPARISONS):
             only(self.source, node, "this", "expression")
-            return self.comparison(_SIGNS[type(node)], self.value(node.this), self.value(node.expression), node)
+            return self.comparison(SIGNS[type(node)], self.value(node.this), self.value(node.expression), node)
         if isinstance(node, exp.Between):
             only(self.source, node, "this", "low", "high")
             above = self.comparison(">=", self.value(node.this), self.value(node.args["low"]), node)
@@ -166,7 +145,7 @@ class Expressions:
             return self._like(node, None)
         if isinstance(node, exp.Escape) and isinstance(node.this, exp.Like):
             return self._like(node.this, node.expression)
-        raise self._not_a_condition(node)
+        raise not_a_condition(self.source, node)
 
     def number(self, node: exp.Expr) -> Value:
         """Return a bigint or a float. Raises DefinitionError for values of other types."""
@@ -208,7 +187,7 @@ class Expressions:
         only(self.source, node, "this", "expression", "typed", "safe")
         sides = [self.number(node.this), self.number(node.expression)]
         (left, right), kind = self.coercion.unify(sides, node)
-        sign = _SIGNS[type(node)]
+        sign = SIGNS[type(node)]
         if sign == "%" and kind is AsaType.FLOAT:
             raise self.source.refuse(node, "% takes two bigints: declare the fields with CREATE TABLE, or CAST")
         if sign == "/" and kind is AsaType.BIGINT:
@@ -219,7 +198,7 @@ class Expressions:
         only(self.source, node, "this", "expression")
         if isinstance(node, exp.BitwiseNot):
             return Value(f"(~ {self._bits(node.this)})", AsaType.BIGINT)
-        return Value(f"({self._bits(node.this)} {_SIGNS[type(node)]} {self._bits(node.expression)})", AsaType.BIGINT)
+        return Value(f"({self._bits(node.this)} {SIGNS[type(node)]} {self._bits(node.expression)})", AsaType.BIGINT)
 
     def _bits(self, node: exp.Expr) -> str:
         if isinstance(node, ARITHMETIC):
@@ -280,7 +259,7 @@ class Expressions:
         function = FUNCTIONS.get(name)
         if function is not None:
             return function(_Call(self, node, name, len(node.expressions)))
-        raise self._unsupported(node)
+        raise unsupported(self.source, node)
 
     def comparison(self, sign: str, left: Value, right: Value, where: exp.Expr) -> str:
         """Return the SQL of a comparison, both sides in one type. Raises DefinitionError if they have none."""
@@ -338,49 +317,6 @@ class Expressions:
 
     def _pending(self, values: list[Value]) -> bool:
         return any(self.types.open(value.fields) for value in values)
-
-    def _not_a_condition(self, node: exp.Expr) -> DefinitionError:
-        if isinstance(node, exp.Subquery | exp.Select | exp.Exists):
-            return self.source.refuse(node, "a query inside a query is not supported: make it a step of WITH")
-        if isinstance(node, exp.Anonymous) and call_name(node) not in {*FUNCTIONS, *AGGREGATES}:
-            return self._unsupported(node)
-        if isinstance(node, exp.Predicate | exp.Binary) and not isinstance(node, ARITHMETIC | exp.Dot):
-            return self._unsupported_sign(node)
-        return self.source.refuse(node, f"a condition is expected, such as x > 1, at `{self.source.word(node)}`")
-
-    def _unsupported(self, node: exp.Expr) -> DefinitionError:
-        word = self.source.word(node)
-        if isinstance(node, exp.Distinct):
-            return self.source.refuse(node, "DISTINCT stands in COUNT(DISTINCT x) only")
-        if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-            return self.source.refuse(node, "* stands alone in SELECT, and in COUNT(*)")
-        if isinstance(node, exp.Window):
-            name = call_name(node.this)
-            return self.source.refuse(node, UNSUPPORTED.get(name) or f"{word}(…) OVER (…) is not supported")
-        if isinstance(node, exp.Subquery | exp.Select):
-            return self.source.refuse(node, "a query inside a query is not supported: make it a step of WITH")
-        if isinstance(node, exp.Predicate | exp.Connector | exp.Not):
-            return self.source.refuse(node, "a condition is not a value: write CASE WHEN … THEN 1 ELSE 0 END")
-        if is_window(node):
-            return self.source.refuse(node, f"{word} stands in GROUP BY only")
-        if isinstance(node, exp.Anonymous):
-            name = call_name(node)
-            if name in UNSUPPORTED:
-                return self.source.refuse(node, UNSUPPORTED[name])
-            near = difflib.get_close_matches(name, [*FUNCTIONS, *AGGREGATES], n=1)
-            hint = f": did you mean {near[0]}?" if near else ": docs/query-language.md lists those there are"
-            return self.source.refuse(node, f"there is no function {word}{hint}")
-        if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
-            return self.source.refuse(
-                node,
-                f"{word}.{node.expression.name} is a function of your own: none can run here; "
-                "write it as an expression, or compute it after the backfill",
-            )
-        return self._unsupported_sign(node)
-
-    def _unsupported_sign(self, node: exp.Expr) -> DefinitionError:
-        word = self.source.word(node)
-        return self.source.refuse(node, f"not supported in an expression: {type(node).__name__} near `{word}`")
 
 
 def _joining(value: Value) -> str:

@@ -8,8 +8,10 @@ from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn, Time
 from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.analyse.relations import Element, From, InputRelation, StepRelation
+from recapture.query.analyse.input_relation import InputRelation
+from recapture.query.analyse.relations import Element, From
 from recapture.query.analyse.scopes import RowScope
+from recapture.query.analyse.step_relation import StepRelation
 from recapture.query.analyse.timestamp_by import time_of
 from recapture.query.functions import records
 from recapture.query.parse.names import call_name, identifiers

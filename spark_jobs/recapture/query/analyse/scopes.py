@@ -8,9 +8,9 @@ from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.analyse.aggregate_calls import AggregateCall
-from recapture.query.analyse.expressions import AGGREGATES, Expressions
+from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.relations import From
-from recapture.query.generate.aggregates import Aggregate, Function
+from recapture.query.generate.aggregates import AGGREGATES, Aggregate, Function
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import call_name, identifiers, is_system_timestamp, is_window_id
 

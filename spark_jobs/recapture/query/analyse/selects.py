@@ -9,8 +9,9 @@ from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
-from recapture.query.analyse.relations import WHOLE, WHOLE_NAME, From
+from recapture.query.analyse.relations import From
 from recapture.query.analyse.scopes import GroupScope, RowScope
+from recapture.query.analyse.step_relation import WHOLE, WHOLE_NAME
 from recapture.query.generate.grouping import GroupedWindow, Grouping
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import Selection
@@ -138,7 +139,7 @@ class SelectCompiler:
             if value.type is None:
                 raise self.source.refuse(node, "NULL alone has no type here: CAST(NULL AS float), say")
             self._check_name(name, where, items, is_output=requests is None)
-            if items.starred is not None and items.starred.has(name):
+            if items.starred is not None and items.starred.relation.has(name):
                 raise self.source.refuse(where, f"`{name}` stands in the * before it, which wins: choose another name")
             items.columns.append((name, value))
         return items

@@ -39,6 +39,8 @@ class Function(StrEnum):
 SPREADS = (Function.STDEV, Function.STDEVP, Function.VAR, Function.VARP)
 PERCENTILES = (Function.PERCENTILE_CONT, Function.PERCENTILE_DISC)
 COLLECTIONS = (Function.COLLECT, Function.COLLECTTOP, Function.TOPONE)
+AGGREGATES = {function.value for function in Function if " " not in function.value}
+"""Names of the aggregates; COUNT DISTINCT is a form of COUNT."""
 
 
 @dataclass(frozen=True)
