@@ -104,6 +104,22 @@ def test_the_hopping_figure(run: Run) -> None:
     assert ends_of(rows) == {5: 2, 10: 5, 15: 3, 20: 2, 25: 4, 30: 4, 35: 2}
 
 
+def test_the_worked_example_of_sliding_windows(run: Run) -> None:
+    rows = run("System.Timestamp() AS e, COUNT(*) AS n", "GROUP BY SlidingWindow(second, 10)", map(event, [3, 8, 15]))
+    assert ends_of(rows) == {3: 1, 8: 2, 13: 1, 15: 2, 18: 1}
+
+
+@pytest.mark.parametrize("window", ["TumblingWindow(second, 10)", "SlidingWindow(second, 10)"])
+def test_a_text_that_looks_like_a_select_item_stays_a_text(run: Run, window: str) -> None:
+    [row] = run(
+        "k, SUM(CASE WHEN k = 'a AS b' THEN v ELSE 0.0 END) AS s,"
+        " CollectTop(1, CONCAT(k, ' AS ', k)) OVER (ORDER BY v) AS c",
+        f"GROUP BY k, {window}",
+        [event(10, k="a AS b", v=2.0)],
+    )
+    assert (row.k, row.s, row.c) == ("a AS b", 2.0, '[{"rank":1,"value":"a AS b AS a AS b"}]')
+
+
 def test_the_golden_taxi_run_of_the_asa_runtime(spark: SparkSession) -> None:
     if not GOLDEN.exists():
         pytest.skip("the shared vectors are not beside this repository")
