@@ -103,10 +103,10 @@ class _Pass:
         selects = selects_of(self.source, query)
         for select in selects:
             if select.args.get("into"):
-                raise self.source.refuse(select.args["into"], "INTO belongs to the SELECTs behind WITH")
+                raise self.source.refuse(select.args["into"], "INTO belongs to the SELECTs after WITH")
         table = f"`step {len(self.tables)}`"
         parts = [self.selects.compile(select, self.requests[key]) for select in selects]
-        columns, selections = self._united(table, parts, selects)
+        columns, selections = _united(self.source, self.types, parts, selects)
         self.tables.append(Table(table, selections))
         starred = next((part.starred for part in parts if part.starred), None)
         if starred is not None and len(parts) > 1:
@@ -133,7 +133,7 @@ class _Pass:
             raise self.source.refuse(selects[0], "SELECT names no column")
         alias = self._into(selects[0])
         parts = [self.selects.compile(select, None) for select in selects]
-        columns, selections = self._united("`output`", parts, selects)
+        columns, selections = _united(self.source, self.types, parts, selects)
         columns = [(name, replace(value, type=AsaType.TEXT) if value.element else value) for name, value in columns]
         sql, reaches = output_sql(self.tables, Table("`output`", selections), columns)
         output = CompiledOutput(
@@ -142,33 +142,6 @@ class _Pass:
             sql=sql,
         )
         return output, reaches
-
-    def _united(
-        self, table: str, parts: list[Part], selects: list[exp.Select]
-    ) -> tuple[list[tuple[str, Value]], tuple[Selection, ...]]:
-        """Unify the columns of a UNION by their position; for one SELECT return its own.
-
-        SELECT 1 AS x … UNION SELECT 2.5 AS x … => x as float in both
-        """
-        if len(parts) == 1:
-            return parts[0].columns, (parts[0].selection,)
-        first = parts[0].columns
-        for part, select in zip(parts[1:], selects[1:], strict=True):
-            names = [name.lower() for name, _ in part.columns]
-            if names != [name.lower() for name, _ in first]:
-                expected = ", ".join(name for name, _ in first)
-                raise self.source.refuse(select, f"UNION needs the same columns in the same order: {expected}")
-        coercion = Coercion(self.source, self.types)
-        columns: list[tuple[str, Value]] = []
-        converted: list[list[SelectItem]] = [[] for _ in parts]
-        for place, (name, _) in enumerate(first):
-            values = [part.columns[place][1] for part in parts]
-            unified, kind = coercion.unify(values, selects[-1])
-            columns.append((name, replace(unified[0], type=kind)))
-            for column, value in zip(converted, unified, strict=True):
-                column.append(SelectItem(name, value.sql))
-        selections = [replace(part.selection, items=tuple(items)) for part, items in zip(parts, converted, strict=True)]
-        return columns, tuple(selections)
 
     def _into(self, select: exp.Select) -> str:
         """Return the alias of the output that a SELECT writes to, as the pipeline spells it."""
@@ -194,3 +167,33 @@ class _Pass:
                 raise self.source.refuse(0, f"several SELECTs write INTO {alias}: put them together with UNION")
             if alias not in written:
                 raise self.source.refuse(0, f"no SELECT writes INTO {alias}, which is an output of the pipeline")
+
+
+def _united(
+    source: Source, types: FieldTypes, parts: list[Part], selects: list[exp.Select]
+) -> tuple[list[tuple[str, Value]], tuple[Selection, ...]]:
+    """Unify the columns of a UNION by their position; for one SELECT return its own.
+
+    SELECT 1 AS x … UNION SELECT 2.5 AS x … => x as float in both
+    """
+    if len(parts) == 1:
+        return parts[0].columns, (parts[0].selection,)
+    first = parts[0].columns
+    for part, select in zip(parts[1:], selects[1:], strict=True):
+        names = [name.lower() for name, _ in part.columns]
+        if names != [name.lower() for name, _ in first]:
+            expected = ", ".join(name for name, _ in first)
+            raise source.refuse(select, f"UNION needs the same columns in the same order: {expected}")
+    coercion = Coercion(source, types)
+    columns: list[tuple[str, Value]] = []
+    items: list[list[SelectItem]] = [[] for _ in parts]
+    for position, (name, _) in enumerate(first):
+        values = [part.columns[position][1] for part in parts]
+        unified, kind = coercion.unify(values, selects[-1])
+        columns.append((name, replace(unified[0], type=kind)))
+        for part_items, value in zip(items, unified, strict=True):
+            part_items.append(SelectItem(name, value.sql))
+    selections = [
+        replace(part.selection, items=tuple(part_items)) for part, part_items in zip(parts, items, strict=True)
+    ]
+    return columns, tuple(selections)

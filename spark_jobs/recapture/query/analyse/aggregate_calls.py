@@ -100,7 +100,7 @@ class AggregateCall:
 
     def _row(self) -> Value:
         if self.read_from.elements:
-            raise self.inside.source.refuse(self.node, f"beside APPLY, name what {self.function} takes")
+            raise self.inside.source.refuse(self.node, f"next to APPLY, name what {self.function} takes")
         return self.read_from.relation.record(self.node)
 
     def _collected(self, node: exp.Expr) -> Value:
