@@ -1,5 +1,6 @@
 """FROM: what a SELECT reads, in which order in time, and the elements that APPLY adds."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -18,6 +19,31 @@ from recapture.query.parse.names import call_name, identifiers
 from recapture.query.parse.source import Source, only
 
 _ONE_TIME = "the input is read here with another TIMESTAMP BY than above: one pipeline orders its input in one way"
+
+
+@dataclass(frozen=True)
+class _Applied:
+    """A function that APPLY takes."""
+
+    argument: AsaType
+    rows: Callable[[str], str]
+    """SQL of an array of structs, from that of the argument."""
+    fields: tuple[tuple[str, AsaType, bool], ...]
+    """Fields of the struct, as those of Element."""
+
+
+_APPLIED = {
+    "GETARRAYELEMENTS": _Applied(
+        AsaType.ARRAY,
+        records.elements,
+        (("ArrayIndex", AsaType.BIGINT, False), ("ArrayValue", AsaType.TEXT, True)),
+    ),
+    "GETRECORDPROPERTIES": _Applied(
+        AsaType.RECORD,
+        records.properties,
+        (("PropertyName", AsaType.TEXT, False), ("PropertyValue", AsaType.TEXT, True)),
+    ),
+}
 
 
 @dataclass
@@ -65,6 +91,7 @@ class FromCompiler:
         return read, tuple(self._apply(read, join) for join in joins)
 
     def _read_time(self, read: From, table: exp.Table, step: StepRelation | None) -> None:
+        """Read TIMESTAMP BY and OVER. Raises DefinitionError for a step, and for times that differ from above."""
         node = table.args.get("timestamp_by")
         if step is not None:
             if node is not None:
@@ -103,14 +130,16 @@ class FromCompiler:
                 )
 
     def _apply(self, read: From, join: exp.Join) -> str:
-        """Add the element of an APPLY to what is read, and return its LATERAL VIEW."""
+        """Add the element of an APPLY to what is read, and return its LATERAL VIEW.
+
+        OUTER APPLY GetArrayElements(list) AS e => LATERAL VIEW OUTER explode(…) `@@l0` AS `@@e0`
+        """
         lateral = join.this
         if not isinstance(lateral, exp.Lateral) or lateral.args.get("cross_apply") is None:
             raise self.source.refuse(join, "JOIN is not supported: a pipeline has one input, and steps are not joined")
-        makers = {"GETARRAYELEMENTS": AsaType.ARRAY, "GETRECORDPROPERTIES": AsaType.RECORD}
-        call = lateral.this
-        name, alias = call_name(call), lateral.args.get("alias")
-        if name not in makers or len(call.expressions) != 1:
+        call, alias = lateral.this, lateral.args.get("alias")
+        applied = _APPLIED.get(call_name(call))
+        if applied is None or len(call.expressions) != 1:
             raise self.source.refuse(call, "APPLY takes GetArrayElements(array) or GetRecordProperties(record)")
         if alias is None or not alias.name:
             raise self.source.refuse(call, "name what APPLY gives: CROSS APPLY GetArrayElements(array) AS element")
@@ -119,21 +148,14 @@ class FromCompiler:
             raise self.source.refuse(alias, f"`{alias.name}` is taken: choose another name")
         self.source.exact.add(alias.this.meta["start"])
         row = Expressions(Coercion(self.source, self.types), RowScope(read))
-        kind = makers[name]
-        argument = row.value(call.expressions[0])
-        value = row.coercion.typed(argument, kind, call.expressions[0])
+        [node] = call.expressions
+        argument = row.value(node)
+        value = row.coercion.typed(argument, applied.argument, node)
         if value is None:
-            raise self.source.refuse(
-                call.expressions[0], f"{self.source.word(call)} takes a {kind}, not {argument.type}"
-            )
+            message = f"{self.source.word(call)} takes a {applied.argument}, not {argument.type}"
+            raise self.source.refuse(node, message)
         number = len(read.elements)
         column = f"`@@e{number}`"
-        if kind is AsaType.ARRAY:
-            made = records.elements(value.sql)
-            fields = (("ArrayIndex", AsaType.BIGINT, False), ("ArrayValue", AsaType.TEXT, True))
-        else:
-            made = records.properties(value.sql)
-            fields = (("PropertyName", AsaType.TEXT, False), ("PropertyValue", AsaType.TEXT, True))
-        read.elements.append(Element(alias.name, column, fields))
+        read.elements.append(Element(alias.name, column, applied.fields))
         outer = "" if lateral.args["cross_apply"] else "OUTER "
-        return f"LATERAL VIEW {outer}explode({made}) `@@l{number}` AS {column}"
+        return f"LATERAL VIEW {outer}explode({applied.rows(value.sql)}) `@@l{number}` AS {column}"
