@@ -64,6 +64,7 @@ class AggregateCall:
 
     @property
     def function(self) -> Function:
+        """Aggregate that is called; COUNT for COUNT(DISTINCT x) too."""
         return Function(call_name(self.call))
 
     def _percentile(self) -> Aggregate:

@@ -70,10 +70,12 @@ class Expressions:
 
     @property
     def source(self) -> Source:
+        """Text of the query."""
         return self.coercion.source
 
     @property
     def types(self) -> FieldTypes:
+        """Types of the fields, as far as they are known."""
         return self.coercion.types
 
     def value(self, node: exp.Expr) -> Value:

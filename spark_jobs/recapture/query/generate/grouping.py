@@ -67,7 +67,7 @@ class Grouping:
         return self._items(lambda aggregate, number: aggregate.merged_partials(f"_p{number}"))
 
     def running(self, over: str) -> list[SelectItem]:
-        """Items that merge the partial aggregates of the instants in a frame, OVER (…); see Aggregate.runs."""
+        """Return the items that merge the partial aggregates in a frame, OVER (…); see Aggregate.runs."""
         return self._items(lambda aggregate, number: aggregate.running(f"_p{number}", over))
 
     @property
