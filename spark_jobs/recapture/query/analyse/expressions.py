@@ -204,7 +204,7 @@ class Expressions:
 
     def _bits(self, node: exp.Expr) -> str:
         if isinstance(node, ARITHMETIC):
-            raise self.source.refuse(node, "put parentheses around arithmetic next to & | ^")
+            raise self.source.refuse(node, "put parentheses around the arithmetic next to & | ^")
         value = self.value(node)
         bits = self.coercion.typed(value, AsaType.BIGINT, node)
         if bits is None:
