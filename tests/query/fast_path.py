@@ -1,4 +1,4 @@
-"""The fast path behind the oracle's interface: a compiled query on events that stand at their System.Timestamp."""
+"""A compiled query on events that stand at their System.Timestamp, with the interface of the oracle."""
 
 import json
 from collections.abc import Sequence
@@ -43,11 +43,11 @@ def published(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]
     """
     _view(spark, query, slices).createOrReplaceTempView("events")
     output = query.outputs[0]
-    found = spark.sql(output.sql).toArrow()
+    table = spark.sql(output.sql).toArrow()
     columns = [*output.columns, OutputColumn("slice_start", AsaType.DATETIME)]
-    if "_unanchored" in found.column_names:
+    if "_unanchored" in table.column_names:
         columns.append(OutputColumn("_unanchored", AsaType.BIT))
-    values = [_read(found.column(column.name), column.type) for column in columns]
+    values = [_read(table.column(column.name), column.type) for column in columns]
     rows: dict[int, list[Row]] = {slice_.start: [] for slice_ in slices}
     for row in zip(*values, strict=True):
         named = dict(zip([column.name for column in columns], row, strict=True))
@@ -71,7 +71,7 @@ def _view(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) ->
                     | {"_partition": event.partition}
                     | dict(zip(_TICKS, (slice_.start, slice_.end, event.time), strict=True))
                 )
-    frames = [spark.createDataFrame(pa.Table.from_pylist(each, schema)).coalesce(1) for each in rows.values()]
+    frames = [spark.createDataFrame(pa.Table.from_pylist(partition, schema)).coalesce(1) for partition in rows.values()]
     return reduce(DataFrame.unionAll, frames)
 
 
@@ -83,8 +83,8 @@ def _read(column: pa.ChunkedArray, type: AsaType) -> list[Any]:
     match type:
         case AsaType.DATETIME:
             since = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()
-            return [None if each is None else UNIX_EPOCH + each * TICKS_PER_MICROSECOND for each in since]
+            return [None if value is None else UNIX_EPOCH + value * TICKS_PER_MICROSECOND for value in since]
         case AsaType.RECORD | AsaType.ARRAY:
-            return [None if each is None else json.loads(each) for each in column.to_pylist()]
+            return [None if value is None else json.loads(value) for value in column.to_pylist()]
     values: list[Any] = column.to_pylist()
     return values

@@ -9,8 +9,8 @@ PAGE = ROOT / "docs" / "query-language.md"
 
 def rows(section: str) -> list[list[str]]:
     """The cells of the first table below a heading, without the table's own heading."""
-    _, found, below = PAGE.read_text().partition(f"# {section}\n")
-    assert found, f"docs/query-language.md has no section {section}"
+    _, heading, below = PAGE.read_text().partition(f"# {section}\n")
+    assert heading, f"docs/query-language.md has no section {section}"
     table = re.search(r"(?:^\|.*\n)+", re.split(r"^#", below, maxsplit=1, flags=re.MULTILINE)[0], re.MULTILINE)
     assert table, f"the section {section} has no table"
     lines = table.group().splitlines()[2:]

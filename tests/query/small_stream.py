@@ -46,7 +46,7 @@ def rows(spark: SparkSession, text: str, events: Iterable[Row], *outputs: str) -
     ]
     frame = spark.createDataFrame(pa.Table.from_pylist(placed, schema)).coalesce(1)
     frame.createOrReplaceTempView("events")
-    found = []
+    published = []
     for output in query.outputs:
         table = spark.sql(output.sql).toArrow().drop_columns(["slice_start"])
         types = {column.name: column.type for column in output.columns}
@@ -54,8 +54,8 @@ def rows(spark: SparkSession, text: str, events: Iterable[Row], *outputs: str) -
             {name: _read(value, types[name]) for name, value in row.items() if name in types}
             for row in table.to_pylist()
         ]
-        found.append(sorted(records, key=str))
-    return found
+        published.append(sorted(records, key=str))
+    return published
 
 
 def _inside(event: Row, name: str) -> Any:

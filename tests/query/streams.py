@@ -104,8 +104,8 @@ def batches(
     return [draw(streams(n, payloads, partitions)) for n in range(size)]
 
 
-def told(slice_: Slice) -> str:
-    """A stream, in seconds since its slice's start."""
+def described(slice_: Slice) -> str:
+    """Return a stream as text, in seconds since its slice's start."""
     after = [(event, (event.time - slice_.start) / TICKS_PER_SECOND) for event in slice_.events]
     lines = [f"{time:12} {event.partition} {event.payload}" for event, time in after]
     return "\n".join([f"slice of {slice_.end - slice_.start} ticks from {slice_.start}", *lines])

@@ -54,21 +54,12 @@ def test_the_query_of_the_design_compiles() -> None:
         OutputColumn("events", AsaType.BIGINT),
         OutputColumn("avgTemperature", AsaType.FLOAT),
     )
-    assert query.outputs[0].identity == ("windowEnd", "deviceId")
 
 
 def test_without_timestamp_by_the_arrival_time_counts() -> None:
     query = compiled("SELECT COUNT(*) AS n INTO aggregates FROM telemetry GROUP BY Tumbling(hour, 1)")
     assert query.timestamp_by is None
     assert query.over == ()
-
-
-def test_the_identity_is_the_window_end_then_the_keys_as_far_as_they_are_selected() -> None:
-    query = counting(
-        "GROUP BY deviceId, site.id, room, Tumbling(s, 1)",
-        "site.id, COUNT(*) AS n, deviceId AS device, System.Timestamp AS e",
-    )
-    assert query.outputs[0].identity == ("e", "device", "id")
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,8 @@ def test_union_keeps_duplicates_and_widens_types(spark: "SparkSession") -> None:
     """
     both = [at(1, k="a", n=1, v=1.0), at(2, k="b", n=2, v=None)]
     expected = [{"k": "a", "x": 1.0}] * 3 + [{"k": "b", "x": 2.0}] + [{"k": "b", "x": None}] * 2
-    [found] = rows(spark, text, both)
-    assert found == expected
+    [actual] = rows(spark, text, both)
+    assert actual == expected
     assert compiled(text).outputs[0].columns[1].type is AsaType.FLOAT
 
 

@@ -1,22 +1,27 @@
-"""From the text of an ASAQL query to what the Spark job runs."""
+"""The compiler of ASAQL: from the text of a query to what the Spark job runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import Token
 
 from recapture.model import AsaType, InputColumn, InputMetadata, MetadataColumn, OutputColumn
-from recapture.query.asaql import Script, parse
-from recapture.query.coercion import Coercion
-from recapture.query.declared import declared_types
-from recapture.query.field_types import FieldTypes
+from recapture.query.analyse.coercion import Coercion
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.from_clauses import FromCompiler
+from recapture.query.analyse.inference import Requests, infer_types
+from recapture.query.analyse.input_relation import InputRelation
+from recapture.query.analyse.selects import Part, SelectCompiler
+from recapture.query.analyse.step_relation import StepRelation
+from recapture.query.generate.select_items import SelectItem
+from recapture.query.generate.statements import Selection, Table, output_sql
+from recapture.query.generate.values import Value, quoted_name
 from recapture.query.model import CompiledOutput, CompiledQuery
-from recapture.query.relations import InputRelation, StepRelation
-from recapture.query.selects import Part, SelectCompiler
-from recapture.query.source import Source, only
-from recapture.query.spark_sql import Selection, Table, output_sql
-from recapture.query.values import Path, Value, quoted_name
+from recapture.query.parse.asaql import Script, parse, selects_of
+from recapture.query.parse.canonical import canonical
+from recapture.query.parse.create_table import declared_types
+from recapture.query.parse.source import Source, only
 from recapture.time_model.windows import Reach
 
 _DEFAULT_OUTPUT = "output"
@@ -33,44 +38,49 @@ def compile_query(
     try:
         script = parse(text)
         source = script.source
-        declared = declared_types(source, script.declarations, input_alias)
-        types = FieldTypes(source, input_alias, declared)
-        requests: dict[str, dict[Path, None]] = {step.name.text.lower(): {} for step in script.steps}
-        while True:
-            before = types.state(), {name: len(asked) for name, asked in requests.items()}
-            compiled = _Compilation(script, types, requests, input_alias, output_aliases, input_metadata).result()
-            after = types.state(), {name: len(asked) for name, asked in requests.items()}
-            if types.closed and before == after:
-                return compiled
-            types.closed = before == after
+        types = FieldTypes(source, input_alias, declared_types(source, script.declarations, input_alias))
+        requests: Requests = {step.name.text.lower(): {} for step in script.steps}
+
+        def compile_script() -> CompiledQuery:
+            return _Pass(script, types, requests, input_alias, output_aliases, input_metadata).result()
+
+        return infer_types(types, requests, compile_script, _most_passes(script))
     except RecursionError:
         raise source.refuse(0, "the query is nested too deep") from None
 
 
+def _most_passes(script: Script) -> int:
+    """Return a number of passes that suffices: one, or two, for each type of a field and each column of a star."""
+    return 2 * len(script.tokens) * (len(script.steps) + 1) + 2
+
+
 @dataclass
-class _Compilation:
+class _Pass:
     """One pass over a script, with the types and the columns of stars that earlier passes asked for."""
 
     script: Script
     types: FieldTypes
-    requests: dict[str, dict[Path, None]]
+    requests: Requests
     input_alias: str
     output_aliases: Sequence[str]
     input_metadata: InputMetadata
     tables: list[Table] = field(default_factory=list)
+    """Tables of the steps compiled so far."""
 
     def __post_init__(self) -> None:
         self.source = self.script.source
         self.input = InputRelation(self.source, self.input_alias, self.types, self.input_metadata)
-        self.selects = SelectCompiler(self.source, self.types, self.input)
+        names = [step.name.text.lower() for step in self.script.steps]
+        self.from_ = FromCompiler(self.source, self.types, self.input, names)
+        self.selects = SelectCompiler(self.source, self.types, self.from_)
 
     def result(self) -> CompiledQuery:
-        self.selects.steps_to_come = [step.name.text.lower() for step in self.script.steps]
+        """Return the compiled query, as far as the types are known."""
         for step in self.script.steps:
             self._step(step.name, step.query)
         outputs = [self._output(statement) for statement in self.script.statements]
         self._check_outputs([output.alias for output, _ in outputs])
-        time, over = self.selects.timing or (None, ())
+        time, over = self.from_.timing or (None, ())
         columns = self.input.columns.values()
         return CompiledQuery(
             columns=tuple(column for column in columns if isinstance(column, InputColumn)),
@@ -79,25 +89,29 @@ class _Compilation:
             over=over,
             reaches=tuple(dict.fromkeys(reach for _, reaches in outputs for reach in reaches)),
             outputs=tuple(output for output, _ in outputs),
-            canonical=_canonical(self.source, self.script.tokens),
+            canonical=canonical(self.source, self.script.tokens),
         )
 
     def _step(self, name: Token, query: exp.Query) -> None:
+        """Compile a step of WITH, so that later steps and outputs can read it.
+
+        WITH a AS (SELECT x FROM input) => table `step 0`, which FROM a names
+        """
         key = name.text.lower()
-        if key in self.selects.steps or key == self.input_alias.lower():
+        if key in self.from_.steps or key == self.input_alias.lower():
             raise self.source.refuse(name, f"`{name.text}` is taken: choose another name for this step")
-        selects = _selects(self.source, query)
+        selects = selects_of(self.source, query)
         for select in selects:
             if select.args.get("into"):
-                raise self.source.refuse(select.args["into"], "INTO belongs to the SELECTs behind WITH")
+                raise self.source.refuse(select.args["into"], "INTO belongs to the SELECTs after WITH")
         table = f"`step {len(self.tables)}`"
         parts = [self.selects.compile(select, self.requests[key]) for select in selects]
-        columns, selections = self._united(table, parts, selects)
+        columns, selections = _united(self.source, self.types, parts, selects)
         self.tables.append(Table(table, selections))
         starred = next((part.starred for part in parts if part.starred), None)
         if starred is not None and len(parts) > 1:
             raise self.source.refuse(name, f"step `{name.text}` selects * in a UNION: name the columns")
-        self.selects.steps[key] = StepRelation(
+        self.from_.steps[key] = StepRelation(
             self.source,
             name.text,
             table,
@@ -106,11 +120,12 @@ class _Compilation:
             self.requests[key],
             self.types,
             ordered=len(parts) == 1 and parts[0].ordered,
-            unanchored=Table(table, selections).tells_unanchored,
+            unanchored=Table(table, selections).unanchored,
         )
 
     def _output(self, query: exp.Query) -> tuple[CompiledOutput, tuple[Reach, ...]]:
-        selects = _selects(self.source, query)
+        """Compile a SELECT … INTO, or a UNION of several, to an output and the reaches of its windows."""
+        selects = selects_of(self.source, query)
         for select in selects[1:]:
             if select.args.get("into"):
                 raise self.source.refuse(select.args["into"], "INTO belongs to the first SELECT of a UNION")
@@ -118,47 +133,18 @@ class _Compilation:
             raise self.source.refuse(selects[0], "SELECT names no column")
         alias = self._into(selects[0])
         parts = [self.selects.compile(select, None) for select in selects]
-        columns, selections = self._united("`output`", parts, selects)
-        columns = [(name, self._publishable(value)) for name, value in columns]
+        columns, selections = _united(self.source, self.types, parts, selects)
+        columns = [(name, replace(value, type=AsaType.TEXT) if value.element else value) for name, value in columns]
         sql, reaches = output_sql(self.tables, Table("`output`", selections), columns)
         output = CompiledOutput(
             alias=alias,
             columns=tuple(OutputColumn(name, value.type or AsaType.TEXT) for name, value in columns),
-            identity=parts[0].identity if len(parts) == 1 else (),
             sql=sql,
         )
         return output, reaches
 
-    def _publishable(self, value: Value) -> Value:
-        return replace(value, type=AsaType.TEXT) if value.element else value
-
-    def _united(
-        self, table: str, parts: list[Part], selects: list[exp.Select]
-    ) -> tuple[list[tuple[str, Value]], tuple[Selection, ...]]:
-        """The columns of a UNION by their place, each in one type; for one SELECT its own."""
-        if len(parts) == 1:
-            return parts[0].columns, (parts[0].selection,)
-        first = parts[0].columns
-        for part, select in zip(parts[1:], selects[1:], strict=True):
-            names = [name.lower() for name, _ in part.columns]
-            if names != [name.lower() for name, _ in first]:
-                wanted = ", ".join(name for name, _ in first)
-                raise self.source.refuse(select, f"UNION needs the same columns in the same order: {wanted}")
-        coercion = Coercion(self.source, self.types)
-        columns: list[tuple[str, Value]] = []
-        converted: list[list[tuple[str, str]]] = [[] for _ in parts]
-        for place, (name, _) in enumerate(first):
-            values = [part.columns[place][1] for part in parts]
-            alike, kind = coercion.alike(values, selects[-1])
-            columns.append((name, replace(alike[0], type=kind)))
-            for column, value in zip(converted, alike, strict=True):
-                column.append((name, value.sql))
-        selections = [
-            replace(part.selection, columns=tuple(column)) for part, column in zip(parts, converted, strict=True)
-        ]
-        return columns, tuple(selections)
-
     def _into(self, select: exp.Select) -> str:
+        """Return the alias of the output that a SELECT writes to, as the pipeline spells it."""
         into = select.args.get("into")
         known = ", ".join(f"`{alias}`" for alias in self.output_aliases)
         if into is None:
@@ -175,6 +161,7 @@ class _Compilation:
         raise self.source.refuse(into, f"INTO {into.this.name}: the pipeline's output is {known}")
 
     def _check_outputs(self, written: list[str]) -> None:
+        """Raise DefinitionError unless one statement writes to each output."""
         for alias in self.output_aliases:
             if written.count(alias) > 1:
                 raise self.source.refuse(0, f"several SELECTs write INTO {alias}: put them together with UNION")
@@ -182,28 +169,31 @@ class _Compilation:
                 raise self.source.refuse(0, f"no SELECT writes INTO {alias}, which is an output of the pipeline")
 
 
-def _selects(source: Source, query: exp.Expr) -> list[exp.Select]:
-    """The SELECTs of a UNION, left to right; one SELECT alone."""
-    if isinstance(query, exp.Union):
-        only(source, query, "this", "expression", "distinct")
-        return [*_selects(source, query.this), *_selects(source, query.expression)]
-    if isinstance(query, exp.Subquery):
-        only(source, query, "this")
-        return _selects(source, query.this)
-    if not isinstance(query, exp.Select):
-        raise source.refuse(query, f"{query.key.upper()} is not supported: there are SELECT and UNION")
-    return [query]
+def _united(
+    source: Source, types: FieldTypes, parts: list[Part], selects: list[exp.Select]
+) -> tuple[list[tuple[str, Value]], tuple[Selection, ...]]:
+    """Unify the columns of a UNION by their position; for one SELECT return its own.
 
-
-def _canonical(source: Source, tokens: list[Token]) -> str:
-    """The tokens with blanks between: names in brackets, literals as they are, keywords and aliases in capitals."""
-    words = []
-    for token in tokens:
-        written = source.text[token.start : token.end + 1]
-        if token.start in source.exact:
-            words.append("[" + token.text.replace("]", "]]") + "]")
-        elif token.token_type == TokenType.STRING:
-            words.append(written)
-        elif token.token_type != TokenType.SEMICOLON:
-            words.append(written.upper())
-    return " ".join(words)
+    SELECT 1 AS x … UNION SELECT 2.5 AS x … => x as float in both
+    """
+    if len(parts) == 1:
+        return parts[0].columns, (parts[0].selection,)
+    first = parts[0].columns
+    for part, select in zip(parts[1:], selects[1:], strict=True):
+        names = [name.lower() for name, _ in part.columns]
+        if names != [name.lower() for name, _ in first]:
+            expected = ", ".join(name for name, _ in first)
+            raise source.refuse(select, f"UNION needs the same columns in the same order: {expected}")
+    coercion = Coercion(source, types)
+    columns: list[tuple[str, Value]] = []
+    items: list[list[SelectItem]] = [[] for _ in parts]
+    for position, (name, _) in enumerate(first):
+        values = [part.columns[position][1] for part in parts]
+        unified, kind = coercion.unify(values, selects[-1])
+        columns.append((name, replace(unified[0], type=kind)))
+        for part_items, value in zip(items, unified, strict=True):
+            part_items.append(SelectItem(name, value.sql))
+    selections = [
+        replace(part.selection, items=tuple(part_items)) for part, part_items in zip(parts, items, strict=True)
+    ]
+    return columns, tuple(selections)

@@ -1,4 +1,4 @@
-"""A compiled query: what it reads of an event, which times it asks for, and the Spark SQL that computes its rows."""
+"""A compiled query: the columns and times that it reads of an event, and the Spark SQL that computes its rows."""
 
 from dataclasses import dataclass
 
@@ -11,20 +11,22 @@ from recapture.time_model.windows import HoppingWindow, Reach, SessionWindow
 
 @dataclass(frozen=True)
 class CompiledOutput:
-    """What one SELECT … INTO publishes.
-
-    `sql` reads the view `events`, whose columns are those of the query's `columns` and `metadata` under their names,
-    and `_partition` (string), `_slice_start`, `_slice_end`, `_system_timestamp` (bigint, ticks). A datetime there is a
-    bigint of ticks; a record or an array is its JSON text.
-    It yields the columns of `columns`, in which a datetime is a timestamp, then `slice_start` (timestamp, UTC), and for
-    a query with sessions `_unanchored` (boolean): whether the row is one that may have begun before what was read.
-    """
+    """What one SELECT … INTO publishes."""
 
     alias: str
+    """Name after INTO."""
     columns: tuple[OutputColumn, ...]
-    identity: tuple[str, ...]
-    """The columns that make a row's identity, as far as the query selects them: window end, then group keys."""
+    """Published columns, in order."""
     sql: str
+    """Spark SQL of the rows.
+
+    It reads the view `events`: the query's `columns` and `metadata` under their names, `_partition` (string), and
+    `_slice_start`, `_slice_end`, `_system_timestamp` (bigint, ticks). A datetime there is a bigint of ticks; a record
+    or an array is its JSON text.
+
+    It gives the columns of `columns`, in which a datetime is a timestamp, then `slice_start` (timestamp, UTC). A query
+    with sessions adds `_unanchored` (boolean): the row's session may have begun before the first event that was read.
+    """
 
 
 @dataclass(frozen=True)
@@ -32,26 +34,30 @@ class CompiledQuery:
     """An ASAQL query, ready to run."""
 
     columns: tuple[InputColumn, ...]
+    """Fields of the body that the rows need."""
     metadata: tuple[MetadataColumn, ...]
+    """Metadata that the rows need."""
     timestamp_by: Time | None
+    """Application time after TIMESTAMP BY; None for the arrival time."""
     over: tuple[InputColumn | MetadataColumn, ...]
+    """Keys after OVER, each with a timeline of its own."""
     reaches: tuple[Reach, ...]
-    """Which events the windows need."""
+    """Reaches of the windows: the events that each needs."""
     outputs: tuple[CompiledOutput, ...]
     canonical: str
-    """The query in one spelling, whatever its white space and its keywords' letter case."""
+    """Query in one spelling, whatever its white space and the letter case of its keywords."""
 
     @property
     def look_back(self) -> int:
-        """How far before a slice an event may lie and still matter to a row of it; ticks."""
+        """Longest time before a slice at which an event can matter to a row of the slice; ticks."""
         return max(reach.look_back for reach in self.reaches)
 
     def needs(self, time: NDArray[np.int64], start: int, end: int) -> NDArray[np.bool_]:
-        """Which events, by their System.Timestamp, matter to a row of (start, end]; all in ticks."""
+        """Return whether each event, by its System.Timestamp, matters to a row of (start, end]; all in ticks."""
         return np.logical_or.reduce([reach.holds(time, start, end) for reach in self.reaches])
 
     def ends_windows_every(self, length: int) -> bool:
-        """Return whether events that are read in so many ticks always have a window that ends in them."""
+        """Return whether a window ends in every stretch of `length` ticks that has events."""
         windows = [reach.window for reach in self.reaches]
         return not any(
             isinstance(window, SessionWindow) or (isinstance(window, HoppingWindow) and window.hop > length)
@@ -60,6 +66,6 @@ class CompiledQuery:
 
     @property
     def body_columns(self) -> tuple[InputColumn, ...]:
-        """All that is read of a body: for the rows, for OVER and for TIMESTAMP BY."""
+        """All fields of the body that are read: for the rows, for OVER and for TIMESTAMP BY."""
         over = [column for column in self.over if isinstance(column, InputColumn)]
         return tuple(dict.fromkeys([*self.columns, *over, *amounts(self.timestamp_by)]))

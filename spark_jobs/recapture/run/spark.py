@@ -31,8 +31,8 @@ from recapture.ordering.counters import Counters
 from recapture.ordering.order import order, schema
 from recapture.ordering.quarantine import QUARANTINE
 from recapture.ordering.task import Task, split
+from recapture.query.generate.values import quoted_name
 from recapture.query.model import CompiledQuery
-from recapture.query.values import quoted_name
 from recapture.run.files import RunFiles, StagedSlice
 from recapture.run.planned import PlannedRun, load_run
 from recapture.run.session import pin_settings

@@ -1,168 +1,161 @@
-"""Calls of scalar functions on given values, without a query around them; many are computed in one Spark job."""
+"""Calls of scalar functions on given values, compiled as a query's are; many are computed in one Spark job."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from unittest.mock import patch
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import Row, SparkSession
+from sqlglot import exp
 
-from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query.functions import FUNCTIONS
-from recapture.query.values import Value, quoted_text
+from recapture.query.analyse.coercion import Coercion
+from recapture.query.analyse.expressions import Expressions
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.generate.values import Value, quoted_text
+from recapture.query.parse.asaql import parse
 from recapture.time_model import timestamps
 
 BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT, AsaType.DATETIME, AsaType.BIT
 SPARK_TYPES = {BIGINT: "BIGINT", FLOAT: "DOUBLE", TEXT: "STRING", DATETIME: "BIGINT", BIT: "BOOLEAN"}
 
 Given = Value | str | int | float | bool | None
-"""An argument: a value, or a Python value that stands for its literal; a bare word is its text."""
+"""An argument: a value, or a Python value that stands for its literal; see `_is_verbatim` for other texts."""
 
 
 def ticks(text: str) -> int:
-    """A time's ticks."""
-    found, valid = timestamps.parse(pa.array([text]))
+    """Return a time's ticks."""
+    parsed, valid = timestamps.parse(pa.array([text]))
     assert valid[0], text
-    return int(found[0])
+    return int(parsed[0])
 
 
 def time(text: str) -> Value:
-    """A datetime."""
+    """Return a datetime."""
     return Value(f"{ticks(text)}L", DATETIME)
 
 
 def json(text: str, kind: AsaType) -> Value:
-    """A record or an array."""
+    """Return a record or an array."""
     return Value(quoted_text(text), kind)
 
 
+@dataclass(frozen=True)
+class _GivenScope:
+    """A scope in which `g0`, `g1`, … are given values, and nothing else has a name."""
+
+    values: Sequence[Value]
+
+    def known(self, node: exp.Expr) -> Value | None:
+        return self.values[int(node.name[1:])] if isinstance(node, exp.Column) else None
+
+    def system_timestamp(self, node: exp.Expr) -> Value:
+        raise NotImplementedError
+
+    def window_id(self, node: exp.Expr) -> Value:
+        raise NotImplementedError
+
+    def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
+        raise NotImplementedError
+
+    def metadata(self, node: exp.Anonymous) -> Value:
+        raise NotImplementedError
+
+
+def compiled(expression: str, *values: Value) -> Value:
+    """Return what the compiler makes of an expression in which `g0`, `g1`, … stand for values."""
+    script = parse(f"SELECT {expression} AS v INTO out FROM telemetry")
+    types = FieldTypes(script.source, "telemetry", declared=None)
+    [item] = script.statements[0].expressions
+    return Expressions(Coercion(script.source, types), _GivenScope(values)).value(item.this)
+
+
 def literal(given: Given) -> Value:
-    """The literal of a Python value."""
+    """Return the value of a Python value's literal."""
     match given:
         case Value():
             return given
-        case None:
-            return Value("NULL", None)
         case bool():
             return Value(str(given).lower(), BIT)
-        case int():
-            return Value(f"{given}L", BIGINT, str(given)) if given >= 0 else Value(f"(- {-given}L)", BIGINT)
-        case float():
-            return Value(f"{given!r}D", FLOAT)
-    return Value(quoted_text(given), TEXT, given)
-
-
-@dataclass(frozen=True)
-class FakeCall:
-    """A Call whose arguments are given; it checks what the compiler would."""
-
-    name: str
-    given: tuple[Given, ...]
-
-    @property
-    def count(self) -> int:
-        return len(self.given)
-
-    def value(self, place: int) -> Value:
-        return literal(self.given[place])
-
-    def of(self, place: int, *types: AsaType) -> Value:
-        value = self.value(place)
-        if value.type is None:
-            return Value("NULL", types[0])
-        if value.type in types:
-            return value
-        if value.type is BIGINT and types == (FLOAT,):
-            return Value(f"CAST({value.sql} AS DOUBLE)", FLOAT)
-        if value.text is not None and DATETIME in types:
-            return time(value.text)
-        raise self.refuse(place, f"{self.name} takes {' or '.join(types)} here, and this is {value.type}")
-
-    def alike(self, *places: int) -> tuple[list[Value], AsaType]:
-        values = [self.value(place) for place in places]
-        kinds = {value.type for value in values if value.type}
-        if kinds == {BIGINT, FLOAT}:
-            return [replace(value, sql=f"CAST({value.sql} AS DOUBLE)", type=FLOAT) for value in values], FLOAT
-        (kind,) = kinds
-        return values, kind
-
-    def condition(self, place: int) -> str:
-        return str(self.given[place])
-
-    def equal(self, place: int, other: int) -> str:
-        return f"({self.value(place).sql} = {self.value(other).sql})"
-
-    def word(self, place: int) -> str:
-        return str(self.given[place]).lower()
-
-    def literal(self, place: int) -> str:
-        text = self.value(place).text
-        if text is None or self.value(place).type is not TEXT:
-            raise self.refuse(place, f"{self.name} takes a text in quotes here")
-        return text
-
-    def number(self, place: int) -> int:
-        given = self.given[place]
-        assert isinstance(given, int)
-        return given
-
-    def refuse(self, place: int | None, message: str) -> DefinitionError:
-        return DefinitionError(f"argument {place}: {message}")
+    return compiled(_written(given))
 
 
 def call(name: str, *given: Given) -> Value:
-    """What a function makes of its arguments."""
-    return FUNCTIONS[name](FakeCall(name, given))
+    """Return what a function makes of its arguments."""
+    values: list[Value] = []
+    arguments: list[str] = []
+    for place, argument in enumerate(given):
+        if isinstance(argument, str) and _is_verbatim(name, place):
+            arguments.append(argument)
+        elif isinstance(argument, Value | bool):
+            arguments.append(f"g{len(values)}")
+            values.append(literal(argument))
+        else:
+            arguments.append(_written(argument))
+    return compiled(f"{name}({', '.join(arguments)})", *values)
+
+
+def _written(given: str | float | None) -> str:
+    if given is None:
+        return "NULL"
+    return "'" + given.replace("'", "''") + "'" if isinstance(given, str) else repr(given)
+
+
+def _is_verbatim(name: str, place: int) -> bool:
+    """Return whether a text is no literal but stands in the query as it is: the part of a date, a condition."""
+    return place == 0 and (name == "IIF" or name in ("DATEADD", "DATEDIFF", "DATEPART", "DATENAME"))
 
 
 Case = tuple[str, tuple[Given, ...], object]
 """A function, its arguments, and what it gives."""
 
-_WRITTEN_OUT = {"ROUND": (1,), "PATINDEX": (0,), "REGEXMATCH": (1,), "IIF": (0,)}
-"""The arguments that must be literals, besides the part of a date."""
+_LITERAL_ONLY = {"ROUND": (1,), "PATINDEX": (0,), "REGEXMATCH": (1,)}
+"""Positions of the arguments that must be literals."""
 
 
 def computed(spark: SparkSession, values: Sequence[str]) -> Row:
-    """One row of Spark SQL expressions over no table."""
+    """Return one row of Spark SQL expressions over no table."""
     return spark.sql(f"SELECT {', '.join(f'{sql} AS c{place}' for place, sql in enumerate(values))}").first() or Row()
 
 
-def computed_over_columns(spark: SparkSession, cases: Sequence[Case]) -> list[object]:
-    """What the calls give when each argument is a column, which Spark cannot compute beforehand."""
+def computed_over_columns(spark: SparkSession, cases: Sequence[Case], times: int = 1) -> list[object]:
+    """Return what the calls give when each argument is a column, which Spark cannot compute beforehand.
+
+    The argument is an expression that names the column so many `times`.
+    """
     columns: list[str] = []
     sqls = []
-    for place, (name, given, _) in enumerate(cases):
-        fixed = _WRITTEN_OUT.get(name, (0,) if name.startswith("DATE") and isinstance(given[0], str) else ())
+    for number, (name, given, _) in enumerate(cases):
         arguments: list[Given] = []
-        for number, each in enumerate(given):
-            value = literal(each)
-            if number in fixed or value.type is None:
-                arguments.append(each)
+        for place, argument in enumerate(given):
+            verbatim = _is_verbatim(name, place) and isinstance(argument, str)
+            if verbatim or argument is None or place in _LITERAL_ONLY.get(name, ()):
+                arguments.append(argument)
                 continue
-            column = f"c{place}_{number}"
+            value = literal(argument)
+            assert value.type is not None
+            column = f"c{number}_{place}"
             columns.append(f"CAST({value.sql} AS {SPARK_TYPES.get(value.type, 'STRING')}) AS {column}")
-            arguments.append(Value(column, value.type))
+            sql = column if times == 1 else f"coalesce({', '.join([column] * times)})"
+            arguments.append(Value(sql, value.type))
         sqls.append(call(name, *arguments).sql)
     row_of_arguments = spark.sql(f"SELECT {', '.join(columns)}")
     row_of_arguments.rdd.toDF(row_of_arguments.schema).createOrReplaceTempView("arguments")
     row = spark.sql(
-        f"SELECT {', '.join(f'{sql} AS r{place}' for place, sql in enumerate(sqls))} FROM arguments"
+        f"SELECT {', '.join(f'{sql} AS r{number}' for number, sql in enumerate(sqls))} FROM arguments"
     ).first()
     assert row is not None
     return list(row)
 
 
 def check(spark: SparkSession, cases: Sequence[Case]) -> None:
-    """Each case holds over literals, over columns, and where arguments are so long that they are bound to a name."""
-    wanted = _told(cases, [expected for *_, expected in cases])
-    assert _told(cases, computed(spark, [call(name, *given).sql for name, given, _ in cases])) == wanted
-    assert _told(cases, computed_over_columns(spark, cases)) == wanted
-    with patch("recapture.query.once._SHORT", 0):
-        assert _told(cases, computed(spark, [call(name, *given).sql for name, given, _ in cases])) == wanted
+    """Assert that each case holds over literals, over columns, and over arguments so long that they are bound."""
+    expected = _by_call(cases, [result for *_, result in cases])
+    assert _by_call(cases, computed(spark, [call(name, *given).sql for name, given, _ in cases])) == expected
+    assert _by_call(cases, computed_over_columns(spark, cases)) == expected
+    assert _by_call(cases, computed_over_columns(spark, cases, times=25)) == expected
 
 
-def _told(cases: Sequence[Case], values: Sequence[object]) -> dict[str, str]:
-    """By call, and with the type, so that 1, 1.0 and True differ."""
-    names = (f"{place}: {name}{given}" for place, (name, given, _) in enumerate(cases))
+def _by_call(cases: Sequence[Case], values: Sequence[object]) -> dict[str, str]:
+    """Return the values with their types, so that 1, 1.0 and True differ, by call."""
+    names = (f"{number}: {name}{given}" for number, (name, given, _) in enumerate(cases))
     return dict(zip(names, map(repr, values), strict=True))

@@ -11,8 +11,8 @@ from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
-from recapture.query.functions.dates import PARTS
-from recapture.query.values import Value
+from recapture.query.generate.values import Value
+from recapture.query.parse.date_parts import PARTS
 from recapture.time_model.ticks import LARGEST
 from tests.draws import examples
 from tests.query.functions.calls import BIGINT, DATETIME, TEXT, Case, Given, call, check, computed, ticks, time
@@ -236,7 +236,7 @@ def field(part: str, instant: int) -> int:
         case "dayofyear":
             return moment.timetuple().tm_yday
         case "week":
-            return 1 + sum(each.isoweekday() == 7 for each in days(date(day.year, 1, 2), day))
+            return 1 + sum(day_.isoweekday() == 7 for day_ in days(date(day.year, 1, 2), day))
         case "weekday":
             return moment.isoweekday() % 7 + 1
         case "millisecond":
@@ -274,10 +274,10 @@ def test_dates_agree_with_a_naive_calendar(spark: SparkSession, rows: list[tuple
         *(call("DATEDIFF", part, one, other).sql for part in SPELLINGS),
         *(call("DATEPART", part, one).sql for part in SPELLINGS),
     ]
-    found = spark.sql(
+    actual = spark.sql(
         f"SELECT place, {', '.join(f'{sql} AS c{at}' for at, sql in enumerate(sqls))} FROM dates"
     ).collect()
-    for row in found:
+    for row in actual:
         (first, second), amount = rows[row.place]
         expected = [
             *(shifted(part, amount, first) for part in SPELLINGS),
@@ -288,4 +288,4 @@ def test_dates_agree_with_a_naive_calendar(spark: SparkSession, rows: list[tuple
         assert dict(zip(labels, list(row)[1:], strict=True)) == dict(zip(labels, expected, strict=True)), rows[
             row.place
         ]
-    assert len(found) == len(rows)
+    assert len(actual) == len(rows)

@@ -3,7 +3,7 @@
 import re
 
 from recapture.query.functions import FUNCTIONS, UNSUPPORTED
-from recapture.query.functions.dates import PARTS
+from recapture.query.parse.date_parts import PARTS
 from tests.query.language_page import rows
 
 OF_THE_LANGUAGE = {"CASE", "CAST", "TRY_CAST", "LIKE", "SYSTEM.TIMESTAMP", "GETMETADATAPROPERTYVALUE"}
@@ -12,8 +12,8 @@ OF_THE_LANGUAGE = {"CASE", "CAST", "TRY_CAST", "LIKE", "SYSTEM.TIMESTAMP", "GETM
 
 def stated(state: str) -> dict[str, str]:
     """The rules of the functions in a state, by name in capitals."""
-    found = [row for row in rows("Scalar functions") if row[1] == state]
-    return {re.split(r"[( ]", row[0].strip("`"))[0].upper(): row[2] for row in found}
+    matching = [row for row in rows("Scalar functions") if row[1] == state]
+    return {re.split(r"[( ]", row[0].strip("`"))[0].upper(): row[2] for row in matching}
 
 
 def test_the_page_lists_the_functions_that_there_are() -> None:

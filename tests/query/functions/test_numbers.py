@@ -75,6 +75,5 @@ def test_a_result_that_is_no_finite_number_stops_the_run(
 
 @pytest.mark.parametrize(("name", "given"), [("POWER", (10, 19)), ("ABS", (-(2**63),))])
 def test_a_bigint_that_overflows_stops_the_run(spark: SparkSession, name: str, given: tuple[Given, ...]) -> None:
-    sql = call(name, *given).sql.replace("(- 9223372036854775808L)", "(-9223372036854775807L - 1L)")
     with pytest.raises(ArithmeticException, match="OVERFLOW"):
-        computed(spark, [sql])
+        computed(spark, [call(name, *given).sql])

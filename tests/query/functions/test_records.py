@@ -4,7 +4,7 @@ from pyspark.sql import SparkSession
 
 from recapture.model import AsaType
 from recapture.query.functions import records
-from recapture.query.values import Value, quoted_text
+from recapture.query.generate.values import Value, quoted_text
 from tests.query.functions.calls import call, check, computed, json
 
 MIXED = json('[1.50, "a\\"b", null, {"x": [1, 2]}, 12345678901234567890123, true, "", "7"]', AsaType.ARRAY)

@@ -6,7 +6,7 @@ from recapture.query.functions import choices, dates, numbers, records, texts
 from recapture.query.functions.call import Call
 from recapture.query.functions.regexmatch import regexmatch
 from recapture.query.functions.unsupported import UNSUPPORTED
-from recapture.query.values import Value
+from recapture.query.generate.values import Value
 
 __all__ = ["FUNCTIONS", "UNSUPPORTED"]
 
@@ -58,4 +58,4 @@ FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "UPPER": texts.upper,
     "YEAR": dates.year,
 }
-"""By name in capitals."""
+"""Functions by name in capitals."""

@@ -3,11 +3,11 @@
 from recapture.query.functions.call import Call
 
 MANY = 1_000
-"""No limit that a query would meet."""
+"""Number of arguments that no query reaches."""
 
 
 def takes(call: Call, least: int, most: int | None = None) -> None:
-    """Refuse a call with fewer arguments than `least` or more than `most`; without `most`, with other than `least`."""
+    """Raise DefinitionError unless a call has `least` to `most` arguments; without `most`, exactly `least`."""
     most = most or least
     if not least <= call.count <= most:
         count = f"{least}" if least == most else f"{least} or more" if most == MANY else f"{least} to {most}"

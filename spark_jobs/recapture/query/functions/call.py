@@ -1,53 +1,53 @@
-"""One call of a scalar function, as the function sees it: its arguments compiled to what it asks for."""
+"""One call of a scalar function, as the function sees it."""
 
 from typing import Protocol
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query.values import Value
+from recapture.query.generate.values import Value
 
 
 class Call(Protocol):
-    """A call. Arguments count from 0; each method compiles one, and refuses what it cannot be, with line and column.
+    """A call. Arguments count from 0. Each method compiles one, or raises DefinitionError with its line and column.
 
-    Asking for a type also tells the type of a field that nothing else declares (design, column types).
+    Asking for a type also decides the type of a field that nothing declares (see analyse.field_types).
     """
 
     @property
     def name(self) -> str:
-        """The function's name in capitals."""
+        """Name of the function, in capitals."""
 
     @property
     def count(self) -> int:
-        """How many arguments it was given."""
+        """Number of arguments."""
 
     def value(self, place: int) -> Value:
-        """An argument of any type."""
+        """Return an argument of any type."""
 
     def of(self, place: int, *types: AsaType) -> Value:
-        """An argument of one of the types; a field or a JSON element whose type is open takes the first.
+        """Return an argument of one of the types. A field of open type, or an element of JSON, takes the first.
 
-        The literal NULL passes, with the first type. A bigint passes as FLOAT where only FLOAT is asked for, cast; a
-        text literal passes as DATETIME.
+        The literal NULL passes, with the first type. A bigint is cast where only FLOAT is asked for; a text literal
+        passes as DATETIME.
         """
 
-    def alike(self, *places: int) -> tuple[list[Value], AsaType]:
-        """Arguments brought to one type, as in CASE: bigint widens to float, a literal text to datetime."""
+    def unify(self, *places: int) -> tuple[list[Value], AsaType]:
+        """Return arguments in one type, and this type, as in CASE: bigint becomes float, a text literal datetime."""
 
     def condition(self, place: int) -> str:
-        """The SQL of an argument that is a condition, as in IIF."""
+        """Return the SQL of an argument that is a condition, as in IIF."""
 
     def equal(self, place: int, other: int) -> str:
-        """The SQL of the condition that two arguments are equal, as in NULLIF."""
+        """Return the SQL of the condition that two arguments are equal, as in NULLIF."""
 
     def word(self, place: int) -> str:
-        """An argument that is a bare word, such as a date part, in lower case."""
+        """Return an argument that is a bare word, such as a date part, in lower case."""
 
     def literal(self, place: int) -> str:
-        """An argument that is a text literal, as it reads."""
+        """Return the text of an argument that is a text literal."""
 
     def number(self, place: int) -> int:
-        """An argument that is a whole number, written out; it may be negative."""
+        """Return an argument that is a literal whole number; it may be negative."""
 
     def refuse(self, place: int | None, message: str) -> DefinitionError:
-        """The error for an argument, or for the whole call, to be raised by the function."""
+        """Return the error for an argument, or with None for the whole call, for the function to raise."""

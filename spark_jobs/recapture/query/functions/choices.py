@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from recapture.query.functions.arity import MANY, takes
 from recapture.query.functions.call import Call
-from recapture.query.values import Value
+from recapture.query.generate.values import Value
 
 
 def coalesce(call: Call) -> Value:
-    """COALESCE(x, y, …): the first that is not NULL; all are brought to one type, as in CASE."""
+    """COALESCE(x, y, …): the first value that is not NULL; all are unified, as in CASE."""
     takes(call, 2, MANY)
-    values, kind = call.alike(*range(call.count))
+    values, kind = call.unify(*range(call.count))
     return Value(f"coalesce({', '.join(value.sql for value in values)})", kind, fields=_shared_fields(values))
 
 
@@ -26,12 +26,12 @@ def iif(call: Call) -> Value:
     """IIF(condition, x, y): CASE WHEN condition THEN x ELSE y END. T-SQL's; ASA's documents do not list it."""
     takes(call, 3)
     condition = call.condition(0)
-    values, kind = call.alike(1, 2)
+    values, kind = call.unify(1, 2)
     one, other = values
     return Value(f"(CASE WHEN {condition} THEN {one.sql} ELSE {other.sql} END)", kind, fields=_shared_fields(values))
 
 
 def _shared_fields(values: list[Value]) -> tuple[tuple[str, ...], ...]:
-    """The fields whose type is still open, if all these values stand for them."""
+    """Return the fields of open type that all these values stand for, if they stand for the same."""
     first = values[0].fields
     return first if all(value.fields == first for value in values) else ()

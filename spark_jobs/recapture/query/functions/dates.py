@@ -1,47 +1,19 @@
 """The date functions: arithmetic on ticks, so that 100 ns are kept, from year 1 to 9999.
 
-Parts and their short names are ASA's. Where ASA's documents are silent this is T-SQL with its default of Sunday as the
-first day of the week: a Sunday is weekday 1, and 1 January is always in week 1.
+Parts and their short names are those of Microsoft's page "DATEPART (Azure Stream Analytics)". What it does not say
+follows T-SQL, whose weeks begin on Sunday by default: a Sunday is weekday 1, and 1 January is always in week 1.
 """
 
 from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
-from recapture.query.once import failure, once
-from recapture.query.values import Value, quoted_text
-from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND, UNIX_EPOCH
+from recapture.query.generate.let import failure, once
+from recapture.query.generate.values import Value, quoted_text
+from recapture.query.parse.date_parts import PARTS, SHORT_NAMES, TICKS
+from recapture.time_model.ticks import LARGEST, UNIX_EPOCH
 
-_SHORT = {
-    "year": ("yy", "yyyy"),
-    "quarter": ("qq", "q"),
-    "month": ("mm", "m"),
-    "dayofyear": ("dy", "y"),
-    "day": ("dd", "d"),
-    "week": ("wk", "ww"),
-    "weekday": ("dw", "w"),
-    "hour": ("hh",),
-    "minute": ("mi", "n"),
-    "second": ("ss", "s"),
-    "millisecond": ("ms",),
-    "microsecond": ("mcs",),
-}
-PARTS = {name: part for part, short in _SHORT.items() for name in (part, *short)}
-"""Every spelling of a date part, with the part."""
-
-_DAY = 24 * 3600 * TICKS_PER_SECOND
+_DAY = TICKS["day"]
 _DAYS_TO_1970 = UNIX_EPOCH // _DAY
-_UNITS = {
-    "dayofyear": _DAY,
-    "day": _DAY,
-    "week": 7 * _DAY,
-    "weekday": _DAY,
-    "hour": 3600 * TICKS_PER_SECOND,
-    "minute": 60 * TICKS_PER_SECOND,
-    "second": TICKS_PER_SECOND,
-    "millisecond": TICKS_PER_SECOND // 1_000,
-    "microsecond": TICKS_PER_SECOND // 1_000_000,
-}
-"""The length in ticks of every part that has a fixed one."""
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 _CYCLES = {"hour": 24, "minute": 60, "second": 60, "millisecond": 1_000, "microsecond": 1_000_000}
 _MONTH_NAMES = (
@@ -73,8 +45,8 @@ def dateadd(call: Call) -> Value:
     part = _part(call)
     number, date = call.of(1, AsaType.BIGINT, AsaType.FLOAT), call.of(2, AsaType.DATETIME).sql
     amount = number.sql if number.type is AsaType.BIGINT else f"CAST({number.sql} AS BIGINT)"
-    if part in _UNITS:
-        return _within_calendar(call, f"({date} + {amount} * {_UNITS[part]}L)")
+    if part in TICKS:
+        return _within_calendar(call, f"({date} + {amount} * {TICKS[part]}L)")
     months = f"CAST({amount} * {_MONTHS[part]}L AS INT)"
 
     def shifted(ticks: str) -> str:
@@ -128,7 +100,7 @@ def day(call: Call) -> Value:
 
 
 def from_parts(call: Call) -> Value:
-    """DATETIMEFROMPARTS(year, month, day, hour, minute, seconds, milliseconds); parts that are no time stop the run."""
+    """DATETIMEFROMPARTS(year, month, day, hour, minute, seconds, milliseconds); an impossible time stops the run."""
     takes(call, 7)
     years, months, days, *clock = (call.of(place, AsaType.BIGINT).sql for place in range(7))
     limits = [(years, 1, 9999), *((sql, 0, most) for sql, most in zip(clock, (23, 59, 59, 999), strict=True))]
@@ -136,7 +108,7 @@ def from_parts(call: Call) -> Value:
     days_since = (
         f"CAST(unix_date(make_date({', '.join(f'CAST({sql} AS INT)' for sql in (years, months, days))})) AS BIGINT)"
     )
-    units = (_UNITS[part] for part in ("hour", "minute", "second", "millisecond"))
+    units = (TICKS[part] for part in ("hour", "minute", "second", "millisecond"))
     time = " + ".join(f"{sql} * {unit}L" for sql, unit in zip(clock, units, strict=True))
     refused = failure(f"{call.name}: the parts are not a time")
     return Value(
@@ -148,7 +120,7 @@ def from_parts(call: Call) -> Value:
 def _part(call: Call) -> str:
     word = call.word(0)
     if word not in PARTS:
-        raise call.refuse(0, f"`{word}` is not a part of a date: there are {', '.join(_SHORT)}")
+        raise call.refuse(0, f"`{word}` is not a part of a date: there are {', '.join(SHORT_NAMES)}")
     return PARTS[word]
 
 
@@ -165,7 +137,7 @@ def _date(ticks: str) -> str:
 
 
 def _boundaries(part: str, ticks: str) -> str:
-    """How many boundaries of the part lie between the calendar's start and a time."""
+    """Return the number of boundaries of the part between the calendar's start and a time."""
     match part:
         case "year":
             return f"CAST(year({_date(ticks)}) AS BIGINT)"
@@ -174,7 +146,7 @@ def _boundaries(part: str, ticks: str) -> str:
             return once(ticks, "ticks", lambda it: f"(year({_date(it)}) * {a_year}L + {part}({_date(it)}))")
         case "week":
             return f"(({ticks} div {_DAY}L + 1L) div 7L)"
-    return f"({ticks} div {_UNITS[part]}L)"
+    return f"({ticks} div {TICKS[part]}L)"
 
 
 def _field(part: str, ticks: str) -> Value:
@@ -186,10 +158,10 @@ def _field(part: str, ticks: str) -> Value:
         case "year" | "quarter" | "month" | "day" | "dayofyear":
             sql = f"CAST({part}({_date(ticks)}) AS BIGINT)"
         case _:
-            sql = f"({ticks} div {_UNITS[part]}L % {_CYCLES[part]}L)"
+            sql = f"({ticks} div {TICKS[part]}L % {_CYCLES[part]}L)"
     return Value(sql, AsaType.BIGINT)
 
 
 def _weekday(ticks: str) -> str:
-    """0 for Sunday."""
+    """Return the number of the weekday, 0 for Sunday."""
     return f"({ticks} div {_DAY}L + 1L) % 7L"

@@ -1,14 +1,14 @@
-"""The mathematical functions. As in T-SQL, a result that is no finite number stops the run rather than being one."""
+"""The mathematical functions. As in T-SQL, a result that is not a finite number stops the run."""
 
 from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
-from recapture.query.once import failure, once
-from recapture.query.values import Value
+from recapture.query.generate.let import failure, once
+from recapture.query.generate.values import Value
 
 _NUMBER = (AsaType.FLOAT, AsaType.BIGINT)
 _ALL_WHOLE_FROM = "4503599627370496D"
-"""2^52: a float from here on has no decimals."""
+"""Smallest power of two, 2^52, from which on floats have no decimals."""
 
 
 def absolute(call: Call) -> Value:

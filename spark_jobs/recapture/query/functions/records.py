@@ -1,6 +1,6 @@
-"""Records and arrays, which are their JSON text. What is taken out is text too, cast where another type is asked for.
+"""Records and arrays, which are their JSON text. Their elements are text too, cast where another type is asked for.
 
-A property or element that is not there, or is null, is NULL; so is one of something that is no record or array.
+A property or element that is missing or null is NULL; so is any of a value that is not a record or an array.
 """
 
 import re
@@ -8,11 +8,11 @@ import re
 from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
-from recapture.query.once import once
-from recapture.query.values import Value, quoted_text
+from recapture.query.generate.let import once
+from recapture.query.generate.values import Value, quoted_text
 
 _IN_A_PATH = re.compile(r"[^'?*\[\]\\]+")
-"""Names that may stand in a JSON path of Spark."""
+"""Regular expression of the names that may stand in a JSON path of Spark."""
 
 
 def array_element(call: Call) -> Value:
@@ -20,8 +20,8 @@ def array_element(call: Call) -> Value:
     takes(call, 2)
     array, place = call.of(0, AsaType.ARRAY), call.of(1, AsaType.BIGINT)
     within = f"CAST(CASE WHEN {place.sql} BETWEEN 0L AND 2147483647L THEN {place.sql} ELSE -1L END AS INT)"
-    found = f"get(from_json({array.sql}, 'ARRAY<STRING>'), {_literal_place(place) or within})"
-    return Value(found, AsaType.TEXT, element=True)
+    element = f"get(from_json({array.sql}, 'ARRAY<STRING>'), {_literal_place(place) or within})"
+    return Value(element, AsaType.TEXT, element=True)
 
 
 def array_length(call: Call) -> Value:
@@ -37,12 +37,12 @@ def record_property(call: Call) -> Value:
     if name.text is not None and _IN_A_PATH.fullmatch(name.text):
         path = quoted_text(f"$['{name.text}']")
         return Value(f"get_json_object({record.sql}, {path})", AsaType.TEXT, element=True)
-    found = f"try_element_at(from_json({record.sql}, 'MAP<STRING, STRING>'), {name.sql})"
-    return Value(found, AsaType.TEXT, element=True)
+    value = f"try_element_at(from_json({record.sql}, 'MAP<STRING, STRING>'), {name.sql})"
+    return Value(value, AsaType.TEXT, element=True)
 
 
 def parsed(call: Call) -> Value:
-    """JSON_PARSE(text): the record that a text holds; NULL where it is no JSON object."""
+    """JSON_PARSE(text): the record that a text holds; NULL if it is not a JSON object."""
     takes(call, 1)
     text = call.of(0, AsaType.TEXT).sql
     record = once(text, "json", lambda it: f"(CASE WHEN json_object_keys({it}) IS NOT NULL THEN {it} END)")
@@ -50,13 +50,13 @@ def parsed(call: Call) -> Value:
 
 
 def elements(json: str) -> str:
-    """The SQL of array<struct<ArrayIndex bigint, ArrayValue string>>: GetArrayElements of a JSON text."""
+    """Return the SQL of array<struct<ArrayIndex bigint, ArrayValue string>>: GetArrayElements of a JSON text."""
     row = "named_struct('ArrayIndex', CAST(`@@index` AS BIGINT), 'ArrayValue', `@@value`)"
     return f"transform(from_json({json}, 'ARRAY<STRING>'), (`@@value`, `@@index`) -> {row})"
 
 
 def properties(json: str) -> str:
-    """The SQL of array<struct<PropertyName string, PropertyValue string>>: GetRecordProperties of a JSON text."""
+    """Return the SQL of array<struct<PropertyName string, PropertyValue string>>: GetRecordProperties of JSON text."""
     row = "named_struct('PropertyName', `@@entry`.key, 'PropertyValue', `@@entry`.value)"
     return f"transform(map_entries(from_json({json}, 'MAP<STRING, STRING>')), `@@entry` -> {row})"
 

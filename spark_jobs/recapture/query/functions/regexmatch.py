@@ -1,12 +1,12 @@
-"""REGEXMATCH: of ECMAScript's patterns, those that Java can match alike; the rest is refused."""
+"""REGEXMATCH: ECMAScript patterns that mean the same to Java; others are refused."""
 
 import re
 
 from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
-from recapture.query.patterns import first_match, literal
-from recapture.query.values import Value
+from recapture.query.generate.patterns import first_match, literal
+from recapture.query.generate.values import Value
 
 _CLASSES = {"d": r"\d", "D": r"\D", "w": r"\w", "W": r"\W", "s": r"\s", "S": r"\S"}
 _SIGNS = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f", "v": r"\x0B"}
@@ -35,7 +35,7 @@ class _UnknownError(Exception):
 
 
 def java(pattern: str) -> str:
-    """The pattern for Java, to match behind one added character."""
+    """Return the pattern for Java, which matches after one added character."""
     written, place = [], 0
     while place < len(pattern):
         piece, place = _piece(pattern, place)
@@ -54,9 +54,9 @@ def _piece(pattern: str, place: int) -> tuple[str, int]:
     if sign == "$":
         return r"(?=\n?\z)", place + 1
     for known in (_GROUP, _QUANTIFIER):
-        found = known.match(pattern, place)
-        if found:
-            return found.group(), found.end()
+        match = known.match(pattern, place)
+        if match:
+            return match.group(), match.end()
     if sign in ".|)":
         return sign, place + 1
     if sign in "({*+?":

@@ -1,25 +1,25 @@
 """The string functions. A position counts from 1; a character is a Unicode code point; letter case and blanks count.
 
-Where ASA's documents are silent this is T-SQL. Letters change case after Unicode, whatever the language.
+What Microsoft's reference does not say follows T-SQL. Letters change case as in Unicode, whatever the language.
 """
 
 from collections.abc import Callable
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query import patterns
-from recapture.query.casts import cast
 from recapture.query.functions.arity import MANY, takes
 from recapture.query.functions.call import Call
-from recapture.query.once import failure, once
-from recapture.query.values import Value, quoted_text
+from recapture.query.generate import patterns
+from recapture.query.generate.casts import cast
+from recapture.query.generate.let import failure, once
+from recapture.query.generate.values import Value, quoted_text
 
 _LONGEST = 2**31 - 1
 _WHITE = (
     "\t\n\x0b\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
-"""What TRIM takes away: ASA's list, longer than T-SQL's, which is the blank alone."""
+"""White space that TRIM removes: ASA's list. T-SQL removes blanks only."""
 
 
 def upper(call: Call) -> Value:
@@ -88,7 +88,7 @@ def replicate(call: Call) -> Value:
 
 
 def concat(call: Call) -> Value:
-    """CONCAT(x, y, …): a NULL is an empty text; what is no text is cast to one."""
+    """CONCAT(x, y, …): a NULL is an empty text; values of other types are cast to text."""
     takes(call, 2, MANY)
     return _text(f"concat_ws('', {_joined(call, 0)})")
 
@@ -217,7 +217,7 @@ def _joined(call: Call, start: int) -> str:
 
 
 def _int(sql: str) -> str:
-    """A count that is not NULL, as Spark takes it."""
+    """Return a count that is not NULL, as a Spark INT."""
     return f"CAST(least({sql}, {_LONGEST}L) AS INT)"
 
 
@@ -226,7 +226,7 @@ def _repeated(text: str, count: Value) -> Value:
 
 
 def _counted(call: Call, count: Value, use: Callable[[str], str]) -> str:
-    """What `use` makes of a count, where there is one; a negative count stops the run."""
+    """Return what `use` makes of a count that is not NULL; a negative count stops the run."""
     if count.text is not None:
         return use(count.sql)
     refused = failure(f"{call.name}: the length is negative")

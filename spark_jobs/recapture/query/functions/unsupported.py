@@ -1,4 +1,4 @@
-"""The functions that a query may name and that are not here: why, and what to write instead."""
+"""The functions that are refused: why, and what to write instead."""
 
 _ANALYTIC = "looks at earlier events, which is not supported: aggregate in a window"
 _GEOSPATIAL = "is geospatial, which is not supported: backfill the coordinates, and compute it from the table"

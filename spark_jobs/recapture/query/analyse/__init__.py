@@ -1,0 +1,1 @@
+"""What a query means: its relations, scopes and types, checked and typed one SELECT after the other."""

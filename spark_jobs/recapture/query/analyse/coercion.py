@@ -1,0 +1,135 @@
+"""Conversions between types: fields of open type take the type that is asked for, some values are widened."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from recapture.errors import DefinitionError
+from recapture.model import AsaType
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.generate.casts import cast
+from recapture.query.generate.values import Value
+from recapture.query.parse.source import Source
+from recapture.time_model import timestamps
+
+INCOMPARABLE = (AsaType.RECORD, AsaType.ARRAY)
+
+_WIDENINGS: Mapping[tuple[AsaType, AsaType], Callable[[Value], bool]] = {
+    (AsaType.BIGINT, AsaType.FLOAT): lambda value: True,
+    (AsaType.BIGINT, AsaType.BIT): lambda value: value.text in ("0", "1"),
+    (AsaType.TEXT, AsaType.DATETIME): lambda value: value.text is not None,
+}
+"""Which values of a type pass as another: each bigint as float, 0 and 1 as bit, a text literal as datetime."""
+
+
+@dataclass(frozen=True)
+class Coercion:
+    """Conversions without a CAST, as far as the types of a script's fields allow them."""
+
+    source: Source
+    types: FieldTypes
+
+    def typed(self, value: Value, kind: AsaType, where: exp.Expr) -> Value | None:
+        """Return the value in a type, if it is of this type or open, a literal of it, or may be widened; else None."""
+        is_open = self.types.open(value.fields)
+        return self._converted(value, kind, is_open, where) if self._fits(value, kind) else None
+
+    def unify(self, values: list[Value], where: exp.Expr) -> tuple[list[Value], AsaType]:
+        """Return the values in one type, and this type.
+
+        1, 2.5 => 1.0, 2.5 · field of open type, 1 => both float · datetime, '2026-03-01' => both datetime
+
+        Raises DefinitionError if no type fits all values.
+        """
+        kinds = {value.type for value in values if value.type and not self._is_open(value)}
+        if not kinds:
+            return self._unify_open(values, where)
+        kind = self._join(kinds, values)
+        if kind is None:
+            raise self._mismatch(kinds, values, where)
+        opened = [self.types.open(value.fields) for value in values]
+        unified = [self._converted(value, kind, is_open, where) for value, is_open in zip(values, opened, strict=True)]
+        return unified, kind
+
+    def _is_open(self, value: Value) -> bool:
+        """Return whether a value takes any type that it is asked for: a field of open type, an element of JSON."""
+        return value.element or self.types.open(value.fields)
+
+    def _fits(self, value: Value, kind: AsaType) -> bool:
+        if value.type is None or value.type is kind or self._is_open(value):
+            return True
+        widens = _WIDENINGS.get((value.type, kind))
+        return widens is not None and widens(value)
+
+    def _join(self, kinds: set[AsaType], values: list[Value]) -> AsaType | None:
+        """Return the type among `kinds` that fits all values. A field of open type is a float next to a bigint."""
+        if kinds == {AsaType.BIGINT} and any(value.type and self._is_open(value) for value in values):
+            return AsaType.FLOAT
+        return next((kind for kind in sorted(kinds) if all(self._fits(value, kind) for value in values)), None)
+
+    def _unify_open(self, values: list[Value], where: exp.Expr) -> tuple[list[Value], AsaType]:
+        """Return values of open type as text; a type that is asked of one of them later is then the type of all."""
+        if not any(value.type for value in values):
+            raise self.source.refuse(where, "NULL alone has no type here")
+        if not any(self.types.open(value.fields) for value in values):
+            return values, AsaType.TEXT
+        fields = tuple(path for value in values for path in value.fields)
+        return [replace(value, type=AsaType.TEXT, fields=fields) for value in values], AsaType.TEXT
+
+    def _mismatch(self, kinds: set[AsaType], values: list[Value], where: exp.Expr) -> DefinitionError:
+        for value in values:
+            disagreement = self.types.disagree(value.fields, min(kinds - {value.type}, default=AsaType.TEXT), where)
+            if disagreement is not None and len(kinds) > 1:
+                return disagreement
+        return self.source.refuse(
+            where,
+            f"{' and '.join(sorted(kinds))} do not go together here: declare the types with CREATE TABLE, or CAST",
+        )
+
+    def _converted(self, value: Value, kind: AsaType, is_open: bool, where: exp.Expr) -> Value:
+        """Return a value that fits a type in this type; a field of open type is of this type from now on."""
+        if value.type is kind:
+            return value
+        if value.type is None:
+            return Value("NULL", kind)
+        if is_open:
+            self.types.decide(value.fields, kind, where)
+            return replace(value, type=kind)
+        if value.element:
+            if kind in INCOMPARABLE:
+                return replace(value, type=kind, element=False)
+            return self.cast(value, kind, lenient=False, where=where)
+        match kind:
+            case AsaType.FLOAT:
+                return Value(f"CAST({value.sql} AS DOUBLE)", kind)
+            case AsaType.BIT:
+                return Value("true" if value.text == "1" else "false", kind)
+        ticks = ticks_of(value.text or "")
+        if ticks is None:
+            raise self.source.refuse(where, f"'{value.text}' is not an ISO time, such as '2026-03-01T10:00:00Z'")
+        return Value(f"{ticks}L", AsaType.DATETIME)
+
+    def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
+        """Return CAST, or where `lenient` TRY_CAST, of a value. Raises DefinitionError for types without a cast."""
+        if kind is AsaType.BIGINT and (value.element or self.types.by_use(value.fields)):
+            value = Value(_whole(value.sql), AsaType.TEXT)
+        try:
+            return Value(cast(value, kind, lenient), kind)
+        except DefinitionError as error:
+            raise self.source.refuse(where, str(error)) from None
+
+
+def _whole(json: str) -> str:
+    """Return a value of JSON as the text of a bigint: floats without fraction, bits as 1 or 0, the rest as it is."""
+    number = f"CAST(try_cast(try_cast({json} AS DOUBLE) AS BIGINT) AS STRING)"
+    is_float = f"{json} RLIKE '^-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$' AND NOT {json} RLIKE '^-?[0-9]+$'"
+    bits = f"WHEN {json} = 'true' THEN '1' WHEN {json} = 'false' THEN '0'"
+    return f"CASE WHEN {is_float} THEN {number} {bits} ELSE {json} END"
+
+
+def ticks_of(text: str) -> int | None:
+    """Return the ticks of an ISO time; None for any other text."""
+    ticks, valid = timestamps.parse(pa.array([text]))
+    return int(ticks[0]) if valid[0] else None

@@ -1,0 +1,390 @@
+"""Scalar expressions and conditions of ASAQL as typed Spark SQL, exact or refused.
+
+Spark must run in ANSI mode (its default): as in T-SQL, overflow of bigint arithmetic, division by zero and a CAST that
+fails then fail the run rather than give a silent NULL. A query guards itself with NULLIF, CASE or TRY_CAST.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlglot import exp
+
+from recapture.errors import DefinitionError
+from recapture.model import AsaType
+from recapture.query.analyse.coercion import INCOMPARABLE, Coercion
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.properties import property_of
+from recapture.query.analyse.refusals import not_a_condition, unsupported
+from recapture.query.functions import FUNCTIONS
+from recapture.query.generate.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
+from recapture.query.generate.patterns import like
+from recapture.query.generate.values import Value, quoted_text
+from recapture.query.parse.names import call_name, is_system_timestamp, is_window_id
+from recapture.query.parse.operators import ARITHMETIC, BITWISE, COMPARISONS, SIGNS
+from recapture.query.parse.source import Source, only
+
+METADATA_CALL = "GETMETADATAPROPERTYVALUE"
+_LARGEST_BIGINT = 2**63 - 1
+_NUMBERS = (AsaType.BIGINT, AsaType.FLOAT)
+_UNORDERED = (AsaType.TEXT, AsaType.BIT)
+_CAST_TYPES = {
+    "BIGINT": AsaType.BIGINT,
+    "FLOAT": AsaType.FLOAT,
+    "DOUBLE": AsaType.FLOAT,
+    "NVARCHAR": AsaType.TEXT,
+    "DATETIME": AsaType.DATETIME,
+    "BIT": AsaType.BIT,
+    "BOOLEAN": AsaType.BIT,
+    "ARRAY": AsaType.ARRAY,
+    "RECORD": AsaType.RECORD,
+}
+
+
+class Scope(Protocol):
+    """What names mean in a place of the query: in a row, or in a group of a window."""
+
+    def known(self, node: exp.Expr) -> Value | None:
+        """Return the value of a node that is a name as a whole: a column, or a key of GROUP BY; else None."""
+
+    def system_timestamp(self, node: exp.Expr) -> Value:
+        """Return the value of System.Timestamp()."""
+
+    def window_id(self, node: exp.Expr) -> Value:
+        """Return the value of System.Window().Id."""
+
+    def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
+        """Return the result of an aggregate; `node` is the call with its OVER."""
+
+    def metadata(self, node: exp.Anonymous) -> Value:
+        """Return the value of GetMetadataPropertyValue(…)."""
+
+
+@dataclass(frozen=True)
+class Expressions:
+    """The compiler of expressions in one scope."""
+
+    coercion: Coercion
+    scope: Scope
+
+    @property
+    def source(self) -> Source:
+        """Text of the query."""
+        return self.coercion.source
+
+    @property
+    def types(self) -> FieldTypes:
+        """Types of the fields, as far as they are known."""
+        return self.coercion.types
+
+    def value(self, node: exp.Expr) -> Value:
+        """Return a scalar's SQL and type. Raises DefinitionError for whatever is not supported.
+
+        `x / 2.0` => Value("(`x` / 2.0D)", FLOAT)
+        """
+        if is_system_timestamp(node):
+            return self.scope.system_timestamp(node)
+        if is_window_id(node):
+            return self.scope.window_id(node)
+        known = self.scope.known(node)
+        if known is not None:
+            return known
+        if isinstance(node, exp.Paren):
+            only(self.source, node, "this")
+            return self.value(node.this)
+        if isinstance(node, exp.Literal):
+            return self._literal(node)
+        if isinstance(node, exp.Null):
+            return Value("NULL", None)
+        if isinstance(node, exp.Neg):
+            return self._negation(node)
+        if isinstance(node, ARITHMETIC):
+            return self._arithmetic(node)
+        if isinstance(node, BITWISE):
+            return self._bitwise(node)
+        if isinstance(node, exp.Case):
+            return self._case(node)
+        if isinstance(node, exp.Cast):
+            return self._cast(node)
+        if isinstance(node, exp.Window) and call_name(node.this) in AGGREGATES:
+            return self._ordered_aggregate(node)
+        if isinstance(node, exp.Anonymous):
+            return self._call(node)
+        if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+            return property_of(self.source, self.types, self.value(node.this), [node.expression])
+        raise unsupported(self.source, node)
+
+    def condition(self, node: exp.Expr) -> str:
+        """Return a condition's SQL, with SQL's three truth values. Raises DefinitionError for anything else.
+
+        `x BETWEEN 1 AND y` => ((`x` >= CAST(1L AS DOUBLE)) AND (`x` <= `y`))
+        """
+        if isinstance(node, exp.Paren):
+            only(self.source, node, "this")
+            return self.condition(node.this)
+        if isinstance(node, exp.And | exp.Or):
+            only(self.source, node, "this", "expression")
+            sign = "AND" if isinstance(node, exp.And) else "OR"
+            return f"({self.condition(node.this)} {sign} {self.condition(node.expression)})"
+        if isinstance(node, exp.Not):
+            only(self.source, node, "this")
+            return f"(NOT {self.condition(node.this)})"
+        if isinstance(node, COMPARISONS):
+            only(self.source, node, "this", "expression")
+            return self.comparison(SIGNS[type(node)], self.value(node.this), self.value(node.expression), node)
+        if isinstance(node, exp.Between):
+            only(self.source, node, "this", "low", "high")
+            above = self.comparison(">=", self.value(node.this), self.value(node.args["low"]), node)
+            below = self.comparison("<=", self.value(node.this), self.value(node.args["high"]), node)
+            return f"({above} AND {below})"
+        if isinstance(node, exp.In):
+            only(self.source, node, "this", "expressions")
+            return self._membership(node)
+        if isinstance(node, exp.Is):
+            return self._null_test(node)
+        if isinstance(node, exp.Like):
+            return self._like(node, None)
+        if isinstance(node, exp.Escape) and isinstance(node.this, exp.Like):
+            return self._like(node.this, node.expression)
+        raise not_a_condition(self.source, node)
+
+    def number(self, node: exp.Expr) -> Value:
+        """Return a bigint or a float. Raises DefinitionError for values of other types."""
+        value = self.value(node)
+        if value.type in _NUMBERS:
+            return value
+        number = self.coercion.typed(value, AsaType.FLOAT, node)
+        if number is None or value.type is None:
+            raise self.types.disagree(value.fields, AsaType.FLOAT, node) or self.source.refuse(
+                node, f"arithmetic takes bigint and float, and this is {value.type or 'NULL'}{_joining(value)}"
+            )
+        return number
+
+    def _literal(self, node: exp.Literal) -> Value:
+        text = str(node.this)
+        if node.is_string:
+            return Value(quoted_text(text), AsaType.TEXT, text)
+        if text.isdecimal() and text.isascii():
+            if int(text) > _LARGEST_BIGINT:
+                raise self.source.refuse(node, f"{text} does not fit a bigint: write {text}.0 for a float")
+            return Value(f"{int(text)}L", AsaType.BIGINT, text)
+        try:
+            number = float(text) if "_" not in text else math.inf
+        except ValueError:
+            number = math.inf
+        if math.isinf(number):
+            raise self.source.refuse(node, f"{text} is not a bigint or a float")
+        return Value(f"{number!r}D", AsaType.FLOAT, text)
+
+    def _negation(self, node: exp.Neg) -> Value:
+        only(self.source, node, "this")
+        if isinstance(node.this, exp.Literal) and node.this.name == str(_LARGEST_BIGINT + 1):
+            return Value(f"(-{_LARGEST_BIGINT}L - 1L)", AsaType.BIGINT)
+        value = self.number(node.this)
+        return Value(f"(- {value.sql})", value.type)
+
+    def _arithmetic(self, node: exp.Expr) -> Value:
+        # `typed` and `safe` say how T-SQL divides, which is what is done here.
+        only(self.source, node, "this", "expression", "typed", "safe")
+        sides = [self.number(node.this), self.number(node.expression)]
+        (left, right), kind = self.coercion.unify(sides, node)
+        sign = SIGNS[type(node)]
+        if sign == "%" and kind is AsaType.FLOAT:
+            raise self.source.refuse(node, "% takes two bigints: declare the fields with CREATE TABLE, or CAST")
+        if sign == "/" and kind is AsaType.BIGINT:
+            sign = "div"
+        return Value(f"({left.sql} {sign} {right.sql})", kind)
+
+    def _bitwise(self, node: exp.Expr) -> Value:
+        only(self.source, node, "this", "expression")
+        if isinstance(node, exp.BitwiseNot):
+            return Value(f"(~ {self._bits(node.this)})", AsaType.BIGINT)
+        return Value(f"({self._bits(node.this)} {SIGNS[type(node)]} {self._bits(node.expression)})", AsaType.BIGINT)
+
+    def _bits(self, node: exp.Expr) -> str:
+        if isinstance(node, ARITHMETIC):
+            raise self.source.refuse(node, "put parentheses around the arithmetic next to & | ^")
+        value = self.value(node)
+        bits = self.coercion.typed(value, AsaType.BIGINT, node)
+        if bits is None:
+            raise self.types.disagree(value.fields, AsaType.BIGINT, node) or self.source.refuse(
+                node, f"bits are those of a bigint, and this is {value.type}"
+            )
+        return bits.sql
+
+    def _case(self, node: exp.Case) -> Value:
+        only(self.source, node, "this", "ifs", "default")
+        conditions, results = [], []
+        for branch in node.args["ifs"]:
+            only(self.source, branch, "this", "true")
+            conditions.append(
+                self.comparison("=", self.value(node.this), self.value(branch.this), branch)
+                if node.this
+                else self.condition(branch.this)
+            )
+            results.append(self.value(branch.args["true"]))
+        default = node.args.get("default")
+        values, kind = self.coercion.unify([*results, self.value(default) if default else Value("NULL", None)], node)
+        branches = " ".join(f"WHEN {test} THEN {value.sql}" for test, value in zip(conditions, values, strict=False))
+        fields = values[0].fields if self.types.open(values[0].fields) else ()
+        return Value(f"(CASE {branches} ELSE {values[-1].sql} END)", kind, fields=fields)
+
+    def _cast(self, node: exp.Cast) -> Value:
+        only(self.source, node, "this", "to", "safe", "_type")
+        to = node.args["to"]
+        name = str(to.args.get("kind") or getattr(to.this, "name", to.this)).upper()
+        kind = _CAST_TYPES.get(name)
+        if kind is None:
+            types = ", ".join(AsaType)
+            raise self.source.refuse(node, f"`{name.lower()}` is not a type: there are {types}")
+        sizes = [size.name.upper() for size in to.expressions]
+        if sizes not in ([], ["MAX"] if kind is AsaType.TEXT else []):
+            raise self.source.refuse(node, f"a {kind} has no other size here: write {kind}")
+        value = self.value(node.this)
+        return self.coercion.cast(value, kind, isinstance(node, exp.TryCast), node)
+
+    def _ordered_aggregate(self, node: exp.Window) -> Value:
+        name = call_name(node.this)
+        if name not in (*PERCENTILES, *COLLECTIONS) or node.args.get("partition_by"):
+            raise self.source.refuse(node, f"{name}(…) OVER (…) is not supported: use the window of GROUP BY")
+        only(self.source, node, "this", "order", "over")
+        order = node.args.get("order")
+        return self.scope.aggregate(node, node.this, order.expressions if order else [])
+
+    def _call(self, node: exp.Anonymous) -> Value:
+        name = call_name(node)
+        if name in AGGREGATES:
+            return self.scope.aggregate(node, node, [])
+        if name == METADATA_CALL:
+            return self.scope.metadata(node)
+        function = FUNCTIONS.get(name)
+        if function is not None:
+            return function(_Call(self, node, name, len(node.expressions)))
+        raise unsupported(self.source, node)
+
+    def comparison(self, sign: str, left: Value, right: Value, where: exp.Expr) -> str:
+        """Return the SQL of a comparison, both sides in one type. Raises DefinitionError if they have none."""
+        (one, other), _ = self._comparable([left, right], sign, where)
+        return f"({one.sql} {sign} {other.sql})"
+
+    def _membership(self, node: exp.In) -> str:
+        if not node.expressions:
+            raise self.source.refuse(node, "IN takes a list of values, IN (1, 2): no table and no query")
+        values = [self.value(part) for part in (node.this, *node.expressions)]
+        (subject, *members), _ = self._comparable(values, "=", node)
+        return f"({subject.sql} IN ({', '.join(member.sql for member in members)}))"
+
+    def _null_test(self, node: exp.Is) -> str:
+        only(self.source, node, "this", "expression")
+        if not isinstance(node.expression, exp.Null):
+            raise self.source.refuse(node, "IS is supported as IS NULL and IS NOT NULL")
+        return f"({self.value(node.this).sql} IS NULL)"
+
+    def _like(self, node: exp.Like, escape: exp.Expr | None) -> str:
+        only(self.source, node, "this", "expression")
+        text = self._text(node.this)
+        pattern = self.value(node.expression)
+        if pattern.type is not AsaType.TEXT or pattern.text is None:
+            raise self.source.refuse(node.expression, "LIKE takes a pattern in quotes, such as 'a%'")
+        sign = self.value(escape) if escape else None
+        if sign is not None and (sign.type is not AsaType.TEXT or len(sign.text or "") != 1):
+            raise self.source.refuse(escape or node, "ESCAPE takes one character in quotes")
+        try:
+            return like(text.sql, pattern.text, sign.text if sign else None)
+        except DefinitionError as error:
+            raise self.source.refuse(node.expression, str(error)) from None
+
+    def _text(self, node: exp.Expr) -> Value:
+        value = self.coercion.typed(self.value(node), AsaType.TEXT, node)
+        if value is None:
+            raise self.source.refuse(node, "LIKE compares nvarchar(max): use CAST(… AS nvarchar(max))")
+        return value
+
+    def _comparable(self, values: list[Value], sign: str, where: exp.Expr) -> tuple[list[Value], AsaType]:
+        if any(value.type is None for value in values):
+            raise self.source.refuse(where, "nothing is equal to NULL: write IS NULL or IS NOT NULL")
+        fields = [path for value in values for path in value.fields]
+        undecided = all(value.element or self.types.by_use(value.fields) for value in values)
+        if self.types.closed and fields and undecided:
+            raise self.source.refuse(
+                where, f"nothing tells as what fields are compared here: {self.types.advice(fields[0])}"
+            )
+        unified, kind = self.coercion.unify(values, where)
+        if kind in INCOMPARABLE:
+            raise self.source.refuse(where, f"{kind}s are not compared: compare their properties")
+        if kind in _UNORDERED and sign not in ("=", "<>") and not self._pending(values):
+            raise self.source.refuse(where, f"{kind} is compared with = and <> only, not with {sign}")
+        return unified, kind
+
+    def _pending(self, values: list[Value]) -> bool:
+        return any(self.types.open(value.fields) for value in values)
+
+
+def _joining(value: Value) -> str:
+    return ": CONCAT joins texts" if value.type is AsaType.TEXT else ""
+
+
+@dataclass
+class _Call:
+    """A call as its function sees it; see functions.call.Call."""
+
+    expressions: Expressions
+    node: exp.Anonymous
+    name: str
+    count: int
+
+    def value(self, place: int) -> Value:
+        return self.expressions.value(self._argument(place))
+
+    def of(self, place: int, *types: AsaType) -> Value:
+        node = self._argument(place)
+        value = self.expressions.value(node)
+        if value.type in types and not self.expressions.types.open(value.fields) and not value.element:
+            return value
+        for kind in types:
+            typed = self.expressions.coercion.typed(value, kind, node)
+            if typed is not None:
+                return typed
+        types_ = self.expressions.types
+        raise types_.disagree(value.fields, types[0], node) or self.refuse(
+            place, f"{self.name} takes {' or '.join(types)} here, and this is {value.type}"
+        )
+
+    def unify(self, *places: int) -> tuple[list[Value], AsaType]:
+        return self.expressions.coercion.unify([self.value(place) for place in places], self.node)
+
+    def condition(self, place: int) -> str:
+        return self.expressions.condition(self._argument(place))
+
+    def equal(self, place: int, other: int) -> str:
+        return self.expressions.comparison("=", self.value(place), self.value(other), self.node)
+
+    def word(self, place: int) -> str:
+        node = self._argument(place)
+        if not isinstance(node, exp.Column) or "." in node.sql():
+            raise self.refuse(place, f"{self.name} takes a bare word here, such as minute")
+        return node.name.lower()
+
+    def literal(self, place: int) -> str:
+        node = self._argument(place)
+        if not (isinstance(node, exp.Literal) and node.is_string):
+            raise self.refuse(place, f"{self.name} takes a text in quotes here")
+        return node.name
+
+    def number(self, place: int) -> int:
+        node = self._argument(place)
+        sign, digits = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
+        if not (isinstance(digits, exp.Literal) and not digits.is_string and digits.name.isdecimal()):
+            raise self.refuse(place, f"{self.name} takes a whole number here, written out")
+        return sign * int(digits.name)
+
+    def refuse(self, place: int | None, message: str) -> DefinitionError:
+        where = self.node if place is None or place >= self.count else self.node.expressions[place]
+        return self.expressions.source.refuse(where, message)
+
+    def _argument(self, place: int) -> exp.Expr:
+        if place >= self.count:
+            raise self.refuse(None, f"{self.name} takes more arguments than these {self.count}")
+        argument: exp.Expr = self.node.expressions[place]
+        return argument

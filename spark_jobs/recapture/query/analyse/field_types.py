@@ -1,0 +1,106 @@
+"""The types of the body's fields: declared by CREATE TABLE, else inferred from their use (see `inference`)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from recapture.errors import DefinitionError
+from recapture.model import AsaType
+from recapture.query.generate.values import Value
+from recapture.query.parse.names import Path
+from recapture.query.parse.source import Source
+
+
+@dataclass
+class FieldTypes:
+    """The types of the fields, as far as they are known."""
+
+    source: Source
+    input_alias: str
+    declared: dict[Path, AsaType] | None
+    """Types that CREATE TABLE declares; None without one."""
+    closed: bool = False
+    """Whether this is the last pass, in which no field is open."""
+    _known: dict[Path, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
+    _keys: dict[Path, exp.Expr] = field(default_factory=dict)
+    _measures: set[Path] = field(default_factory=set)
+
+    def of(self, path: Path, where: exp.Expr) -> AsaType:
+        """Return the type of a field, nvarchar(max) while it is open.
+
+        Raises DefinitionError for a field that CREATE TABLE leaves out.
+        """
+        if self.declared is not None and path in self.declared:
+            return self.declared[path]
+        if self.declared is not None and not self._within_record(path):
+            raise self.source.refuse(where, f"`{'.'.join(path)}` is missing in CREATE TABLE: declare every field")
+        return self._known[path][0] if path in self._known else AsaType.TEXT
+
+    def open(self, paths: Iterable[Path]) -> bool:
+        """Return whether these are fields, and a use may still decide the type of all of them."""
+        paths = list(paths)
+        return bool(paths) and not self.closed and not any(self._decided(path) for path in paths)
+
+    def by_use(self, paths: Iterable[Path]) -> bool:
+        """Return whether these are fields, and neither CREATE TABLE nor a use has decided the type of any of them."""
+        paths = list(paths)
+        return bool(paths) and not any(self._decided(path) for path in paths)
+
+    def decide(self, paths: Iterable[Path], kind: AsaType, where: exp.Expr) -> None:
+        """Let open fields be of a type. Raises DefinitionError for keys, whose use as a number may be a mistake."""
+        for path in paths:
+            if path in self._keys and path not in self._measures and kind is not AsaType.TEXT:
+                raise self._doubtful_key(path, kind, where)
+            self._known[path] = (kind, where)
+
+    def untyped(self, value: Value) -> bool:
+        """Return whether a value may be of any type of JSON, in the last pass: its text would be a guess."""
+        return value.element or (self.closed and self.by_use(value.fields))
+
+    def refreshed(self, value: Value) -> Value:
+        """Return a step's column in the type that a use of its fields has decided since the step was compiled."""
+        kinds = {self._known[path][0] for path in value.fields if path in self._known}
+        whole = all(path in self._known for path in value.fields)
+        return replace(value, type=kinds.pop()) if whole and len(kinds) == 1 else value
+
+    def note_measures(self, paths: Iterable[Path]) -> None:
+        """Note fields that are aggregated as numbers: they are measures, not identifiers, even as keys."""
+        self._measures.update(paths)
+
+    def note_key(self, path: Path, where: exp.Expr) -> None:
+        """Note a field that GROUP BY or OVER names. Raises DefinitionError if a use has made it a number."""
+        self._keys[path] = where
+        known = self._known[path][0] if path in self._known and path not in self._measures else AsaType.TEXT
+        if known not in (AsaType.TEXT, AsaType.DATETIME):
+            kind, use = self._known[path]
+            raise self._doubtful_key(path, kind, use)
+
+    def disagree(self, paths: Iterable[Path], kind: AsaType, where: exp.Expr) -> DefinitionError | None:
+        """Return the error for a field that is used as one type and was used as another; else None."""
+        for path in paths:
+            if path in self._known and self._known[path][0] is not AsaType.DATETIME:
+                held = self._known[path][0]
+                message = f"`{'.'.join(path)}` is used as {kind} here and as {held} elsewhere: {self.advice(path)}"
+                return self.source.refuse(where, message)
+        return None
+
+    def advice(self, path: Path) -> str:
+        """Return what to write where the use does not tell the type."""
+        table = f"CREATE TABLE {self.input_alias} ({'.'.join(path)} bigint, …)"
+        return f"say the type of every field, such as {table}"
+
+    def state(self) -> dict[Path, AsaType]:
+        """Return the types that uses have decided; equal before and after a pass that learns nothing."""
+        return {path: kind for path, (kind, _) in self._known.items()}
+
+    def _decided(self, path: Path) -> bool:
+        return path in self._known or (self.declared is not None and path in self.declared)
+
+    def _within_record(self, path: Path) -> bool:
+        declared = self.declared or {}
+        return not path or any(declared.get(path[:depth]) is AsaType.RECORD for depth in range(1, len(path)))
+
+    def _doubtful_key(self, path: Path, kind: AsaType, where: exp.Expr) -> DefinitionError:
+        message = f"`{'.'.join(path)}` is a key and used as {kind} here, so which is it? {self.advice(path)}"
+        return self.source.refuse(where, message)

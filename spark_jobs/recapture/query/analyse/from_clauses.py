@@ -1,0 +1,161 @@
+"""FROM: what a SELECT reads, in which order in time, and the elements that APPLY adds."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn, Time
+from recapture.query.analyse.coercion import Coercion
+from recapture.query.analyse.expressions import Expressions
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.input_relation import InputRelation
+from recapture.query.analyse.relations import Element, From
+from recapture.query.analyse.scopes import RowScope
+from recapture.query.analyse.step_relation import StepRelation
+from recapture.query.analyse.timestamp_by import time_of
+from recapture.query.functions import records
+from recapture.query.parse.names import call_name, identifiers
+from recapture.query.parse.source import Source, only
+
+_ONE_TIME = "the input is read here with another TIMESTAMP BY than above: one pipeline orders its input in one way"
+
+
+@dataclass(frozen=True)
+class _Applied:
+    """A function that APPLY takes."""
+
+    argument: AsaType
+    rows: Callable[[str], str]
+    """SQL of an array of structs, from that of the argument."""
+    fields: tuple[tuple[str, AsaType, bool], ...]
+    """Fields of the struct, as those of Element."""
+
+
+_APPLIED = {
+    "GETARRAYELEMENTS": _Applied(
+        AsaType.ARRAY,
+        records.elements,
+        (("ArrayIndex", AsaType.BIGINT, False), ("ArrayValue", AsaType.TEXT, True)),
+    ),
+    "GETRECORDPROPERTIES": _Applied(
+        AsaType.RECORD,
+        records.properties,
+        (("PropertyName", AsaType.TEXT, False), ("PropertyValue", AsaType.TEXT, True)),
+    ),
+}
+
+
+@dataclass
+class FromCompiler:
+    """Compiles the FROM clauses of one script, which share an input and its one way to be ordered in time."""
+
+    source: Source
+    types: FieldTypes
+    input: InputRelation
+    steps_to_come: list[str]
+    """Names of all steps, in lower case, compiled or not."""
+    steps: dict[str, StepRelation] = field(default_factory=dict)
+    """Steps compiled so far, by lower-case name."""
+    timing: tuple[Time | None, tuple[InputColumn | MetadataColumn, ...]] | None = None
+    """TIMESTAMP BY and OVER of the input, once a SELECT has read it."""
+
+    def compile(self, select: exp.Select) -> tuple[From, tuple[str, ...]]:
+        """Return what a SELECT reads, and the LATERAL VIEW clauses of its APPLYs.
+
+        FROM input AS i TIMESTAMP BY i.t CROSS APPLY GetArrayElements(i.list) AS e
+        => From("i", the input, [Element("e")]), "LATERAL VIEW explode(…) …", and `timing` is i.t
+        """
+        clause = select.args.get("from_")
+        names = [self.input.alias, *(step.name for step in self.steps.values())]
+        if clause is None:
+            raise self.source.refuse(select, f"the query has no FROM: write FROM {names[-1]}")
+        only(self.source, clause, "this")
+        table = clause.this
+        if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+            raise self.source.refuse(table, f"FROM takes a name, `{names[-1]}`: no query and no function")
+        only(self.source, table, "this", "alias", "timestamp_by", "over", "partition_by", "joins", "laterals")
+        if table.args.get("alias"):
+            only(self.source, table.args["alias"], "this")
+        qualifier = table.args["alias"].name if table.args.get("alias") else table.name
+        step = self.steps.get(table.name.lower())
+        if step is None and table.name.lower() != self.input.alias.lower():
+            later = table.name.lower() in self.steps_to_come
+            steps = "; that step comes later or is this one: put it before" if later else ""
+            steps = steps or f"; its steps are {', '.join(f'`{name}`' for name in names[1:])}" if names[1:] else ""
+            raise self.source.refuse(table, f"FROM {table.name}: the pipeline's input is `{self.input.alias}`{steps}")
+        read = From(self.source, self.types, qualifier, step or self.input)
+        self._read_time(read, table, step)
+        self._check_partition_by(table, select)
+        joins = [*(table.args.get("joins") or []), *(select.args.get("joins") or [])]
+        return read, tuple(self._apply(read, join) for join in joins)
+
+    def _read_time(self, read: From, table: exp.Table, step: StepRelation | None) -> None:
+        """Read TIMESTAMP BY and OVER. Raises DefinitionError for a step, and for times that differ from above."""
+        node = table.args.get("timestamp_by")
+        if step is not None:
+            if node is not None:
+                raise self.source.refuse(node, f"`{step.name}` is a step: TIMESTAMP BY belongs to the input itself")
+            return
+        time = time_of(read, node) if node is not None else None
+        over = self._over(read, table)
+        if self.timing not in (None, (time, over)):
+            raise self.source.refuse(node or table, _ONE_TIME)
+        self.timing = (time, over)
+
+    def _over(self, read: From, table: exp.Table) -> tuple[InputColumn | MetadataColumn, ...]:
+        """Return the keys of OVER, without PartitionId: no timeline spans partitions anyway."""
+        keys: dict[InputColumn | MetadataColumn, None] = {}
+        for node in table.args.get("over") or []:
+            column = read.lookup(node)
+            if column is None:
+                raise self.source.refuse(node, "OVER takes fields, not expressions")
+            if isinstance(column, InputColumn):
+                self.types.note_key(column.path, node)
+            if column != MetadataColumn(Metadata.PARTITION_ID):
+                keys.setdefault(column)
+        return tuple(keys)
+
+    def _check_partition_by(self, table: exp.Table, select: exp.Select) -> None:
+        """Raise DefinitionError if GROUP BY lacks a key of PARTITION BY, which ASA aggregates by itself."""
+        for node in table.args.get("partition_by") or []:
+            names = identifiers(node)
+            if not names:
+                raise self.source.refuse(node, "PARTITION BY takes PartitionId or another column")
+            group, key = select.args.get("group"), names[-1].name
+            paths = [identifiers(expression) or [] for expression in group.expressions] if group else []
+            if group and not any(path and path[-1].name.lower() == key.lower() for path in paths):
+                raise self.source.refuse(
+                    group, f"PARTITION BY {key} aggregates each {key} by itself: add {key} to GROUP BY"
+                )
+
+    def _apply(self, read: From, join: exp.Join) -> str:
+        """Add the element of an APPLY to what is read, and return its LATERAL VIEW.
+
+        OUTER APPLY GetArrayElements(list) AS e => LATERAL VIEW OUTER explode(…) `@@l0` AS `@@e0`
+        """
+        lateral = join.this
+        if not isinstance(lateral, exp.Lateral) or lateral.args.get("cross_apply") is None:
+            raise self.source.refuse(join, "JOIN is not supported: a pipeline has one input, and steps are not joined")
+        call, alias = lateral.this, lateral.args.get("alias")
+        applied = _APPLIED.get(call_name(call))
+        if applied is None or len(call.expressions) != 1:
+            raise self.source.refuse(call, "APPLY takes GetArrayElements(array) or GetRecordProperties(record)")
+        if alias is None or not alias.name:
+            raise self.source.refuse(call, "name what APPLY gives: CROSS APPLY GetArrayElements(array) AS element")
+        only(self.source, alias, "this")
+        if alias.name.lower() in (read.qualifier.lower(), *(element.alias.lower() for element in read.elements)):
+            raise self.source.refuse(alias, f"`{alias.name}` is taken: choose another name")
+        self.source.exact.add(alias.this.meta["start"])
+        row = Expressions(Coercion(self.source, self.types), RowScope(read))
+        [node] = call.expressions
+        argument = row.value(node)
+        value = row.coercion.typed(argument, applied.argument, node)
+        if value is None:
+            message = f"{self.source.word(call)} takes a {applied.argument}, not {argument.type}"
+            raise self.source.refuse(node, message)
+        number = len(read.elements)
+        column = f"`@@e{number}`"
+        read.elements.append(Element(alias.name, column, applied.fields))
+        outer = "" if lateral.args["cross_apply"] else "OUTER "
+        return f"LATERAL VIEW {outer}explode({applied.rows(value.sql)}) `@@l{number}` AS {column}"

@@ -1,0 +1,161 @@
+"""The pipeline's input as a relation."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from recapture.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.generate.values import Value, quoted_name
+from recapture.query.parse.names import Path
+from recapture.query.parse.source import Source
+
+_ADDED = {
+    metadata.lower(): metadata
+    for metadata in (
+        Metadata.PARTITION_ID,
+        Metadata.EVENT_ENQUEUED,
+        Metadata.EVENT_PROCESSED,
+        Metadata.BLOB_NAME,
+        Metadata.BLOB_LAST_MODIFIED,
+    )
+}
+_STARRED_OF_A_HUB = (Metadata.EVENT_PROCESSED, Metadata.PARTITION_ID, Metadata.EVENT_ENQUEUED)
+_STARRED_OF_BLOBS = (Metadata.BLOB_NAME, Metadata.EVENT_PROCESSED, Metadata.BLOB_LAST_MODIFIED)
+_ADAPTERS = {
+    "eventhub": (
+        Metadata.SEQUENCE_NUMBER,
+        Metadata.OFFSET,
+        Metadata.PARTITION_KEY,
+        Metadata.PUBLISHER,
+        Metadata.EVENT_ENQUEUED,
+        Metadata.EVENT_PROCESSED,
+        Metadata.PARTITION_ID,
+    ),
+    "blob": (Metadata.BLOB_NAME, Metadata.BLOB_LAST_MODIFIED, Metadata.EVENT_PROCESSED),
+}
+_OF_IOT_HUB = {
+    "messageid": MetadataColumn(Metadata.IOT_HUB, "messageId"),
+    "correlationid": MetadataColumn(Metadata.IOT_HUB, "correlationId"),
+    "connectiondeviceid": MetadataColumn(Metadata.IOT_HUB, "connectionDeviceId"),
+    "connectiondevicegenerationid": MetadataColumn(Metadata.IOT_HUB, "connectionDeviceGenerationId"),
+    "enqueuedtime": MetadataColumn(Metadata.EVENT_ENQUEUED),
+}
+"""Properties of the record IoTHub of an event, by the lower-case names of the system properties."""
+_PROPERTY = re.compile(r"(?:\[([^\]]+)\]|(\w+))(?:\.(?:\[([^\]]+)\]|([^\[\].]+)))?")
+_RESERVED = {"_partition", "_slice_start", "_slice_end", "_system_timestamp"}
+
+
+@dataclass
+class InputRelation:
+    """The pipeline's input: the fields of the body, and the metadata that the input adds."""
+
+    source: Source
+    alias: str
+    types: FieldTypes
+    offered: InputMetadata
+    """Metadata that the input's format has."""
+    columns: dict[str, InputColumn | MetadataColumn] = field(default_factory=dict)
+    """Columns that are read for the rows, by lower-case name."""
+    table: str = "`events`"
+    ordered: bool = True
+    unanchored: bool = False
+
+    def lookup(self, names: Sequence[exp.Identifier]) -> InputColumn | MetadataColumn:
+        """Return the column of an event that a dotted path names, without reading it for the rows.
+
+        site.id => InputColumn(("site", "id"), …); PartitionId => MetadataColumn(PARTITION_ID)
+
+        Raises DefinitionError if an event has no such column.
+        """
+        path = tuple(name.name for name in names)
+        declared = self.types.declared or {}
+        if len(path) == 1 and path[0].lower() in _ADDED and path not in declared:
+            return self._checked(MetadataColumn(_ADDED[path[0].lower()]), names[0])
+        if Metadata.IOT_HUB in self.offered.known and path[0].lower() == "iothub" and path[:1] not in declared:
+            return self._of_iot_hub(path[1:], names[0])
+        self._check(path, names[0])
+        for name in names:
+            if "start" not in name.meta:
+                raise self.source.refuse(name, f"write [{name.name}], in brackets, for a field of this name")
+            self.source.exact.add(name.meta["start"])
+        return self._checked(InputColumn(path, self.types.of(path, names[0])), names[0])
+
+    def field(self, names: Sequence[exp.Identifier]) -> Value | None:
+        column = self.lookup(names)
+        value = self._read(column, names[0])
+        return replace(value, fields=(column.path,)) if isinstance(column, InputColumn) else value
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        if self.types.declared is None:
+            return None
+        columns = [InputColumn(path, kind) for path, kind in self.types.declared.items() if len(path) == 1]
+        starred = _STARRED_OF_A_HUB if Metadata.EVENT_ENQUEUED in self.offered.known else _STARRED_OF_BLOBS
+        added = [MetadataColumn(metadata) for metadata in starred if (str(metadata),) not in self.types.declared]
+        return [(column.path[-1], self._read(column, where)) for column in columns] + [
+            (str(column.metadata), self._read(column, where)) for column in added
+        ]
+
+    def _of_iot_hub(self, path: Path, where: exp.Identifier) -> MetadataColumn:
+        column = _OF_IOT_HUB.get(".".join(path).lower())
+        if column is None:
+            raise self.source.refuse(
+                where,
+                "of IoTHub there are MessageId, CorrelationId, ConnectionDeviceId, ConnectionDeviceGenerationId and "
+                "EnqueuedTime, each by its name",
+            )
+        self._checked(column, where)
+        return column
+
+    def record(self, where: exp.Expr) -> Value:
+        return self._read(InputColumn((), AsaType.RECORD), where)
+
+    def metadata(self, property_name: str, where: exp.Expr) -> Value:
+        match = _PROPERTY.fullmatch(property_name)
+        group, name = (match[1] or match[2], match[3] or match[4]) if match else ("", None)
+        if group.lower() == "user" and name:
+            return self._read(MetadataColumn(Metadata.USER, name), where)
+        for metadata in _ADAPTERS.get(group.lower(), ()):
+            if name and metadata.lower() == name.lower():
+                return self._read(MetadataColumn(metadata), where)
+        known = ", ".join(f"[EventHub].[{metadata}]" for metadata in _ADAPTERS["eventhub"][:4])
+        raise self.source.refuse(where, f"'{property_name}' is not supported: there are {known} and [User].[name]")
+
+    def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
+        """Read a column for the rows."""
+        self.columns[column.name.lower()] = self._checked(column, where)
+        return Value(quoted_name(column.name), column.type)
+
+    def _checked(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> InputColumn | MetadataColumn:
+        """Return the column. Raises DefinitionError if the input lacks it, or another is read under an equal name."""
+        if isinstance(column, MetadataColumn) and column.metadata not in self.offered.known:
+            known = ", ".join(self.offered.known)
+            raise self.source.refuse(
+                where,
+                f"{column.metadata} is no metadata of {self.offered.format} blobs: they have {known}; a field of that "
+                "name in the body has to be declared in CREATE TABLE",
+            )
+        other = self.columns.get(column.name.lower(), column)
+        if (type(other), other.name, getattr(other, "path", ())) != (
+            type(column),
+            column.name,
+            getattr(column, "path", ()),
+        ):
+            raise self.source.refuse(
+                where, f"`{column.name}` and `{other.name}` cannot be read by one query: too alike"
+            )
+        return column
+
+    def _check(self, path: Path, where: exp.Identifier) -> None:
+        name = ".".join(path)
+        if path[0].lower() == "system" and len(path) > 1:
+            raise self.source.refuse(where, "of System there are System.Timestamp() and System.Window().Id")
+        if not all(path) or "\n" in name or name.startswith("@"):
+            raise self.source.refuse(where, f"`{name}` cannot be a field's name here")
+        if name.lower() in _RESERVED:
+            raise self.source.refuse(where, f"the name `{name}` is taken by the pipeline")
+
+    def has(self, name: str) -> bool:
+        return name.lower() in self.columns

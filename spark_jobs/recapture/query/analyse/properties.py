@@ -1,0 +1,35 @@
+"""The properties of records, by dotted paths."""
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from recapture.model import AsaType
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.generate.values import Value, quoted_text
+from recapture.query.parse.source import Source
+
+_NOT_IN_A_PATH = frozenset("'?*]")
+
+
+def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence[exp.Identifier]) -> Value:
+    """Return the property of a record that a dotted path leads to; the value itself for an empty path.
+
+    r, [site, id] => get_json_object(r, '$[\\'site\\'][\\'id\\']')
+
+    Raises DefinitionError if the value is not a record.
+    """
+    if not names:
+        return value
+    if types.open(value.fields):
+        types.decide(value.fields, AsaType.RECORD, names[0])
+    elif value.type is not AsaType.RECORD and not value.element:
+        raise source.refuse(names[0], f"`{names[0].name}` is asked of a {value.type}, which has no properties")
+    source.exact.update(name.meta["start"] for name in names if "start" in name.meta)
+    for name in names:
+        if not _NOT_IN_A_PATH.isdisjoint(name.name):
+            raise source.refuse(
+                name, f"`{name.name}` cannot stand in a path: write GetRecordPropertyValue(record, '{name.name}')"
+            )
+    steps = "".join(f"['{name.name}']" for name in names)
+    return Value(f"get_json_object({value.sql}, {quoted_text('$' + steps)})", AsaType.TEXT, element=True)

@@ -1,0 +1,61 @@
+"""The errors for expressions that are not supported."""
+
+import difflib
+
+from sqlglot import exp
+
+from recapture.errors import DefinitionError
+from recapture.query.functions import FUNCTIONS, UNSUPPORTED
+from recapture.query.generate.aggregates import AGGREGATES
+from recapture.query.parse.names import call_name
+from recapture.query.parse.operators import ARITHMETIC
+from recapture.query.parse.source import Source
+from recapture.query.parse.window_calls import is_window
+
+
+def not_a_condition(source: Source, node: exp.Expr) -> DefinitionError:
+    """Return the error for an expression that stands where a condition is expected."""
+    if isinstance(node, exp.Subquery | exp.Select | exp.Exists):
+        return source.refuse(node, "a query inside a query is not supported: make it a step of WITH")
+    if isinstance(node, exp.Anonymous) and call_name(node) not in {*FUNCTIONS, *AGGREGATES}:
+        return unsupported(source, node)
+    if isinstance(node, exp.Predicate | exp.Binary) and not isinstance(node, ARITHMETIC | exp.Dot):
+        return _unsupported_sign(source, node)
+    return source.refuse(node, f"a condition is expected, such as x > 1, at `{source.word(node)}`")
+
+
+def unsupported(source: Source, node: exp.Expr) -> DefinitionError:
+    """Return the error for an expression that cannot be compiled: what it is, and what to write instead."""
+    word = source.word(node)
+    if isinstance(node, exp.Distinct):
+        return source.refuse(node, "DISTINCT stands in COUNT(DISTINCT x) only")
+    if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+        return source.refuse(node, "* stands alone in SELECT, and in COUNT(*)")
+    if isinstance(node, exp.Window):
+        name = call_name(node.this)
+        return source.refuse(node, UNSUPPORTED.get(name) or f"{word}(…) OVER (…) is not supported")
+    if isinstance(node, exp.Subquery | exp.Select):
+        return source.refuse(node, "a query inside a query is not supported: make it a step of WITH")
+    if isinstance(node, exp.Predicate | exp.Connector | exp.Not):
+        return source.refuse(node, "a condition is not a value: write CASE WHEN … THEN 1 ELSE 0 END")
+    if is_window(node):
+        return source.refuse(node, f"{word} stands in GROUP BY only")
+    if isinstance(node, exp.Anonymous):
+        name = call_name(node)
+        if name in UNSUPPORTED:
+            return source.refuse(node, UNSUPPORTED[name])
+        near = difflib.get_close_matches(name, [*FUNCTIONS, *AGGREGATES], n=1)
+        hint = f": did you mean {near[0]}?" if near else ": docs/query-language.md lists those there are"
+        return source.refuse(node, f"there is no function {word}{hint}")
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
+        return source.refuse(
+            node,
+            f"{word}.{node.expression.name} is a function of your own: none can run here; "
+            "write it as an expression, or compute it after the backfill",
+        )
+    return _unsupported_sign(source, node)
+
+
+def _unsupported_sign(source: Source, node: exp.Expr) -> DefinitionError:
+    word = source.word(node)
+    return source.refuse(node, f"not supported in an expression: {type(node).__name__} near `{word}`")

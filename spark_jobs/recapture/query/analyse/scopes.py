@@ -1,0 +1,139 @@
+"""What names mean in a row, in the argument of an aggregate, and in a group of a window."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from sqlglot import exp
+
+from recapture.model import AsaType
+from recapture.query.analyse.aggregate_calls import AggregateCall
+from recapture.query.analyse.expressions import Expressions
+from recapture.query.analyse.relations import From
+from recapture.query.generate.aggregates import AGGREGATES, Aggregate, Function
+from recapture.query.generate.values import Value
+from recapture.query.parse.names import call_name, identifiers, is_system_timestamp, is_window_id
+
+
+@dataclass
+class RowScope:
+    """Names in a row of a FROM."""
+
+    read: From
+    no_aggregate: ClassVar[str] = "needs GROUP BY with a window, and stands in SELECT and HAVING only"
+
+    def known(self, node: exp.Expr) -> Value | None:
+        return self.read.field(node)
+
+    def system_timestamp(self, node: exp.Expr) -> Value:
+        return Value("`_system_timestamp`", AsaType.DATETIME)
+
+    def window_id(self, node: exp.Expr) -> Value:
+        raise self.read.source.refuse(node, "System.Window().Id stands in SELECT and HAVING of a query with a window")
+
+    def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
+        word = self.read.source.word(node)
+        raise self.read.source.refuse(node, f"{word} is an aggregate: it {self.no_aggregate}")
+
+    def metadata(self, node: exp.Anonymous) -> Value:
+        source, arguments = self.read.source, node.expressions
+        if len(arguments) != 2 or not (isinstance(arguments[1], exp.Literal) and arguments[1].is_string):
+            raise source.refuse(node, "write GetMetadataPropertyValue(input, '[EventHub].[SequenceNumber]')")
+        names = identifiers(arguments[0]) or []
+        if [name.name.lower() for name in names] != [self.read.qualifier.lower()]:
+            raise source.refuse(
+                arguments[0], f"the first argument is the input as FROM names it: {self.read.qualifier}"
+            )
+        return self.read.relation.metadata(arguments[1].name, arguments[1])
+
+
+@dataclass
+class ArgumentScope(RowScope):
+    """Names in the argument of an aggregate."""
+
+    no_aggregate: ClassVar[str] = "cannot stand in another one: aggregate in a step of WITH, and again"
+
+    def system_timestamp(self, node: exp.Expr) -> Value:
+        raise self.read.source.refuse(
+            node, "System.Timestamp() is the window's end here, one for all rows: it stands outside of aggregates"
+        )
+
+
+@dataclass
+class GroupScope:
+    """Names in a group of a window: keys, aggregates and the window itself."""
+
+    read: From
+    row: Expressions
+    keys: list[tuple[Value, exp.Expr]] = field(default_factory=list)
+    aggregates: list[Aggregate] = field(default_factory=list)
+    given: dict[str, Value] = field(default_factory=dict)
+    """Columns of SELECT by lower-case name, which HAVING may use."""
+
+    def __post_init__(self) -> None:
+        self.source, self.types = self.read.source, self.read.types
+
+    def add_key(self, node: exp.Expr) -> None:
+        """Add a key of GROUP BY. Raises DefinitionError for literals, records and arrays."""
+        value = self.row.value(node)
+        if value.type is None or node.find(exp.Literal) is node:
+            raise self.source.refuse(node, "GROUP BY takes fields and expressions of them")
+        if value.type in (AsaType.RECORD, AsaType.ARRAY):
+            raise self.source.refuse(node, f"GROUP BY cannot take a {value.type}: take its properties")
+        for path in value.fields:
+            self.types.note_key(path, node)
+        if value.sql not in (key.sql for key, _ in self.keys):
+            self.keys.append((value, node))
+
+    def key_of(self, node: exp.Expr) -> int:
+        """Return the position of a key. Raises DefinitionError if GROUP BY does not have it."""
+        value = self.row.value(node)
+        for place, (key, _) in enumerate(self.keys):
+            if key.sql == value.sql:
+                return place
+        raise self.source.refuse(node, f"`{self.source.word(node)}` has sessions of its own: add it to GROUP BY")
+
+    def known(self, node: exp.Expr) -> Value | None:
+        if isinstance(node, exp.Literal | exp.Null) or _has_group_parts(node):
+            return None
+        plain = node.unnest()
+        given = self._given(plain)
+        if given is not None:
+            return given
+        value = self.row.value(plain)
+        for place, (key, _) in enumerate(self.keys):
+            if key.sql == value.sql:
+                return replace(value, sql=f"`_k{place}`")
+        if self.read.field(plain) is not None:
+            name = ".".join(identifier.name for identifier in identifiers(plain) or [])
+            raise self.source.refuse(plain, f"`{name}` is neither in GROUP BY nor in an aggregate")
+        return None
+
+    def _given(self, node: exp.Expr) -> Value | None:
+        """Return the column that SELECT gives this name, unless it is the name of a key."""
+        names = [name.name.lower() for name in identifiers(node) or []]
+        keys = [[name.name.lower() for name in identifiers(key) or []] for _, key in self.keys]
+        return self.given.get(names[0]) if len(names) == 1 and names not in keys else None
+
+    def system_timestamp(self, node: exp.Expr) -> Value:
+        return Value("`_window_end`", AsaType.DATETIME)
+
+    def window_id(self, node: exp.Expr) -> Value:
+        return Value("`_window_id`", AsaType.TEXT)
+
+    def metadata(self, node: exp.Anonymous) -> Value:
+        raise self.source.refuse(node, "this is neither in GROUP BY nor in an aggregate")
+
+    def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
+        inside = Expressions(self.row.coercion, ArgumentScope(self.read))
+        aggregate = AggregateCall(inside, self.read, node, call, orderings).read()
+        if aggregate not in self.aggregates:
+            self.aggregates.append(aggregate)
+        place = self.aggregates.index(aggregate)
+        of_one = aggregate.argument if aggregate.function is Function.TOPONE else None
+        return Value(f"`_r{place}`", aggregate.type, element=of_one is not None and of_one.element)
+
+
+def _has_group_parts(node: exp.Expr) -> bool:
+    """Return whether a part of an expression exists in a group only: an aggregate or the window."""
+    return any(is_system_timestamp(part) or is_window_id(part) or call_name(part) in AGGREGATES for part in node.walk())

@@ -1,0 +1,98 @@
+"""A step of WITH as a relation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from recapture.model import AsaType
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.properties import property_of
+from recapture.query.analyse.relations import From
+from recapture.query.generate.json_text import json_record
+from recapture.query.generate.values import Value, quoted_name
+from recapture.query.parse.names import Path
+from recapture.query.parse.source import Source
+
+WHOLE: Path = ()
+"""Path that asks a star for the whole row, as a record."""
+WHOLE_NAME = "@body"
+
+
+@dataclass
+class StepRelation:
+    """A step of WITH. If it selects *, its columns are those that later steps ask for and its own FROM has."""
+
+    source: Source
+    name: str
+    table: str
+    columns: list[tuple[str, Value]]
+    starred: From | None
+    """FROM clause that its * stands for; None if it selects no *."""
+    requests: dict[Path, None]
+    """Columns that later steps ask of its *, in this pass and those before."""
+    types: FieldTypes
+    ordered: bool
+    unanchored: bool
+
+    def field(self, names: Sequence[exp.Identifier]) -> Value | None:
+        first = names[0].name
+        exact = [value for name, value in self.columns if name == first]
+        in_any_case = [value for name, value in self.columns if name.lower() == first.lower()]
+        if in_any_case:
+            value = self.types.refreshed((exact or in_any_case)[0])
+            return property_of(self.source, self.types, value, list(names[1:]))
+        if self.starred is None:
+            return None
+        starred = self.starred.unqualified(names)
+        if starred is None:
+            return None
+        path = self._request(tuple(name.name for name in names), names[0])
+        return replace(starred, sql=quoted_name(".".join(path)))
+
+    def _request(self, path: Path, where: exp.Identifier) -> Path:
+        """Ask the * for a column, and return its path; a column in two spellings is one column."""
+        name = ".".join(path).lower()
+        if name in (column.lower() for column, _ in self.columns):
+            raise self.source.refuse(where, f"`{name}` is both a column and a property here: rename the column")
+        for known in self.requests:
+            if ".".join(known).lower() == name:
+                return known
+        self.requests[path] = None
+        return path
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        if self.starred is None:
+            return [(name, self.types.refreshed(value)) for name, value in self.columns]
+        below = self.starred.star(where)
+        if below is None:
+            return None
+        own = {name.lower() for name, _ in self.columns}
+        for name, _ in below:
+            if name.lower() not in own:
+                self.requests.setdefault((name,))
+        added = [(name, replace(value, sql=quoted_name(name))) for name, value in below if name.lower() not in own]
+        return [*self.columns, *added]
+
+    def record(self, where: exp.Expr) -> Value:
+        if self.starred is not None and not self.columns and not self.starred.elements:
+            self.requests.setdefault(WHOLE)
+            return replace(self.starred.relation.record(where), sql=quoted_name(WHOLE_NAME))
+        columns = self.star(where)
+        if columns is None:
+            raise self.source.refuse(
+                where, f"the columns of `{self.name}` are not known: name them there instead of *, or CREATE TABLE"
+            )
+        for name, value in columns:
+            if self.types.untyped(value):
+                raise self.source.refuse(
+                    where, f"nothing tells the type of `{name}`, which stands in the record: CAST it"
+                )
+        return Value(json_record(columns), AsaType.RECORD)
+
+    def metadata(self, property_name: str, where: exp.Expr) -> Value:
+        raise self.source.refuse(where, "GetMetadataPropertyValue needs the input: select it in the step that reads it")
+
+    def has(self, name: str) -> bool:
+        is_own = name.lower() in (column.lower() for column, _ in self.columns)
+        return is_own or (self.starred is not None and self.starred.relation.has(name))

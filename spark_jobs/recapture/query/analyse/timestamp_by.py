@@ -1,0 +1,79 @@
+"""TIMESTAMP BY: the application time of an event, which the policies need before any SQL runs."""
+
+from sqlglot import exp
+
+from recapture.errors import DefinitionError
+from recapture.model import AsaType, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, Time
+from recapture.query.analyse.coercion import ticks_of
+from recapture.query.analyse.relations import From
+from recapture.query.parse.names import call_name
+from recapture.query.parse.source import Source
+from recapture.query.parse.window_calls import UNITS
+
+_FORMS = (
+    "a field, DATEADD(millisecond, field, '1970-01-01T00:00:00Z'), COALESCE of such, CAST(field AS datetime), "
+    "EventEnqueuedUtcTime or BlobLastModifiedUtcTime"
+)
+
+
+def time_of(read: From, node: exp.Expr) -> Time:
+    """Return the time that an expression after TIMESTAMP BY stands for, over the input that `read` names.
+
+    COALESCE(a, DATEADD(second, b, '1970-01-01')) => FirstOf(a, Shifted(10_000_000, b, Instant(1970-01-01)))
+
+    Raises DefinitionError for expressions that are not supported.
+    """
+    if isinstance(node, exp.Paren):
+        return time_of(read, node.this)
+    if isinstance(node, exp.Cast):
+        if getattr(node.args["to"].this, "name", "") != "DATETIME":
+            raise _refused(read.source, node)
+        return time_of(read, node.this)
+    if isinstance(node, exp.Literal) and node.is_string:
+        return _instant(read.source, node)
+    match call_name(node):
+        case "COALESCE" if node.expressions:
+            return FirstOf(tuple(time_of(read, argument) for argument in node.expressions))
+        case "DATEADD":
+            return _shifted(read, node)
+    column = read.lookup(node)
+    if column is None:
+        raise _refused(read.source, node)
+    if isinstance(column, MetadataColumn):
+        if column.type is not AsaType.DATETIME:
+            raise _refused(read.source, node)
+        return column
+    _require(read, column, AsaType.DATETIME, node)
+    return InputColumn(column.path, AsaType.DATETIME)
+
+
+def _shifted(read: From, node: exp.Expr) -> Shifted:
+    parts = node.expressions
+    unit = UNITS.get(parts[0].name.lower()) if len(parts) == 3 else None
+    amount = read.lookup(parts[1]) if len(parts) == 3 else None
+    if unit is None or not isinstance(amount, InputColumn):
+        raise read.source.refuse(
+            node, "in TIMESTAMP BY, DATEADD takes a unit from day to microsecond, a field and a time: " + _FORMS
+        )
+    _require(read, amount, AsaType.BIGINT, parts[1])
+    return Shifted(unit, InputColumn(amount.path, AsaType.BIGINT), time_of(read, parts[2]))
+
+
+def _require(read: From, column: InputColumn, kind: AsaType, where: exp.Expr) -> None:
+    """Let a field be of a type; raises DefinitionError if it is of another."""
+    if read.types.by_use([column.path]):
+        read.types.decide([column.path], kind, where)
+    elif read.types.of(column.path, where) is not kind:
+        message = f"`{column.name}` is declared {column.type}: TIMESTAMP BY takes a {kind} here"
+        raise read.types.disagree([column.path], kind, where) or read.source.refuse(where, message)
+
+
+def _instant(source: Source, node: exp.Literal) -> Instant:
+    ticks = ticks_of(node.name)
+    if ticks is None:
+        raise source.refuse(node, f"'{node.name}' is not an ISO time, such as '1970-01-01T00:00:00Z'")
+    return Instant(ticks)
+
+
+def _refused(source: Source, node: exp.Expr) -> DefinitionError:
+    return source.refuse(node, f"TIMESTAMP BY takes {_FORMS}")

@@ -1,0 +1,67 @@
+"""The first step of a GROUP BY: rows to the partial aggregates of panes."""
+
+import math
+from dataclasses import dataclass
+
+from recapture.query.generate.grouping import SLICE, UNANCHORED, Grouping
+from recapture.query.generate.select_items import SelectItem, column, columns, select_list
+from recapture.time_model.windows import HoppingWindow, SessionWindow, Window
+
+
+@dataclass(frozen=True)
+class Panes:
+    """The partial aggregates per slice, partition, pane and group, for one window of a GROUP BY."""
+
+    source: str
+    """FROM … [WHERE …] of the rows."""
+    source_unanchored: bool
+    """Whether the rows, and therefore the panes, have the column `_unanchored`."""
+    grouping: Grouping
+    window: Window
+    ahead: int
+    """How long before the slice a window that is needed may end; ticks."""
+
+    @property
+    def columns(self) -> list[SelectItem]:
+        """Columns of a pane, without `_unanchored`."""
+        return [*self._by, *columns(self.grouping.partials)]
+
+    @property
+    def sql(self) -> str:
+        """Statement that computes the panes."""
+        flag = [UNANCHORED] if self.source_unanchored else []
+        system = [*SLICE, column("_partition"), column("_system_timestamp"), *flag, SelectItem("_pane", self._pane)]
+        rows = f"SELECT {select_list([*system, *self.grouping.inputs])}\n{self.source}"
+        items = [*self._by, *self.grouping.partials, *any_unanchored(self.source_unanchored)]
+        return (
+            f"SELECT {select_list(items)}\nFROM (\n{rows}\n) AS `rows`{self._where}\nGROUP BY {select_list(self._by)}"
+        )
+
+    @property
+    def _by(self) -> list[SelectItem]:
+        return [*SLICE, column("_partition"), column("_pane"), *self.grouping.key_columns]
+
+    @property
+    def _pane(self) -> str:
+        """SQL of the end of the pane that holds a row."""
+        if not isinstance(self.window, HoppingWindow):
+            return "`_system_timestamp`"
+        length = pane_length(self.window)
+        return f"(`_system_timestamp` + pmod({self.window.offset % length}L - `_system_timestamp`, {length}L))"
+
+    @property
+    def _where(self) -> str:
+        """Condition on the panes that are read: a session must not depend on what lies before its look-back."""
+        if not isinstance(self.window, SessionWindow):
+            return ""
+        return f"\nWHERE `_pane` > `_slice_start` - {self.ahead + self.window.look_back}L"
+
+
+def pane_length(window: HoppingWindow) -> int:
+    """Return the length of a window's panes, in ticks."""
+    return math.gcd(window.size, window.hop)
+
+
+def any_unanchored(has: bool) -> list[SelectItem]:
+    """Return the item of `_unanchored` for groups of rows that have it: whether one of them is."""
+    return [SelectItem(UNANCHORED.name, f"bool_or({UNANCHORED.sql})")] if has else []

@@ -1,0 +1,110 @@
+"""T-SQL's wildcards as Spark SQL: % any text, _ one character, [a-f] one of these, [^a-f] one of the others.
+
+A pattern is a text literal, translated when the query is compiled. Letter case and blanks at the end count, and ranges
+go by code point; Microsoft's page "LIKE (Azure Stream Analytics)" does not say.
+"""
+
+from recapture.errors import DefinitionError
+from recapture.query.generate.values import quoted_text
+
+_MANY = "%"
+_ONE = "_"
+
+
+def like(text: str, pattern: str, escape: str | None = None) -> str:
+    """Return the SQL of `text LIKE pattern [ESCAPE escape]`.
+
+    x LIKE '[ab]%' => (x RLIKE '(?s)^[ab].*\\\\z')
+
+    Raises DefinitionError for a pattern that can match nothing.
+    """
+    pieces = _pieces(pattern, escape)
+    if any(wild and piece not in (_MANY, _ONE) for piece, wild in pieces):
+        return f"({text} RLIKE {quoted_text(f'(?s)^{_regex(pieces)}' + _END)})"
+    spark = "".join(piece if wild else _escaped(piece, r"\%_") for piece, wild in pieces)
+    return f"({text} LIKE {quoted_text(spark)})"
+
+
+def position(text: str, pattern: str) -> str:
+    """Return the SQL of PATINDEX(pattern, text): where the first match begins, from 1; 0 for none, NULL for NULL."""
+    pieces = _pieces(pattern, None)
+    anywhere = bool(pieces) and pieces[0] == (_MANY, True)
+    open_end = bool(pieces) and pieces[-1] == (_MANY, True)
+    inner = _regex(pieces[anywhere : len(pieces) - (open_end and len(pieces) > anywhere)])
+    return first_match(text, inner + ("" if open_end else _END), "s", anywhere)
+
+
+_END = r"\z"
+
+
+def first_match(text: str, regex: str, flags: str, anywhere: bool = True) -> str:
+    """Return the SQL of the position, in characters from 1, where a Java regular expression first matches; 0 for none.
+
+    The text is searched after an added `@`, so that the text before the match is never empty.
+    """
+    before = "@.*?" if anywhere else "@"
+    leading = quoted_text(f"(?{flags})^({before})(?:{regex})")
+    return f"CAST(length(regexp_extract(concat('@', {text}), {leading}, 1)) AS BIGINT)"
+
+
+def _pieces(pattern: str, escape: str | None) -> list[tuple[str, bool]]:
+    """Return the pieces of a pattern, and whether each is a wildcard; a set is a piece of a Java regular expression."""
+    pieces: list[tuple[str, bool]] = []
+    place = 0
+    while place < len(pattern):
+        sign = pattern[place]
+        if sign == escape:
+            if place + 1 == len(pattern):
+                raise DefinitionError(f"the pattern ends with its ESCAPE character {escape}, so it matches nothing")
+            pieces.append((pattern[place + 1], False))
+            place += 2
+        elif sign == "[":
+            members, place = _set(pattern, place, escape)
+            pieces.append((members, True))
+        else:
+            pieces.append((sign, sign in (_MANY, _ONE)))
+            place += 1
+    return pieces
+
+
+def _set(pattern: str, start: int, escape: str | None) -> tuple[str, int]:
+    """Return the set that opens at `start`, as a piece of a regular expression, and the position after it."""
+    place = start + 1
+    denied = pattern[place : place + 1] == "^"
+    place += denied
+    members: list[tuple[str, bool]] = []
+    while place < len(pattern) and pattern[place] != "]":
+        escaped = pattern[place] == escape and place + 1 < len(pattern)
+        place += escaped
+        members.append((pattern[place], escaped))
+        place += 1
+    if place >= len(pattern):
+        raise DefinitionError("`[` opens a set that is never closed: to match the sign itself, write [[]")
+    written = pattern[start : place + 1]
+    if not members:
+        raise DefinitionError(f"{written} is a set without a character, so the pattern matches nothing")
+    ranges, index = [], 0
+    while index < len(members):
+        first = last = members[index][0]
+        if index + 2 < len(members) and members[index + 1] == ("-", False):
+            last = members[index + 2][0]
+            index += 2
+        if first > last:
+            raise DefinitionError(f"{first}-{last} in {written} runs backwards: write {last}-{first}")
+        ranges.append(literal(first) if first == last else f"{literal(first)}-{literal(last)}")
+        index += 1
+    return f"[{'^' if denied else ''}{''.join(ranges)}]", place + 1
+
+
+def _regex(pieces: list[tuple[str, bool]]) -> str:
+    wild = {_MANY: ".*", _ONE: "."}
+    return "".join(wild.get(piece, piece) if is_wild else literal(piece) for piece, is_wild in pieces)
+
+
+def literal(character: str) -> str:
+    """Return a character so that it stands for itself in a Java regular expression, in a set or outside."""
+    return character if character.isalnum() or not character.isascii() else "\\" + character
+
+
+def _escaped(character: str, special: str) -> str:
+    return "\\" + character if character in special else character

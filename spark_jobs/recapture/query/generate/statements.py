@@ -1,0 +1,123 @@
+"""The Spark SQL statement of an output: its steps as common table expressions, each a SELECT or a UNION of several."""
+
+from dataclasses import dataclass
+
+from recapture.model import AsaType
+from recapture.query.generate.grouping import SLICE, UNANCHORED, Grouping, unanchored_items
+from recapture.query.generate.select_items import SelectItem, column, select_list
+from recapture.query.generate.values import Value, quoted_name
+from recapture.query.generate.windows import groups
+from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
+from recapture.time_model.windows import Reach, SnapshotWindow, Window
+
+EVENTS = "`events`"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """One SELECT."""
+
+    table: str
+    """What it reads: the view of events, or the table of a step."""
+    source_unanchored: bool
+    """Whether `table` has the column `_unanchored`."""
+    laterals: tuple[str, ...]
+    """LATERAL VIEW clauses of APPLY."""
+    where: str | None
+    grouping: Grouping | None
+    items: tuple[SelectItem, ...]
+    """Select list, over a row, or over a group's `_k0`, …, `_r0`, …, `_window_id` and `_window_end`."""
+
+    @property
+    def windows(self) -> list[Window]:
+        """Windows of its GROUP BY; without one each row stands for its own time."""
+        return [grouped.window for grouped in self.grouping.windows] if self.grouping else [SnapshotWindow()]
+
+    @property
+    def look_back(self) -> int:
+        """How long before its windows' ends a row can matter; ticks."""
+        return max(window.look_back for window in self.windows)
+
+    @property
+    def unanchored(self) -> bool:
+        """Whether its rows have the column `_unanchored`: they, or what they come from, are sessions."""
+        return self.source_unanchored or bool(self.grouping and self.grouping.unanchored)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of one SELECT, or of the SELECTs of a UNION, under a name."""
+
+    name: str
+    selections: tuple[Selection, ...]
+
+    @property
+    def unanchored(self) -> bool:
+        """Whether its rows have the column `_unanchored`."""
+        return any(selection.unanchored for selection in self.selections)
+
+
+def output_sql(steps: list[Table], output: Table, columns: list[tuple[str, Value]]) -> tuple[str, tuple[Reach, ...]]:
+    """Return the statement of an output, as CompiledOutput describes it, and the reaches of its windows.
+
+    `steps` come in the order of WITH; those that the output does not need are left out.
+    """
+    ahead, reaches = _ahead(steps, output)
+    needed = [table for table in steps if table.name in ahead]
+    with_ = ",\n".join(f"{table.name} AS (\n{_table(table, ahead[table.name])}\n)" for table in [*needed, output])
+    published = [_published(name, value) for name, value in columns]
+    published.append(SelectItem("slice_start", _timestamp(SLICE[0].sql)))
+    if output.unanchored:
+        published.append(UNANCHORED)
+    return (
+        f"WITH {with_}\nSELECT {select_list(published)}\nFROM {output.name}\n"
+        "WHERE `_system_timestamp` > `_slice_start` AND `_system_timestamp` <= `_slice_end`",
+        reaches,
+    )
+
+
+def _ahead(steps: list[Table], output: Table) -> tuple[dict[str, int], tuple[Reach, ...]]:
+    """Return how long before the slice the rows of each needed table must begin, in ticks, and the events that needs.
+
+    For example, a window of 5 minutes over the rows of a step needs that step's rows from 5 minutes before the slice.
+    """
+    ahead = {output.name: 0}
+    reaches: dict[Reach, None] = {}
+    for table in (output, *reversed(steps)):
+        if table.name not in ahead:
+            continue
+        for selection in table.selections:
+            if selection.table == EVENTS:
+                reaches.update((Reach(window, ahead[table.name]), None) for window in selection.windows)
+            else:
+                needed = ahead[table.name] + selection.look_back
+                ahead[selection.table] = max(ahead.get(selection.table, 0), needed)
+    return ahead, tuple(reaches)
+
+
+def _table(table: Table, ahead: int) -> str:
+    """Return the rows of a table whose time is in (slice start - ahead, slice end], and maybe some earlier ones."""
+    return "\nUNION ALL\n".join(_selection(selection, ahead, table.unanchored) for selection in table.selections)
+
+
+def _selection(selection: Selection, ahead: int, unanchored: bool) -> str:
+    flag = unanchored_items(unanchored, selection.unanchored)
+    where = f"\nWHERE {selection.where}" if selection.where else ""
+    source = "\n".join([f"FROM {selection.table}", *selection.laterals]) + where
+    if selection.grouping is None:
+        system = [*SLICE, column("_partition"), column("_system_timestamp")]
+        return f"SELECT {select_list([*system, *flag, *selection.items])}\n{source}"
+    system = [*SLICE, SelectItem("_partition", "''"), SelectItem("_system_timestamp", "`_window_end`")]
+    grouped = groups(source, selection.source_unanchored, selection.grouping, ahead)
+    having = f"\nWHERE {selection.grouping.having}" if selection.grouping.having else ""
+    return f"SELECT {select_list([*system, *flag, *selection.items])}\nFROM (\n{grouped}\n) AS `groups`{having}"
+
+
+def _published(name: str, value: Value) -> SelectItem:
+    sql = quoted_name(name)
+    return SelectItem(name, _timestamp(sql) if value.type is AsaType.DATETIME else sql)
+
+
+def _timestamp(ticks: str) -> str:
+    """Return ticks as a Spark timestamp, truncated to microseconds."""
+    return f"timestamp_micros(({ticks} - {UNIX_EPOCH}L) div {TICKS_PER_MICROSECOND}L)"

@@ -1,0 +1,31 @@
+"""Typed Spark SQL, which the expressions of a query are compiled to."""
+
+from dataclasses import dataclass
+
+from recapture.model import AsaType
+from recapture.query.parse.names import Path
+
+
+@dataclass(frozen=True)
+class Value:
+    """A scalar in Spark SQL. A datetime is a bigint of ticks; a record or an array is its JSON text."""
+
+    sql: str
+    type: AsaType | None
+    """Type in ASA; None for the literal NULL."""
+    text: str | None = None
+    """Text of a literal, as written; None for other expressions."""
+    fields: tuple[Path, ...] = ()
+    """Fields of the body that have this value's type."""
+    element: bool = False
+    """Whether it is text taken out of JSON, which is cast where another type is asked for."""
+
+
+def quoted_name(name: str) -> str:
+    """Return a name in Spark SQL: a b => `a b`."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quoted_text(text: str) -> str:
+    """Return a text literal in Spark SQL: it's => 'it\\'s'."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

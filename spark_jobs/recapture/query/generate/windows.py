@@ -1,0 +1,57 @@
+"""The second step of a GROUP BY: the partial aggregates of panes to windows, and to groups."""
+
+from recapture.query.generate.grouping import SLICE, Grouping, unanchored_items
+from recapture.query.generate.panes import Panes, any_unanchored, pane_length
+from recapture.query.generate.select_items import SelectItem, column, select_list
+from recapture.query.generate.sessions import sessions
+from recapture.query.generate.sliding import sliding
+from recapture.query.generate.values import quoted_text
+from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow
+
+
+def groups(source: str, source_unanchored: bool, grouping: Grouping, ahead: int) -> str:
+    """Return the statement that computes the groups of a GROUP BY over rows FROM … [WHERE …].
+
+    Groups have the columns `_slice_start`, `_slice_end`, `_window` (its number), `_window_id`, `_window_end`, `_k0`, …,
+    `_r0`, …, and with sessions `_unanchored`. They end after slice start - `ahead` ticks.
+    """
+    parts = [
+        _windowed(Panes(source, source_unanchored, grouping, grouped.window, ahead), number)
+        for number, grouped in enumerate(grouping.windows)
+    ]
+    by = [*SLICE, column("_window"), column("_window_id"), column("_window_end"), *grouping.key_columns]
+    flag = any_unanchored(source_unanchored or grouping.unanchored)
+    union = "\nUNION ALL\n".join(parts)
+    return (
+        f"SELECT {select_list([*by, *flag, *grouping.results])}\nFROM (\n{union}\n) AS `windowed`\n"
+        f"WHERE `_window_end` > `_slice_start` - {ahead}L AND `_window_end` <= `_slice_end`\nGROUP BY {select_list(by)}"
+    )
+
+
+def _windowed(panes: Panes, number: int) -> str:
+    """Return the panes, each once per window that holds it."""
+    grouped = panes.grouping.windows[number]
+    id_ = quoted_text(grouped.id) if grouped.id is not None else "CAST(NULL AS STRING)"
+    items = [*panes.columns, SelectItem("_window", str(number)), SelectItem("_window_id", id_)]
+    flag = unanchored_items(panes.source_unanchored or panes.grouping.unanchored, panes.source_unanchored)
+    match grouped.window:
+        case SlidingWindow(size):
+            return sliding(panes, size, items, flag)
+        case SessionWindow():
+            return sessions(panes, grouped.window, grouped.partition_by, items)
+        case HoppingWindow() as window if window.hop < window.size:
+            window_end = _hopping_ends(window, panes.ahead)
+        case _:
+            window_end = "`_pane`"
+    selected = [*items, SelectItem("_window_end", window_end), *flag]
+    return f"SELECT {select_list(selected)}\nFROM (\n{panes.sql}\n) AS `panes`"
+
+
+def _hopping_ends(window: HoppingWindow, ahead: int) -> str:
+    """Return the SQL of every end E = offset + k * hop with pane <= E <= pane - its length + size, as far as needed."""
+    hop, offset = window.hop, window.offset % window.hop
+    first = f"greatest(`_pane` + pmod({offset}L - `_pane`, {hop}L), `_slice_start` - {ahead}L + {hop}L"
+    first += f" - pmod(`_slice_start` - {ahead}L - {offset}L, {hop}L))"
+    latest = f"least(`_pane` + {window.size - pane_length(window)}L, `_slice_end`)"
+    last = f"({latest} - pmod({latest} - {offset}L, {hop}L))"
+    return f"explode(CASE WHEN {first} <= {last} THEN sequence({first}, {last}, {hop}L) ELSE array() END)"

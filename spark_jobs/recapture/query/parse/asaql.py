@@ -1,0 +1,321 @@
+"""ASAQL as a sqlglot dialect: T-SQL with TIMESTAMP BY … [OVER …], and the split of a text into its statements."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import ClassVar, NoReturn, TypeVar
+
+from sqlglot import exp
+from sqlglot.dialects.tsql import TSQL
+from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.parsers.tsql import TSQLParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from recapture.errors import DefinitionError
+from recapture.query.parse.source import Source, only
+
+E = TypeVar("E", bound=exp.Expr)
+
+_BLANK = re.compile(r"(?:\s+|--[^\n]*|/\*(?:(?!/\*|\*/).)*\*/)*", re.DOTALL)
+_REFUSED = {
+    "MATCH_RECOGNIZE": "MATCH_RECOGNIZE is not supported: backfill the events, and match the table's rows",
+    "NULLS": "NULL is the smallest in every ORDER BY: leave out NULLS FIRST, NULLS LAST; a column is written [nulls]",
+}
+_TYPOGRAPHIC = frozenset("\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}“”")
+_JOINING = ("UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT")
+_NEVER_AFTER_COMMA = {
+    TokenType.COMMA,
+    TokenType.FROM,
+    TokenType.GROUP_BY,
+    TokenType.HAVING,
+    TokenType.INTO,
+    TokenType.R_PAREN,
+    TokenType.SEMICOLON,
+    TokenType.WHERE,
+}
+_NEAR = {
+    "OVER": "OVER belongs to TIMESTAMP BY, right after the input: FROM input TIMESTAMP BY time OVER key",
+    "TIMESTAMP": "TIMESTAMP BY follows the input, once: FROM input TIMESTAMP BY time",
+    "INTO": "INTO stands after the columns and before FROM: SELECT … INTO output FROM …",
+    "DURATION": "LIMIT DURATION belongs to analytic functions, which are not supported: use the window of GROUP BY",
+    "LIMIT": "LIMIT DURATION belongs to analytic functions, which are not supported: use the window of GROUP BY",
+}
+
+
+class Asaql(TSQL):
+    """T-SQL with ASA's clauses.
+
+    A table's `timestamp_by` is the expression after TIMESTAMP BY, its `over` the list after OVER, its `partition_by`
+    the list after PARTITION BY. A call of a function is always an Anonymous, even if T-SQL knows the function.
+    """
+
+    class Parser(TSQLParser):
+        """T-SQL's parser, with the clauses that ASA adds to a table."""
+
+        FUNCTIONS: ClassVar = {}
+        FUNCTION_PARSERS: ClassVar = {name: TSQLParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")}
+        FUNC_TOKENS: ClassVar = {*TSQLParser.FUNC_TOKENS, TokenType.SESSION}
+        _reads_time = False
+        NO_PAREN_FUNCTIONS: ClassVar = {}
+        NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": TSQLParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
+
+        def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
+            begins_clause = self._match(TokenType.PARTITION_BY, advance=False) or self._match_text_seq(
+                "OVER", advance=False
+            )
+            if begins_clause or self._match_text_seq("TIMESTAMP", "BY", advance=False):
+                return None
+            return super()._parse_table_alias(alias_tokens)
+
+        def _parse_table(
+            self,
+            schema: bool = False,
+            joins: bool = False,
+            alias_tokens: Collection[TokenType] | None = None,
+            parse_bracket: bool = False,
+            is_db_reference: bool = False,
+            parse_partition: bool = False,
+            consume_pipe: bool = False,
+        ) -> exp.Expr | None:
+            table = super()._parse_table(
+                schema, joins, alias_tokens, parse_bracket, is_db_reference, parse_partition, consume_pipe
+            )
+            while table:
+                if not table.args.get("timestamp_by") and self._match_text_seq("TIMESTAMP", "BY"):
+                    table.set("timestamp_by", self._parse_time() or self.raise_error("a time is missing"))
+                    if self._match_text_seq("OVER"):
+                        table.set("over", self._parse_keys())
+                elif not table.args.get("partition_by") and self._match(TokenType.PARTITION_BY):
+                    table.set("partition_by", self._parse_keys())
+                else:
+                    break
+            return table
+
+        def _parse_keys(self) -> list[exp.Expr]:
+            return self._parse_csv(self._parse_disjunction) or self.raise_error("a key is missing")
+
+        def _parse_time(self) -> exp.Expr | None:
+            """Return the expression after TIMESTAMP BY. The next OVER belongs to TIMESTAMP BY, not to a function."""
+            self._reads_time = True
+            try:
+                return self._parse_disjunction()
+            finally:
+                self._reads_time = False
+
+        def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
+            return this if self._reads_time else super()._parse_window(this, alias)
+
+        def expression(self, instance: E, token: Token | None = None, comments: list[str] | None = None) -> E:
+            """Return a node with the place where it was read, for nodes without a position of their own."""
+            node = super().expression(instance, token, comments)
+            if self._prev:
+                node.meta.setdefault("read_at", self._prev.start)
+            return node
+
+        def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
+            """Raise ParseError with the offset of a token; None is the end of the text."""
+            token = token or self._curr or None
+            raise ParseError(message, [{"start": token.start if token else None}])
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of WITH."""
+
+    name: Token
+    query: exp.Query
+
+
+@dataclass(frozen=True)
+class Script:
+    """The statements of a text."""
+
+    source: Source
+    tokens: list[Token]
+    """All tokens of the text."""
+    declarations: list[list[Token]]
+    """Tokens of each CREATE TABLE."""
+    steps: list[Step]
+    statements: list[exp.Query]
+    """Each SELECT, or UNION of several, that writes to an output."""
+
+
+def parse(text: str) -> Script:
+    """Return the statements of a text: CREATE TABLE (…), WITH step AS (…), …, and SELECTs, with or without semicolons.
+
+    WITH a AS (SELECT …) SELECT x INTO b FROM a; SELECT … => Script(steps=[a], statements=[SELECT x …, SELECT …])
+
+    Raises DefinitionError with line and column for a syntax error.
+    """
+    source = Source(text)
+    tokens = _tokens(source)
+    declarations: list[list[Token]] = []
+    steps: list[Step] = []
+    statements: list[exp.Query] = []
+    rest = tokens
+    while rest:
+        first = _keyword(source, rest[0])
+        if rest[0].token_type == TokenType.SEMICOLON:
+            rest = rest[1:]
+        elif first == "CREATE":
+            end = _end_of_declaration(source, rest)
+            declarations.append(rest[:end])
+            rest = rest[end:]
+        elif first == "WITH":
+            if steps:
+                raise source.refuse(rest[0], "WITH stands once: write its steps with commas between them")
+            steps, rest = _steps(source, rest)
+        elif first == "SELECT":
+            end = _end_of_statement(source, rest)
+            statements.append(_query(source, rest[:end]))
+            rest = rest[end:]
+        else:
+            raise source.refuse(rest[0], f"`{source.word(rest[0])}` is not supported: a query begins with SELECT")
+    if not statements:
+        raise source.refuse(len(text.rstrip()), "there is no query: write SELECT … INTO … FROM … GROUP BY …")
+    return Script(source, tokens, declarations, steps, statements)
+
+
+def selects_of(source: Source, query: exp.Expr) -> list[exp.Select]:
+    """Return the SELECTs of a UNION, left to right, or the one SELECT.
+
+    Raises DefinitionError for EXCEPT, INTERSECT and whatever else is not supported.
+    """
+    if isinstance(query, exp.Union):
+        only(source, query, "this", "expression", "distinct")
+        return [*selects_of(source, query.this), *selects_of(source, query.expression)]
+    if isinstance(query, exp.Subquery):
+        only(source, query, "this")
+        return selects_of(source, query.this)
+    if not isinstance(query, exp.Select):
+        raise source.refuse(query, f"{query.key.upper()} is not supported: there are SELECT and UNION")
+    return [query]
+
+
+def _steps(source: Source, tokens: list[Token]) -> tuple[list[Step], list[Token]]:
+    """Return the steps of a WITH, and the tokens after it."""
+    form = "write WITH step AS (SELECT …), another AS (SELECT …) SELECT …"
+    steps: list[Step] = []
+    rest = tokens[1:]
+    while True:
+        if len(rest) < 4 or rest[1].token_type != TokenType.ALIAS or rest[2].token_type != TokenType.L_PAREN:
+            raise source.refuse(rest[0] if rest else len(source.text.rstrip()), f"a step is missing here: {form}")
+        end = _closing(rest[2:])
+        if end is None:
+            raise source.refuse(rest[2], f"this parenthesis is never closed: {form}")
+        name, inside = rest[0], rest[3 : 2 + end]
+        if not inside or _keyword(source, inside[0]) != "SELECT":
+            raise source.refuse(inside[0] if inside else rest[2], f"a step is a SELECT in parentheses: {form}")
+        steps.append(Step(name, _query(source, inside)))
+        rest = rest[3 + end :]
+        if not rest or rest[0].token_type != TokenType.COMMA:
+            return steps, rest
+        rest = rest[1:]
+
+
+def _closing(tokens: list[Token]) -> int | None:
+    """Return the index where the parenthesis that the tokens begin with is closed; None if it never is."""
+    depth = 0
+    for index, token in enumerate(tokens):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0:
+            return index
+    return None
+
+
+def _keyword(source: Source, token: Token) -> str:
+    """Return a token's word in capitals; empty for a text in quotes and a name in brackets."""
+    return "" if source.text[token.start] in "'[" else token.text.upper()
+
+
+def _end_of_statement(source: Source, tokens: list[Token]) -> int:
+    """Return the index where a statement ends: at a semicolon, or where the next one begins."""
+    depth = 0
+    for index, token in enumerate(tokens):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if token.token_type == TokenType.SEMICOLON:
+            return index
+        word = _keyword(source, token)
+        joined = word == "SELECT" and _keyword(source, tokens[index - 1]) in _JOINING
+        if depth == 0 and index and word in ("SELECT", "WITH", "CREATE") and not joined:
+            return index
+    return len(tokens)
+
+
+def _tokens(source: Source) -> list[Token]:
+    try:
+        tokens = Asaql().tokenize(source.text)
+    except TokenError:
+        raise _unclosed(source) from None
+    if tokens and tokens[0].token_type in Asaql.Tokenizer.COMMANDS:
+        raise source.refuse(tokens[0], f"`{source.word(tokens[0])}` is not supported: a query begins with SELECT")
+    end, before = 0, None
+    for token in tokens:
+        _only_blank(source, end, token.start)
+        end = token.end + 1
+        if source.text[token.start] == '"':
+            raise source.refuse(token, "write text in single quotes, '…', and names in brackets, […]; not in \"…\"")
+        word = _keyword(source, token)
+        if word in _REFUSED:
+            raise source.refuse(token, _REFUSED[word])
+        if not _TYPOGRAPHIC.isdisjoint(word):
+            raise source.refuse(token, "these are typographic quotation marks: write text in single quotes, '…'")
+        if word in ("{", "}"):
+            raise source.refuse(token, f"`{token.text}` is not supported")
+        if before == TokenType.COMMA and token.token_type in _NEVER_AFTER_COMMA:
+            raise source.refuse(token, f"syntax error near `{token.text}`: something is missing after a comma")
+        before = token.token_type
+        # The parser would read hints out of comments.
+        token.comments = []
+    _only_blank(source, end, len(source.text))
+    if before == TokenType.COMMA:
+        raise source.refuse(tokens[-1], "something is missing after the last comma")
+    return tokens
+
+
+def _only_blank(source: Source, start: int, end: int) -> None:
+    blank = _BLANK.match(source.text, start, end)
+    if blank is None or blank.end() != end:
+        where = blank.end() if blank else start
+        raise source.refuse(where, "this comment is nested, not closed, or of no known kind: write -- … or /* … */")
+
+
+def _unclosed(source: Source) -> DefinitionError:
+    """Return the error for a text, a name or a comment that is never closed."""
+    pieces = re.compile(r"'(?:[^']|'')*'|\[[^\]]*\]|--[^\n]*|/\*.*?\*/", re.DOTALL)
+    rest = pieces.sub(lambda piece: " " * len(piece.group()), source.text)
+    opening = re.search(r"'|\[|/\*|\"", rest)
+    if opening is None:
+        return source.refuse(0, "the query cannot be read: check its quotes, brackets and comments")
+    return source.refuse(opening.start(), f"`{opening.group()}` is never closed")
+
+
+def _end_of_declaration(source: Source, tokens: list[Token]) -> int:
+    if [token.text.upper() for token in tokens[:2]] != ["CREATE", "TABLE"]:
+        raise source.refuse(tokens[0], "of CREATE only CREATE TABLE input (field type, …) is supported")
+    depth = 0
+    for index, token in enumerate(tokens):
+        if token.token_type == TokenType.SEMICOLON:
+            break
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type == TokenType.R_PAREN:
+            return index + 1
+    raise source.refuse(tokens[0], "write CREATE TABLE input (field type, …), with its closing parenthesis")
+
+
+def _query(source: Source, tokens: list[Token]) -> exp.Query:
+    try:
+        statements = Asaql.Parser(dialect=Asaql(), error_level=ErrorLevel.IMMEDIATE).parse(tokens, source.text)
+    except ParseError as error:
+        raise _syntax_error(source, tokens, error.errors[0]["start"]) from None
+    root = statements[0]
+    if not isinstance(root, exp.Select | exp.SetOperation):
+        raise source.refuse(tokens[0], f"`{tokens[0].text}` is not supported: a query begins with SELECT")
+    return root
+
+
+def _syntax_error(source: Source, tokens: list[Token], start: int | None) -> DefinitionError:
+    if start is None:
+        return source.refuse(tokens[-1], f"the query ends too early, after `{source.word(tokens[-1])}`")
+    word = source.word(start)
+    return source.refuse(start, _NEAR.get(word.upper(), f"syntax error near `{word}`"))

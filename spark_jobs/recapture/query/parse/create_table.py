@@ -1,0 +1,66 @@
+"""CREATE TABLE input (field type, …): the declared types of the fields."""
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from recapture.model import AsaType
+from recapture.query.parse.names import Path
+from recapture.query.parse.source import Source
+
+_TYPES = {kind.value: kind for kind in AsaType}
+_NAMES = ", ".join(_TYPES)
+
+
+def declared_types(source: Source, declarations: list[list[Token]], input_alias: str) -> dict[Path, AsaType] | None:
+    """Return the declared types by field, or None without a declaration.
+
+    CREATE TABLE input (id bigint, site.name nvarchar(max)) => {("id",): BIGINT, ("site", "name"): TEXT}
+
+    Raises DefinitionError for unknown types, for fields that are declared twice, and for other tables than the input.
+    """
+    if not declarations:
+        return None
+    if len(declarations) > 1:
+        raise source.refuse(declarations[1][0], "the pipeline has one input: one CREATE TABLE is enough")
+    tokens = declarations[0]
+    head, body = tokens[:4], tokens[4:-1]
+    if head[3].token_type != TokenType.L_PAREN:
+        raise source.refuse(tokens[0], f"write CREATE TABLE {input_alias} (field type, …)")
+    if head[2].text.lower() != input_alias.lower():
+        raise source.refuse(head[2], f"CREATE TABLE {head[2].text}: the pipeline's input is `{input_alias}`")
+    types: dict[Path, AsaType] = {}
+    for column in _columns(body):
+        if not column:
+            raise source.refuse(tokens[-1], "a field and its type are missing in CREATE TABLE")
+        path, rest = _path(source, column)
+        kind = _TYPES.get("".join(token.text for token in rest).lower())
+        if kind is None:
+            raise source.refuse(rest[0] if rest else column[0], f"the type of `{'.'.join(path)}` is one of {_NAMES}")
+        if path in types:
+            raise source.refuse(column[0], f"`{'.'.join(path)}` is declared twice")
+        types[path] = kind
+    return types
+
+
+def _columns(tokens: list[Token]) -> list[list[Token]]:
+    columns: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type == TokenType.COMMA:
+            columns.append([])
+        else:
+            columns[-1].append(token)
+    return columns
+
+
+def _path(source: Source, tokens: list[Token]) -> tuple[Path, list[Token]]:
+    names = [tokens[0]]
+    rest = tokens[1:]
+    while len(rest) > 1 and rest[0].token_type == TokenType.DOT:
+        names.append(rest[1])
+        rest = rest[2:]
+    for name in names:
+        if source.text[name.start] != "[" and not name.text.isidentifier():
+            raise source.refuse(name, f"`{name.text}` is not a field's name: write it in brackets, [{name.text}]")
+        source.exact.add(name.start)
+    return tuple(name.text for name in names), rest

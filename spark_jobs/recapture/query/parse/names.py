@@ -1,0 +1,58 @@
+"""Names in the tree of a query: dotted paths, System.Timestamp() and System.Window().Id."""
+
+from sqlglot import exp
+
+Path = tuple[str, ...]
+"""A field of the body, from its root: ("site", "id") for `site.id`."""
+
+
+def identifiers(node: exp.Expr) -> list[exp.Identifier] | None:
+    """Return the names of a dotted path, left to right; None for anything else."""
+    if isinstance(node, exp.Identifier):
+        return [node]
+    if isinstance(node, exp.Column):
+        parts = [node.args.get(part) for part in ("catalog", "db", "table", "this")]
+        names = [part for part in parts if part is not None]
+        return names if all(isinstance(name, exp.Identifier) for name in names) else None
+    if isinstance(node, exp.Dot):
+        left, right = identifiers(node.this), identifiers(node.expression)
+        return None if left is None or right is None else left + right
+    return None
+
+
+def is_system_timestamp(node: exp.Expr) -> bool:
+    """Return whether a node is System.Timestamp() or System.Timestamp, in any letter case."""
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
+        return _is_system_call(node, "timestamp")
+    names = identifiers(node)
+    if not names or len(names) != 2 or any(name.quoted for name in names):
+        return False
+    return [name.name.lower() for name in names] == ["system", "timestamp"]
+
+
+def is_window_id(node: exp.Expr) -> bool:
+    """Return whether a node is System.Window().Id, in any letter case."""
+    return (
+        isinstance(node, exp.Dot)
+        and isinstance(node.expression, exp.Identifier)
+        and node.expression.name.lower() == "id"
+        and isinstance(node.this, exp.Dot)
+        and _is_system_call(node.this, "window")
+    )
+
+
+def call_name(node: exp.Expr) -> str:
+    """Return the name of a call in capitals; empty for anything else."""
+    return str(node.this).upper() if isinstance(node, exp.Anonymous) else ""
+
+
+def _is_system_call(node: exp.Dot, name: str) -> bool:
+    call, names = node.expression, identifiers(node.this)
+    return (
+        names is not None
+        and len(names) == 1
+        and not names[0].quoted
+        and names[0].name.lower() == "system"
+        and call_name(call) == name.upper()
+        and not call.expressions
+    )

@@ -1,0 +1,138 @@
+"""LIKE and PATINDEX: T-SQL's wildcards, case by case and against a naive matcher."""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from recapture.errors import DefinitionError
+from recapture.query.generate.patterns import like, position
+from recapture.query.generate.values import quoted_text
+from tests.draws import examples
+
+
+def matches(spark: SparkSession, cases: list[tuple[str, str, str | None]]) -> list[bool]:
+    sqls = [like(quoted_text(text), pattern, escape) for text, pattern, escape in cases]
+    row = spark.sql(f"SELECT {', '.join(f'{sql} AS c{place}' for place, sql in enumerate(sqls))}").first()
+    assert row is not None
+    return list(row)
+
+
+def test_wildcards(spark: SparkSession) -> None:
+    cases: list[tuple[str, str, str | None, bool]] = [
+        ("abc", "a%", None, True),
+        ("abc", "A%", None, False),
+        ("abc", "a_c", None, True),
+        ("a😀c", "a_c", None, True),
+        ("abc", "ab", None, False),
+        ("abc ", "abc", None, False),
+        ("a\nb", "a%b", None, True),
+        ("a\nb", "a_b", None, True),
+        ("", "", None, True),
+        ("", "%", None, True),
+        ("5% off", "5[%]%", None, True),
+        ("50 off", "5[%]%", None, False),
+        ("a_b", "a[_]b", None, True),
+        ("a[b", "a[[]b", None, True),
+        ("a]b", "a]b", None, True),
+        ("carson", "[C-Pc-p]arson", None, True),
+        ("larsen", "[^m]arsen", None, True),
+        ("marsen", "[^m]arsen", None, False),
+        ("a-b", "a[-x]b", None, True),
+        ("a-b", "a[x-]b", None, True),
+        ("a^b", "a[x^]b", None, True),
+        ("a.b", "a[.&&\\w]b", None, True),
+        ("axb", "a[.]b", None, False),
+        ("x\n", "[x]", None, False),
+        ("a\\b", "a\\b", None, True),
+        ("a\\%", "a\\_", None, True),
+        ("50%", "50!%", "!", True),
+        ("50x", "50!%", "!", False),
+        ("a!b", "a!!b", "!", True),
+        ("axb", "a!xb", "!", True),
+        ("a]b", "a[!]x]b", "!", True),
+        ("a-b", "a[a!-z]b", "!", True),
+        ("abb", "a[a!-z]b", "!", False),
+        ("a\\b_", "a\\\\b\\_", "\\", True),
+        ("$1 ${x}", "$1 ${_}", None, True),
+    ]
+    actual = matches(spark, [(text, pattern, escape) for text, pattern, escape, _ in cases])
+    assert dict(zip(cases, actual, strict=True)) == {case: case[-1] for case in cases}
+
+
+def test_null_is_neither_like_nor_unlike(spark: SparkSession) -> None:
+    nothing = "CAST(NULL AS STRING)"
+    row = spark.sql(f"SELECT {like(nothing, 'a%')}, {like(nothing, '[a]%')}, NOT {like(nothing, 'a')}").first()
+    assert row is not None
+    assert list(row) == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "escape", "message"),
+    [
+        ("a[bc", None, r"`\[` opens a set that is never closed: to match the sign itself, write \[\[\]"),
+        ("a[]b", None, r"\[\] is a set without a character"),
+        ("a[^]b", None, r"\[\^\] is a set without a character"),
+        ("[z-a]", None, r"z-a in \[z-a\] runs backwards: write a-z"),
+        ("ab!", "!", "the pattern ends with its ESCAPE character !"),
+    ],
+)
+def test_a_pattern_that_can_match_nothing_is_refused(pattern: str, escape: str | None, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        like("text", pattern, escape)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One step of a pattern: how it is written, and which characters it takes; None for any text."""
+
+    written: str
+    takes: frozenset[str] | None
+
+
+ALPHABET = "ab-]^.[%_\\\n😀"
+ANY = Piece("%", None)
+ONE = Piece("_", frozenset(ALPHABET))
+PLAIN = st.sampled_from("ab-]^.\\\n😀").map(lambda sign: Piece(sign, frozenset(sign)))
+QUOTED = st.sampled_from("[%_").map(lambda sign: Piece(f"[{sign}]", frozenset(sign)))
+MEMBERS = st.lists(st.sampled_from("ab.[%_\\\n😀"), min_size=1, max_size=3).map("".join)
+SETS = MEMBERS.map(lambda members: Piece(f"[{members}]", frozenset(members)))
+OTHERS = MEMBERS.map(lambda members: Piece(f"[^{members}]", frozenset(ALPHABET) - frozenset(members)))
+PATTERNS = st.lists(st.one_of(st.just(ANY), st.just(ONE), PLAIN, QUOTED, SETS, OTHERS), max_size=5)
+TEXTS = st.lists(st.text(ALPHABET, max_size=6), min_size=1, max_size=30)
+
+
+def fits(pieces: list[Piece], text: str) -> bool:
+    if not pieces:
+        return not text
+    first, *rest = pieces
+    if first.takes is None:
+        return any(fits(rest, text[start:]) for start in range(len(text) + 1))
+    return text[:1] in first.takes and text != "" and fits(rest, text[1:])
+
+
+def place(pieces: list[Piece], text: str) -> int:
+    """PATINDEX by trial: with a leading %, the first start at which the rest fits; % alone fits at once."""
+    if pieces[:1] != [ANY] or len(pieces) == 1:
+        return int(fits(pieces, text))
+    rest = pieces[1:]
+    return next((start + 1 for start in range(len(text) + 1) if fits(rest, text[start:])), 0)
+
+
+@given(st.lists(PATTERNS, min_size=10, max_size=20), TEXTS)
+@settings(max_examples=examples(6))
+def test_patterns_agree_with_a_naive_matcher(
+    spark: SparkSession, patterns: list[list[Piece]], texts: list[str]
+) -> None:
+    spark.createDataFrame([(text,) for text in texts], "text string").createOrReplaceTempView("texts")
+    written = ["".join(piece.written for piece in pieces) for pieces in patterns]
+    sqls = [*(like("text", pattern) for pattern in written), *(position("text", pattern) for pattern in written)]
+    actual = spark.sql(
+        f"SELECT text, {', '.join(f'{sql} AS c{at}' for at, sql in enumerate(sqls))} FROM texts"
+    ).collect()
+    for row in actual:
+        expected = [*(fits(pieces, row.text) for pieces in patterns), *(place(pieces, row.text) for pieces in patterns)]
+        assert list(row)[1:] == expected, (row.text, written)
+    assert len(actual) == len(texts)

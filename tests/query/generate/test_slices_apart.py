@@ -1,0 +1,231 @@
+"""Slices run apart have, together, the rows of the whole stream; each reads no more than the look-back before it."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from recapture.time_model.ticks import TICKS_PER_MICROSECOND
+from tests.draws import examples
+from tests.oracle_windows import Content, Event, Hopping, Session, Sliding, Snapshot, Window, contents, ending_in, split
+from tests.query.fast_path import Row, Slice, compiled, published
+from tests.query.streams import FIRST_WEEK, PAYLOADS, WEEK, WINDOWS, Named, described, seconds
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Told = tuple[str | None, int, str | None, list[int]]
+"""A row: window id, window end, group and the events in it."""
+
+_STEPS = st.sampled_from((0, 1, 1, 1, 2, 2, 3, 4, 5, 7))
+_WIDTHS = st.sampled_from((1, 2, 5, 5, 8, 10, 17, 30))
+
+
+@st.composite
+def chopped(draw: st.DrawFn, n: int) -> list[Slice]:
+    """A stream in a week of its own, in slices side by side from before its first event to after its last window."""
+    zero = seconds((FIRST_WEEK + n) * WEEK + draw(st.integers(0, 59)))
+    times = itertools.accumulate(draw(st.lists(_STEPS, min_size=15, max_size=40)), initial=0)
+    events = [Event(zero + seconds(time), {"id": id, **draw(PAYLOADS)}) for id, time in enumerate(times)]
+    edges = [zero - seconds(draw(st.integers(1, 10)))]
+    while edges[-1] < events[-1].time + seconds(40):
+        edges.append(edges[-1] + seconds(draw(_WIDTHS)))
+    return [Slice(start, end, events) for start, end in itertools.pairwise(edges)]
+
+
+def query(window: str) -> str:
+    window_id = "System.Window().Id AS window, " if window.startswith("Windows") else ""
+    return (
+        "CREATE TABLE telemetry (t datetime, k nvarchar(max), id bigint);\n"
+        f"SELECT System.Timestamp() AS e, k, {window_id}COUNT(*) AS events, Collect(id) AS ids INTO out "
+        f"FROM telemetry TIMESTAMP BY t GROUP BY k, {window}"
+    )
+
+
+def of_spark(rows: Iterable[Row]) -> list[Told]:
+    return in_order((row.get("window"), row["e"], row["k"], sorted(row["ids"])) for row in rows)
+
+
+def of_oracle(rows: Iterable[Content]) -> list[Told]:
+    return in_order(
+        (
+            row.window,
+            row.end // TICKS_PER_MICROSECOND * TICKS_PER_MICROSECOND,
+            row.group[0],
+            [event.payload["id"] for event in row.members],
+        )
+        for row in rows
+    )
+
+
+def in_order(rows: Iterable[Any]) -> list[Any]:
+    return sorted(rows, key=repr)
+
+
+def whole(windows: Named, slice_: Slice) -> list[Told]:
+    """What of the whole stream's rows belongs to a slice."""
+    rows = [row for name, window in windows for row in contents(slice_.events, window, ("k",), name)]
+    return of_oracle(ending_in(rows, slice_.start, slice_.end))
+
+
+def shown(window: Window, events: Sequence[Event], start: int) -> bool:
+    """Whether each session's partition key is silent for a timeout within the look-back; see test_sessions.py."""
+    return not isinstance(window, Session) or all(
+        silent([event.time for event in scope], start - 3 * window.longest, start, window.timeout)
+        for scope in split(events, window.over).values()
+    )
+
+
+def silent(times: Sequence[int], first: int, last: int, timeout: int) -> bool:
+    """Whether a timeout without an event ends in [first, last]."""
+    ends = [first, *(time + timeout for time in times if first <= time + timeout <= last)]
+    return any(not any(end - timeout < time <= end for time in times) for end in ends)
+
+
+few = settings(
+    max_examples=examples(3),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        "TumblingWindow(Duration(second, 5), Offset(millisecond, -1))",
+        "HoppingWindow(Duration(second, 6), Hop(second, 2), Offset(second, -1))",
+        "SlidingWindow(second, 5)",
+        "SessionWindow(second, 3, 8)",
+        "Session(Timeout(second, 5), MaxDuration(second, 10)) OVER (PARTITION BY k)",
+        "System.Timestamp()",
+        "Windows(Window('a', SlidingWindow(second, 4)), Window('b', SlidingWindow(second, 9)))",
+        "Windows(Window('short', SessionWindow(second, 3, 8)), Window('long', TumblingWindow(second, 35)))",
+    ],
+)
+@few
+@given(streams=st.tuples(*(chopped(n) for n in range(8))))
+def test_slices_side_by_side_have_the_rows_of_the_whole_stream(
+    spark: "SparkSession", window: str, streams: tuple[list[Slice], ...]
+) -> None:
+    """For sessions, wherever the look-back shows a silence."""
+    slices = list(itertools.chain(*streams))
+    for slice_, rows in zip(slices, published(spark, compiled(query(window)), slices), strict=True):
+        if all(shown(kind, slice_.events, slice_.start) for _, kind in WINDOWS[window]):
+            assert of_spark(rows) == whole(WINDOWS[window], slice_), described(slice_)
+
+
+FIVE = "TumblingWindow(second, 5)"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (FIVE, "HoppingWindow(second, 10, 5)"),
+        ("HoppingWindow(second, 10, 4)", "SlidingWindow(second, 5)"),
+        ("SlidingWindow(second, 5)", FIVE),
+        ("SessionWindow(second, 3, 8)", "HoppingWindow(second, 10, 4)"),
+        (FIVE, "SessionWindow(second, 5, 5)"),
+        ("System.Timestamp()", "SlidingWindow(second, 12)"),
+    ],
+)
+@few
+@given(streams=st.tuples(*(chopped(n) for n in range(8))))
+def test_a_window_over_the_rows_of_a_window_is_that_of_the_whole_stream(
+    spark: "SparkSession", first: str, second: str, streams: tuple[list[Slice], ...]
+) -> None:
+    """The first step reads on before the slice, as far as the second looks back."""
+    text = (
+        "CREATE TABLE telemetry (t datetime, k nvarchar(max), id bigint);\n"
+        f"WITH step AS (SELECT k, COUNT(*) AS n FROM telemetry TIMESTAMP BY t GROUP BY k, {first})\n"
+        f"SELECT System.Timestamp() AS e, k, COUNT(*) AS rows, SUM(n) AS n INTO out FROM step GROUP BY k, {second}"
+    )
+    [(_, inner)], [(_, outer)] = WINDOWS[first], WINDOWS[second]
+    query_ = compiled(text)
+    slices = list(itertools.chain(*streams))
+    for slice_, rows in zip(slices, published(spark, query_, slices), strict=True):
+        step = [
+            Event(row.end, {"k": row.group[0], "n": len(row.members)}) for row in contents(slice_.events, inner, ("k",))
+        ]
+        if shown(inner, slice_.events, slice_.start - look_back(outer)) and shown(outer, step, slice_.start):
+            actual = in_order((row["e"], row["k"], row["rows"], row["n"]) for row in rows)
+            assert actual == in_order(
+                (row.end, row.group[0], len(row.members), sum(event.payload["n"] for event in row.members))
+                for row in ending_in(contents(step, outer, ("k",)), slice_.start, slice_.end)
+            ), described(slice_)
+
+
+def look_back(window: Window) -> int:
+    match window:
+        case Hopping() | Sliding():
+            return window.size
+        case Session():
+            return 3 * window.longest + window.timeout
+        case Snapshot():
+            return 0
+
+
+@pytest.mark.parametrize("window", ["SessionWindow(second, 3, 8)", "SessionWindow(second, 5, 5)"])
+@few
+@given(
+    steps=st.lists(st.integers(0, 3), min_size=60, max_size=90),
+    zero=st.integers(0, 59),
+    widths=st.lists(_WIDTHS, min_size=1, max_size=8),
+)
+def test_sessions_of_a_stream_without_a_silence_are_neither_lost_nor_doubled_between_slices(
+    spark: "SparkSession", window: str, steps: list[int], zero: int, widths: list[int]
+) -> None:
+    """Where sessions are cut is then for the even multiples of maxDuration to say, in each slice."""
+    times = itertools.accumulate(steps, initial=FIRST_WEEK * WEEK + zero)
+    events = [Event(seconds(time), {"id": id, "k": "a"}) for id, time in enumerate(times)]
+    query_ = compiled(query(window))
+    first = events[0].time + query_.look_back
+    edges = list(itertools.accumulate(map(seconds, widths), initial=first))
+    slices = [Slice(start, end, events) for start, end in itertools.pairwise(edges)]
+    rows = [row for actual in published(spark, query_, slices) for row in of_spark(actual)]
+    ids = [id for *_, ids in rows for id in ids]
+    assert ids == [ids[0] + n for n in range(len(ids))]
+    assert rows == of_spark(itertools.chain(*published(spark, query_, [Slice(edges[0], edges[-1], events)])))
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        "HoppingWindow(second, 10, 4)",
+        "SlidingWindow(second, 5)",
+        "SessionWindow(second, 3, 8)",
+        "System.Timestamp()",
+    ],
+)
+def test_a_slice_has_the_same_rows_alone_and_among_others(spark: "SparkSession", window: str) -> None:
+    zero = seconds(FIRST_WEEK * WEEK)
+    times = (1, 2, 2, 5, 9, 10, 11, 15, 22, 23, 24, 27, 29, 30, 30, 37)
+    events = [Event(zero + seconds(time), {"id": id, "k": None}) for id, time in enumerate(times)]
+    edges = [zero + seconds(edge) for edge in (0, 10, 15, 30, 60)]
+    slices = [Slice(start, end, events) for start, end in itertools.pairwise(edges)]
+    alone = [published(spark, compiled(query(window)), [slice_])[0] for slice_ in reversed(slices)]
+    among = published(spark, compiled(query(window)), slices)
+    assert list(map(of_spark, alone[::-1])) == list(map(of_spark, among))
+    assert all(map(of_spark, among))
+
+
+def test_a_group_has_the_same_values_alone_and_among_others(spark: "SparkSession") -> None:
+    """Two hundred groups in one task, arriving between the events of the first: its events keep their order.
+
+    Floats show it: 0.1 + 1e16 - 1e16 is 0, in another order it is 0.1.
+    """
+    query_ = compiled(
+        "CREATE TABLE telemetry (t datetime, k bigint, id bigint, x float);\n"
+        "SELECT k, Collect(id) AS ids, SUM(x) AS total, AVG(x) AS mean INTO out "
+        "FROM telemetry TIMESTAMP BY t GROUP BY k, TumblingWindow(second, 5)"
+    )
+    zero = seconds(FIRST_WEEK * WEEK)
+    own = [Event(zero + 1, {"k": 0, "id": id, "x": x}) for id, x in enumerate((0.1, 1e16, -1e16))]
+    others = [Event(zero + 1, {"k": k, "id": k, "x": 1.0}) for k in range(1, 200)]
+    expected = {"k": 0, "ids": [0, 1, 2], "total": 0.0, "mean": 0.0}
+    for between in ([], others):
+        events = [own[0], *between, *own[1:]]
+        [rows] = published(spark, query_, [Slice(zero, zero + seconds(5), events)])
+        assert [row for row in rows if row["k"] == 0] == [expected], f"among {len(between)} others"
