@@ -199,5 +199,5 @@ def papers(table: Path, run_id: str, name: str) -> Any:
 
 def quarantine(table: Path, run_id: str) -> list[dict[str, Any]]:
     """The quarantined events of a run, over all slices and partitions."""
-    kept = sorted((table / "_recapture" / run_id / "quarantine").glob("*/*.parquet"))
+    kept = sorted((table / "_recapture" / run_id / "quarantine").glob("*/*/*.parquet"))
     return [row for path in kept for row in pq.read_table(io.BytesIO(path.read_bytes())).to_pylist()]

@@ -82,7 +82,7 @@ def run_until_killed(world: World, table: Path, pattern: str, home: Path) -> Non
 @pytest.mark.parametrize(
     ("seen", "not_yet"),
     [
-        ("_recapture/*/counters/*/*.json", "_recapture/*/staged.json"),
+        ("_recapture/*/counters/*/*/*.json", "_recapture/*/staged.json"),
         ("slice_start=*/*.parquet", "_recapture/*/staged.json"),
         ("_recapture/*/audit.json", "_delta_log/*1.json"),
     ],

@@ -99,7 +99,7 @@ def planned(
 ) -> Manifest:
     """The manifest of `hours` slices from `first` hours after ten."""
     names = CaptureNames("contoso", "telemetry")
-    definition = Definition("t", names, "1", "", policies, query.look_back, 300, arrival_time)
+    definition = Definition("t", names, "1", "", policies, query.look_back, 300, arrival_time, alias="telemetry")
     start = from_datetime(TEN + first * HOUR)
     slices = slices_between(start, start + hours * from_seconds(3600), from_seconds(3600))
     return plan(definition, open_container(folder.as_uri()), slices, TEN + 100 * HOUR)
@@ -293,6 +293,7 @@ def test_each_kind_of_event_has_its_verdict_and_what_was_not_judged_is_quarantin
     etag = next(open_container(tmp_path.as_uri()).list(name)).etag
     assert quarantined(counted) == [
         {
+            "input": "telemetry",
             "partition": "0",
             "sequence_number": number,
             "place": None,
@@ -373,7 +374,8 @@ def test_a_damaged_blob_may_be_quarantined_with_its_bytes(tmp_path: Path, arriva
     assert row.pop("etag")
     assert row.pop("reason").startswith("it is cut off: its block at byte ")
     nothing = {"sequence_number": None, "place": None}
-    assert row == nothing | {"partition": "0", "blob": name, "verdict": "damaged", "body": content}
+    place = {"input": "telemetry", "partition": "0", "blob": name}
+    assert row == nothing | place | {"verdict": "damaged", "body": content}
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,11 @@ def metrics() -> pd.DataFrame:
     }
     slices = pd.date_range(RUN["run_start"], periods=2, freq="h")
     return pd.DataFrame(
-        [{"slice_start": start, "partition": partition, **counts} for start in slices for partition in ("0", "1")]
+        [
+            {"slice_start": start, "input": "in", "partition": partition, **counts}
+            for start in slices
+            for partition in ("0", "1")
+        ]
     )
 
 

@@ -154,7 +154,7 @@ def test_mostly_late_events_mark(metrics: pd.DataFrame, aggregates: pd.DataFrame
 
 
 def test_partitions_without_events_pass(metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any]) -> None:
-    counts = metrics.columns.difference(["slice_start", "partition", "complete", "whole"])
+    counts = metrics.columns.difference(["slice_start", "input", "partition", "complete", "whole"])
     metrics[counts] = 0
     assert audit(metrics, {ALIAS: aggregates}, {}, **run).verdict == "passed"
 

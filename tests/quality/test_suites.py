@@ -165,6 +165,13 @@ def test_as_many_expectations_are_loaded_as_declared(path: Path) -> None:
     assert len(loaded.expectations) == len(json.loads(path.read_text())["expectations"]) > 0
 
 
+def test_without_great_expectations_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites, "find_spec", lambda name: None)
+    suites._schemas.cache_clear()
+    with pytest.raises(DefinitionError, match=r"install recapture\[quality\]"):
+        suites.require_installed()
+
+
 def test_loading_does_not_import_great_expectations_or_pandas(python: Python) -> None:
     program = (
         "import sys; from recapture.quality import checkpoint, report, suites; suites.built_in();"

@@ -28,6 +28,7 @@ def in_the_table(table: Path) -> Values:
     rows = published(table.with_name(f"{table.name}_metrics"))
     found = {(f"{row['slice_start']:%FT%TZ}", row["partition"], row["metric"]): row["value"] for row in rows}
     assert len(found) == len(rows), "a metric of a slice and partition has one row"
+    assert {(row["partition"] is None, row["input"]) for row in rows} == {(False, "telemetry"), (True, None)}
     return found
 
 
@@ -38,6 +39,7 @@ def in_slices(slices: dict[str, dict[str, Any]]) -> Values:
         for start, each in slices.items()
         for partition, of_partition in [*each["partitions"].items(), (None, {n: each[n] for n in OF_AN_OUTPUT})]
         for name, value in of_partition.items()
+        if name != "input"
     }
 
 

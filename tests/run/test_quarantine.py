@@ -66,6 +66,7 @@ def test_what_cannot_be_used_lies_beside_the_table_with_its_bytes_and_its_origin
     assert all(row.pop("etag") for row in rows)
     assert rows == [
         {
+            "input": "telemetry",
             "partition": "0",
             "sequence_number": number,
             "place": None,

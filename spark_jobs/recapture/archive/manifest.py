@@ -63,6 +63,8 @@ class CaptureBlob:
     blob: Blob
     window: Window | None = None
     """Where each event arrives when it was enqueued; None where LastModified is the arrival of all."""
+    input: str = ""
+    """Alias of the input that the blob belongs to."""
 
     @property
     def arrival(self) -> int:
@@ -190,6 +192,8 @@ class Definition:
     """How many the hub has; None where that was not told."""
     input: Mapping[str, Any] = field(default_factory=dict)
     """The keys of the input section that decide how blobs are read, as JSON."""
+    alias: str = ""
+    """Alias of the input."""
 
     @property
     def longest_window(self) -> int:
@@ -321,7 +325,7 @@ def in_order(found: Iterable[Found], definition: Definition) -> list[CaptureBlob
     if definition.by_name:
         blobs = list(_with_windows(found, definition))
     else:
-        blobs = [CaptureBlob(each.partition, each.blob) for each in found]
+        blobs = [CaptureBlob(each.partition, each.blob, input=definition.alias) for each in found]
     return sorted(blobs, key=lambda pinned: (listing.by_number(pinned.partition), pinned.arrival, pinned.blob.name))
 
 
@@ -338,7 +342,8 @@ def _with_windows(found: Iterable[Found], definition: Definition) -> Iterator[Ca
             place = bisect_right(starts, each.opened)
             following = [start + around for start in starts[place : place + 1]]
             last = max(last, min([each.written, each.opened + longest, *following]))
-            yield CaptureBlob(each.partition, each.blob, Window(each.opened - around, last))
+            window = Window(each.opened - around, last)
+            yield CaptureBlob(each.partition, each.blob, window, definition.alias)
 
 
 def read_for(blobs: Iterable[CaptureBlob], needed: Iterable[Arrivals]) -> Iterator[list[CaptureBlob]]:

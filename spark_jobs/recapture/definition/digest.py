@@ -19,4 +19,5 @@ def definition_of(pipeline: Pipeline) -> Definition:
         pipeline.input.search_hours,
         pipeline.input.partitions,
         pipeline.input.reading,
+        pipeline.input.alias,
     )

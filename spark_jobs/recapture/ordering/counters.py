@@ -58,6 +58,8 @@ class Counters(Counts):
 
     partition: str
     planned: PlannedSlice
+    input: str = ""
+    """Alias of the input."""
     whole: bool = True
     """Whether no blob is damaged of all that are read for the slice, in whichever slice it arrived."""
     without_block: list[str] = field(default_factory=list)
@@ -136,12 +138,15 @@ class Counters(Counts):
             self.furthest_ahead = max(ahead, self.furthest_ahead or ahead)
         rejected = rows[pc.is_valid(reasons).to_numpy(zero_copy_only=False)[arrived]]
         if len(rejected):
-            self.quarantine.append(quarantine.event_rows(self.partition, chunk, rejected, judged.verdict, reasons))
+            self.quarantine.append(
+                quarantine.event_rows(self.input, self.partition, chunk, rejected, judged.verdict, reasons)
+            )
 
     def row(self, policies: Policies | None) -> dict[str, Any]:
         """Return the metrics as a JSON object: COUNTS, WATERMARK_DELAY, and what no expectation judges."""
         return {
             "slice_start": ticks.to_text(self.planned.slice.start),
+            "input": self.input,
             "partition": self.partition,
             **self.by_metric(),
             WATERMARK_DELAY: self._watermark_delay(policies),

@@ -10,6 +10,7 @@ from recapture.time_model.metrics import VERDICTS
 
 QUARANTINE = pa.schema(
     [
+        ("input", pa.string()),
         ("partition", pa.string()),
         ("sequence_number", pa.int64()),
         ("place", pa.int64()),
@@ -26,12 +27,13 @@ DAMAGED = "damaged"
 
 
 def event_rows(
-    partition: str, chunk: Chunk, rows: NDArray[np.intp], verdict: NDArray[np.int8], reasons: pa.Array
+    alias: str, partition: str, chunk: Chunk, rows: NDArray[np.intp], verdict: NDArray[np.int8], reasons: pa.Array
 ) -> pa.RecordBatch:
     """Return the rows of some events; `verdict` and `reasons` have an entry for each event of the chunk."""
     blobs = pa.array(chunk.blob[rows])
     has_number = chunk.has_number(rows)
     columns = [
+        pa.repeat(alias, len(rows)),
         pa.repeat(partition, len(rows)),
         pa.array(chunk.number[rows], mask=~has_number),
         pa.array(chunk.number[rows], mask=has_number),
@@ -48,6 +50,7 @@ def blob_row(blob: DecodedBlob) -> pa.RecordBatch:
     """Return the row of a damaged blob."""
     assert blob.damage is not None
     row = {
+        "input": blob.pinned.input,
         "partition": blob.pinned.partition,
         "blob": blob.pinned.blob.name,
         "etag": blob.pinned.blob.etag,

@@ -18,6 +18,8 @@ class Task:
     partition: str
     slices: tuple[PlannedSlice, ...]
     blobs: tuple[CaptureBlob, ...]
+    input: str = ""
+    """Alias of the input."""
 
     @property
     def first_judged(self) -> int:
@@ -33,12 +35,12 @@ def split(slices: Sequence[PlannedSlice], blobs: Iterable[CaptureBlob], task_byt
     other slices the run has.
     """
     alone = not all(planned.arrivals.settled for planned in slices)
-    for partition, group in itertools.groupby(blobs, key=lambda pinned: pinned.partition):
+    for (alias, partition), group in itertools.groupby(blobs, key=lambda pinned: (pinned.input, pinned.partition)):
         pinned = list(group)
         tasks = len(slices) if alone else min(len(slices), math.ceil(_size(pinned) / task_bytes))
         for indices in np.array_split(np.arange(len(slices)), tasks):
             neighbours = tuple(slices[index] for index in indices)
-            yield Task(partition, neighbours, tuple(_needed(neighbours, pinned)))
+            yield Task(partition, neighbours, tuple(_needed(neighbours, pinned)), alias)
 
 
 def _needed(slices: Sequence[PlannedSlice], blobs: Sequence[CaptureBlob]) -> Sequence[CaptureBlob]:

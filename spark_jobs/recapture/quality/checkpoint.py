@@ -13,7 +13,7 @@ from recapture.quality import evaluation, report
 from recapture.quality.audit import Audit, Result, Verdict
 from recapture.quality.metrics import derive
 from recapture.quality.rows import Rows
-from recapture.quality.suites import Expectation, Suite, built_in
+from recapture.quality.suites import Expectation, Suite, built_in, require_installed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +24,11 @@ _EXAMPLES = 3
 
 
 def check(suites: Iterable[Suite]) -> None:
-    """Let Great Expectations check the arguments' values too; imports it (6 to 10 s). Raises DefinitionError."""
+    """Let Great Expectations check the values of arguments too. Raise DefinitionError, also if it is not installed.
+
+    With a suite this imports it, which takes 6 to 10 s.
+    """
+    require_installed()
     _loaded(suites)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 OF_A_PARTITION = (*COUNTS, WATERMARK_DELAY)
 OF_AN_OUTPUT = ("OutputEvents", "UnanchoredSessions")
 """Rows, and those of them that are sessions whose beginning lies before what a slice reads."""
-COLUMNS = ("slice_start", "partition", *OF_A_PARTITION, "complete", "whole")
+COLUMNS = ("slice_start", "input", "partition", *OF_A_PARTITION, "complete", "whole")
 """What a run counts: one row for each slice and partition."""
 BESIDE = ("furthest_ahead", "gaps", "without_block")
 """What else such a row tells, and no expectation judges: the last, the blobs that are Avro files of a header alone."""
@@ -26,7 +26,9 @@ UNUSABLE = ("malformed", "invalid_timestamp")
 """The verdicts of events that no query can read."""
 SET_ASIDE = (*UNUSABLE, "DamagedBlobs")
 """The counts of what has a row in the quarantine."""
-TABLE_SCHEMA = pa.schema([("metric", pa.string()), ("partition", pa.string()), ("value", pa.float64())])
+TABLE_SCHEMA = pa.schema(
+    [("metric", pa.string()), ("input", pa.string()), ("partition", pa.string()), ("value", pa.float64())]
+)
 """Of the metrics table, besides slice_start: one type for counts and seconds, and exact for counts up to 2^53."""
 
 
@@ -73,7 +75,9 @@ def by_slice(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
                 default=None,
             ),
             "gaps": _gaps(of_slice),
-            "partitions": {row["partition"]: {name: row[name] for name in OF_A_PARTITION} for row in of_slice},
+            "partitions": {
+                row["partition"]: {name: row[name] for name in ("input", *OF_A_PARTITION)} for row in of_slice
+            },
         }
         for start, of_slice in of_slices.items()
     }
@@ -104,13 +108,13 @@ def table_rows(of_slice: Mapping[str, Any]) -> pa.Table:
     `of_slice` is as `by_slice` has it, with the metrics of the output; these have no partition.
     """
 
-    def rows() -> Iterator[tuple[str, str | None, float | None]]:
+    def rows() -> Iterator[tuple[str, str | None, str | None, float | None]]:
         for partition, of_partition in of_slice["partitions"].items():
             for name in OF_A_PARTITION:
-                yield name, partition, of_partition[name]
+                yield name, of_partition["input"], partition, of_partition[name]
         for name in OF_AN_OUTPUT:
-            yield name, None, of_slice[name]
+            yield name, None, None, of_slice[name]
 
-    metric, partition, value = zip(*rows(), strict=True)
+    metric, alias, partition, value = zip(*rows(), strict=True)
     values = [None if each is None else float(each) for each in value]
-    return pa.table([metric, partition, values], schema=TABLE_SCHEMA)
+    return pa.table([metric, alias, partition, values], schema=TABLE_SCHEMA)

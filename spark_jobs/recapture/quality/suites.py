@@ -252,11 +252,16 @@ def _list(names: Collection[str]) -> str:
     return ", ".join(names) or "none"
 
 
+def require_installed() -> None:
+    """Raise DefinitionError unless Great Expectations is installed."""
+    _schemas()
+
+
 @cache
 def _schemas() -> Path:
     package = find_spec("great_expectations")
     if package is None or not package.submodule_search_locations:
-        raise DefinitionError("great-expectations is not installed; install the requirements of the lock file")
+        raise DefinitionError("the audit needs Great Expectations: install recapture[quality]")
     return Path(package.submodule_search_locations[0], "expectations", "core", "schemas")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from recapture.errors import AuditError
 from recapture.quality import metrics
+from recapture.quality.suites import require_installed
 from recapture.run.leftovers import scratch_name
 from recapture.run.planned import PlannedRun
 from recapture.run.scratch import scratch_folder
@@ -19,6 +20,7 @@ _LOG = logging.getLogger(__name__)
 
 def audit(run: PlannedRun) -> dict[str, Any]:
     """Judge what is staged and write the result to the run files. Raise AuditError if a critical expectation fails."""
+    require_installed()
     import pandas as pd
 
     from recapture.quality import checkpoint, passage, report
@@ -31,8 +33,10 @@ def audit(run: PlannedRun) -> dict[str, Any]:
     passages = [passage.Passage(start, counts, written[start]) for start, counts in metrics.by_slice(rows).items()]
 
     def example(start: str) -> passage.Example | None:
-        partitions = [row["partition"] for row in rows if row["slice_start"] == start and _unusable(row)]
-        first = run.files.first_unusable(partitions[0], run.slices[start].slice) if partitions else None
+        partitions = [
+            (row["input"], row["partition"]) for row in rows if row["slice_start"] == start and _unusable(row)
+        ]
+        first = run.files.first_unusable(*partitions[0], run.slices[start].slice) if partitions else None
         return passage.Example(**first) if first else None
 
     with scratch_folder(scratch_name(pipeline, run.id)) as folder:

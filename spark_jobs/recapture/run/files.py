@@ -47,12 +47,12 @@ class RunFiles:
         """Return the blob name of a run file."""
         return f"{FOLDER}/{self.id}/{file}"
 
-    def counters(self, partition: str, slice_: Slice) -> str:
-        """Return the run file of what the task of a partition counted in a slice."""
-        return f"counters/{compact(slice_.start)}/{partition}.json"
+    def counters(self, alias: str, partition: str, slice_: Slice) -> str:
+        """Return the run file of what the task of an input's partition counted in a slice."""
+        return f"counters/{alias}/{compact(slice_.start)}/{partition}.json"
 
-    def quarantine_name(self, partition: str, slice_: Slice) -> str:
-        return self.name(f"quarantine/{compact(slice_.start)}/{partition}.parquet")
+    def quarantine_name(self, alias: str, partition: str, slice_: Slice) -> str:
+        return self.name(f"quarantine/{alias}/{compact(slice_.start)}/{partition}.parquet")
 
     @property
     def quarantine_url(self) -> str:
@@ -79,13 +79,13 @@ class RunFiles:
         """Return what the Spark job staged, of every output."""
         return [StagedSlice(**entry) for entry in self.read("staged.json")]
 
-    def quarantined(self, partition: str, slice_: Slice) -> pa.Table:
+    def quarantined(self, alias: str, partition: str, slice_: Slice) -> pa.Table:
         """Return what the task of a partition quarantined in a slice."""
-        return pq.read_table(io.BytesIO(self._content(self.quarantine_name(partition, slice_))))
+        return pq.read_table(io.BytesIO(self._content(self.quarantine_name(alias, partition, slice_))))
 
-    def first_unusable(self, partition: str, slice_: Slice) -> dict[str, Any] | None:
+    def first_unusable(self, alias: str, partition: str, slice_: Slice) -> dict[str, Any] | None:
         """Return verdict, reason and body of the first event that a task quarantined in a slice."""
-        content = self._content(self.quarantine_name(partition, slice_))
+        content = self._content(self.quarantine_name(alias, partition, slice_))
         with pq.ParquetFile(io.BytesIO(content)) as file:
             for batch in file.iter_batches(100, columns=["verdict", "reason", "body"]):
                 for row in batch.to_pylist():

@@ -130,15 +130,15 @@ def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tup
     Return the files, and the number of rows: in all, and for the most frequent reasons.
     """
     folder = open_container(run.pipeline.outputs[0].quarantine_table)
-    partitions: dict[str, list[str]] = {}
+    partitions: dict[str, list[tuple[str, str]]] = {}
     for row in rows:
         if any(row[count] for count in metrics.SET_ASIDE):
-            partitions.setdefault(row["slice_start"], []).append(row["partition"])
+            partitions.setdefault(row["slice_start"], []).append((row["input"], row["partition"]))
     slices = {start: planned for start, planned in run.slices.items() if start in partitions}
 
     def write(slice_start: str) -> tuple[File, pa.Table]:
         planned = slices[slice_start]
-        of_partitions = [run.files.quarantined(partition, planned.slice) for partition in partitions[slice_start]]
+        of_partitions = [run.files.quarantined(*partition, planned.slice) for partition in partitions[slice_start]]
         quarantined = pa.concat_tables(of_partitions)
         counted = quarantined.group_by(["verdict", "reason"]).aggregate([([], "count_all")])
         return File(*stage(folder, planned.slice.start, planned.digest, quarantined), quarantined.num_rows), counted

@@ -76,8 +76,6 @@ class Work:
     reader: Reader
     quarantine_damaged: bool
     """Whether damaged blobs are quarantined; otherwise they stop the run."""
-    input: str
-    """Alias of the input."""
     logs: bool
     """Whether the tasks log."""
 
@@ -111,7 +109,6 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
         policies=pipeline.policies,
         reader=pipeline.reader(),
         quarantine_damaged=pipeline.input.on_damaged_blob == "quarantine",
-        input=pipeline.input.alias,
         logs=log.enabled(),
     )
     task_bytes = max(SMALLEST_TASK, manifest.size // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
@@ -123,7 +120,7 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
         except PySparkException as error:
             raise RunError(_reason(error)) from error
         run.files.write("staged.json", [asdict(file) for file in staged])
-        run.files.write("metrics.json", list(_metrics(run.files, manifest)))
+        run.files.write("metrics.json", list(_metrics(run.files, pipeline.input.alias, manifest)))
         results.append(f"staged {sum(file.rows for file in staged):,} rows")
 
 
@@ -206,41 +203,39 @@ def _run_task(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
     batches, counters = order(
         task, container, work.query, work.policies, work.reader, quarantine_damaged=work.quarantine_damaged
     )
-    with log.logged(_LOG, f"run {work.run}: {_described(work.input, task)}") as results:
+    with log.logged(_LOG, f"run {work.run}: {_described(task)}") as results:
         yield from batches
         for slice_, counted in counters.items():
-            _write_counters(files, task.partition, slice_, counted, work.policies)
+            _write_counters(files, slice_, counted, work.policies)
         results.append(f"{sum(counted.events for counted in counters.values()):,} events")
 
 
-def _described(alias: str, task: Task) -> str:
+def _described(task: Task) -> str:
     first, last = (ticks.to_text(instant) for instant in (task.slices[0].slice.start, task.slices[-1].slice.end))
     size = sum(pinned.blob.size for pinned in task.blobs)
     blobs = f"{len(task.blobs):,} blobs ({size:,} bytes)"
-    return f"input {alias}, partition {task.partition}, slices {first} to {last}, {blobs}"
+    return f"input {task.input}, partition {task.partition}, slices {first} to {last}, {blobs}"
 
 
-def _write_counters(
-    files: RunFiles, partition: str, slice_: Slice, counted: Counters, policies: Policies | None
-) -> None:
+def _write_counters(files: RunFiles, slice_: Slice, counted: Counters, policies: Policies | None) -> None:
     """Write what a task counted and quarantined in a slice. A retry overwrites the same files."""
     if counted.quarantine:
         files.table.write(
-            files.quarantine_name(partition, slice_),
+            files.quarantine_name(counted.input, counted.partition, slice_),
             parquet(pa.Table.from_batches(counted.quarantine, QUARANTINE)),
         )
-    files.write(files.counters(partition, slice_), counted.row(policies))
+    files.write(files.counters(counted.input, counted.partition, slice_), counted.row(policies))
 
 
-def _metrics(files: RunFiles, manifest: Manifest) -> Iterator[dict[str, Any]]:
+def _metrics(files: RunFiles, alias: str, manifest: Manifest) -> Iterator[dict[str, Any]]:
     """The metrics of the run: a row for each slice and partition of the hub, also where nothing arrived."""
     read = {pinned.partition for pinned in manifest.blobs}
 
     def counted(place: tuple[PlannedSlice, str]) -> dict[str, Any]:
         planned, partition = place
         if partition not in read:
-            return Counters(partition, planned).row(None)
-        metrics: dict[str, Any] = files.read(files.counters(partition, planned.slice))
+            return Counters(partition, planned, alias).row(None)
+        metrics: dict[str, Any] = files.read(files.counters(alias, partition, planned.slice))
         return metrics
 
     places = [(planned, partition) for planned in manifest.slices for partition in manifest.partitions]
