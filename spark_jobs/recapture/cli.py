@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code.
 
     0: done; 1: failed or stopped by the audit, nothing was published; 2: a usage or definition error; 3: published or
-    rolled back in part; 130: interrupted, the message says how far it came.
+    rolled back in part; 130: interrupted, the message says how far the run got.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
 
     add("plan", _plan, "What would be read: slices, blobs, bytes, completeness. Writes nothing.")
     backfill = add("backfill", _backfill, "Plan, run, audit and publish a range.", required=False)
-    text = "run a kept manifest again, that of a file or of a run of this pipeline, in place of --from and --to"
+    text = "repeat the run of a manifest, given as a file or as a run of this pipeline, instead of --from and --to"
     backfill.add_argument("--manifest", metavar="FILE_OR_RUN", help=text)
     text = "what to do when blobs of the manifest were touched or deleted since (default: %(default)s)"
     backfill.add_argument("--changed", choices=("fail", "replan"), default="fail", help=text)
@@ -144,8 +144,9 @@ def _import(chosen: argparse.Namespace) -> int:
         except DefinitionError as error:
             draft.missing.append(asa_job.Finding(file.name, str(error)))
     if chosen.json:
-        told = {"job": job.name, "pipeline": str(file), "ready": not draft.missing}
-        print(json.dumps(told | {kind: [asdict(each) for each in getattr(draft, kind)] for kind in printing.FINDINGS}))
+        summary = {"job": job.name, "pipeline": str(file), "ready": not draft.missing}
+        findings = {kind: [asdict(finding) for finding in getattr(draft, kind)] for kind in printing.FINDINGS}
+        print(json.dumps(summary | findings))
     else:
         printing.print_import(printing.console(), job.name, file, draft)
     return 1 if draft.missing else 0
@@ -220,29 +221,32 @@ def _require_range_or_manifest(chosen: argparse.Namespace) -> None:
     if chosen.manifest is not None and ranged:
         raise DefinitionError("--manifest has a range of its own: leave out --from and --to")
     if chosen.manifest is None and (chosen.start is None or chosen.end is None):
-        raise DefinitionError("give a range with --from and --to, or a kept manifest with --manifest")
+        raise DefinitionError("give a range with --from and --to, or a manifest with --manifest")
     if chosen.manifest is None and chosen.changed != "fail":
         raise DefinitionError("--changed is for --manifest: without it the range is planned anew anyway")
 
 
 def _planned(pipeline: Pipeline, chosen: argparse.Namespace) -> tuple[PlannedRun, list[str]]:
-    """Plan a range, or resume a kept manifest; return the run and warnings.
+    """Plan a range, or resume the run of a manifest; return the run and warnings.
 
     Raise RunError if blobs of the manifest have changed and `--changed replan` was not given.
     """
     if chosen.manifest is None:
         return plan_run(pipeline, chosen.start, chosen.end), []
-    kept = load_manifest(pipeline, chosen.manifest)
-    changed = changed_since(pipeline, kept)
+    manifest = load_manifest(pipeline, chosen.manifest)
+    changed = changed_since(pipeline, manifest)
     if not changed:
-        return resume_run(pipeline, kept), []
-    count = f"{len(changed):,} of the {len(kept.blobs):,} blobs"
-    told = f"{count} of run {kept.run} are not as they were:\n{changes.told(changed)}"
+        return resume_run(pipeline, manifest), []
+    count = f"{len(changed):,} of the {len(manifest.blobs):,} blobs"
+    difference = f"{count} of run {manifest.run} are not as they were:\n{changes.told(changed)}"
     if chosen.changed == "fail":
-        raise RunError(f"{told}\nrestore them, or plan the range again from what is there now with --changed replan")
-    start, end = (ticks.to_datetime(at) for at in (kept.slices[0].slice.start, kept.slices[-1].slice.end))
+        raise RunError(
+            f"{difference}\nrestore them, or plan the range again from what is there now with --changed replan"
+        )
+    bounds = manifest.slices[0].slice.start, manifest.slices[-1].slice.end
+    start, end = map(ticks.to_datetime, bounds)
     run = plan_run(pipeline, start, end)
-    return run, [f"{told}\nplanned anew: run {run.id}"]
+    return run, [f"{difference}\nplanned anew: run {run.id}"]
 
 
 def _status(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:

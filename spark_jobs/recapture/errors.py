@@ -1,4 +1,4 @@
-"""What a user can do something about, each told in one line: what is wrong, where, and what to do."""
+"""Errors that a user can act on. Each message is one line: what is wrong, where, and what to do."""
 
 
 class RecaptureError(Exception):
@@ -8,7 +8,7 @@ class RecaptureError(Exception):
 
 
 class DefinitionError(RecaptureError):
-    """A mistake in a pipeline file, a query, a suite or the arguments; found before anything is read."""
+    """A mistake in a pipeline file, a query, a suite or the arguments; reported before anything is read."""
 
     exit_code = 2
 
@@ -43,6 +43,6 @@ class UnfinishedError(RunError):
 
 
 class InterruptedRunError(RecaptureError):
-    """A run or a rollback that was interrupted from the keyboard; the message says how far it came."""
+    """A run or a rollback that was interrupted from the keyboard; the message says how far it got."""
 
     exit_code = 130

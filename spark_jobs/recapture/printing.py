@@ -26,7 +26,7 @@ FINDINGS = {"missing": "to be done before it runs as the job did:", "different":
 
 SHOWN_ROWS = 12
 REASONS_SHOWN = 5
-"""Why something was quarantined; --json has more."""
+"""Number of reasons for a quarantine that are printed; --json has more."""
 PIPE_WIDTH = 160
 
 
@@ -57,8 +57,8 @@ def print_import(out: Console, name: str, file: Path, draft: asa_job.Draft) -> N
         findings = getattr(draft, kind)
         if findings:
             out.print(f"[bold]{title}[/]")
-        for each in findings:
-            out.print(f"  {escape(str(each))}")
+        for finding in findings:
+            out.print(f"  {escape(str(finding))}")
 
 
 def print_report(out: Console, run: PlannedRun, result: dict[str, Any]) -> None:
@@ -67,11 +67,11 @@ def print_report(out: Console, run: PlannedRun, result: dict[str, Any]) -> None:
         rows = staged_rows(run, output, SHOWN_ROWS)
         print_rows(out, output.alias, rows, written["metrics"]["OutputEvents"])
     counts = Table("slice", "rows", "events", "late", "out of order", "early", "no time", "malformed", title="metrics")
-    for each in result["slices"]:
+    for slice_ in result["slices"]:
         counts.add_row(
-            each["slice_start"],
+            slice_["slice_start"],
             *(
-                f"{each[name]:,}"
+                f"{slice_[name]:,}"
                 for name in (
                     "OutputEvents",
                     "InputEvents",
@@ -88,13 +88,13 @@ def print_report(out: Console, run: PlannedRun, result: dict[str, Any]) -> None:
     quarantine = result["quarantine"]
     if quarantine.get("rows"):
         out.print(f"{quarantine['rows']:,} rows of these slices are in the quarantine, {escape(quarantine['table'])}:")
-        for each in quarantine["reasons"][:REASONS_SHOWN]:
-            out.print(escape(f"  {each['rows']:,} {each['verdict']}: {each['reason']}"))
+        for reason in quarantine["reasons"][:REASONS_SHOWN]:
+            out.print(escape(f"  {reason['rows']:,} {reason['verdict']}: {reason['reason']}"))
     for warning in result["warnings"]:
         out.print(f"[yellow]warning:[/] {escape(warning)}")
-    for each in result["outputs"]:
-        did = "published as" if each["changed"] else "unchanged, already published as"
-        out.print(f"run {result['run']} {did} version {each['version']} of {escape(each['table'])}")
+    for output in result["outputs"]:
+        did = "published as" if output["changed"] else "unchanged, already published as"
+        out.print(f"run {result['run']} {did} version {output['version']} of {escape(output['table'])}")
 
 
 def print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:
@@ -112,14 +112,14 @@ def print_status(out: Console, result: dict[str, Any]) -> None:
     for output in result["outputs"]:
         title = f"{output['alias']}: published"
         table = Table("slice", "rows", "quality", "late", "published", "run", title=title)
-        for each in output["slices"]:
-            late = "" if each["late_share"] is None else f"{each['late_share']:.1%}"
-            rows = f"{each['rows']:,}" if each["finished"] else "unfinished"
-            table.add_row(each["slice_start"], rows, each["quality"], late, each["published"], each["run"])
+        for slice_ in output["slices"]:
+            late = "" if slice_["late_share"] is None else f"{slice_['late_share']:.1%}"
+            rows = f"{slice_['rows']:,}" if slice_["finished"] else "unfinished"
+            table.add_row(slice_["slice_start"], rows, slice_["quality"], late, slice_["published"], slice_["run"])
         out.print(table)
         for gap in output["gaps"]:
             out.print(f"gap: nothing of {output['alias']} is published from {gap['from']} to {gap['to']}")
-        unfinished = [each["slice_start"] for each in output["slices"] if not each["finished"]]
+        unfinished = [slice_["slice_start"] for slice_ in output["slices"] if not slice_["finished"]]
         if unfinished:
             out.print(
                 f"unfinished: {escape(output['table'])} does not hold what is published for {len(unfinished):,} "
@@ -135,8 +135,8 @@ def print_rollback(out: Console, result: dict[str, Any]) -> None:
             out.print(f"{output['alias']}: rolled back in version {output['version']}: {slices}")
         else:
             out.print(f"{output['alias']}: nothing to do, version {output['version']} was rolled back already")
-    for each in result["rolled_back"]:
-        out.print(f"{each['slice_start']}: run {each['taken_back']} taken back, holds {each['run'] or 'nothing'}")
+    for slice_ in result["rolled_back"]:
+        out.print(f"{slice_['slice_start']}: run {slice_['taken_back']} taken back, holds {slice_['run'] or 'nothing'}")
     for warning in result["warnings"]:
         out.print(f"[yellow]warning:[/] {escape(warning)}")
     if not any(output["slices"] for output in result["outputs"]):

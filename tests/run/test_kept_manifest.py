@@ -200,14 +200,14 @@ def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> N
 @pytest.mark.parametrize(
     ("arguments", "code", "reason"),
     [
-        ((), 2, "give a range with --from and --to, or a kept manifest with --manifest"),
+        ((), 2, "give a range with --from and --to, or a manifest with --manifest"),
         (RANGE[:2], 2, "give a range with --from and --to"),
         (("--manifest", "x", *RANGE), 2, "--manifest has a range of its own"),
         ((*RANGE, "--changed", "replan"), 2, "--changed is for --manifest"),
         (("--manifest", "x", "--changed", "ignore"), 2, "invalid choice"),
-        (("--manifest", "x"), 1, "x is no file, and no run of which a manifest is kept under file://"),
-        (("--manifest", "runs/x"), 1, "runs/x is no file; give that of a manifest, or the name of a run"),
-        (("--manifest", ""), 1, "an empty text is no file"),
+        (("--manifest", "x"), 1, "x is not a file, and no run with a manifest under file://"),
+        (("--manifest", "runs/x"), 1, "runs/x is not a file: give the file of a manifest, or the name of a run"),
+        (("--manifest", ""), 1, "an empty text is not a file"),
         (("--manifest", "{file}"), 1, "the run's manifest cannot be read"),
     ],
 )

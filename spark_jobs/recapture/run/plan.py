@@ -1,4 +1,4 @@
-"""Plan a run: pin the blobs that a range of slices needs, or take them from a manifest that was kept."""
+"""Plan a run: pin the blobs that a range of slices needs, or take them from a manifest."""
 
 import logging
 from datetime import UTC, datetime
@@ -37,25 +37,25 @@ def plan_run(pipeline: Pipeline, start: datetime, end: datetime) -> PlannedRun:
 
 
 def resume_run(pipeline: Pipeline, planned: Manifest) -> PlannedRun:
-    """Return the run of a manifest that was kept; it is the same run as before."""
+    """Return the run of a manifest; it is the same run as before."""
     _require_publishable(pipeline)
     return _written(pipeline, planned)
 
 
 def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
-    """Return a kept manifest, from a file or from a run of this pipeline.
+    """Return the manifest in a file, or that of a run of this pipeline.
 
     Raise RunError if there is none or if it was changed, and DefinitionError if it belongs to another definition.
     """
     file, files = Path(name), files_of(pipeline, name)
     if not file.is_file() and (not name or "/" in name):
-        raise RunError(f"{name or 'an empty text'} is no file; give that of a manifest, or the name of a run")
+        raise RunError(f"{name or 'an empty text'} is not a file: give the file of a manifest, or the name of a run")
     try:
         content = file.read_bytes() if file.is_file() else files.table.read_current(files.name("manifest.json"))
     except OSError as error:
         raise RunError(f"{file}: the manifest cannot be read ({error.strerror})") from error
     if content is None:
-        raise RunError(f"{name} is no file, and no run of which a manifest is kept under {files.table.url}")
+        raise RunError(f"{name} is not a file, and no run with a manifest under {files.table.url}")
     planned = manifest.from_json(content)
     if planned.definition_digest != definition_of(pipeline).digest:
         raise DefinitionError(
@@ -67,13 +67,13 @@ def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
         raise DefinitionError(
             f"run {planned.run} reads {planned.container}, which is not this pipeline's input.container"
         )
-    if {each.slice.end - each.slice.start for each in planned.slices} != {slice_length(pipeline)}:
+    if {slice_.slice.end - slice_.slice.start for slice_ in planned.slices} != {slice_length(pipeline)}:
         raise DefinitionError(f"the slices of run {planned.run} are not of {pipeline.slice_hours} h: plan again")
     return planned
 
 
 def changed_since(pipeline: Pipeline, planned: Manifest) -> list[changes.Change]:
-    """Return the blobs of a kept manifest that were modified or deleted since."""
+    """Return the blobs of a manifest that were modified or deleted since it was written."""
     return changes.since(planned, pipeline.input.names, open_container(pipeline.input.container))
 
 

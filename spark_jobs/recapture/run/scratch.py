@@ -1,6 +1,6 @@
-"""A folder for what a run writes and nobody keeps, such as Spark's spilled rows: it ends with the run.
+"""A folder for temporary files of a run, such as rows that Spark spills. It is removed when the run ends.
 
-What a killed run left is removed by the next one of the same name.
+If a run is killed, the next run of the same name removes its folder.
 """
 
 import shutil

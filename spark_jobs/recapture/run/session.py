@@ -15,7 +15,7 @@ from recapture import log
 from recapture.errors import RunError
 
 LOCAL_SHUFFLE_PARTITIONS = 8
-"""Partial aggregates are few; Spark's default of 200, and planning anew after each stage, are for clusters."""
+"""Number of partitions: partial aggregates are few, and Spark's default of 200 is for clusters."""
 SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.variable.substitute": "false",
@@ -23,13 +23,13 @@ SETTINGS = {
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PruneFilters",
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(2**31 - 1),
 }
-"""What the rows depend on. All other settings of Spark SQL are Spark's own, whatever the cluster's defaults say.
+"""Settings that the rows depend on. All others of Spark SQL are Spark's own, whatever the cluster's defaults say.
 
 Without ANSI mode an overflow wraps around and a division by zero is NULL. Variables would put the environment into the
 query. PruneFilters would read no event at all for WHERE 1 = 0: then nothing would be counted. Above a number of groups
 a task would sort them, and merge what it read first into the rest: arrival order lost."""
 CLUSTERS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
-"""Settings that a cluster may choose, or what they begin with: they divide the work and leave the rows as they are."""
+"""Names or prefixes of settings that a cluster may choose: they divide the work and do not change the rows."""
 
 
 def session(master: str, name: str, scratch: Path) -> SparkSession:
@@ -94,7 +94,7 @@ def started(master: str, name: str, scratch: Path) -> Iterator[SparkSession]:
 
 @contextlib.contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """Let processes that start here inherit these variables."""
+    """Let processes that start in this context inherit these variables."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -109,12 +109,12 @@ def _environment(**variables: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _standard_error_to(descriptor: int) -> Iterator[None]:
-    """Let processes that start here inherit another standard error."""
+    """Let processes that start in this context inherit another standard error."""
     sys.stderr.flush()
-    kept = os.dup(2)
+    original = os.dup(2)
     os.dup2(descriptor, 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(original, 2)
+        os.close(original)

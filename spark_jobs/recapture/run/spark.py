@@ -1,4 +1,4 @@
-"""The Spark job of a run: manifest to tasks, tasks to ordered events, events to windows, windows to staged Parquet.
+"""Order and aggregate a planned run: tasks to ordered events, events to windows, windows to staged Parquet files.
 
 Runs in the session of `recapture backfill`, or by itself as `spark_jobs/backfill.py`.
 """
@@ -43,12 +43,12 @@ from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice
 
 SMALLEST_TASK = 32 * 1024 * 1024
-"""Bytes that a task reads at least where there are so many: each task costs its start and its neighbour's edge."""
+"""Smallest size of a task in bytes: a task costs its start, and blobs that its neighbour reads too."""
 TASKS_PER_CORE = 2
 UNANCHORED = "_unanchored"
-"""The column, beside those of the output, that is true for a session whose beginning lies before what a slice reads."""
+"""Column of a query's rows: whether the row is a session that may have begun before what the slice reads."""
 EVENTS_READ = "MapInArrow"
-"""What Spark's plan calls the reading of `events`."""
+"""Name of the operator in Spark's plan that reads `events`."""
 
 _LOG = logging.getLogger(__name__)
 _TASK = TypeAdapter(Task)
@@ -65,7 +65,7 @@ _STAGED = pa.schema(
 
 @dataclass(frozen=True)
 class Work:
-    """What every task of a run needs to know; travels to the executors, so it holds no credentials."""
+    """What every task of a run needs. It travels to the executors, so it holds no credentials."""
 
     container: str
     files: str
@@ -82,7 +82,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Destination:
-    """Where the rows of one output go."""
+    """An output: its query and its table."""
 
     alias: str
     table: str
@@ -91,7 +91,7 @@ class Destination:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the staged files."""
+        """Schema of the staged files."""
         return published_schema(self.columns)
 
 
@@ -133,7 +133,7 @@ def _destinations(pipeline: Pipeline) -> Iterator[Destination]:
 def _stage(
     spark: SparkSession, work: Work, destinations: list[Destination], tasks: list[Task], digests: dict[int, str]
 ) -> list[StagedSlice]:
-    """Write the rows of every output; a slice without rows has a file too."""
+    """Write the rows of every output, also a file for each slice without rows. Return the files."""
     written: dict[str, list[Any]] = {}
     if tasks:
         pin_settings(spark)
@@ -162,7 +162,7 @@ def _view(events: DataFrame) -> Iterator[DataFrame]:
 
 
 def _reads(result: DataFrame) -> int:
-    """How often a query reads the view `events`."""
+    """Return how often a query reads the view `events`."""
     plan = result._jdf.queryExecution().optimizedPlan().toString()
     return str(plan).count(EVENTS_READ)
 
@@ -181,7 +181,7 @@ def _every_slice(destination: Destination, rows: list[Any], digests: dict[int, s
 
 
 def _events(spark: SparkSession, work: Work, tasks: list[Task]) -> DataFrame:
-    """The view `events`: one Spark partition for each task."""
+    """Return the view `events`, with one Spark partition per task."""
     rows = [(_TASK.dump_json(task).decode(),) for task in tasks]
     frame = spark.createDataFrame(spark.sparkContext.parallelize(rows, len(rows)), "task string")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
@@ -228,7 +228,7 @@ def _write_counters(files: RunFiles, slice_: Slice, counted: Counters, policies:
 
 
 def _metrics(files: RunFiles, alias: str, manifest: Manifest) -> Iterator[dict[str, Any]]:
-    """The metrics of the run: a row for each slice and partition of the hub, also where nothing arrived."""
+    """Yield the metrics of the run: a row per slice and partition of the hub, even if nothing arrived."""
     read = {pinned.partition for pinned in manifest.blobs}
 
     def counted(place: tuple[PlannedSlice, str]) -> dict[str, Any]:
@@ -244,7 +244,7 @@ def _metrics(files: RunFiles, alias: str, manifest: Manifest) -> Iterator[dict[s
 
 
 def _written(result: DataFrame, destination: Destination, digests: dict[int, str]) -> DataFrame:
-    """Write each slice's rows as one Parquet file, sorted, and tell where."""
+    """Write the rows of each slice as one sorted Parquet file; return a row per file."""
     order = ["slice_start", *(quoted_name(column.name) for column in destination.columns)]
     slices = result.repartition(min(len(digests), 64), "slice_start").sortWithinPartitions(*order)
     names = [column.name for column in destination.columns]
@@ -262,7 +262,7 @@ def _written(result: DataFrame, destination: Destination, digests: dict[int, str
 
 
 def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
-    """Rows that are sorted by slice_start, slice by slice."""
+    """Yield the rows of each slice; the batches are sorted by slice_start."""
 
     def pieces() -> Iterator[tuple[int, pa.RecordBatch]]:
         for batch in batches:
@@ -279,7 +279,7 @@ def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.
 
 
 def _reason(error: PySparkException) -> str:
-    """What a task that failed in Python had to say, else the first line of Spark's own words."""
+    """Return the message of a task that failed in Python, or else the first line of Spark's own."""
     text = str(error)
     ours = re.findall(r"^(?:recapture\.[\w.]+Error): (.*)$", text, re.MULTILINE)
     if ours:
@@ -289,7 +289,7 @@ def _reason(error: PySparkException) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the job of a planned run; what Airflow submits."""
+    """Compute a planned run; Airflow submits this."""
     definition, run_id = arguments
     log.enable()
     spark = SparkSession.builder.appName(f"recapture {run_id}").getOrCreate()

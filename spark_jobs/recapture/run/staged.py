@@ -26,13 +26,13 @@ def staged_rows(run: PlannedRun, output: Output, most: int | None = None) -> pa.
     """Return the rows that a run computed for an output, all or the first `most`, with their slice_start."""
     tables: list[pa.Table] = []
     for number, staged in enumerate(of_output(run.files.staged(), output)):
-        left = staged.rows if most is None else min(staged.rows, most - sum(table.num_rows for table in tables))
-        if left or not number:
+        rest = staged.rows if most is None else min(staged.rows, most - sum(table.num_rows for table in tables))
+        if rest or not number:
             with pq.ParquetFile(io.BytesIO(_content(output, staged, run.id))) as file:
-                if left == staged.rows:
+                if rest == staged.rows:
                     rows = file.read()
                 else:
-                    rows = pa.Table.from_batches([next(file.iter_batches(left))]).slice(0, left)
+                    rows = pa.Table.from_batches([next(file.iter_batches(rest))]).slice(0, rest)
             start = pa.scalar(datetime.fromisoformat(staged.slice_start), pa.timestamp("us", tz="UTC"))
             tables.append(rows.append_column(SLICE, pa.repeat(start, rows.num_rows)))
     return pa.concat_tables(tables)

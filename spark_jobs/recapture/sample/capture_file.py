@@ -26,7 +26,7 @@ class SampleEvent:
     sequence_number: int
     offset: str
     enqueued: datetime
-    """UTC; milliseconds are kept in `x-opt-enqueued-time` only."""
+    """Enqueued time in UTC; only `x-opt-enqueued-time` has its milliseconds."""
     body: bytes
     partition_key: str | None = None
     properties: Mapping[str, PropertyValue] = field(default_factory=dict)

@@ -24,7 +24,7 @@ def write_world(blobs: Iterable[SampleBlob], folder: Path) -> int:
 
 
 def upload_world(blobs: Iterable[SampleBlob], container: Container, *, threads: int = 8) -> dict[str, datetime]:
-    """Uploads the blobs; returns when each should have arrived, by name, for an emulator to be told."""
+    """Upload the blobs. Return the LastModified that each should have, by name, for an emulator."""
     arrivals: dict[str, datetime] = {}
     with ThreadPoolExecutor(threads) as pool:
         for batch in _batches(blobs, threads * 4):

@@ -1,4 +1,4 @@
-"""Some hours of a small fleet of devices, as Capture would have kept them: the same arguments, the same bytes."""
+"""Some hours of a small fleet of devices, as Capture would archive them: the same arguments give the same bytes."""
 
 import heapq
 import json
@@ -70,14 +70,14 @@ def world(
     namespace: str = "contoso",
     event_hub: str = "telemetry",
 ) -> Iterator[SampleBlob]:
-    """The blobs of some hours from `start` (aware), in order of path time, then partition.
+    """Yield the blobs of some hours from `start` (aware), by path time, then partition.
 
     Every event of a device goes to one partition. Bodies are `{"deviceId", "eventTime", "temperature", "site"}`.
-    What goes wrong in it, always: clocks ahead and behind, one beyond the early window; devices that are offline for
-    20 minutes and then send what they kept; a partition that is silent for a while; bodies that are no JSON or
-    no UTF-8; event times that are missing or null. The first third is written with the schema of 2016.
-    Events go on for one interval after the last hour, and empty blobs for 30 minutes more, so that the
-    last hour is complete for a late tolerance of 600 s.
+    These faults always occur: clocks that are fast or slow, one beyond the early window; devices that are offline for
+    20 minutes and then send all their events; a partition that is silent for a while; bodies that are not JSON or not
+    UTF-8; event times that are missing or null. The first third is written with the schema of 2016. Events continue
+    for one interval after the last hour, and empty blobs for 30 minutes more, so that the last hour is complete for a
+    late tolerance of 600 s.
     """
     if start.tzinfo is None or hours < 1 or partitions < 1 or devices < 1:
         raise ValueError("a world needs an aware start, and at least one hour, one partition and one device")
