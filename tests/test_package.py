@@ -41,7 +41,8 @@ from pathlib import Path
 
 import recapture
 from recapture.definition.pipeline import load
-from recapture.ordering import order
+from recapture.ordering.order import order
+from recapture.ordering.task import split
 from recapture.run.plan import preview
 from recapture.sample.__main__ import main
 from recapture.storage import open_container
@@ -52,8 +53,15 @@ for module in pkgutil.walk_packages(recapture.__path__, "recapture."):
 main(["archive", "--start", "2026-03-01T10:00:00Z", "--hours", "1"])
 pipeline = load(Path("telemetry.yaml"))
 manifest = preview(pipeline, datetime(2026, 3, 1, 10, tzinfo=UTC), datetime(2026, 3, 1, 11, tzinfo=UTC))
-task = next(order.split(manifest.slices, manifest.blobs, 1))
-batches, counters = order.order(task, open_container(pipeline.input.container), pipeline.query, pipeline.policies)
+task = next(split(manifest.slices, manifest.blobs, 1))
+batches, counters = order(
+    task,
+    open_container(pipeline.input.container),
+    pipeline.query,
+    pipeline.policies,
+    pipeline.reader(),
+    quarantine_damaged=False,
+)
 rows = sum(batch.num_rows for batch in batches)
 print(json.dumps({
     "extras": [name for name in sys.argv[1:] if importlib.util.find_spec(name)],

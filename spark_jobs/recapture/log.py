@@ -22,8 +22,8 @@ def enable() -> None:
 
 
 def enabled() -> bool:
-    """Return whether the engine logs at INFO."""
-    return LOGGER.isEnabledFor(logging.INFO)
+    """Return whether `enable` was called in this process."""
+    return bool(LOGGER.handlers)
 
 
 @contextmanager
