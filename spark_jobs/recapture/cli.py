@@ -237,7 +237,7 @@ def _planned(pipeline: Pipeline, chosen: argparse.Namespace) -> tuple[PlannedRun
     if not changed:
         return resume_run(pipeline, kept), []
     count = f"{len(changed):,} of the {len(kept.blobs):,} blobs"
-    told = f"{count} of run {kept.run} are not as they were:\n{changes.told(changed)}"
+    told = f"{count} of run {kept.run} are not as they were:\n{changes.summary(changed)}"
     if chosen.changed == "fail":
         raise RunError(f"{told}\nrestore them, or plan the range again from what is there now with --changed replan")
     start, end = (ticks.to_datetime(at) for at in (kept.slices[0].slice.start, kept.slices[-1].slice.end))

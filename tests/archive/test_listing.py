@@ -84,7 +84,7 @@ def test_a_back_filled_blob_is_read_with_the_hour_of_its_arrival_and_reported(st
         "furthest_seconds": 20 * 3600 + 29 * 60,
     }
     (warning,) = warnings(found, empty_blobs=True)
-    assert f"1 blobs were written far from the time in their names, of hours 2026-02-28T14:00:00Z; furthest {late}" in (
+    assert f"1 blobs were written far from the time in their names (hours 2026-02-28T14:00:00Z; furthest {late}" in (
         warning
     )
     assert "1 are read with the hours of their arrival" in warning
@@ -114,7 +114,7 @@ def test_a_slice_reads_the_same_alone_and_in_a_range_that_looks_further(tmp_path
     assert far is not None
     assert (far["read"], far["unread"], far["example"]) == (0, 1, beyond)
     (warning,) = warnings(together, empty_blobs=True)
-    assert "1 arrived in this range and are not read, as they lie further back than input.search_hours" in warning
+    assert "1 arrived in this range and are not read, as input.search_hours does not reach their names" in warning
 
 
 def test_a_blob_of_the_range_s_hours_that_arrived_days_later_is_reported_there_too(steady: Path) -> None:
@@ -222,8 +222,8 @@ def test_a_partition_that_never_spoke_is_named(tmp_path: Path) -> None:
     assert found.slices[0].incomplete == ("0", "1", "2", "3")
     one, two, three = warnings(found, empty_blobs=True)
     assert elsewhere not in one
-    assert one.startswith("partition 1 has no blob in this range, not even an empty one (none was found): ")
-    assert f"its newest is {earlier}, LastModified 2026-03-01T05:05:00Z" in two
+    assert one.startswith("partition 1 has no blob in this range, not even an empty one (no blob was found): ")
+    assert f"the newest blob is {earlier}, LastModified 2026-03-01T05:05:00Z" in two
     assert three.startswith("partition 3 has no blob")
     assert list(warnings(found, empty_blobs=False)) == []
 
@@ -255,7 +255,7 @@ def test_names_that_are_not_of_the_input_among_those_of_a_range_are_told(tmp_pat
     assert found.passed_over == PassedOver(2, str((folder / "00 (1).avro").relative_to(tmp_path)))
     (warning,) = warnings(found, empty_blobs=True)
     assert warning.startswith(
-        "2 names in the partitions' folders are not of this input; their blobs are not read, such as "
+        "2 names in the partition folders are not of this input, for example contoso/telemetry/0/"
     )
 
 
@@ -278,8 +278,8 @@ def test_more_folders_of_partitions_than_a_hub_can_have_are_refused(steady: Path
     with pytest.raises(SetupError) as caught:
         plan(DEFINITION, watched, ten_to(1), LATER)  # type: ignore[arg-type]
     assert str(caught.value) == (
-        f"{steady.as_uri()}/contoso/telemetry/ has 2,001 folders of partitions, and there are at most 2,000: move "
-        "those out that are not of this input, or correct input.path"
+        f"{steady.as_uri()}/contoso/telemetry/ has 2,001 partition folders, but an input has at most 2,000: move "
+        "out the folders that are not of this input, or correct input.path"
     )
     assert watched.listed == []
     (steady / "contoso" / "telemetry" / "2000").rmdir()

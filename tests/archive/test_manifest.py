@@ -138,9 +138,10 @@ def test_names_of_which_none_fits_are_told_with_an_example(world: Path, path: st
         planned(world, definition=replace(DEFINITION, names=names))
     told = str(caught.value)
     assert re.match(
-        rf"none of the first \d+ names under {world.as_uri()}/contoso/telemetry/ is of this input, such as", told
+        rf"none of the first \d+ blob names under {world.as_uri()}/contoso/telemetry/ is of this input, for example",
+        told,
     )
-    assert told.endswith(": check input.path, and the names that input has")
+    assert told.endswith(": check input.path and the other names in the input section")
 
 
 def test_a_range_of_which_nothing_is_there_is_no_mistake(tmp_path: Path) -> None:
@@ -167,7 +168,7 @@ def test_no_blobs_at_all_is_an_error_of_one_line(world: Path, names: CaptureName
         planned(world, definition=replace(DEFINITION, names=names))
     assert str(caught.value) == (
         f"no blob of this input under {world.as_uri()}/{names.prefix}: "
-        "check input.container, input.path and the names in it"
+        "check input.container, input.path and the other names in the input section"
     )
 
 
@@ -454,8 +455,8 @@ def test_no_blob_that_may_hold_an_arrival_is_left_out(
     start = from_datetime(TEN) + from_seconds(first)
     last = None if length is None else start + from_seconds(length)
     wanted = Arrivals(start, last)
-    seen, _ = manifest.survey(ENQUEUED, listed(blobs.values()), [wanted], LATER)
-    blobs_in_order = manifest.in_order(seen.kept, ENQUEUED)
+    listing, _ = manifest.survey(ENQUEUED, listed(blobs.values()), [wanted], LATER)
+    blobs_in_order = manifest.in_order(listing.blobs, ENQUEUED)
     assert len(blobs_in_order) == len(blobs)
     found = arrived_in(blobs_in_order, wanted)
     for place, pinned in enumerate(blobs_in_order):

@@ -113,8 +113,8 @@ def test_no_batch_that_may_hold_an_arrival_is_left_out(
         begin = end
     start = from_datetime(TEN) + from_seconds(first)
     wanted = Arrivals(start, None if length is None else start + from_seconds(length))
-    seen, _ = manifest.survey(definition, listed(blobs), [wanted], LATER)
-    in_order = manifest.in_order(seen.kept, definition)
+    listed_blobs, _ = manifest.survey(definition, listed(blobs), [wanted], LATER)
+    in_order = manifest.in_order(listed_blobs.blobs, definition)
     assert [pinned.blob.name for pinned in in_order] == [
         blob.name for blob in blobs if blob in [p.blob for p in in_order]
     ]
@@ -242,15 +242,15 @@ def test_what_was_enqueued_is_in_its_folder_when_its_period_is_over() -> None:
         (HOURS, "logs/3/2026/03/01/10/a.json"),
     ],
 )
-def test_a_touched_or_deleted_blob_of_a_kept_manifest_is_named(
+def test_a_modified_or_deleted_blob_of_a_kept_manifest_is_named(
     tmp_path: Path, definition: Definition, name: str
 ) -> None:
     put(tmp_path, name, TEN + 10 * MINUTE)
     kept, container = planned(tmp_path, definition), open_container(tmp_path.as_uri())
     assert changes.since(kept, definition.names, container) == []
     put(tmp_path, name, TEN + 20 * MINUTE)
-    (touched,) = changes.since(kept, definition.names, container)
-    assert str(touched).startswith(f"{name} was touched (LastModified 2026-03-01T10:10:00Z, now 2026-03-01T10:20:00Z")
+    (modified,) = changes.since(kept, definition.names, container)
+    assert str(modified).startswith(f"{name} was modified (LastModified 2026-03-01T10:10:00Z, now 2026-03-01T10:20:00Z")
     (tmp_path / name).unlink()
     (deleted,) = changes.since(kept, definition.names, container)
     assert str(deleted) == f"{name} was deleted"
