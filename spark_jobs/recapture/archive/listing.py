@@ -1,7 +1,7 @@
 """List the blobs of an input by the prefixes that their names allow, several prefixes at once.
 
-LastModified decides which blobs are read, or the name if events arrive when they were enqueued. Otherwise the time in a
-name only says where to look.
+LastModified decides which blobs are read, and the time in a name only says where to look. If events arrive when they
+were enqueued, the time in the name decides.
 """
 
 import itertools
@@ -22,8 +22,7 @@ LISTINGS = 8
 FAR = ticks.from_seconds(900)
 """Longest usual delay from the end of a blob's interval, by its name, to its LastModified; ticks.
 
-It is the longest interval that Capture allows. An outage or a copied archive makes the delay longer, and a blob is not
-written before the time in its name.
+It is the longest interval that Capture allows. An outage or a copied archive makes the delay longer.
 """
 _HOUR = ticks.from_seconds(3600)
 
@@ -65,7 +64,7 @@ class Search:
     interval: int
     """Longest time from the time in a blob's name to the arrival of its last event."""
     reach: int
-    """Longest time from the end of that interval to LastModified."""
+    """Longest time from the end of that interval to LastModified that is searched."""
     clocks_apart: int
     """Largest error of the time in a name."""
 
@@ -118,7 +117,7 @@ class FarBlobs:
 
 @dataclass(frozen=True)
 class PassedOver:
-    """Names in the partition folders that are not of the input: of blobs near a range, and of folders."""
+    """Names that are not of the input: blobs near a range in partition folders, and folders with too large numbers."""
 
     count: int
     example: str
