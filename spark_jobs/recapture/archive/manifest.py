@@ -65,8 +65,8 @@ class Window:
     last: int
     """Time in the next blob's name, one interval later if names are not exact; or LastModified if that is earlier.
 
-    It is at most the definition's `longest_window` after the time in the blob's name, and never less than that of the
-    previous blob.
+    It is at most `Definition.longest_window` after the time in the blob's name, but not before the end of the previous
+    blob's window.
     """
 
 
@@ -204,9 +204,11 @@ class Definition:
     engine: str
     canonical_query: str
     policies: Policies | None
+    """Policies of the job; None without TIMESTAMP BY."""
     look_back: int
+    """Time before a slice for which the query's windows need events, in ticks."""
     interval_seconds: int
-    """Longest time from the time in a blob's name to the arrival of its last event; 0 if names have no time."""
+    """Longest time from the time in a blob's name to its last event, in seconds; 0 if names have no time."""
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
     search_hours: int = SEARCH_HOURS
     partitions: int | None = None
@@ -228,19 +230,19 @@ class Definition:
 
     @property
     def delay(self) -> timedelta:
-        """Time after an event's arrival at which, by the clock, its blob has been written.
+        """Time after an event's arrival by which its blob must have been written.
 
-        A blob that arrives at its LastModified is there at once; only clocks may differ.
+        If a blob arrives at its LastModified and has no schedule, it is there at once; only clocks may differ.
         """
         waits = self.names.on_schedule or self.by_name
         return timedelta(seconds=self.interval_seconds if waits else CLOCKS_APART // ticks.TICKS_PER_SECOND)
 
     def reached(self, newest: Newest) -> int:
-        """Return the arrival up to which a partition's newest blob shows the archive to reach, in ticks."""
+        """Return how far the archive reaches in a partition, by its newest blob, as an arrival in ticks."""
         return newest.opened if self.by_name else newest.written
 
     def last_needed(self, slice_: Slice) -> int:
-        """Return the last arrival that can decide a slice, in ticks; with enqueued times, clocks may differ."""
+        """Return the last arrival that can decide a slice, in ticks. Enqueued times include CLOCKS_APART."""
         late = 0 if self.policies is None else self.policies.late or 0
         return slice_.end + late + (CLOCKS_APART if self.by_name else 0)
 
