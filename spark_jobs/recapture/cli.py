@@ -238,7 +238,7 @@ def _planned(pipeline: Pipeline, chosen: argparse.Namespace) -> tuple[PlannedRun
     if not changed:
         return resume_run(pipeline, manifest), []
     count = f"{len(changed):,} of the {len(manifest.blobs):,} blobs"
-    difference = f"{count} of run {manifest.run} are not as they were:\n{changes.told(changed)}"
+    difference = f"{count} of run {manifest.run} are not as they were:\n{changes.summary(changed)}"
     if chosen.changed == "fail":
         raise RunError(
             f"{difference}\nrestore them, or plan the range again from what is there now with --changed replan"

@@ -1,4 +1,4 @@
-"""What a plan lists, keeps and reports: LastModified decides, the time in a name only says where to look."""
+"""What a plan lists, reads and reports: LastModified decides, the time in a name only says where to look."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -32,18 +32,18 @@ INTERVAL = 5 * MINUTE
 
 
 class Watched:
-    """A container that notes what it is asked for."""
+    """A container that records the prefixes and counts the blobs that it lists."""
 
     def __init__(self, container: Container) -> None:
         self._container = container
         self.url = container.url
         self.listed: list[str] = []
-        self.told = 0
+        self.count = 0
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
         self.listed.append(prefix)
         for blob in self._container.list(prefix):
-            self.told += 1
+            self.count += 1
             yield blob
 
     def list_folders(self, prefix: str) -> Iterator[str]:
@@ -61,21 +61,21 @@ def steady(tmp_path: Path) -> Path:
 
 def test_only_the_hours_of_the_search_are_listed(steady: Path) -> None:
     container = Watched(open_container(steady.as_uri()))
-    found = plan(DAY_AGO, container, ten_to(1), LATER)  # type: ignore[arg-type]
-    assert names(found) == names(planned(steady))
-    assert {each.split("/")[2] for each in container.listed} == {"0", "1", "10"}
-    assert sorted(each.removeprefix("contoso/telemetry/1/") for each in container.listed if "/1/" in each) == [
+    manifest = plan(DAY_AGO, container, ten_to(1), LATER)  # type: ignore[arg-type]
+    assert names(manifest) == names(planned(steady))
+    assert {prefix.split("/")[2] for prefix in container.listed} == {"0", "1", "10"}
+    assert sorted(prefix.removeprefix("contoso/telemetry/1/") for prefix in container.listed if "/1/" in prefix) == [
         "2026/02/28/",
         "2026/03/01/",
     ]
-    assert container.told <= 3 * 48
+    assert container.count <= 3 * 48
 
 
 def test_a_back_filled_blob_is_read_with_the_hour_of_its_arrival_and_reported(steady: Path) -> None:
     late = put(steady, "1", TEN - 20 * HOUR + MINUTE, TEN + 30 * MINUTE)
-    found = planned(steady, definition=DAY_AGO)
-    assert late in names(found)
-    assert far_blobs(found) == {
+    manifest = planned(steady, definition=DAY_AGO)
+    assert late in names(manifest)
+    assert far_blobs(manifest) == {
         "read": 1,
         "elsewhere": 0,
         "unread": 0,
@@ -83,27 +83,27 @@ def test_a_back_filled_blob_is_read_with_the_hour_of_its_arrival_and_reported(st
         "path_hours": ["2026-02-28T14:00:00Z"],
         "furthest_seconds": 20 * 3600 + 29 * 60,
     }
-    (warning,) = warnings(found, empty_blobs=True)
-    assert f"1 blobs were written far from the time in their names, of hours 2026-02-28T14:00:00Z; furthest {late}" in (
+    (warning,) = warnings(manifest, empty_blobs=True)
+    assert f"1 blobs were written far from the time in their names (hours 2026-02-28T14:00:00Z; furthest {late}" in (
         warning
     )
     assert "1 are read with the hours of their arrival" in warning
 
 
 def test_how_far_to_look_is_the_definition_s(tmp_path: Path) -> None:
-    """To the second, and whatever else the range makes one look at."""
+    """To the second, even if the range makes the plan list further."""
     put(tmp_path, "0", TEN, TEN + 5 * MINUTE)
     reach = 24 * HOUR + INTERVAL
     within = put(tmp_path, "0", TEN + MINUTE - reach, TEN + MINUTE)
     beyond = put(tmp_path, "0", TEN + MINUTE - reach - timedelta(seconds=1), TEN + MINUTE)
-    found = planned(tmp_path, definition=DAY_AGO)
-    assert within in names(found)
-    assert beyond not in names(found)
+    manifest = planned(tmp_path, definition=DAY_AGO)
+    assert within in names(manifest)
+    assert beyond not in names(manifest)
     assert beyond in names(planned(tmp_path, definition=replace(DAY_AGO, search_hours=25)))
 
 
 def test_a_slice_reads_the_same_alone_and_in_a_range_that_looks_further(tmp_path: Path) -> None:
-    """A month's search sees what an hour's does not; what lies beyond reach is reported, and read by neither."""
+    """A month's search lists blobs that an hour's does not. A blob beyond reach is reported, and neither reads it."""
     put(tmp_path, "0", TEN, TEN + 5 * MINUTE)
     beyond = put(tmp_path, "0", TEN - 20 * HOUR, TEN + 10 * HOUR + MINUTE)
     together = planned(tmp_path, hours=12, definition=DAY_AGO)
@@ -114,23 +114,23 @@ def test_a_slice_reads_the_same_alone_and_in_a_range_that_looks_further(tmp_path
     assert far is not None
     assert (far["read"], far["unread"], far["example"]) == (0, 1, beyond)
     (warning,) = warnings(together, empty_blobs=True)
-    assert "1 arrived in this range and are not read, as they lie further back than input.search_hours" in warning
+    assert "1 arrived in this range and are not read, as input.search_hours does not reach their names" in warning
 
 
 def test_a_blob_of_the_range_s_hours_that_arrived_days_later_is_reported_there_too(steady: Path) -> None:
     late = put(steady, "0", TEN + 7 * MINUTE, TEN + 48 * HOUR)
-    found = planned(steady)
-    assert late not in names(found)
-    far = far_blobs(found)
+    manifest = planned(steady)
+    assert late not in names(manifest)
+    far = far_blobs(manifest)
     assert far is not None
     assert (far["elsewhere"], far["example"]) == (1, late)
 
 
 def test_by_enqueued_time_a_copy_is_read_by_its_name_and_reported(tmp_path: Path) -> None:
     copies = [put(tmp_path, "0", TEN + number * INTERVAL, LATER) for number in range(12)]
-    found = planned(tmp_path, definition=ENQUEUED, now=LATER + HOUR)
-    assert names(found) == copies
-    far = far_blobs(found)
+    manifest = planned(tmp_path, definition=ENQUEUED, now=LATER + HOUR)
+    assert names(manifest) == copies
+    far = far_blobs(manifest)
     assert far is not None
     assert (far["read"], far["path_hours"]) == (12, ["2026-03-01T10:00:00Z"])
 
@@ -155,14 +155,14 @@ def test_the_same_archive_under_other_names_is_the_same_plan(steady: Path, tmp_p
         target.parent.mkdir(parents=True, exist_ok=True)
         target.hardlink_to(steady / blob.name)
 
-    def pinned(found: Manifest, by: BlobNames) -> list[object]:
-        return [(each.partition, by.parse(each.blob.name), each.blob.last_modified) for each in found.blobs]
+    def pinned(manifest: Manifest, by: BlobNames) -> list[object]:
+        return [(blob.partition, by.parse(blob.blob.name), blob.blob.last_modified) for blob in manifest.blobs]
 
     for base in (DEFINITION, ENQUEUED):
         definition = replace(base, names=renamed)
-        found = planned(other, hours=2, definition=definition)
-        assert pinned(found, renamed) == pinned(planned(steady, hours=2, definition=base), DEFINITION.names)
-        assert found.partitions == ("0", "1", "10")
+        manifest = planned(other, hours=2, definition=definition)
+        assert pinned(manifest, renamed) == pinned(planned(steady, hours=2, definition=base), DEFINITION.names)
+        assert manifest.partitions == ("0", "1", "10")
 
 
 def test_a_failing_listing_fails_the_plan(steady: Path) -> None:
@@ -182,10 +182,10 @@ def test_a_failing_listing_fails_the_plan(steady: Path) -> None:
 def test_the_newest_blob_of_each_partition_tells_how_far_capture_has_got(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN, TEN + 6 * MINUTE)
     heartbeat = put(tmp_path, "0", TEN + 5 * MINUTE, TEN + 11 * MINUTE, b"")
-    found = planned(tmp_path)
-    (newest,) = found.newest
-    told = progress(DEFINITION, "0", newest, empty_blobs=True, now=LATER)
-    assert told.to_dict() == {
+    manifest = planned(tmp_path)
+    (newest,) = manifest.newest
+    reach = progress(DEFINITION, "0", newest, empty_blobs=True, now=LATER)
+    assert reach.to_dict() == {
         "partition": "0",
         "reached": "2026-03-01T10:11:00Z",
         "by_clock": False,
@@ -193,22 +193,22 @@ def test_the_newest_blob_of_each_partition_tells_how_far_capture_has_got(tmp_pat
         "path_time": "2026-03-01T10:05:00Z",
         "last_modified": "2026-03-01T10:11:00Z",
     }
-    assert str(told) == (
+    assert str(reach) == (
         "partition 0: written up to 2026-03-01T10:11:00Z; "
         "the newest blob has the time 2026-03-01T10:05:00Z and LastModified 2026-03-01T10:11:00Z"
     )
 
 
 def test_without_empty_blobs_the_clock_tells_how_far_capture_has_got(tmp_path: Path) -> None:
-    """An interval ago: what came before it has been written."""
+    """What arrived an interval ago has been written."""
     put(tmp_path, "0", TEN, TEN + 6 * MINUTE)
     (newest,) = planned(tmp_path).newest
-    told = progress(DEFINITION, "0", newest, empty_blobs=False, now=TEN + 30 * MINUTE)
-    assert str(told).startswith("partition 0: written up to 2026-03-01T10:25:00Z, by the clock; the newest blob")
-    told = progress(DEFINITION, "1", None, empty_blobs=False, now=TEN + 30 * MINUTE)
-    assert str(told) == "partition 1: written up to 2026-03-01T10:25:00Z, by the clock; no blob was found"
-    told = progress(DEFINITION, "0", newest, empty_blobs=False, now=TEN + 8 * MINUTE)
-    assert (told.reached, told.by_clock) == (newest.written, False)
+    reach = progress(DEFINITION, "0", newest, empty_blobs=False, now=TEN + 30 * MINUTE)
+    assert str(reach).startswith("partition 0: written up to 2026-03-01T10:25:00Z, by the clock; the newest blob")
+    reach = progress(DEFINITION, "1", None, empty_blobs=False, now=TEN + 30 * MINUTE)
+    assert str(reach) == "partition 1: written up to 2026-03-01T10:25:00Z, by the clock; no blob was found"
+    reach = progress(DEFINITION, "0", newest, empty_blobs=False, now=TEN + 8 * MINUTE)
+    assert (reach.reached, reach.by_clock) == (newest.written, False)
 
 
 def test_a_partition_that_never_spoke_is_named(tmp_path: Path) -> None:
@@ -216,19 +216,19 @@ def test_a_partition_that_never_spoke_is_named(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN, TEN + 6 * MINUTE)
     elsewhere = put(tmp_path, "1", TEN - 400 * HOUR, TEN - 400 * HOUR)
     earlier = put(tmp_path, "2", TEN - 5 * HOUR, TEN - 5 * HOUR + INTERVAL)
-    found = planned(tmp_path, definition=replace(DEFINITION, partitions=4), now=TEN)
-    assert found.partitions == ("0", "1", "2", "3")
-    assert found.silent == ("1", "2", "3")
-    assert found.slices[0].incomplete == ("0", "1", "2", "3")
-    one, two, three = warnings(found, empty_blobs=True)
+    manifest = planned(tmp_path, definition=replace(DEFINITION, partitions=4), now=TEN)
+    assert manifest.partitions == ("0", "1", "2", "3")
+    assert manifest.silent == ("1", "2", "3")
+    assert manifest.slices[0].incomplete == ("0", "1", "2", "3")
+    one, two, three = warnings(manifest, empty_blobs=True)
     assert elsewhere not in one
-    assert one.startswith("partition 1 has no blob in this range, not even an empty one (none was found): ")
-    assert f"its newest is {earlier}, LastModified 2026-03-01T05:05:00Z" in two
+    assert one.startswith("partition 1 has no blob in this range, not even an empty one (no blob was found): ")
+    assert f"the newest blob is {earlier}, LastModified 2026-03-01T05:05:00Z" in two
     assert three.startswith("partition 3 has no blob")
-    assert list(warnings(found, empty_blobs=False)) == []
+    assert list(warnings(manifest, empty_blobs=False)) == []
 
 
-def test_partitions_that_were_told_are_not_taken_for_an_archive(tmp_path: Path) -> None:
+def test_partitions_that_are_configured_are_not_taken_for_an_archive(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no blob of this input under"):
         planned(tmp_path, definition=replace(DEFINITION, partitions=4))
 
@@ -240,8 +240,8 @@ def test_an_unbounded_late_tolerance_is_looked_for_up_to_now(tmp_path: Path) -> 
     assert names(planned(tmp_path, definition=unlimited)) == blobs
 
 
-def test_names_that_are_not_of_the_input_among_those_of_a_range_are_told(tmp_path: Path) -> None:
-    """Beside the range, and beside the partitions' folders, they are nobody's business."""
+def test_names_that_are_not_of_the_input_among_those_of_a_range_are_reported(tmp_path: Path) -> None:
+    """Outside the range and the partition folders they are not reported."""
     named = put(tmp_path, "0", TEN, TEN + 5 * MINUTE)
     folder = (tmp_path / named).parent
     for stranger in (
@@ -251,11 +251,11 @@ def test_names_that_are_not_of_the_input_among_those_of_a_range_are_told(tmp_pat
         tmp_path / "x",
     ):
         stranger.write_bytes(b"x")
-    found = planned(tmp_path)
-    assert found.passed_over == PassedOver(2, str((folder / "00 (1).avro").relative_to(tmp_path)))
-    (warning,) = warnings(found, empty_blobs=True)
+    manifest = planned(tmp_path)
+    assert manifest.passed_over == PassedOver(2, str((folder / "00 (1).avro").relative_to(tmp_path)))
+    (warning,) = warnings(manifest, empty_blobs=True)
     assert warning.startswith(
-        "2 names in the partitions' folders are not of this input; their blobs are not read, such as "
+        "2 names in the partition folders are not of this input, for example contoso/telemetry/0/"
     )
 
 
@@ -278,8 +278,8 @@ def test_more_folders_of_partitions_than_a_hub_can_have_are_refused(steady: Path
     with pytest.raises(SetupError) as caught:
         plan(DEFINITION, watched, ten_to(1), LATER)  # type: ignore[arg-type]
     assert str(caught.value) == (
-        f"{steady.as_uri()}/contoso/telemetry/ has 2,001 folders of partitions, and there are at most 2,000: move "
-        "those out that are not of this input, or correct input.path"
+        f"{steady.as_uri()}/contoso/telemetry/ has 2,001 partition folders, but an input has at most 2,000: move "
+        "out the folders that are not of this input, or correct input.path"
     )
     assert watched.listed == []
     (steady / "contoso" / "telemetry" / "2000").rmdir()

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.archive import manifest
 from recapture.archive.listing import Newest
 from recapture.archive.manifest import (
     CLOCKS_APART,
@@ -24,8 +23,10 @@ from recapture.archive.manifest import (
     Window,
     arrived_in,
     from_json,
+    in_order,
     is_complete,
     plan,
+    survey,
 )
 from recapture.errors import RunError
 from recapture.formats.event_hubs import CaptureNames
@@ -67,8 +68,8 @@ def planned(folder: Path, hours: int = 1, definition: Definition = DEFINITION, n
     return plan(definition, open_container(folder.as_uri()), ten_to(hours), now)
 
 
-def names(found: Manifest) -> list[str]:
-    return [pinned.blob.name for pinned in found.blobs]
+def names(manifest: Manifest) -> list[str]:
+    return [pinned.blob.name for pinned in manifest.blobs]
 
 
 @pytest.fixture
@@ -88,23 +89,23 @@ def test_last_modified_decides_and_not_the_time_in_the_path(tmp_path: Path) -> N
 
 
 def test_both_ends_of_the_arrivals_are_read(tmp_path: Path) -> None:
-    """From the early window, the late tolerance and an hour for copies before the slice to 10 minutes after it."""
+    """From the early window, the late tolerance and an hour for duplicates before the slice to 10 minutes after it."""
     second = timedelta(seconds=1)
     first, last = TEN - 75 * MINUTE, TEN + HOUR + 10 * MINUTE
     put(tmp_path, "0", TEN - 2 * HOUR, first - second)
     inside = [put(tmp_path, "0", TEN - 2 * HOUR + MINUTE, first), put(tmp_path, "0", TEN + HOUR, last)]
     put(tmp_path, "0", TEN + 2 * HOUR, last + second)
-    found = planned(tmp_path)
-    assert names(found) == inside
-    assert found.slices[0].arrivals == Arrivals(from_datetime(first), from_datetime(last))
+    manifest = planned(tmp_path)
+    assert names(manifest) == inside
+    assert manifest.slices[0].arrivals == Arrivals(from_datetime(first), from_datetime(last))
 
 
 def test_every_blob_is_pinned_as_it_was_listed(world: Path) -> None:
     listed = {blob.name: blob for blob in open_container(world.as_uri()).list()}
-    found = planned(world)
-    assert all(pinned.blob == listed[pinned.blob.name] for pinned in found.blobs)
-    assert all(pinned.partition == pinned.blob.name.split("/")[2] for pinned in found.blobs)
-    assert found.size == len(found.blobs)
+    manifest = planned(world)
+    assert all(pinned.blob == listed[pinned.blob.name] for pinned in manifest.blobs)
+    assert all(pinned.partition == pinned.blob.name.split("/")[2] for pinned in manifest.blobs)
+    assert manifest.size == len(manifest.blobs)
 
 
 def test_partitions_are_in_order_of_their_numbers_and_blobs_in_order_of_arrival(tmp_path: Path) -> None:
@@ -114,9 +115,9 @@ def test_partitions_are_in_order_of_their_numbers_and_blobs_in_order_of_arrival(
         tie = put(tmp_path, partition, TEN + 2 * MINUTE, TEN + 30 * MINUTE)
         early = put(tmp_path, partition, TEN + 3 * MINUTE, TEN + 20 * MINUTE)
         expected += [early, late, tie]
-    found = planned(tmp_path)
-    assert found.partitions == ("0", "2", "10")
-    assert names(found) == expected
+    manifest = planned(tmp_path)
+    assert manifest.partitions == ("0", "2", "10")
+    assert names(manifest) == expected
 
 
 def test_what_is_not_this_hub_s_capture_is_not_read(world: Path) -> None:
@@ -132,21 +133,22 @@ def test_what_is_not_this_hub_s_capture_is_not_read(world: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["{Year}-{Month}-{Day}/{Hour}/{Minute}/{Second}", "{Day}/{Month}/{Year}/{Hour}/{Minute}/{Second}"]
 )
-def test_names_of_which_none_fits_are_told_with_an_example(world: Path, path: str) -> None:
+def test_names_of_which_none_fits_are_reported_with_an_example(world: Path, path: str) -> None:
     names = CaptureNames("contoso", "telemetry", "{Namespace}/{EventHub}/{PartitionId}/" + path)
     with pytest.raises(RunError) as caught:
         planned(world, definition=replace(DEFINITION, names=names))
-    told = str(caught.value)
+    message = str(caught.value)
     assert re.match(
-        rf"none of the first \d+ names under {world.as_uri()}/contoso/telemetry/ is of this input, such as", told
+        rf"none of the first \d+ blob names under {world.as_uri()}/contoso/telemetry/ is of this input, for example",
+        message,
     )
-    assert told.endswith(": check input.path, and the names that input has")
+    assert message.endswith(": check input.path and the other names in the input section")
 
 
 def test_a_range_of_which_nothing_is_there_is_no_mistake(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN - 900 * HOUR, TEN - 900 * HOUR)
-    found = planned(tmp_path)
-    assert (found.partitions, names(found)) == (("0",), [])
+    manifest = planned(tmp_path)
+    assert (manifest.partitions, names(manifest)) == (("0",), [])
 
 
 def test_a_blob_that_was_written_when_its_interval_ended_is_found_however_near_one_looks(tmp_path: Path) -> None:
@@ -156,9 +158,9 @@ def test_a_blob_that_was_written_when_its_interval_ended_is_found_however_near_o
 
 def test_a_partition_whose_blobs_are_elsewhere_is_known(world: Path) -> None:
     put(world, "7", TEN - 100 * HOUR, TEN - 100 * HOUR)
-    found = planned(world)
-    assert found.partitions == ("0", "1", "7")
-    assert {pinned.partition for pinned in found.blobs} == {"0", "1"}
+    manifest = planned(world)
+    assert manifest.partitions == ("0", "1", "7")
+    assert {pinned.partition for pinned in manifest.blobs} == {"0", "1"}
 
 
 @pytest.mark.parametrize("names", [CaptureNames("contoso", "other"), CaptureNames("fabrikam", "telemetry")])
@@ -167,15 +169,15 @@ def test_no_blobs_at_all_is_an_error_of_one_line(world: Path, names: CaptureName
         planned(world, definition=replace(DEFINITION, names=names))
     assert str(caught.value) == (
         f"no blob of this input under {world.as_uri()}/{names.prefix}: "
-        "check input.container, input.path and the names in it"
+        "check input.container, input.path and the other names in the input section"
     )
 
 
 def test_a_range_without_arrivals_is_a_run_that_reads_nothing(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN - 100 * HOUR, TEN - 100 * HOUR)
-    found = planned(tmp_path)
-    assert found.blobs == ()
-    assert len(found.slices) == 1
+    manifest = planned(tmp_path)
+    assert manifest.blobs == ()
+    assert len(manifest.slices) == 1
 
 
 # Digests
@@ -184,10 +186,10 @@ def test_a_range_without_arrivals_is_a_run_that_reads_nothing(tmp_path: Path) ->
 def test_a_slice_s_digest_is_the_same_alone_and_in_a_range(world: Path) -> None:
     together = planned(world, hours=3)
     container = open_container(world.as_uri())
-    alone = [plan(DEFINITION, container, [wanted], LATER) for wanted in ten_to(3)]
-    assert [each.slices[0] for each in alone] == list(together.slices)
-    assert {pinned for each in alone for pinned in each.blobs} == set(together.blobs)
-    assert len({each.digest for each in alone} | {together.digest}) == 4
+    alone = [plan(DEFINITION, container, [slice_], LATER) for slice_ in ten_to(3)]
+    assert [one.slices[0] for one in alone] == list(together.slices)
+    assert {pinned for one in alone for pinned in one.blobs} == set(together.blobs)
+    assert len({one.digest for one in alone} | {together.digest}) == 4
 
 
 def test_planning_the_same_again_is_the_same_run(world: Path) -> None:
@@ -195,12 +197,12 @@ def test_planning_the_same_again_is_the_same_run(world: Path) -> None:
 
 
 def test_the_run_s_name_tells_its_range(world: Path) -> None:
-    found = planned(world, hours=2)
-    assert found.run == f"20260301T100000Z-20260301T120000Z-{found.digest[:12]}"
+    manifest = planned(world, hours=2)
+    assert manifest.run == f"20260301T100000Z-20260301T120000Z-{manifest.digest[:12]}"
 
 
 class Changed:
-    """A container in which one blob is listed otherwise."""
+    """A container that lists one blob with other properties."""
 
     def __init__(self, container: Container, name: str, **changes: Any) -> None:
         self._container, self._name, self._changes = container, name, changes
@@ -253,8 +255,8 @@ def test_the_digest_changes_with_a_blob_that_the_slice_reads(world: Path, change
     assert after.run != before.run
 
 
-def blob_at(found: Manifest, arrival: datetime) -> Blob:
-    return next(pinned.blob for pinned in found.blobs if pinned.blob.last_modified == arrival)
+def blob_at(manifest: Manifest, arrival: datetime) -> Blob:
+    return next(pinned.blob for pinned in manifest.blobs if pinned.blob.last_modified == arrival)
 
 
 def digests_that_differ(before: Manifest, after: Manifest) -> list[int]:
@@ -318,7 +320,7 @@ def test_without_a_late_limit_any_later_blob_changes_the_digest(world: Path) -> 
 
 
 def test_a_later_blob_proves_a_partition_complete(tmp_path: Path) -> None:
-    """Strictly later than the end plus the late tolerance; a blob at that very second may have a twin."""
+    """Strictly later than the end plus the late tolerance: another blob may follow in that very second."""
     edge = TEN + HOUR + 10 * MINUTE
     put(tmp_path, "0", TEN, edge + timedelta(seconds=1))
     put(tmp_path, "1", TEN, edge)
@@ -334,17 +336,17 @@ def test_the_clock_proves_every_partition_complete(tmp_path: Path) -> None:
 
 def test_each_slice_of_a_range_is_complete_by_itself(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN, TEN + 2 * HOUR)
-    found = planned(tmp_path, hours=3, now=TEN)
-    assert [each.incomplete for each in found.slices] == [(), ("0",), ("0",)]
+    manifest = planned(tmp_path, hours=3, now=TEN)
+    assert [planned_slice.incomplete for planned_slice in manifest.slices] == [(), ("0",), ("0",)]
 
 
 @pytest.mark.parametrize("policies", [None, replace(POLICIES, late=0), replace(POLICIES, late=None)])
 def test_without_a_late_tolerance_the_end_of_the_slice_is_enough(policies: Policies | None) -> None:
     definition = replace(DEFINITION, policies=policies)
-    wanted = ten_to(1)[0]
-    assert is_complete(definition, wanted, Newest("0", "", 0, wanted.end + 1), TEN)
-    assert not is_complete(definition, wanted, Newest("0", "", 0, wanted.end), TEN)
-    assert not is_complete(definition, wanted, None, TEN)
+    slice_ = ten_to(1)[0]
+    assert is_complete(definition, slice_, Newest("0", "", 0, slice_.end + 1), TEN)
+    assert not is_complete(definition, slice_, Newest("0", "", 0, slice_.end), TEN)
+    assert not is_complete(definition, slice_, None, TEN)
 
 
 def test_completeness_is_not_part_of_the_run(world: Path) -> None:
@@ -365,12 +367,12 @@ def by_enqueued(folder: Path, **settings: Any) -> Manifest:
 
 
 def test_the_names_tell_which_blobs_hold_what_was_enqueued(tmp_path: Path) -> None:
-    """A window ends where the next begins; both of its ends may be wrong by what clocks differ."""
+    """A window ends where the next begins. Both ends may be wrong by the difference of the clocks."""
     first, last = TEN - 75 * MINUTE, TEN + HOUR + 10 * MINUTE
     second = timedelta(seconds=1)
     starts = [TEN - 2 * HOUR, first - APART - second, first - APART, last + APART, last + APART + second]
-    found = [put(tmp_path, "0", start, LATER) for start in starts]
-    assert names(by_enqueued(tmp_path)) == found[1:4], "the second window ends where the third begins"
+    blobs = [put(tmp_path, "0", start, LATER) for start in starts]
+    assert names(by_enqueued(tmp_path)) == blobs[1:4], "the second window ends where the third begins"
 
 
 def test_a_blob_that_was_written_before_holds_nothing_that_was_enqueued_after(tmp_path: Path) -> None:
@@ -382,22 +384,22 @@ def test_a_blob_that_was_written_before_holds_nothing_that_was_enqueued_after(tm
 
 
 def test_an_archive_that_was_copied_is_read_by_its_names(tmp_path: Path) -> None:
-    """Every LastModified is that of the copy: as arrival times they would all lie in one slice."""
-    found = [put(tmp_path, "0", TEN + 5 * n * MINUTE, LATER) for n in range(-36, 36)]
+    """Every LastModified is the time of the copying: as arrival times, they would all be in one slice."""
+    blobs = [put(tmp_path, "0", TEN + 5 * n * MINUTE, LATER) for n in range(-36, 36)]
     read = names(by_enqueued(tmp_path, now=LATER + HOUR))
-    assert read == found[found.index(read[0]) : found.index(read[-1]) + 1]
+    assert read == blobs[blobs.index(read[0]) : blobs.index(read[-1]) + 1]
     assert len(read) == 12 + 12 + 3 + 2 + 4, "the hour, one before and 15 minutes, 10 after it, and what clocks differ"
 
 
 def test_order_is_that_of_the_windows_whenever_a_blob_was_written(tmp_path: Path) -> None:
     one = put(tmp_path, "0", TEN, TEN + HOUR)
     other = put(tmp_path, "0", TEN + 5 * MINUTE, TEN + 10 * MINUTE)
-    found = by_enqueued(tmp_path)
-    assert names(found) == [one, other]
+    manifest = by_enqueued(tmp_path)
+    assert names(manifest) == [one, other]
     ten = from_datetime(TEN)
     five = from_seconds(300)
-    assert [pinned.window for pinned in found.blobs] == [Window(ten, ten + five), Window(ten + five, ten + 2 * five)]
-    assert [pinned.arrival for pinned in found.blobs] == [ten, ten + five]
+    assert [pinned.window for pinned in manifest.blobs] == [Window(ten, ten + five), Window(ten + five, ten + 2 * five)]
+    assert [pinned.arrival for pinned in manifest.blobs] == [ten, ten + five]
 
 
 def test_what_lies_between_two_windows_is_never_left_out(tmp_path: Path) -> None:
@@ -412,28 +414,28 @@ def test_two_names_of_one_window_both_hold_it(tmp_path: Path) -> None:
     old = (tmp_path / twins[0]).rename((tmp_path / twins[0]).with_suffix(""))
     twins = [str(old.relative_to(tmp_path)), put(tmp_path, "0", TEN, TEN + 5 * MINUTE)]
     put(tmp_path, "0", TEN + 5 * MINUTE, TEN + 10 * MINUTE)
-    found = by_enqueued(tmp_path).blobs
-    assert [pinned.blob.name for pinned in found[:2]] == twins
-    assert found[0].window == found[1].window == Window(from_datetime(TEN), from_datetime(TEN + 5 * MINUTE))
+    blobs = by_enqueued(tmp_path).blobs
+    assert [pinned.blob.name for pinned in blobs[:2]] == twins
+    assert blobs[0].window == blobs[1].window == Window(from_datetime(TEN), from_datetime(TEN + 5 * MINUTE))
 
 
 def test_a_later_window_proves_a_partition_complete(tmp_path: Path) -> None:
-    """When it was written is no matter; and then no later blob can change the slice."""
+    """It does not matter when it was written. No later blob can change the slice then."""
     edge = TEN + HOUR + 10 * MINUTE + APART
     put(tmp_path, "0", edge + timedelta(seconds=1), edge + 5 * MINUTE)
     put(tmp_path, "1", edge, LATER)
-    found = by_enqueued(tmp_path, now=edge)
-    assert found.slices[0].incomplete == ("1",)
+    manifest = by_enqueued(tmp_path, now=edge)
+    assert manifest.slices[0].incomplete == ("1",)
     put(tmp_path, "0", edge + 2 * MINUTE, edge + 5 * MINUTE)
-    assert by_enqueued(tmp_path, now=edge).slices[0].digest == found.slices[0].digest
+    assert by_enqueued(tmp_path, now=edge).slices[0].digest == manifest.slices[0].digest
     assert by_enqueued(tmp_path, now=edge + 5 * MINUTE).slices[0].incomplete == ("1",)
     assert by_enqueued(tmp_path, now=edge + 6 * MINUTE).slices[0].incomplete == ()
 
 
 def test_enqueued_windows_survive_the_manifest_s_json(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN, TEN + 5 * MINUTE)
-    found = by_enqueued(tmp_path)
-    assert from_json(found.to_json()) == found
+    manifest = by_enqueued(tmp_path)
+    assert from_json(manifest.to_json()) == manifest
 
 
 @given(
@@ -444,7 +446,7 @@ def test_enqueued_windows_survive_the_manifest_s_json(tmp_path: Path) -> None:
 def test_no_blob_that_may_hold_an_arrival_is_left_out(
     gaps: list[tuple[int, int]], first: int, length: int | None
 ) -> None:
-    """Each event enqueued within the clocks' difference of its window, and before its blob was written."""
+    """Each event was enqueued within the clocks' difference of its window, and before its blob was written."""
     opened, blobs = 0, dict[str, Blob]()
     for gap, delay in gaps:
         opened += 60 * gap
@@ -453,17 +455,17 @@ def test_no_blob_that_may_hold_an_arrival_is_left_out(
         blobs[name] = Blob(name, "", 1, written)
     start = from_datetime(TEN) + from_seconds(first)
     last = None if length is None else start + from_seconds(length)
-    wanted = Arrivals(start, last)
-    seen, _ = manifest.survey(ENQUEUED, listed(blobs.values()), [wanted], LATER)
-    blobs_in_order = manifest.in_order(seen.kept, ENQUEUED)
+    arrivals = Arrivals(start, last)
+    listing, _ = survey(ENQUEUED, listed(blobs.values()), [arrivals], LATER)
+    blobs_in_order = in_order(listing.blobs, ENQUEUED)
     assert len(blobs_in_order) == len(blobs)
-    found = arrived_in(blobs_in_order, wanted)
+    read = arrived_in(blobs_in_order, arrivals)
     for place, pinned in enumerate(blobs_in_order):
         following = blobs_in_order[place + 1].arrival if place + 1 < len(blobs_in_order) else 1 << 62
         end = min(following, from_datetime(pinned.blob.last_modified)) + CLOCKS_APART
         may_hold = end >= start and (last is None or pinned.arrival - CLOCKS_APART <= last)
-        assert pinned in found or not may_hold
-    assert found == [pinned for pinned in blobs_in_order if pinned in found]
+        assert pinned in read or not may_hold
+    assert read == [pinned for pinned in blobs_in_order if pinned in read]
 
 
 # Kept
@@ -471,8 +473,8 @@ def test_no_blob_that_may_hold_an_arrival_is_left_out(
 
 def test_a_manifest_survives_its_own_json(world: Path) -> None:
     for definition in (DEFINITION, replace(DEFINITION, policies=replace(POLICIES, late=None))):
-        found = planned(world, hours=3, definition=definition)
-        assert from_json(found.to_json()) == found
+        manifest = planned(world, hours=3, definition=definition)
+        assert from_json(manifest.to_json()) == manifest
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"run":"x"}', b"\xff"])
@@ -492,12 +494,12 @@ def test_the_blobs_that_arrived_in_a_range_lie_side_by_side(seconds: list[int], 
         CaptureBlob("0", Blob(str(n), "", 1, TEN + timedelta(seconds=second))) for n, second in enumerate(seconds)
     ]
     start = from_datetime(TEN)
-    wanted = Arrivals(start + from_seconds(first), None if last is None else start + from_seconds(last))
-    assert arrived_in(blobs, wanted) == [pinned for pinned in blobs if wanted.hold(pinned.arrival)]
+    arrivals = Arrivals(start + from_seconds(first), None if last is None else start + from_seconds(last))
+    assert arrived_in(blobs, arrivals) == [pinned for pinned in blobs if arrivals.hold(pinned.arrival)]
 
 
 def test_a_month_of_many_partitions_is_planned_in_seconds() -> None:
-    """The listing is looked through once for each partition, not once for each slice."""
+    """The listing is read once for each partition, not once for each slice."""
     times = [TEN + 5 * n * MINUTE for n in range(8064)]
     blobs = [
         Blob(f"contoso/telemetry/{partition}/{time:%Y/%m/%d/%H/%M/%S}.avro", "", 1, time)
@@ -505,5 +507,5 @@ def test_a_month_of_many_partitions_is_planned_in_seconds() -> None:
         for time in times
     ]
 
-    found = manifest.plan(DEFINITION, listed(blobs), ten_to(28 * 24), LATER)
-    assert len(found.blobs) == len(blobs)
+    manifest = plan(DEFINITION, listed(blobs), ten_to(28 * 24), LATER)
+    assert len(manifest.blobs) == len(blobs)

@@ -1,4 +1,4 @@
-"""What is planned of an archive that is not Capture's: IoT Hub's blobs, and those below a path of folders."""
+"""Plans of archives that Capture did not write: IoT Hub's blobs, and blobs under a path of folders."""
 
 import os
 from collections.abc import Iterator
@@ -10,8 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.archive import changes, listing, manifest
-from recapture.archive.manifest import CLOCKS_APART, ArrivalTime, Definition, Manifest, arrived_in, is_complete, plan
+from recapture.archive import changes
+from recapture.archive.listing import Newest
+from recapture.archive.manifest import (
+    CLOCKS_APART,
+    ArrivalTime,
+    Definition,
+    Manifest,
+    arrived_in,
+    in_order,
+    is_complete,
+    plan,
+    survey,
+)
 from recapture.archive.progress import progress
 from recapture.errors import RunError
 from recapture.formats.iot_hub import IotHubNames
@@ -41,7 +52,7 @@ def planned(folder: Path, definition: Definition, hours: int = 1, now: datetime 
 
 
 def listed_for(folder: Path, definition: Definition) -> list[str]:
-    """The beginnings that are listed for a slice."""
+    """Return the prefixes that are listed for a slice."""
     container = Watched(open_container(folder.as_uri()))
     plan(definition, container, ten_to(1), LATER)  # type: ignore[arg-type]
     return sorted(container.listed)
@@ -55,22 +66,22 @@ def hourly(times: int, start: datetime = TEN - 240 * HOUR) -> Iterator[datetime]
 
 
 def test_an_iot_hub_s_archive_is_listed_by_its_partitions_and_days(tmp_path: Path) -> None:
-    """Whether a zero stands before them or not."""
+    """With or without a leading zero."""
     for opened in hourly(250):
         for partition in ("00", "01", "11"):
             put(tmp_path, f"contoso/{partition}/{opened:%Y/%m/%d/%H/%M}.avro", opened + 5 * MINUTE)
-    found = planned(tmp_path, IOT_HUB)
-    assert found.partitions == ("0", "1", "11")
-    assert {pinned.partition for pinned in found.blobs} == {"0", "1", "11"}
-    beginnings = listed_for(tmp_path, replace(IOT_HUB, search_hours=24))
-    assert {each.split("/", 2)[1] for each in beginnings} == {"0", "00", "1", "01", "11"}
-    assert {each.split("/", 2)[2] for each in beginnings} == {"2026/02/28/", "2026/03/01/"}
+    manifest = planned(tmp_path, IOT_HUB)
+    assert manifest.partitions == ("0", "1", "11")
+    assert {pinned.partition for pinned in manifest.blobs} == {"0", "1", "11"}
+    prefixes = listed_for(tmp_path, replace(IOT_HUB, search_hours=24))
+    assert {prefix.split("/", 2)[1] for prefix in prefixes} == {"0", "00", "1", "01", "11"}
+    assert {prefix.split("/", 2)[2] for prefix in prefixes} == {"2026/02/28/", "2026/03/01/"}
 
 
-def test_partitions_that_are_told_are_those_whose_folders_are_there(tmp_path: Path) -> None:
+def test_partitions_that_are_configured_are_those_whose_folders_are_there(tmp_path: Path) -> None:
     put(tmp_path, "contoso/00/2026/03/01/10/05.json", TEN + 10 * MINUTE)
-    found = planned(tmp_path, replace(IOT_HUB, partitions=2))
-    assert (found.partitions, found.silent) == (("0", "1"), ("1",))
+    manifest = planned(tmp_path, replace(IOT_HUB, partitions=2))
+    assert (manifest.partitions, manifest.silent) == (("0", "1"), ("1",))
 
 
 def test_several_blobs_of_a_minute_are_all_read(tmp_path: Path) -> None:
@@ -97,7 +108,7 @@ def test_last_modified_decides_unless_events_arrive_when_they_were_enqueued(tmp_
 def test_no_batch_that_may_hold_an_arrival_is_left_out(
     named_by_end: bool, batches: list[tuple[int, int, int]], first: int, length: int | None
 ) -> None:
-    """Whether its name has the minute of its first event, as was seen, or of its last; nothing promises either."""
+    """A name may have the minute of its first event, as observed, or of its last; neither is guaranteed."""
     definition = replace(IOT_HUB, arrival_time=ArrivalTime.EVENT_ENQUEUED)
     assert isinstance(definition.names, IotHubNames)
     begin = 0
@@ -112,20 +123,20 @@ def test_no_batch_that_may_hold_an_arrival_is_left_out(
         holds[name] = (begin, end)
         begin = end
     start = from_datetime(TEN) + from_seconds(first)
-    wanted = Arrivals(start, None if length is None else start + from_seconds(length))
-    seen, _ = manifest.survey(definition, listed(blobs), [wanted], LATER)
-    in_order = manifest.in_order(seen.kept, definition)
-    assert [pinned.blob.name for pinned in in_order] == [
-        blob.name for blob in blobs if blob in [p.blob for p in in_order]
+    arrivals = Arrivals(start, None if length is None else start + from_seconds(length))
+    listing, _ = survey(definition, listed(blobs), [arrivals], LATER)
+    ordered = in_order(listing.blobs, definition)
+    assert [pinned.blob.name for pinned in ordered] == [
+        blob.name for blob in blobs if blob in [p.blob for p in ordered]
     ]
-    found = {pinned.blob.name for pinned in arrived_in(in_order, wanted)}
+    read = {pinned.blob.name for pinned in arrived_in(ordered, arrivals)}
     for name, (earliest, latest) in holds.items():
-        ends = from_datetime(TEN) + from_seconds(latest) >= wanted.first
-        begins = wanted.last is None or from_datetime(TEN) + from_seconds(earliest) <= wanted.last
-        assert name in found or not (ends and begins)
-    for pinned in in_order:
+        ends = from_datetime(TEN) + from_seconds(latest) >= arrivals.first
+        begins = arrivals.last is None or from_datetime(TEN) + from_seconds(earliest) <= arrivals.last
+        assert name in read or not (ends and begins)
+    for pinned in ordered:
         assert pinned.window is not None
-        earliest, latest = (from_datetime(TEN) + from_seconds(each) for each in holds[pinned.blob.name])
+        earliest, latest = (from_datetime(TEN) + from_seconds(second) for second in holds[pinned.blob.name])
         assert pinned.window.first - CLOCKS_APART <= earliest
         assert latest <= pinned.window.last + CLOCKS_APART
 
@@ -138,28 +149,28 @@ def test_without_a_date_the_whole_folder_is_listed_and_last_modified_decides(tmp
         put(tmp_path, f"logs/{number}.json", opened + MINUTE)
         put(tmp_path, f"other/{number}.json", opened + MINUTE)
     assert listed_for(tmp_path, FOLDER) == ["logs/", "logs/"], "once to see whether there is any"
-    found = planned(tmp_path, FOLDER)
-    assert names(found) == ["logs/239.json", "logs/240.json", "logs/241.json"]
-    assert (found.partitions, found.silent, found.far) == (("0",), (), None)
+    manifest = planned(tmp_path, FOLDER)
+    assert names(manifest) == ["logs/239.json", "logs/240.json", "logs/241.json"]
+    assert (manifest.partitions, manifest.silent, manifest.far) == (("0",), (), None)
 
 
 def test_a_blob_without_a_time_is_never_far_and_always_within_reach(tmp_path: Path) -> None:
     old = put(tmp_path, "logs/of-2019.json", TEN + MINUTE)
-    found = planned(tmp_path, replace(FOLDER, search_hours=0))
-    assert names(found) == [old]
-    assert found.far is None
+    manifest = planned(tmp_path, replace(FOLDER, search_hours=0))
+    assert names(manifest) == [old]
+    assert manifest.far is None
 
 
 def test_an_hour_in_which_nothing_was_written_is_a_run_that_reads_nothing(tmp_path: Path) -> None:
     for definition in (FOLDER, DAYS):
         put(tmp_path, "logs/2019/01/01/a.json", TEN - 9999 * HOUR)
-        found = planned(tmp_path, definition)
-        assert (found.blobs, found.partitions) == ((), ("0",))
-        assert [each.incomplete for each in found.slices] == [()]
+        manifest = planned(tmp_path, definition)
+        assert (manifest.blobs, manifest.partitions) == ((), ("0",))
+        assert [planned_slice.incomplete for planned_slice in manifest.slices] == [()]
 
 
 def test_only_the_days_of_the_search_are_listed(tmp_path: Path) -> None:
-    """A day's blob may be written until the day is over, and as much later as the definition says."""
+    """A day's blob may be written until the end of the day, and later by as much as the definition says."""
     for opened in hourly(300):
         put(tmp_path, f"logs/{opened:%Y/%m/%d/%H}.json", opened + HOUR)
     assert listed_for(tmp_path, DAYS) == ["logs/"] + [
@@ -171,26 +182,26 @@ def test_only_the_days_of_the_search_are_listed(tmp_path: Path) -> None:
 def test_a_blob_far_from_its_folder_s_day_is_reported(tmp_path: Path) -> None:
     put(tmp_path, "logs/2026/03/01/a.json", TEN + MINUTE)
     put(tmp_path, "logs/2026/02/27/b.json", TEN + MINUTE)
-    found = planned(tmp_path, DAYS)
-    assert names(found) == ["logs/2026/03/01/a.json"]
-    assert found.far is not None
-    assert (found.far.unread, found.far.example) == (1, "logs/2026/02/27/b.json")
+    manifest = planned(tmp_path, DAYS)
+    assert names(manifest) == ["logs/2026/03/01/a.json"]
+    assert manifest.far is not None
+    assert (manifest.far.unread, manifest.far.example) == (1, "logs/2026/02/27/b.json")
 
 
 def test_folders_of_partitions_are_partitions(tmp_path: Path) -> None:
     for partition in ("0", "1", "2"):
         put(tmp_path, f"logs/{partition}/2026/03/01/10/a.csv.gz", TEN + MINUTE)
-    found = planned(tmp_path, HOURS)
-    assert found.partitions == ("0", "1", "2")
-    assert all(pinned.partition == pinned.blob.name.split("/")[1] for pinned in found.blobs)
+    manifest = planned(tmp_path, HOURS)
+    assert manifest.partitions == ("0", "1", "2")
+    assert all(pinned.partition == pinned.blob.name.split("/")[1] for pinned in manifest.blobs)
 
 
 def test_by_enqueued_time_the_folders_of_the_hours_around_are_read(tmp_path: Path) -> None:
     """An hour's folder holds what was enqueued in it, or what was written in it: the hour before as well."""
     for opened in hourly(40, TEN - 20 * HOUR):
         put(tmp_path, f"logs/0/{opened:%Y/%m/%d/%H}/a.json", LATER)
-    found = planned(tmp_path, replace(HOURS, arrival_time=ArrivalTime.EVENT_ENQUEUED))
-    hours = sorted({name.split("/")[5] for name in names(found)})
+    manifest = planned(tmp_path, replace(HOURS, arrival_time=ArrivalTime.EVENT_ENQUEUED))
+    hours = sorted({name.split("/")[5] for name in names(manifest)})
     assert hours == ["07", "08", "09", "10", "11", "12"]
 
 
@@ -204,30 +215,30 @@ def test_what_is_not_there_is_an_error_that_says_where_to_look(tmp_path: Path) -
 
 
 def test_what_last_modified_dates_is_there_when_the_clock_says_so(tmp_path: Path) -> None:
-    """A user's writer has no interval that had to be waited for; only clocks may differ."""
-    wanted = ten_to(1)[0]
+    """A user's writer has no interval to wait for; only clocks may differ."""
+    slice_ = ten_to(1)[0]
     due = TEN + HOUR + 10 * MINUTE + timedelta(microseconds=CLOCKS_APART // 10)
     for definition in (FOLDER, DAYS):
-        assert not is_complete(definition, wanted, None, due)
-        assert is_complete(definition, wanted, None, due + timedelta(seconds=1))
+        assert not is_complete(definition, slice_, None, due)
+        assert is_complete(definition, slice_, None, due + timedelta(seconds=1))
     put(tmp_path, "logs/a.json", TEN + MINUTE)
     (newest,) = planned(tmp_path, FOLDER).newest
-    told = progress(FOLDER, "0", newest, empty_blobs=False, now=due)
-    assert str(told) == (
+    reach = progress(FOLDER, "0", newest, empty_blobs=False, now=due)
+    assert str(reach) == (
         "partition 0: written up to 2026-03-01T11:10:00Z, by the clock; "
         "the newest blob has LastModified 2026-03-01T10:01:00Z"
     )
-    assert told.to_dict()["path_time"] is None
+    assert reach.to_dict()["path_time"] is None
 
 
 def test_what_was_enqueued_is_in_its_folder_when_its_period_is_over() -> None:
-    """Or when a later folder is there."""
-    wanted, enqueued = ten_to(1)[0], replace(HOURS, arrival_time=ArrivalTime.EVENT_ENQUEUED)
+    """Or when there is a later folder."""
+    slice_, enqueued = ten_to(1)[0], replace(HOURS, arrival_time=ArrivalTime.EVENT_ENQUEUED)
     needed = TEN + HOUR + 10 * MINUTE + timedelta(microseconds=CLOCKS_APART // 10)
-    assert not is_complete(enqueued, wanted, None, needed + HOUR)
-    assert is_complete(enqueued, wanted, None, needed + HOUR + timedelta(seconds=1))
-    later = listing.Newest("0", "", from_datetime(TEN + 2 * HOUR), from_datetime(LATER))
-    assert is_complete(enqueued, wanted, later, TEN)
+    assert not is_complete(enqueued, slice_, None, needed + HOUR)
+    assert is_complete(enqueued, slice_, None, needed + HOUR + timedelta(seconds=1))
+    later = Newest("0", "", from_datetime(TEN + 2 * HOUR), from_datetime(LATER))
+    assert is_complete(enqueued, slice_, later, TEN)
 
 
 # Kept
@@ -242,15 +253,15 @@ def test_what_was_enqueued_is_in_its_folder_when_its_period_is_over() -> None:
         (HOURS, "logs/3/2026/03/01/10/a.json"),
     ],
 )
-def test_a_touched_or_deleted_blob_of_a_kept_manifest_is_named(
+def test_a_modified_or_deleted_blob_of_a_kept_manifest_is_named(
     tmp_path: Path, definition: Definition, name: str
 ) -> None:
     put(tmp_path, name, TEN + 10 * MINUTE)
-    kept, container = planned(tmp_path, definition), open_container(tmp_path.as_uri())
-    assert changes.since(kept, definition.names, container) == []
+    manifest, container = planned(tmp_path, definition), open_container(tmp_path.as_uri())
+    assert changes.since(manifest, definition.names, container) == []
     put(tmp_path, name, TEN + 20 * MINUTE)
-    (touched,) = changes.since(kept, definition.names, container)
-    assert str(touched).startswith(f"{name} was touched (LastModified 2026-03-01T10:10:00Z, now 2026-03-01T10:20:00Z")
+    (modified,) = changes.since(manifest, definition.names, container)
+    assert str(modified).startswith(f"{name} was modified (LastModified 2026-03-01T10:10:00Z, now 2026-03-01T10:20:00Z")
     (tmp_path / name).unlink()
-    (deleted,) = changes.since(kept, definition.names, container)
+    (deleted,) = changes.since(manifest, definition.names, container)
     assert str(deleted) == f"{name} was deleted"

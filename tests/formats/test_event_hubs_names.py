@@ -130,8 +130,8 @@ def test_a_format_in_which_a_name_runs_into_what_follows_is_refused(path: str, t
     with pytest.raises(DefinitionError) as caught:
         CaptureNames("contoso", "telemetry", path)
     assert str(caught.value) == (
-        f"a name does not tell where {{{token}}} ends: write a delimiter after it that it cannot contain, such as /, "
-        f"or {known[token]} in its place if the container has no other"
+        f"a name does not show where {{{token}}} ends: write a delimiter after it that it cannot contain, such as /, "
+        f"or replace it with {known[token]} if the container has no other"
     )
     names = CaptureNames("contoso", "telemetry", instead)
     assert names.parse(names.name("7", TEN)) == ("7", TEN)

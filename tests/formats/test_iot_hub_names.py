@@ -94,7 +94,7 @@ def test_what_is_no_token_is_refused(piece: str) -> None:
     ],
 )
 def test_a_format_in_which_a_hub_s_name_runs_into_what_follows_is_refused(path: str, instead: str) -> None:
-    with pytest.raises(DefinitionError, match=r"where {iothub} ends: .*, such as /, or contoso in its place if the "):
+    with pytest.raises(DefinitionError, match=r"where {iothub} ends: .*, such as /, or replace it with contoso if "):
         IotHubNames("contoso", path)
     names = IotHubNames("contoso", instead)
     assert names.parse(names.name("3", TEN)) == ("3", TEN)

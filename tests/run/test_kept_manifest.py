@@ -103,8 +103,10 @@ def test_all_blobs_that_are_not_as_they_were_are_named_and_the_user_chooses(
     first, *lines, last = said.splitlines()
     assert first == f"recapture: 3 of the {len(pinned)} blobs of run {run} are not as they were:"
     size = longer.stat().st_size
-    assert lines[0].startswith(f"  {longer.relative_to(world.capture)} was touched (size {size - 1}, now {size}, etag ")
-    assert lines[1].startswith(f"  {later.relative_to(world.capture)} was touched (LastModified ")
+    assert lines[0].startswith(
+        f"  {longer.relative_to(world.capture)} was modified (size {size - 1}, now {size}, etag "
+    )
+    assert lines[1].startswith(f"  {later.relative_to(world.capture)} was modified (LastModified ")
     assert ", now 2024-03-01T10:31:00Z, etag " in lines[1]
     assert lines[2] == f"  {gone.relative_to(world.capture)} was deleted"
     assert last == "restore them, or plan the range again from what is there now with --changed replan"
@@ -127,7 +129,7 @@ def test_what_did_not_change_has_no_changes(world: World) -> None:
         path.unlink()
     changed = changed_since(pipeline, planned)
     assert {each.pinned.name for each in changed} == {each.blob.name for each in planned.blobs if each.partition == "0"}
-    assert changes.told(changed * 100).endswith(f"  and {len(changed) * 100 - 100:,} more")
+    assert changes.summary(changed * 100).endswith(f"  and {len(changed) * 100 - 100:,} more")
 
 
 def kept(world: World) -> tuple[Path, dict[str, Any]]:
@@ -142,7 +144,7 @@ def test_a_manifest_that_somebody_changed_is_refused(world: World, field: str) -
     values = {"etag": "other", "size": 1, "last_modified": "2024-03-01T10:00:07Z", "name": "x"}
     content["blobs"][5]["blob"][field] = values[field]
     path.write_text(json.dumps(content))
-    with pytest.raises(RunError, match="does not hold what its digests say"):
+    with pytest.raises(RunError, match="does not match its digests"):
         load_manifest(world.define(), str(path))
 
 
@@ -150,7 +152,7 @@ def test_a_manifest_without_one_of_its_blobs_is_refused(world: World) -> None:
     path, content = kept(world)
     del content["blobs"][5]
     path.write_text(json.dumps(content))
-    with pytest.raises(RunError, match="does not hold what its digests say"):
+    with pytest.raises(RunError, match="does not match its digests"):
         load_manifest(world.define(), content["run"])
 
 
@@ -173,7 +175,7 @@ def test_nothing_in_a_manifest_can_be_changed(world: World, place: tuple[Any, ..
     assert inner[place[-1]] != value
     inner[place[-1]] = value
     path.write_text(json.dumps(content))
-    with pytest.raises(RunError, match="does not hold what its digests say"):
+    with pytest.raises(RunError, match="does not match its digests"):
         load_manifest(world.define(), str(path))
 
 

@@ -1,4 +1,4 @@
-"""The names of an input's blobs: the partition and the time that they give, and the prefixes by which to list them."""
+"""Read the partition and the time from the names of an input's blobs, and return the prefixes to list."""
 
 import re
 from abc import ABC, abstractmethod
@@ -13,18 +13,18 @@ ONLY_PARTITION = "0"
 """Partition of all blobs if their names give none."""
 
 _BY_HOURS = timedelta(days=1)
-"""Longest range that is listed hour by hour; longer ones by days, and by whole months and years."""
+"""Longest range that is listed by hours; a longer one is listed by days and by whole months and years."""
 _BY_DAYS = timedelta(days=366)
 """Longest range that is listed by days if a format has the year after the month or the day."""
 
 
 class BlobNames(ABC):
-    """The names of the blobs of one input: a row of pieces, then a suffix."""
+    """The names of one input's blobs: a sequence of pieces, then a suffix."""
 
     exact: ClassVar[bool] = False
-    """Whether a blob's events arrived from the time in its name to the time in the next name.
+    """Whether a blob's events arrived between the time in its name and the time in the next name.
 
-    Otherwise they may have arrived up to an interval before or after.
+    Otherwise they may have arrived up to one interval before or after.
     """
     on_schedule: ClassVar[bool] = False
     """Whether a service writes each blob when its interval ends."""
@@ -36,7 +36,7 @@ class BlobNames(ABC):
     @property
     @abstractmethod
     def _pieces(self) -> tuple[Piece, ...]:
-        """The pieces, in order; the names of the hub are text."""
+        """Pieces of a name, in order; the names of the hub are text."""
 
     @property
     @abstractmethod
@@ -108,7 +108,7 @@ class BlobNames(ABC):
         return self._folders[0] if self._folders else None
 
     def partition_of_folder(self, folder: str) -> str | None:
-        """Return the partition of such a folder, which ends in `/`; None if the folder is not one of the input's."""
+        """Return the partition of a folder, whose name ends in `/`; None if the folder is not one of the input's."""
         match = self._folders[1].fullmatch(folder) if self._folders else None
         return str(int(match["PartitionId"])) if match else None
 
@@ -142,15 +142,15 @@ class BlobNames(ABC):
 
     def _expression(self, written: Iterable[Piece]) -> str:
         """Return the pattern of the pieces. A repeated token has one value; a backslash may have become a slash."""
-        seen: set[str] = set()
+        tokens: set[str] = set()
         parts = []
         for piece in written:
             if piece.token is None:
                 parts.append(re.escape(piece.text).replace("\\\\", r"[\\/]"))
-            elif piece.token in seen:
+            elif piece.token in tokens:
                 parts.append(f"(?P={piece.token})")
             else:
-                seen.add(piece.token)
+                tokens.add(piece.token)
                 more = f"[1-9][0-9]{{1,{PARTITION_DIGITS - 1}}}"
                 partition = f"0?[0-9]|{more}" if self.padded else f"[0-9]|{more}"
                 value = partition if piece.token == "PartitionId" else f"[0-9]{{{WIDTHS[piece.token]}}}"
@@ -206,4 +206,5 @@ def _disjoint(prefixes: Iterable[str]) -> list[str]:
 
 
 def _digits(instant: datetime) -> dict[str, str]:
+    """Return the value of each token of the time."""
     return {token: f"{getattr(instant, token.lower()):0{width}}" for token, width in WIDTHS.items()}

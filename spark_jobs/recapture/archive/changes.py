@@ -1,4 +1,4 @@
-"""What became of the blobs of a kept manifest: touched, deleted, or as they were pinned."""
+"""Find the blobs of a manifest that were modified or deleted since they were pinned."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -6,24 +6,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from recapture.archive import listing
 from recapture.archive.blob_names import BlobNames
+from recapture.archive.listing import LISTINGS
 from recapture.archive.manifest import Manifest
 from recapture.errors import DefinitionError
 from recapture.storage import Blob, Container
 
 SHOWN = 100
-"""Changes that a message names."""
+"""Number of changes that a message lists."""
 _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Change:
-    """A blob that is not as it was pinned."""
+    """A blob that was modified or deleted since it was pinned."""
 
     pinned: Blob
     now: Blob | None
-    """None where it was deleted."""
+    """Blob as it is listed now; None if it was deleted."""
 
     def __str__(self) -> str:
         if self.now is None:
@@ -33,58 +33,58 @@ class Change:
             ("LastModified", _text(self.pinned.last_modified), _text(self.now.last_modified)),
             ("etag", self.pinned.etag, self.now.etag),
         ]
-        told = ", ".join(f"{name} {before}, now {after}" for name, before, after in pairs if before != after)
-        return f"{self.pinned.name} was touched ({told})"
+        differences = ", ".join(f"{name} {before}, now {after}" for name, before, after in pairs if before != after)
+        return f"{self.pinned.name} was modified ({differences})"
 
 
 def since(manifest: Manifest, names: BlobNames, container: Container) -> list[Change]:
-    """The manifest's blobs that are not there any more as they were pinned, in the manifest's order.
+    """Return the changes of the manifest's blobs since they were pinned, in the manifest's order.
 
-    Found by listing where their names lie, and not blob by blob. Raises DefinitionError where the names are of another
-    format.
+    The blobs are listed by prefix, not requested one by one. Raise DefinitionError if a name is not of the input.
     """
-    beginnings = _beginnings(manifest, names)
-    wanted = {pinned.blob.name for pinned in manifest.blobs}
+    prefixes = _prefixes(manifest, names)
+    pinned_names = {pinned.blob.name for pinned in manifest.blobs}
 
-    def there(beginning: str) -> list[Blob]:
-        return [blob for blob in container.list(beginning) if blob.name in wanted]
+    def list_pinned(prefix: str) -> list[Blob]:
+        return [blob for blob in container.list(prefix) if blob.name in pinned_names]
 
-    with ThreadPoolExecutor(listing.LISTINGS) as pool:
-        now = {blob.name: blob for blob in itertools.chain.from_iterable(pool.map(there, beginnings))}
+    with ThreadPoolExecutor(LISTINGS) as pool:
+        now = {blob.name: blob for blob in itertools.chain.from_iterable(pool.map(list_pinned, prefixes))}
     changes = (Change(pinned.blob, now.get(pinned.blob.name)) for pinned in manifest.blobs)
     return [change for change in changes if change.now is None or _version(change.pinned) != _version(change.now)]
 
 
-def told(changes: Iterable[Change]) -> str:
-    """A line for each change, but for a great many."""
+def summary(changes: Iterable[Change]) -> str:
+    """Return one line for each change; after SHOWN of them, the number of the others."""
     lines = [f"  {change}" for change in changes]
     more = [f"  and {len(lines) - SHOWN:,} more"] if len(lines) > SHOWN else []
     return "\n".join([*lines[:SHOWN], *more])
 
 
-def _beginnings(manifest: Manifest, names: BlobNames) -> list[str]:
+def _prefixes(manifest: Manifest, names: BlobNames) -> list[str]:
+    """Return prefixes that cover the manifest's blobs. Raise DefinitionError if a name is not of the input."""
     partitions, days = set(), set()
     for pinned in manifest.blobs:
         parsed = names.parse(pinned.blob.name)
         if parsed is None:
             raise DefinitionError(
-                f"the manifest of run {manifest.run} pins {pinned.blob.name}, which is no name of this pipeline: "
-                "input.path, or another key that its names are made of, changed since; plan again"
+                f"the manifest of run {manifest.run} pins {pinned.blob.name}, which is not a blob name of this "
+                "pipeline's input: input.path or another name in the input section has changed; plan again"
             )
         partition, opened = parsed
         if opened is None:
             return [names.prefix]
         partitions.add(partition)
         days.add(opened.replace(hour=0, minute=0, second=0))
-    found = (names.prefixes(first, last, partitions) for first, last in _spans(sorted(days)))
-    return sorted(set(itertools.chain.from_iterable(found)))
+    prefixes = (names.prefixes(first, last, partitions) for first, last in _spans(sorted(days)))
+    return sorted(set(itertools.chain.from_iterable(prefixes)))
 
 
 def _spans(days: Iterable[datetime]) -> Iterator[tuple[datetime, datetime]]:
-    """The first and the last instant of the days that follow each other."""
-    for _, group in itertools.groupby(enumerate(days), lambda each: each[1] - each[0] * _DAY):
-        following = [day for _, day in group]
-        yield following[0], following[-1] + timedelta(hours=23)
+    """Yield the start of the first and the last hour of each run of consecutive days."""
+    for _, group in itertools.groupby(enumerate(days), lambda numbered: numbered[1] - numbered[0] * _DAY):
+        consecutive = [day for _, day in group]
+        yield consecutive[0], consecutive[-1] + timedelta(hours=23)
 
 
 def _version(blob: Blob) -> tuple[str, int, datetime]:

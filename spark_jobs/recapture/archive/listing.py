@@ -1,6 +1,7 @@
-"""An input's blobs as a container lists them: by the beginnings that their names allow, several at once.
+"""List the blobs of an input by the prefixes that their names allow, several prefixes at once.
 
-LastModified, or the name where that decides, says what is kept; the time in a name only says where to look.
+LastModified decides which blobs are read, and the time in a name only says where to look. If events arrive when they
+were enqueued, the time in the name decides.
 """
 
 import itertools
@@ -17,221 +18,241 @@ from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
 
 LISTINGS = 8
-"""Beginnings that are listed at once. What one holds in memory is a page, of 5,000 blobs at most."""
+"""Number of prefixes that are listed at once. Each holds one page in memory, of at most 5,000 blobs."""
 FAR = ticks.from_seconds(900)
-"""How long after its window, an interval from the time in its name, a blob is written at the latest.
+"""Longest usual delay from the end of a blob's interval, by its name, to its LastModified; ticks.
 
-The longest interval that Capture allows; an outage or a copy makes it more, and nothing makes it less than none.
+It is the longest interval that Capture allows. An outage or a copied archive makes the delay longer.
 """
 _HOUR = ticks.from_seconds(3600)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A blob of the input, and what its name tells."""
+class ListedBlob:
+    """A blob of the input, and what its name gives."""
 
     partition: str
     opened: int
-    """The time in its name, or LastModified where there is none; ticks."""
+    """Time in the blob's name, or LastModified if the name has none; ticks."""
     blob: Blob
 
     @property
     def written(self) -> int:
-        """LastModified; ticks."""
+        """LastModified, in ticks."""
         return ticks.from_datetime(self.blob.last_modified)
 
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """How far the archive reaches in a partition: its newest blob, an empty one as well."""
+    """The newest blob of a partition, which may be empty. It shows how far the archive reaches."""
 
     partition: str
     name: str
     opened: int
-    """As in Found; ticks."""
+    """Time in the blob's name, or LastModified if the name has none; ticks."""
     written: int
-    """Its LastModified; ticks."""
+    """LastModified, in ticks."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """What is looked for, and how far from its time in the archive; ticks."""
+    """The arrivals to look for, and how far from the times in the names to look; all in ticks."""
 
     arrivals: Arrivals
     by_name: bool
-    """Whether the time in the name decides what is kept, and not LastModified."""
+    """Whether the time in the name decides which blobs are read, and not LastModified."""
     interval: int
-    """After the time in its name, how long a blob may hold what came."""
+    """Longest time from the time in a blob's name to the arrival of its last event."""
     reach: int
-    """How much longer than the interval after the time in its name a blob may have been written."""
+    """Longest time from the end of that interval to LastModified that is searched."""
     clocks_apart: int
-    """By how much a time in a name may be wrong."""
+    """Largest error of the time in a name."""
 
-    def opened(self, now: int) -> tuple[int, int]:
-        """The first and the last time in the names that are listed: all that may be kept, and an hour more behind it.
+    def range_of_names(self, now: int) -> tuple[int, int]:
+        """Return the first and the last time in the names to list: all that may be read, and one hour more.
 
-        What is behind it tells how far the archive reaches. `now` stands for a last arrival that is not bounded.
+        The blobs of that hour show how far the archive reaches. `now` is the last arrival if there is no bound.
         """
         last = now if self.arrivals.last is None else self.arrivals.last
         first = self.arrivals.first - self.clocks_apart - self.interval - self.reach
         return max(first, 0), last + self.clocks_apart + self.interval + _HOUR
 
-    def within_reach(self, found: Found) -> bool:
-        """Whether the blob would be found in any search for when it was written.
+    def within_reach(self, blob: ListedBlob) -> bool:
+        """Return whether every search for the blob's LastModified lists it.
 
-        So what a slice reads does not depend on the range that it is planned in.
+        Blobs beyond that are not read, so a slice reads the same blobs whatever range it is planned in.
         """
-        return -_HOUR <= found.written - found.opened <= self.interval + self.reach
+        return -_HOUR <= blob.written - blob.opened <= self.interval + self.reach
 
     def rank(self, newest: Newest) -> tuple[int, int, str]:
-        """By which of a partition's blobs the newest is the largest."""
+        """Return the sort key by which a partition's newest blob is the largest."""
         times = (newest.opened, newest.written) if self.by_name else (newest.written, newest.opened)
         return (*times, newest.name)
 
-    def is_far(self, found: Found) -> bool:
-        return not 0 <= found.written - found.opened <= self.interval + FAR
+    def is_far(self, blob: ListedBlob) -> bool:
+        """Return whether the blob was written long after the time in its name, or before it."""
+        return not 0 <= blob.written - blob.opened <= self.interval + FAR
 
 
 @dataclass(frozen=True)
 class FarBlobs:
-    """Blobs of a range, by name or by LastModified, that were written long after the time in their names, or before."""
+    """The blobs of a range, by name or by LastModified, that were written far from the time in their names.
+
+    Far is more than FAR after their interval, or before the time in the name.
+    """
 
     read: int
-    """As many are read in the hours of their arrival."""
+    """Number of blobs that are read in the hours of their arrival."""
     elsewhere: int
-    """As many have a name of the range, and arrive outside it."""
+    """Number of blobs whose names are in the range and that arrived outside it."""
     unread: int
-    """As many arrive in the range and are not read: they lie further from their names than the search goes."""
+    """Number of blobs that arrived in the range and are not read, because they are beyond the reach of the search."""
     example: str
+    """Name of the blob that is furthest from its name."""
     hours: tuple[int, ...]
-    """The hours in their names; ticks."""
+    """Hours in the names of these blobs, sorted; ticks."""
     furthest: int
-    """From the time in a name to LastModified, where that is most; ticks."""
+    """Time from the name of `example` to its LastModified, in ticks; negative if it was written before."""
 
 
 @dataclass(frozen=True)
 class PassedOver:
-    """Blobs beside those of a range, in the folders of the input's partitions, whose names are not of the input."""
+    """Names that are not of the input: blobs near a range in partition folders, and folders with too large numbers."""
 
     count: int
     example: str
+    """First of these names."""
 
 
 @dataclass
-class Seen:
-    """What a listing found."""
+class Listing:
+    """What a search listed."""
 
-    kept: list[Found] = field(default_factory=list)
+    blobs: list[ListedBlob] = field(default_factory=list)
+    """Blobs that the search may need, in any order."""
     newest: dict[str, Newest] = field(default_factory=dict)
-    """By partition."""
+    """Newest blob of each partition."""
     read: int = 0
     elsewhere: int = 0
     unread: int = 0
-    example: Found | None = None
-    """Of the far blobs, the furthest."""
+    """Numbers of far blobs, as in FarBlobs."""
+    furthest: ListedBlob | None = None
+    """The far blob that is furthest from its name."""
     hours: set[int] = field(default_factory=set)
-    strangers: int = 0
-    stranger: str | None = None
-    """The first by name."""
+    """Hours in the names of the far blobs, in ticks."""
+    unmatched: int = 0
+    """Number of names that were passed over."""
+    first_unmatched: str | None = None
+    """First of these names."""
 
     def pass_over(self, name: str) -> None:
-        self.strangers += 1
-        self.stranger = min(self.stranger or name, name)
+        """Count a name that is not of the input."""
+        self.unmatched += 1
+        self.first_unmatched = min(self.first_unmatched or name, name)
 
-    def take(self, found: Found, search: Search) -> None:
-        newest = Newest(found.partition, found.blob.name, found.opened, found.written)
-        self.newest[found.partition] = max(self.newest.get(found.partition, newest), newest, key=search.rank)
-        within = search.by_name or search.within_reach(found)
-        arrives = search.arrivals.hold(found.opened if search.by_name else found.written)
+    def add(self, blob: ListedBlob, search: Search) -> None:
+        """Add a blob if the search may need it; record it if it is its partition's newest, or far from its name."""
+        newest = Newest(blob.partition, blob.blob.name, blob.opened, blob.written)
+        self.newest[blob.partition] = max(self.newest.get(blob.partition, newest), newest, key=search.rank)
+        within = search.by_name or search.within_reach(blob)
+        arrives = search.arrivals.hold(blob.opened if search.by_name else blob.written)
         if search.by_name or (arrives and within):
-            self.kept.append(found)
-        if search.is_far(found) and (arrives or search.arrivals.hold(found.opened)):
+            self.blobs.append(blob)
+        if search.is_far(blob) and (arrives or search.arrivals.hold(blob.opened)):
             self.read += arrives and within
             self.unread += arrives and not within
             self.elsewhere += not arrives
-            self.hours.add(found.opened // _HOUR * _HOUR)
-            self.example = max(self.example or found, found, key=_distance)
+            self.hours.add(blob.opened // _HOUR * _HOUR)
+            self.furthest = max(self.furthest or blob, blob, key=_distance)
 
     @property
     def passed_over(self) -> PassedOver | None:
-        return None if self.stranger is None else PassedOver(self.strangers, self.stranger)
+        """Names that were passed over; None if there are none."""
+        return None if self.first_unmatched is None else PassedOver(self.unmatched, self.first_unmatched)
 
     @property
     def far(self) -> FarBlobs | None:
-        if self.example is None:
+        """Blobs far from their names; None if there are none."""
+        if self.furthest is None:
             return None
         return FarBlobs(
             self.read,
             self.elsewhere,
             self.unread,
-            self.example.blob.name,
+            self.furthest.blob.name,
             tuple(sorted(self.hours)),
-            self.example.written - self.example.opened,
+            self.furthest.written - self.furthest.opened,
         )
 
 
-def _distance(found: Found) -> tuple[int, str]:
-    return abs(found.written - found.opened), found.blob.name
+def _distance(blob: ListedBlob) -> tuple[int, str]:
+    return abs(blob.written - blob.opened), blob.blob.name
 
 
-def partitions(names: BlobNames, container: Container) -> tuple[set[str], list[str]]:
-    """The partitions whose folders are there, and folders next to them that have a number too large for one.
+def partition_folders(names: BlobNames, container: Container) -> tuple[set[str], list[str]]:
+    """Return the partitions that have a folder, and the folders whose numbers are too large for a partition.
 
-    None where the names have no such folders. ONLY_PARTITION where the names tell no partition and there is any blob.
-    Raises SetupError where there are more folders than any input has partitions.
+    There are none if names have no such folders. If names give no partition and the container has a blob of the input,
+    the only partition is ONLY_PARTITION. Raise SetupError if there are more folders than an input can have partitions.
     """
     if not names.partitioned:
-        listed = (_found(names, blob) for blob in container.list(names.prefix))
+        listed = (_listed(names, blob) for blob in container.list(names.prefix))
         return {ONLY_PARTITION for _ in itertools.islice(filter(None, listed), 1)}, []
     base = names.folder_of_partitions()
     folders = [] if base is None else list(container.list_folders(base))
-    told = {folder: names.partition_of_folder(folder) for folder in folders}
-    found = {partition for partition in told.values() if partition is not None}
-    if len(found) > names.most_partitions:
+    partition_by_folder = {folder: names.partition_of_folder(folder) for folder in folders}
+    partitions = {partition for partition in partition_by_folder.values() if partition is not None}
+    if len(partitions) > names.most_partitions:
         raise SetupError(
-            f"{container.url}/{base} has {len(found):,} folders of partitions, and there are at most "
-            f"{names.most_partitions:,}: move those out that are not of this input, or correct input.path"
+            f"{container.url}/{base} has {len(partitions):,} partition folders, but an input has at most "
+            f"{names.most_partitions:,}: move out the folders that are not of this input, or correct input.path"
         )
-    numbered = [folder for folder, partition in told.items() if partition is None and _is_number(folder, base or "")]
-    return found, numbered
+    too_large = [
+        folder
+        for folder, partition in partition_by_folder.items()
+        if partition is None and _is_number(folder, base or "")
+    ]
+    return partitions, too_large
 
 
 def _is_number(folder: str, base: str) -> bool:
     return folder.removeprefix(base).rstrip("/").isdecimal()
 
 
-def look(names: BlobNames, container: Container, search: Search, known: Iterable[str], now: datetime) -> Seen:
-    """List what the search needs, in the partitions that are known, or in all; the order of what is kept is no matter.
+def list_blobs(
+    names: BlobNames, container: Container, search: Search, partitions: Iterable[str], now: datetime
+) -> Listing:
+    """Return what the search needs from these partitions; from all partitions if none are given.
 
-    Blobs whose names are not of the input are passed over; they are counted where they lie in a partition's folder.
+    Names that are not of the input are passed over. They are counted if names have partition folders.
     """
-    first, last = search.opened(ticks.from_datetime(now))
-    beginnings = names.prefixes(ticks.to_datetime(first), ticks.to_datetime(last), known)
+    first, last = search.range_of_names(ticks.from_datetime(now))
+    prefixes = names.prefixes(ticks.to_datetime(first), ticks.to_datetime(last), partitions)
     in_folders = names.folder_of_partitions() is not None
-    seen, one_at_a_time = Seen(), threading.Lock()
+    listing, one_at_a_time = Listing(), threading.Lock()
 
-    def list_one(beginning: str) -> None:
-        for blob in container.list(beginning):
-            found = _found(names, blob)
+    def list_prefix(prefix: str) -> None:
+        for blob in container.list(prefix):
+            listed = _listed(names, blob)
             with one_at_a_time:
-                if found is None:
+                if listed is None:
                     if in_folders:
-                        seen.pass_over(blob.name)
-                elif not search.by_name or first <= found.opened <= last:
-                    seen.take(found, search)
+                        listing.pass_over(blob.name)
+                elif not search.by_name or first <= listed.opened <= last:
+                    listing.add(listed, search)
 
     with ThreadPoolExecutor(LISTINGS) as pool:
-        for _ in pool.map(list_one, beginnings):
+        for _ in pool.map(list_prefix, prefixes):
             pass
-    return seen
+    return listing
 
 
-def _found(names: BlobNames, blob: Blob) -> Found | None:
-    """None where the name is not of the input."""
+def _listed(names: BlobNames, blob: Blob) -> ListedBlob | None:
+    """Return the blob with what its name gives; None if the name is not of the input."""
     parsed = names.parse(blob.name)
-    return None if parsed is None else Found(parsed[0], ticks.from_datetime(parsed[1] or blob.last_modified), blob)
+    return None if parsed is None else ListedBlob(parsed[0], ticks.from_datetime(parsed[1] or blob.last_modified), blob)
 
 
 def by_number(partition: str) -> tuple[int, str]:
-    """For sorting partitions."""
+    """Return the sort key of a partition: its number; partitions without a number come last, by name."""
     return (int(partition), partition) if partition.isdecimal() else (1 << 62, partition)

@@ -1,4 +1,4 @@
-"""The manifest: the blobs that a run reads, pinned, and how complete they are. What is not in it is not read."""
+"""Plan a manifest: the blobs that a run reads, pinned, and how complete they are. A run reads no other blobs."""
 
 import hashlib
 import itertools
@@ -12,9 +12,19 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from recapture.archive import listing
 from recapture.archive.blob_names import BlobNames
-from recapture.archive.listing import FarBlobs, Found, Newest, PassedOver, Search
+from recapture.archive.listing import (
+    FAR,
+    FarBlobs,
+    ListedBlob,
+    Listing,
+    Newest,
+    PassedOver,
+    Search,
+    by_number,
+    list_blobs,
+    partition_folders,
+)
 from recapture.errors import RunError, SetupError
 from recapture.storage import Blob, Container
 from recapture.time_model import ticks
@@ -23,20 +33,24 @@ from recapture.time_model.slices import Arrivals, Slice, arrivals_of
 from recapture.versions import FORMAT, require_format
 
 CLOCKS_APART = ticks.from_seconds(300)
-"""By how much the hub's clock, which stamps the events, may differ from those of the writer and the storage.
+"""Largest difference between the hub's clock, which stamps events, and the clocks of the writer and the storage; ticks.
 
-The clocks of one service differ by seconds. What differs by more stops the run that reads it (see `ordering`).
+The clocks of one service differ by seconds. A blob whose times differ by more than this stops the run that reads it
+(see `ordering`).
 """
 
 SEARCH_HOURS = 168
-"""Capture cannot be behind by more than the hub keeps: a week, but for the premium tiers."""
+"""Default of `input.search_hours`: the longest time that a hub keeps events, except in the premium tiers.
 
-PROBED = 10_000
-"""Names that are looked at, where none was found that fits, before they are said not to."""
+Capture cannot be further behind than that.
+"""
+
+_PROBED = 10_000
+"""Number of names to check before the input's names are reported as wrong."""
 
 
 class ArrivalTime(StrEnum):
-    """Which time of an event is its arrival (time model, section 1)."""
+    """The time that is an event's arrival (docs/time-model.md, section 1)."""
 
     BLOB_LAST_MODIFIED = "BlobLastModified"
     EVENT_ENQUEUED = "EventEnqueuedUtcTime"
@@ -44,14 +58,15 @@ class ArrivalTime(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """When the events of a blob were enqueued, as far as its name and those of its neighbours tell; ticks."""
+    """The range in which the events of a blob were enqueued, by its name and the next name; ticks."""
 
     first: int
-    """The time in the blob's name, or an interval before it where names are not exact."""
+    """Time in the blob's name; one interval earlier if names are not exact."""
     last: int
-    """As much as that after the time in the next blob's name, or LastModified where that is earlier.
+    """Time in the next blob's name, one interval later if names are not exact; or LastModified if that is earlier.
 
-    It never falls from blob to blob.
+    It is at most `Definition.longest_window` after the time in the blob's name, but not before the end of the previous
+    blob's window.
     """
 
 
@@ -62,13 +77,13 @@ class CaptureBlob:
     partition: str
     blob: Blob
     window: Window | None = None
-    """Where each event arrives when it was enqueued; None where LastModified is the arrival of all."""
+    """Range in which the blob's events were enqueued; None if all of them arrive at LastModified."""
     input: str = ""
-    """Alias of the input that the blob belongs to."""
+    """Alias of the blob's input."""
 
     @property
     def arrival(self) -> int:
-        """The blob's own arrival in ticks: LastModified, or the start of its window where that is given."""
+        """Arrival of the blob in ticks: the start of its window, or LastModified if it has none."""
         return ticks.from_datetime(self.blob.last_modified) if self.window is None else self.window.first
 
 
@@ -78,79 +93,84 @@ class PlannedSlice:
 
     slice: Slice
     arrivals: Arrivals
-    """What is read for it."""
+    """Arrivals that are read for the slice."""
     digest: str
-    """Of all that decides its rows: engine, query, policies, and the blobs read for it."""
+    """SHA-256 of what decides the slice's rows: engine, query, policies, and the blobs that are read for it."""
     incomplete: tuple[str, ...]
-    """The partitions from which more may still arrive for this slice."""
+    """Partitions from which more may still arrive for the slice."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """All that a run reads, and of which definition."""
+    """Everything that a run reads, and the definition that it was planned by."""
 
     run: str
     pipeline: str
     container: str
     engine: str
     definition_digest: str
-    """Of the query in its canonical spelling and of the policies."""
+    """SHA-256 of what decides the rows besides the blobs: `Definition.digest`."""
     slices: tuple[PlannedSlice, ...]
     partitions: tuple[str, ...]
     blobs: tuple[CaptureBlob, ...]
-    """In arrival order within a partition: by arrival, then name."""
+    """Blobs, sorted by partition, arrival and name."""
     format: int = FORMAT
     newest: tuple[Newest, ...] = ()
-    """How far Capture had got when this was planned, for each partition in which it was seen."""
+    """Newest blob of each partition that had any near the range, at the time of planning."""
     far: FarBlobs | None = None
+    """Blobs that were written far from the time in their names."""
     passed_over: PassedOver | None = None
+    """Names in the partition folders that are not of the input."""
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """The partitions from which nothing is read."""
+        """Partitions from which nothing is read."""
         read = {pinned.partition for pinned in self.blobs}
         return tuple(name for name in self.partitions if name not in read)
 
     @property
     def digest(self) -> str:
-        """Of the slices' digests: equal for runs that read the same and compute the same."""
+        """SHA-256 of the slices' digests: equal for runs that read the same and compute the same."""
         return _digest([planned.digest for planned in self.slices])
 
     @property
     def size(self) -> int:
-        """Bytes of all blobs."""
+        """Size of all blobs in bytes."""
         return sum(pinned.blob.size for pinned in self.blobs)
 
     def to_json(self) -> bytes:
-        """Before all else the run's digest, and that of all that follows, however it is laid out."""
+        """Return the manifest as JSON: the run's digest, the digest of the content, then the content.
+
+        The digests do not depend on the layout of the JSON.
+        """
         content = _content(self)
-        told = f'{{\n "digest": "{self.digest}",\n "content_digest": "{hashlib.sha256(content).hexdigest()}",'
-        return b"".join([told.encode(), memoryview(content)[1:]])
+        header = f'{{\n "digest": "{self.digest}",\n "content_digest": "{hashlib.sha256(content).hexdigest()}",'
+        return b"".join([header.encode(), memoryview(content)[1:]])
 
 
 @dataclass(frozen=True)
-class _Sealed:
-    """A kept manifest's own word for what it holds."""
+class _Seal:
+    """The format and the digest that a written manifest states."""
 
     content_digest: str
     format: int | None = None
 
 
 _MANIFEST = TypeAdapter(Manifest)
-_SEALED = TypeAdapter(_Sealed)
+_SEAL = TypeAdapter(_Seal)
 
 
 def from_json(content: bytes) -> Manifest:
-    """Read a kept manifest. Raises RunError where it is not one, and where it is not what its digests say."""
+    """Return a manifest that was written. Raise RunError if it is not a manifest or does not match its digests."""
     try:
-        sealed = _SEALED.validate_json(content)
-        require_format(sealed.format, "the run's manifest")
+        seal = _SEAL.validate_json(content)
+        require_format(seal.format, "the run's manifest")
         manifest = _MANIFEST.validate_json(content)
     except ValidationError as error:
         raise RunError(
-            "the run's manifest cannot be read: it was written by another version or damaged; plan again"
+            "the run's manifest cannot be read: it is damaged or was written by another version; plan again"
         ) from error
-    _require_whole(manifest, sealed.content_digest)
+    _require_unchanged(manifest, seal.content_digest)
     return manifest
 
 
@@ -158,85 +178,89 @@ def _content(manifest: Manifest) -> bytes:
     return _MANIFEST.dump_json(manifest, indent=1)
 
 
-def _require_whole(manifest: Manifest, told: str) -> None:
-    """The run of a manifest that somebody changed would not be the run whose name it has."""
-    reads = read_for(manifest.blobs, [each.arrivals for each in manifest.slices])
+def _require_unchanged(manifest: Manifest, content_digest: str) -> None:
+    """Raise RunError if the manifest does not match its digests: it would not be the run whose name it has."""
+    reads = read_for(manifest.blobs, [planned.arrivals for planned in manifest.slices])
     digests = [
-        _slice_digest(manifest.definition_digest, each.slice, read)
-        for each, read in zip(manifest.slices, reads, strict=True)
+        _slice_digest(manifest.definition_digest, planned.slice, blobs)
+        for planned, blobs in zip(manifest.slices, reads, strict=True)
     ]
-    named = manifest.run.endswith(f"-{manifest.digest[:12]}")
-    whole = told == hashlib.sha256(_content(manifest)).hexdigest()
-    if not whole or digests != [each.digest for each in manifest.slices] or not named:
+    same_content = content_digest == hashlib.sha256(_content(manifest)).hexdigest()
+    same_slices = digests == [planned.digest for planned in manifest.slices]
+    same_run = manifest.run.endswith(f"-{manifest.digest[:12]}")
+    if not (same_content and same_slices and same_run):
         raise RunError(
-            f"the manifest of run {manifest.run} does not hold what its digests say: somebody changed it; take the one "
-            "that lies with the run, or plan again"
+            f"the manifest of run {manifest.run} does not match its digests, so it was edited: use the one in the run "
+            "files, or plan again"
         )
 
 
 @dataclass(frozen=True)
 class Definition:
-    """What of a pipeline decides which blobs a slice needs and what becomes of them."""
+    """The parts of a pipeline that decide which blobs a slice needs and what becomes of their events."""
 
     name: str
     names: BlobNames
     engine: str
     canonical_query: str
     policies: Policies | None
+    """Policies of the job; None without TIMESTAMP BY."""
     look_back: int
+    """Time before a slice for which the query's windows need events, in ticks."""
     interval_seconds: int
-    """After the time in its name, how long a blob may hold what came; 0 where the names tell no time."""
+    """Longest time from the time in a blob's name to its last event, in seconds; 0 if names have no time."""
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
     search_hours: int = SEARCH_HOURS
     partitions: int | None = None
-    """How many the hub has; None where that was not told."""
+    """Number of partitions of the hub; None if it is not known."""
     input: Mapping[str, Any] = field(default_factory=dict)
-    """The keys of the input section that decide how blobs are read, as JSON."""
+    """Keys of the input section that decide how blobs are read, as JSON."""
     alias: str = ""
     """Alias of the input."""
 
     @property
     def longest_window(self) -> int:
-        """After the time in its name, how long a blob is looked for; ticks."""
+        """Longest time from the time in a blob's name to its LastModified; ticks."""
         return ticks.from_seconds(self.interval_seconds + 3600 * self.search_hours)
 
     @property
     def by_name(self) -> bool:
-        """Whether the windows in the names decide what is read, and not LastModified."""
+        """Whether the times in the names decide which blobs are read, and not LastModified."""
         return self.arrival_time is ArrivalTime.EVENT_ENQUEUED
 
     @property
     def delay(self) -> timedelta:
-        """How long after an event arrived the clock says that its blob is there.
+        """Time after an event's arrival by which its blob must have been written.
 
-        A blob that its own LastModified dates is there at once, for all that clocks differ.
+        If a blob arrives at its LastModified and has no schedule, it is there at once; only clocks may differ.
         """
         waits = self.names.on_schedule or self.by_name
         return timedelta(seconds=self.interval_seconds if waits else CLOCKS_APART // ticks.TICKS_PER_SECOND)
 
     def reached(self, newest: Newest) -> int:
-        """How far the archive reaches in a partition, as arrival; ticks."""
+        """Return how far the archive reaches in a partition, by its newest blob, as an arrival in ticks."""
         return newest.opened if self.by_name else newest.written
 
-    def last_needed(self, wanted: Slice) -> int:
-        """The last arrival that a slice may hold; ticks."""
+    def last_needed(self, slice_: Slice) -> int:
+        """Return the last arrival that can decide a slice, in ticks. Enqueued times include CLOCKS_APART."""
         late = 0 if self.policies is None else self.policies.late or 0
-        return wanted.end + late + (CLOCKS_APART if self.by_name else 0)
+        return slice_.end + late + (CLOCKS_APART if self.by_name else 0)
 
     def search(self, needed: Sequence[Arrivals]) -> Search:
-        """What is looked for, for all of these arrivals."""
+        """Return the search for all of these arrivals."""
         by_name = self.by_name
-        ends = [each.last for each in needed if each.last is not None]
+        ends = [arrivals.last for arrivals in needed if arrivals.last is not None]
         return Search(
-            Arrivals(min(each.first for each in needed), max(ends) if len(ends) == len(needed) else None),
+            Arrivals(min(arrivals.first for arrivals in needed), max(ends) if len(ends) == len(needed) else None),
             by_name,
             ticks.from_seconds(self.interval_seconds),
-            max(ticks.from_seconds(3600 * self.search_hours), listing.FAR),
+            max(ticks.from_seconds(3600 * self.search_hours), FAR),
             CLOCKS_APART if by_name else 0,
         )
 
     @property
     def digest(self) -> str:
+        """SHA-256 of what decides the rows besides the blobs: engine, query, policies and input."""
         return _digest(
             {
                 "format": FORMAT,
@@ -250,27 +274,30 @@ class Definition:
 
 
 def plan(definition: Definition, container: Container, slices: Iterable[Slice], now: datetime) -> Manifest:
-    """List the container and pin what the slices need.
+    """Return the manifest of these slices: list the container and pin the blobs that they need.
 
-    Blobs whose names are not of this input are not read. Raises RunError where there is none at all.
+    Blobs whose names are not of the input are not read. Raise RunError if there is no blob of the input at all; other
+    errors are those of `survey`.
     """
-    wanted = [(each, arrivals_of(each, definition.policies, definition.look_back)) for each in slices]
-    seen, partitions = survey(definition, container, [arrivals for _, arrivals in wanted], now)
+    needs = [(slice_, arrivals_of(slice_, definition.policies, definition.look_back)) for slice_ in slices]
+    listing, partitions = survey(definition, container, [arrivals for _, arrivals in needs], now)
     if not partitions:
         raise RunError(
             f"no blob of this input under {container.url}/{definition.names.prefix}: "
-            "check input.container, input.path and the names in it"
+            "check input.container, input.path and the other names in the input section"
         )
-    listed = in_order(seen.kept, definition)
+    ordered = in_order(listing.blobs, definition)
     planned = []
-    needed: set[str] = set()
-    reads = read_for(listed, [arrivals for _, arrivals in wanted])
-    for (each, arrivals), read in zip(wanted, reads, strict=True):
-        needed.update(pinned.blob.name for pinned in read)
-        incomplete = tuple(name for name in partitions if not is_complete(definition, each, seen.newest.get(name), now))
-        planned.append(PlannedSlice(each, arrivals, _slice_digest(definition.digest, each, read), incomplete))
+    pinned_names: set[str] = set()
+    reads = read_for(ordered, [arrivals for _, arrivals in needs])
+    for (slice_, arrivals), blobs in zip(needs, reads, strict=True):
+        pinned_names.update(pinned.blob.name for pinned in blobs)
+        incomplete = tuple(
+            name for name in partitions if not is_complete(definition, slice_, listing.newest.get(name), now)
+        )
+        planned.append(PlannedSlice(slice_, arrivals, _slice_digest(definition.digest, slice_, blobs), incomplete))
     start, end = planned[0].slice.start, planned[-1].slice.end
-    digest = _digest([each.digest for each in planned])
+    digest = _digest([planned_slice.digest for planned_slice in planned])
     return Manifest(
         run=f"{_compact(start)}-{_compact(end)}-{digest[:12]}",
         pipeline=definition.name,
@@ -279,84 +306,87 @@ def plan(definition: Definition, container: Container, slices: Iterable[Slice], 
         definition_digest=definition.digest,
         slices=tuple(planned),
         partitions=partitions,
-        blobs=tuple(each for each in listed if each.blob.name in needed),
-        newest=tuple(seen.newest[name] for name in partitions if name in seen.newest),
-        far=seen.far,
-        passed_over=seen.passed_over,
+        blobs=tuple(pinned for pinned in ordered if pinned.blob.name in pinned_names),
+        newest=tuple(listing.newest[name] for name in partitions if name in listing.newest),
+        far=listing.far,
+        passed_over=listing.passed_over,
     )
 
 
 def survey(
     definition: Definition, container: Container, needed: Sequence[Arrivals], now: datetime
-) -> tuple[listing.Seen, tuple[str, ...]]:
-    """What the container lists for these arrivals, and the partitions in order, silent ones as well.
+) -> tuple[Listing, tuple[str, ...]]:
+    """Return what the container lists for these arrivals, and the sorted partitions, silent ones included.
 
-    No partitions where there is no blob of the input at all. Raises SetupError where there are folders of its
-    partitions and no blob in them fits its names, and where there are too many of these folders.
+    There are no partitions if there is no blob of the input at all. Raise SetupError if there are partition folders but
+    their blobs do not have the input's names, or if there are too many of these folders.
     """
-    found, numbered = listing.partitions(definition.names, container)
-    told = {str(number) for number in range(definition.partitions or 0)}
-    search = definition.search(needed)
-    seen = listing.look(definition.names, container, search, found | told, now)
-    for folder in numbered:
-        seen.pass_over(folder)
-    if found and not seen.newest:
-        _require_fitting(definition.names, container)
-    partitions = found | set(seen.newest)
-    return seen, tuple(sorted(partitions | told, key=listing.by_number)) if partitions else ()
+    with_folder, too_large = partition_folders(definition.names, container)
+    configured = {str(number) for number in range(definition.partitions or 0)}
+    listing = list_blobs(definition.names, container, definition.search(needed), with_folder | configured, now)
+    for folder in too_large:
+        listing.pass_over(folder)
+    if with_folder and not listing.newest:
+        _require_matching_name(definition.names, container)
+    present = with_folder | set(listing.newest)
+    return listing, tuple(sorted(present | configured, key=by_number)) if present else ()
 
 
-def _require_fitting(names: BlobNames, container: Container) -> None:
-    """Raise SetupError where blobs lie under the input's prefix, and none of them has a name of the input."""
-    there = [blob.name for blob in itertools.islice(container.list(names.prefix), PROBED)]
-    if there and not any(names.parse(name) for name in there):
+def _require_matching_name(names: BlobNames, container: Container) -> None:
+    """Raise SetupError if there are blobs under the input's prefix, and none of the first has a name of the input."""
+    probed = [blob.name for blob in itertools.islice(container.list(names.prefix), _PROBED)]
+    if probed and not any(names.parse(name) for name in probed):
         raise SetupError(
-            f"none of the first {len(there):,} names under {container.url}/{names.prefix} is of this input, such as "
-            f"{there[0]}: check input.path, and the names that input has"
+            f"none of the first {len(probed):,} blob names under {container.url}/{names.prefix} is of this input, for "
+            f"example {probed[0]}: check input.path and the other names in the input section"
         )
 
 
-def in_order(found: Iterable[Found], definition: Definition) -> list[CaptureBlob]:
-    """By partition, arrival and name.
+def in_order(blobs: Iterable[ListedBlob], definition: Definition) -> list[CaptureBlob]:
+    """Return the blobs, sorted by partition, arrival and name.
 
-    By LastModified the time in a blob's name says nothing of its arrival. Where events arrive when they were enqueued,
-    their order is that of the windows in which they were written, whenever the blobs were copied.
+    With LastModified, the time in a blob's name says nothing about its arrival. With enqueued times, the order is that
+    of the blobs' windows, no matter when the blobs were copied.
     """
     if definition.by_name:
-        blobs = list(_with_windows(found, definition))
+        ordered = list(_with_windows(blobs, definition))
     else:
-        blobs = [CaptureBlob(each.partition, each.blob, input=definition.alias) for each in found]
-    return sorted(blobs, key=lambda pinned: (listing.by_number(pinned.partition), pinned.arrival, pinned.blob.name))
+        ordered = [CaptureBlob(blob.partition, blob.blob, input=definition.alias) for blob in blobs]
+    return sorted(ordered, key=lambda pinned: (by_number(pinned.partition), pinned.arrival, pinned.blob.name))
 
 
-def _with_windows(found: Iterable[Found], definition: Definition) -> Iterator[CaptureBlob]:
-    """Where names are not exact, a batch may be named by its first event or by its last."""
+def _with_windows(blobs: Iterable[ListedBlob], definition: Definition) -> Iterator[CaptureBlob]:
+    """Yield the blobs with their windows.
+
+    If names are not exact, a blob may have the time of its first event or of its last. So its window begins one
+    interval earlier and ends one interval later.
+    """
     longest = definition.longest_window
-    around = 0 if definition.names.exact else ticks.from_seconds(definition.interval_seconds)
-    begun = sorted(found, key=lambda each: (each.partition, each.opened))
-    for _, group in itertools.groupby(begun, lambda each: each.partition):
-        windows = list(group)
-        starts = [each.opened for each in windows]
+    margin = 0 if definition.names.exact else ticks.from_seconds(definition.interval_seconds)
+    by_time = sorted(blobs, key=lambda blob: (blob.partition, blob.opened))
+    for _, group in itertools.groupby(by_time, lambda blob: blob.partition):
+        of_partition = list(group)
+        starts = [blob.opened for blob in of_partition]
         last = 0
-        for each in windows:
-            place = bisect_right(starts, each.opened)
-            following = [start + around for start in starts[place : place + 1]]
-            last = max(last, min([each.written, each.opened + longest, *following]))
-            window = Window(each.opened - around, last)
-            yield CaptureBlob(each.partition, each.blob, window, definition.alias)
+        for blob in of_partition:
+            index = bisect_right(starts, blob.opened)
+            following = [start + margin for start in starts[index : index + 1]]
+            last = max(last, min([blob.written, blob.opened + longest, *following]))
+            window = Window(blob.opened - margin, last)
+            yield CaptureBlob(blob.partition, blob.blob, window, definition.alias)
 
 
 def read_for(blobs: Iterable[CaptureBlob], needed: Iterable[Arrivals]) -> Iterator[list[CaptureBlob]]:
-    """What is read for each of these arrivals; the blobs are given as in a manifest."""
+    """Yield the blobs that are read for each of these ranges of arrivals; `blobs` are in a manifest's order."""
     partitions = [list(group) for _, group in itertools.groupby(blobs, lambda pinned: pinned.partition)]
     for arrivals in needed:
         yield [pinned for of_partition in partitions for pinned in arrived_in(of_partition, arrivals)]
 
 
 def arrived_in(blobs: Sequence[CaptureBlob], arrivals: Arrivals) -> Sequence[CaptureBlob]:
-    """Those of a partition's blobs, given in arrival order, that hold what arrived in a range.
+    """Return the blobs of one partition, given in arrival order, that may hold these arrivals.
 
-    They lie side by side: nothing that was captured between two of them is left out, whatever its enqueued time.
+    They are contiguous: no blob between two of them is left out, whatever the enqueued times of its events.
     """
     first = bisect_left(blobs, arrivals.first, key=_latest)
     last = None if arrivals.last is None else bisect_right(blobs, arrivals.last, key=_earliest)
@@ -364,30 +394,30 @@ def arrived_in(blobs: Sequence[CaptureBlob], arrivals: Arrivals) -> Sequence[Cap
 
 
 def _earliest(pinned: CaptureBlob) -> int:
-    """Before which no event of the blob arrived, nor of any later one."""
+    """Return the time, in ticks, before which no event of this or a later blob arrived."""
     return pinned.arrival if pinned.window is None else pinned.window.first - CLOCKS_APART
 
 
 def _latest(pinned: CaptureBlob) -> int:
-    """After which no event of the blob arrived, nor of any earlier one."""
+    """Return the time, in ticks, after which no event of this or an earlier blob arrived."""
     return pinned.arrival if pinned.window is None else pinned.window.last + CLOCKS_APART
 
 
-def is_complete(definition: Definition, wanted: Slice, newest: Newest | None, now: datetime) -> bool:
-    """Whether all of a partition's arrivals for this slice are there (time model, section 3).
+def is_complete(definition: Definition, slice_: Slice, newest: Newest | None, now: datetime) -> bool:
+    """Return whether a partition has all its arrivals for a slice (docs/time-model.md, section 3.3).
 
-    Either the partition's newest blob proves it, or the clock says that it must have been written. Where the start of
-    its window is its arrival, what came before it has been written.
+    Either the partition's newest blob proves it, or so much time has passed that their blobs must have been written.
+    With enqueued times, a blob proves that everything enqueued before the time in its name has been written.
     """
-    needed = definition.last_needed(wanted)
+    needed = definition.last_needed(slice_)
     reached = 0 if newest is None else definition.reached(newest)
     return reached > needed or now > ticks.to_datetime(needed) + definition.delay
 
 
-def _slice_digest(definition_digest: str, wanted: Slice, read: Iterable[CaptureBlob]) -> str:
-    blobs = (pinned.blob for pinned in read)
+def _slice_digest(definition_digest: str, slice_: Slice, pinned_blobs: Iterable[CaptureBlob]) -> str:
+    blobs = (pinned.blob for pinned in pinned_blobs)
     evidence = [[blob.name, blob.etag, blob.size, blob.last_modified.isoformat()] for blob in blobs]
-    return _digest([definition_digest, wanted.start, wanted.end, evidence])
+    return _digest([definition_digest, slice_.start, slice_.end, evidence])
 
 
 def _compact(instant: int) -> str:

@@ -1,4 +1,4 @@
-"""The name formats of blobs: their tokens and texts, and the rule that a name can be read in one way only."""
+"""Split the name formats of blobs into tokens and text, and require that a name can be read in one way only."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ class Piece(NamedTuple):
     token: str | None
     """Meaning of the token: PartitionId, a key of WIDTHS, or the name of a hub or namespace; None for text."""
     text: str
-    """Name of the token as the format has it, or the text."""
+    """Name of the token in the format, or the text."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +30,18 @@ class Vocabulary:
     """The tokens of one service's name formats."""
 
     service: str
-    """Name of the service, with its article."""
+    """Name of the service, with its article, for messages."""
     tokens: Mapping[str, str]
     """Meaning of each token, by the token's name in a format."""
     names: Mapping[str, str]
     """Characters that the service allows in the name of a hub or namespace (a regex class), by the token's meaning.
 
-    A format may have the name itself in place of such a token, as archives do that were copied.
+    A format may have the name itself in place of such a token, as in a copied archive.
     """
 
     @property
     def shown(self) -> str:
-        """All tokens, for messages."""
+        """List of all tokens, for messages."""
         return ", ".join(f"{{{token}}}" for token in self.tokens)
 
     def characters(self, piece: Piece) -> str | None:
@@ -50,18 +50,20 @@ class Vocabulary:
 
 
 def pieces(written: str, vocabulary: Vocabulary) -> Iterator[Piece]:
-    """Return the pieces of a format, in order.
+    """Yield the pieces of a format, in order.
 
-    Raises DefinitionError for an unknown token, a stray brace, or a missing token.
+    Raise DefinitionError for an unknown token, a stray brace, or a missing token.
     """
     parts = list(split(written))
     for part in parts:
         if part.token is not None and part.token not in vocabulary.tokens:
             raise DefinitionError(
-                f"{{{part.token}}} is not a token of {vocabulary.service} name: they are {vocabulary.shown}"
+                f"{{{part.token}}} is not a token of {vocabulary.service} name: the tokens are {vocabulary.shown}"
             )
         if part.token is None and re.search(r"[{}]", part.text):
-            raise DefinitionError(f"a brace in {part.text!r} belongs to no token: the tokens are {vocabulary.shown}")
+            raise DefinitionError(
+                f"a brace in {part.text!r} is not part of a token: remove it; the tokens are {vocabulary.shown}"
+            )
     present = {part.token for part in parts}
     required = [token for token, meaning in vocabulary.tokens.items() if meaning not in vocabulary.names]
     missing = [f"{{{token}}}" for token in required if token not in present]
@@ -75,7 +77,7 @@ def pieces(written: str, vocabulary: Vocabulary) -> Iterator[Piece]:
 
 
 def split(written: str) -> Iterator[Piece]:
-    """Return the tokens of a format, by the names they have there, and the text between them."""
+    """Yield the tokens of a format, by their names in it, and the text between them."""
     for index, part in enumerate(re.split(r"\{([^{}]*)\}", written)):
         if index % 2:
             yield Piece(part, part)
@@ -86,17 +88,17 @@ def split(written: str) -> Iterator[Piece]:
 def require_delimiters(
     written: Sequence[Piece], vocabulary: Vocabulary, names: Mapping[str, str], ending: str = ""
 ) -> None:
-    """Raise DefinitionError unless after each token of variable length follows a character that it cannot contain.
+    """Raise DefinitionError if a token of variable length is not followed by a character that it cannot contain.
 
-    Then a name can be read from left to right in one way only, and no two hubs give a blob the same name. `names` are
-    those of the hub, by the token's meaning; `ending` may follow the format.
+    Otherwise a name could be read in several ways, and two hubs could give a blob the same name. `names` are the names
+    of the hub, by the token's meaning. `ending` is text that may follow the format.
     """
     for piece, following in pairwise([*written, Piece(None, ending)]):
         characters = vocabulary.characters(piece)
         if characters and (following.token or re.match(f"[{characters}]", following.text)):
             name = names.get(piece.token or "")
-            instead = f", or {name} in its place if the container has no other" if name else ""
+            instead = f", or replace it with {name} if the container has no other" if name else ""
             raise DefinitionError(
-                f"a name does not tell where {{{piece.text}}} ends: write a delimiter after it that it cannot contain, "
+                f"a name does not show where {{{piece.text}}} ends: write a delimiter after it that it cannot contain, "
                 f"such as /{instead}"
             )

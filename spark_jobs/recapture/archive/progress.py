@@ -1,4 +1,4 @@
-"""How far the archive reaches in each partition, and what a listing saw that its reader should know."""
+"""Report how far the archive reaches in each partition, and warn about silent partitions and unusual blobs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ from recapture.archive.listing import FarBlobs, Newest
 from recapture.archive.manifest import Definition, Manifest
 from recapture.time_model import ticks
 
-SHOWN_HOURS = 3
+_SHOWN_HOURS = 3
+"""Number of hours that a warning lists before the last one."""
 
 
 @dataclass(frozen=True)
@@ -18,26 +19,26 @@ class Progress:
 
     partition: str
     newest: Newest | None
-    """None where nothing of it was listed."""
+    """Newest blob; None if none was listed."""
     reached: int | None
-    """Up to where all arrivals are there; ticks. None where nothing tells."""
+    """Time up to which all arrivals have been written, in ticks; None if it is not known."""
     by_clock: bool
-    """Whether the clock tells, as an interval without events leaves no blob."""
+    """Whether `reached` comes from the clock, because an interval without events has no blob."""
     timed: bool = True
-    """Whether names tell a time."""
+    """Whether names give a time."""
 
     def __str__(self) -> str:
         if self.newest is None:
-            told = "no blob was found"
+            blob = "no blob was found"
         else:
             time = f"the time {ticks.to_text(self.newest.opened)} and " * self.timed
-            told = f"the newest blob has {time}LastModified {ticks.to_text(self.newest.written)}"
+            blob = f"the newest blob has {time}LastModified {ticks.to_text(self.newest.written)}"
         reached = "" if self.reached is None else f"written up to {ticks.to_text(self.reached)}"
         clock = ", by the clock" if self.by_clock else ""
-        return f"partition {self.partition}: {reached}{clock}{'; ' * bool(reached)}{told}"
+        return f"partition {self.partition}: {reached}{clock}{'; ' * bool(reached)}{blob}"
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the progress for JSON output."""
         newest = self.newest
         return {
             "partition": self.partition,
@@ -52,9 +53,10 @@ class Progress:
 def progress(
     definition: Definition, partition: str, newest: Newest | None, empty_blobs: bool, now: datetime
 ) -> Progress:
-    """How far the archive reaches: with empty blobs, as far as its newest blob, else as far as the clock says.
+    """Return how far the archive reaches in a partition.
 
-    By the clock, the blob that holds an event has been written an interval after it came.
+    If empty blobs are written, its newest blob decides. Otherwise the clock may prove more: an event's blob has been
+    written `definition.delay` after the event arrived.
     """
     by_blob, timed = None if newest is None else definition.reached(newest), definition.names.timed
     if empty_blobs:
@@ -66,26 +68,29 @@ def progress(
 
 
 def warnings(planned: Manifest, empty_blobs: bool) -> Iterator[str]:
-    """What of a plan its reader should know: partitions from which nothing is read, blobs far from their names."""
-    newest = {each.partition: each for each in planned.newest}
+    """Yield the warnings about a plan: silent partitions, blobs far from their names, and names not of the input."""
+    newest_blobs = {newest.partition: newest for newest in planned.newest}
     for partition in planned.silent if empty_blobs else ():
-        last = newest.get(partition)
-        seen = f"its newest is {last.name}, LastModified {ticks.to_text(last.written)}" if last else "none was found"
+        newest = newest_blobs.get(partition)
+        blob = "no blob was found"
+        if newest is not None:
+            blob = f"the newest blob is {newest.name}, LastModified {ticks.to_text(newest.written)}"
         yield (
-            f"partition {partition} has no blob in this range, not even an empty one ({seen}): Capture was off or "
-            "behind, or blobs were removed; where Capture leaves out empty blobs, set input.empty_blobs to false"
+            f"partition {partition} has no blob in this range, not even an empty one ({blob}): Capture was off or "
+            "delayed, or blobs were removed; if Capture does not write empty blobs, set input.empty_blobs to false"
         )
     if planned.far is not None:
         yield _far(planned.far)
     if planned.passed_over is not None:
         yield (
-            f"{planned.passed_over.count:,} names in the partitions' folders are not of this input; their blobs are "
-            f"not read, such as {planned.passed_over.example}: give blobs of Capture their names back, move others out"
+            f"{planned.passed_over.count:,} names in the partition folders are not of this input, for example "
+            f"{planned.passed_over.example}; their blobs are not read: if you renamed blobs, restore their names; move "
+            "other blobs out"
         )
 
 
 def far_blobs(planned: Manifest) -> dict[str, Any] | None:
-    """For JSON: the blobs of a plan that were written far from the time in their names."""
+    """Return the far blobs of a plan for JSON output; None if there are none."""
     far = planned.far
     if far is None:
         return None
@@ -100,16 +105,17 @@ def far_blobs(planned: Manifest) -> dict[str, Any] | None:
 
 
 def _far(far: FarBlobs) -> str:
+    """Return the warning about blobs that were written far from the time in their names."""
     count = far.read + far.elsewhere + far.unread
     hours = [ticks.to_text(hour) for hour in far.hours]
-    shown = ", ".join(hours[:SHOWN_HOURS]) + (f", … {hours[-1]}" if len(hours) > SHOWN_HOURS else "")
+    shown = ", ".join(hours[:_SHOWN_HOURS]) + (f", … {hours[-1]}" if len(hours) > _SHOWN_HOURS else "")
     parts = [
         f"{far.read:,} are read with the hours of their arrival" * bool(far.read),
         f"{far.elsewhere:,} arrived outside this range" * bool(far.elsewhere),
-        f"{far.unread:,} arrived in this range and are not read, as they lie further back than input.search_hours"
+        f"{far.unread:,} arrived in this range and are not read, as input.search_hours does not reach their names"
         * bool(far.unread),
     ]
     return (
-        f"{count:,} blobs were written far from the time in their names, of hours {shown}; furthest {far.example}, by "
-        f"{far.furthest / ticks.TICKS_PER_SECOND / 3600:,.1f} h: {'; '.join(filter(None, parts))}"
+        f"{count:,} blobs were written far from the time in their names (hours {shown}; furthest {far.example}, by "
+        f"{far.furthest / ticks.TICKS_PER_SECOND / 3600:,.1f} h): {'; '.join(filter(None, parts))}"
     )

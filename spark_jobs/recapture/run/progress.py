@@ -37,16 +37,16 @@ def completeness(
     definition = replace(definition_of(pipeline), search_hours=0)
     needed = Arrivals(last.start, definition.last_needed(last))
     container = open_container(pipeline.input.container, environment)
-    seen, partitions = manifest.survey(definition, container, [needed], now)
+    listing, partitions = manifest.survey(definition, container, [needed], now)
     if not partitions:
         return Completeness((), (f"no blob of this input under {definition.names.prefix} yet",))
     reached = tuple(
-        progress(definition, name, seen.newest.get(name), pipeline.input.empty_blobs, now) for name in partitions
+        progress(definition, name, listing.newest.get(name), pipeline.input.empty_blobs, now) for name in partitions
     )
     waiting = tuple(
         f"{partition}; slice {ticks.to_text(last.start)} needs more"
         for partition in reached
-        if not manifest.is_complete(definition, last, seen.newest.get(partition.partition), now)
+        if not manifest.is_complete(definition, last, listing.newest.get(partition.partition), now)
     )
     return Completeness(reached, waiting)
 
