@@ -1,4 +1,4 @@
-"""The tasks of a backfill DAG. Each is one stage of a run, in a process of its own."""
+"""The tasks of a backfill DAG. Each task is one stage of a run and has its own process."""
 
 import logging
 from datetime import datetime
@@ -12,36 +12,39 @@ from recapture.definition.pipeline import Pipeline, load
 from storage_connection import take_credentials
 
 SPARK = "spark_default"
-"""Connection to the Spark master."""
+"""Id of the connection to the Spark master."""
 WHOLE_HOUR = r"^\d{4}-\d\d-\d\dT\d\d:00(:00(\.0+)?)?(Z|[+-]\d\d:00)$"
+"""Regular expression of a whole hour in ISO 8601, with its zone."""
 FINAL_ERRORS = ExceptionRetryPolicy(
     [
         RetryRule(
             ["recapture.errors.AuditError", "recapture.errors.DefinitionError"],
             RetryAction.FAIL,
-            reason="another try would end the same",
+            reason="a retry would fail in the same way",
         )
     ]
 )
+"""Retry policy of the tasks: these two errors fail the task at once."""
+
 DOCUMENTATION = """
-Recomputes slices of the pipeline from its archive and publishes them when they pass their audit.
+Recomputes slices of the pipeline from its archive and publishes them if they pass their audit.
 
-**When to use it.** On its schedule: each run computes the slice of its data interval, once Capture has written it. By
-hand with `from` and `to`: to compute a range again after the query, the policies or the suite changed, after Capture
-was late, or for hours from before the pipeline existed. For a long past, a native backfill of this DAG computes slice
-by slice.
+**When to use it.** On its schedule, each run computes the slice of its data interval as soon as Capture has written it.
+Trigger it by hand, with `from` and `to`, to recompute a range: after the query, the policies or the suite changed,
+after Capture was late, or for hours before the pipeline existed. For a long range, use Airflow's own backfill of this
+DAG, which computes one slice at a time.
 
-**When not to.** Not for the running hour: a slice is computed when it has ended and its late arrivals are in. Not to
-take back a publication: `recapture rollback` does that. Not to repair a run that its audit stopped by triggering it
-again: the same input gives the same verdict; correct the query, the policies or the suite first.
+**When not to use it.** Do not use it for the current hour: a slice is computed after it has ended and its late events
+have arrived. Do not use it to undo a publication: use `recapture rollback`. Do not trigger it again after the audit
+stopped a run: the same input gives the same verdict. Correct the query, the policies or the suite first.
 
-A range is `(from, to]`: whole slices, UTC. A run of the same blobs and the same query publishes nothing new.
+A range is `(from, to]`, in whole slices and UTC. A run of the same blobs and the same query publishes nothing new.
 """
 
 
 @task
 def plan(file: str, chosen: dict[str, str]) -> str:
-    """Plan the range and return the run's id."""
+    """Plan a run of the range, remove what an interrupted run of these slices left, and return the run's id."""
     from recapture.run.leftovers import remove_leftovers
     from recapture.run.plan import plan_run
 
@@ -49,13 +52,13 @@ def plan(file: str, chosen: dict[str, str]) -> str:
     start, end = (datetime.fromisoformat(chosen[name]) for name in ("from", "to"))
     run = plan_run(pipeline, start, end)
     for leftover in remove_leftovers(pipeline, run.id):
-        logging.getLogger(__name__).info("removed leftovers of an interrupted run of these slices: %s", leftover)
+        logging.getLogger(__name__).info("removed a leftover of an interrupted run of these slices: %s", leftover)
     return run.id
 
 
 @task
 def audit(file: str, run: str) -> dict[str, Any]:
-    """Audit the run and return its verdict."""
+    """Audit the run, and return its verdict and the report."""
     from recapture.run import audit, planned
 
     return audit.audit(planned.load_run(load(Path(file)), run))
@@ -63,7 +66,7 @@ def audit(file: str, run: str) -> dict[str, Any]:
 
 @task
 def publish(file: str, run: str, verdict: dict[str, Any], *, outlet_events: Any = None) -> dict[str, Any]:
-    """Publish the run and tell Airflow which slices of which assets changed."""
+    """Publish the run, add the changed slices to the asset events, and return what was published."""
     from recapture.run import planned, publish
 
     pipeline = load(Path(file))
@@ -83,14 +86,14 @@ def publish(file: str, run: str, verdict: dict[str, Any], *, outlet_events: Any 
 
 @task
 def report(file: str, run: str) -> dict[str, Any]:
-    """Report the run."""
+    """Return the report of the run."""
     from recapture.run import planned, report
 
     return report.report(planned.load_run(load(Path(file)), run))
 
 
 def assets_of(pipeline: Pipeline) -> dict[str, Asset]:
-    """Return the published tables by alias. If there are several, the name of each ends with its alias."""
+    """Return the asset of each published table, by alias. If there are several, their names end with the alias."""
     several = len(pipeline.outputs) > 1
     return {
         output.alias: Asset(name=f"{pipeline.name}.{output.alias}" if several else pipeline.name, uri=output.table)
@@ -99,7 +102,7 @@ def assets_of(pipeline: Pipeline) -> dict[str, Asset]:
 
 
 def range_params() -> dict[str, Param]:
-    """Return the fields of the trigger form: both empty, or two whole hours."""
+    """Return the fields of the trigger form. Both are empty, or both are whole hours."""
     descriptions = {
         "from": "Start of the range, exclusive: a whole hour, UTC. Empty: the run's data interval.",
         "to": "End of the range, inclusive: a whole hour, UTC, not in the future.",
@@ -119,7 +122,10 @@ def range_params() -> dict[str, Param]:
 
 
 def require_spark(context: Context) -> None:
-    """Take the credentials. Fail the task if there is no connection to Spark: Airflow would use YARN without a word."""
+    """Take the credentials. Raise AirflowFailException if there is no connection to Spark.
+
+    Without the connection, Airflow would silently use YARN.
+    """
     take_credentials(context)
     try:
         BaseHook.get_connection(SPARK)
@@ -130,5 +136,5 @@ def require_spark(context: Context) -> None:
 
 
 def cron(hours: int) -> str:
-    """Return the cron expression whose intervals are slices of this length."""
+    """Return the cron expression for intervals of this many hours."""
     return "@hourly" if hours == 1 else f"0 */{hours} * * *" if hours < 24 else "@daily"

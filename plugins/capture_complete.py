@@ -1,4 +1,4 @@
-"""What Airflow lacks: a sensor that waits, without holding a slot, until Capture has written a range of slices."""
+"""The sensor that waits, without holding a slot, until Capture has written a range of slices."""
 
 import asyncio
 import os
@@ -18,21 +18,25 @@ if TYPE_CHECKING:
     from recapture.run.progress import Completeness
 
 Range = dict[str, str]
-"""A range of slices as tasks pass it on: {"from": ISO 8601, "to": ISO 8601}, meaning (from, to]."""
+"""Range (from, to] of slices in the form that tasks pass on: {"from": ISO 8601, "to": ISO 8601}."""
 
 POLL_SECONDS = 60.0
+"""Seconds between two checks."""
 SETUP_SECONDS = 20 * 60
-"""How long a missing container or right is waited for, without a break. Roles, tokens and firewalls take effect within
-minutes; a wrong url never does. With the task's two retries this is an hour. Other faults are waited out to the end."""
+"""Seconds without interruption that a container or a right may be missing before the wait fails.
+
+Roles, tokens and firewall rules take effect within minutes, but a wrong url never does. With the task's two retries
+this is an hour. Other faults of the storage never end the wait before the task's own timeout.
+"""
 
 
 def chosen_range(
     params: Mapping[str, Any], interval_start: datetime | None, interval_end: datetime | None
 ) -> tuple[datetime, datetime]:
-    """The range that a DAG run is for: `from` and `to` of the form, else the run's data interval.
+    """Return the range of a DAG run: `from` and `to` of the trigger form, or else the run's data interval.
 
     Raises:
-        DefinitionError: only one of the two was given; neither was, and the run has no interval; the range is empty.
+        DefinitionError: only one of the two is given, or neither is and the run has no interval, or the range is empty.
     """
     given = {name: params.get(name) for name in ("from", "to")}
     missing = [name for name, value in given.items() if not value]
@@ -66,27 +70,27 @@ def _completeness(
     return completeness(load(Path(definition)), start, end, datetime.now(UTC), environment)
 
 
-def _is_complete(found: "Completeness", log: Logger) -> bool:
-    """Log how far the archive reaches, or what is missing; return whether nothing is."""
-    for line in found.waiting:
+def _is_complete(completeness: "Completeness", log: Logger) -> bool:
+    """Return whether nothing is missing. Log what is missing, or else how far each partition is written."""
+    for line in completeness.waiting:
         log.info("waiting for the archive: %s", line)
-    if found.waiting:
+    if completeness.waiting:
         return False
-    for partition in found.partitions:
+    for partition in completeness.partitions:
         log.info("%s", partition)
     return True
 
 
 ENDINGS = {error.__name__: error for error in (DefinitionError, SetupError)}
-"""The errors with which a trigger ends."""
+"""Errors that end the wait, by name."""
 
 
 class CaptureCompleteTrigger(BaseTrigger):
-    """Fires when every partition of (start, end] is complete (time model, section 3).
+    """Trigger that fires when every partition of (start, end] is complete (docs/time-model.md, section 3).
 
-    The event is {"range": Range}, or {"error": message, "type": name of a RecaptureError} when waiting cannot help.
-    Faults of the storage do not end the wait. Airflow's database keeps the arguments: they hold no credentials, the
-    trigger takes those from the connection each time that it looks.
+    The event is {"range": Range}, or {"error": message, "type": name of an error in ENDINGS} if waiting cannot help.
+    Faults of the storage do not end the wait. Airflow stores the arguments in its database, so they hold no
+    credentials. The trigger takes the credentials from the connection at every check.
     """
 
     def __init__(self, definition: str, start: str, end: str, poll_seconds: float = POLL_SECONDS) -> None:
@@ -97,7 +101,7 @@ class CaptureCompleteTrigger(BaseTrigger):
         self.poll_seconds = poll_seconds
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The class path under which the plugins folder offers this trigger, and its arguments."""
+        """Return the import path of this class in the plugins folder, and its arguments."""
         return (
             "capture_complete.CaptureCompleteTrigger",
             {
@@ -109,32 +113,32 @@ class CaptureCompleteTrigger(BaseTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look until nothing is missing, or until waiting cannot help.
+        """Yield one event, when nothing is missing or when waiting cannot help.
 
-        Any other exception than a RecaptureError is a mistake in the code: Airflow logs it and fails the task.
+        An exception other than a RecaptureError is a bug: Airflow logs it and fails the task.
         """
-        refused = 0.0
+        refused_seconds = 0.0
         while True:
             try:
-                found = await self._look()
+                completeness = await self._check()
             except DefinitionError as error:
                 yield _failed(error)
                 return
             except RunError as error:
-                refused = refused + self.poll_seconds if isinstance(error, SetupError) else 0.0
-                if refused > SETUP_SECONDS:
+                refused_seconds = refused_seconds + self.poll_seconds if isinstance(error, SetupError) else 0.0
+                if refused_seconds > SETUP_SECONDS:
                     yield _failed(error)
                     return
                 self.log.warning("still waiting: %s", error)
             else:
-                refused = 0.0
-                if _is_complete(found, self.log):
+                refused_seconds = 0.0
+                if _is_complete(completeness, self.log):
                     yield TriggerEvent({"range": {"from": self.start, "to": self.end}})
                     return
             await asyncio.sleep(self.poll_seconds)
 
-    async def _look(self) -> "Completeness":
-        """Look in a thread, so that other triggers go on."""
+    async def _check(self) -> "Completeness":
+        """Return the completeness of the range. A thread checks it, so that other triggers continue."""
         start, end = datetime.fromisoformat(self.start), datetime.fromisoformat(self.end)
         environment = await storage_connection.environment()
         return await asyncio.to_thread(_completeness, self.definition, start, end, environment)
@@ -145,9 +149,9 @@ def _failed(error: RecaptureError) -> TriggerEvent:
 
 
 class CaptureCompleteSensor(BaseSensorOperator):
-    """Waits until Capture has written the run's range, and returns that range for the tasks after it.
+    """Sensor that waits until Capture has written the run's range, and returns the range for the next tasks.
 
-    Refuses a range that the pipeline cannot run before it waits for anything.
+    It rejects a range that the pipeline cannot run before it waits.
     """
 
     def __init__(self, *, definition: str, poll_seconds: float = POLL_SECONDS, **kwargs: Any) -> None:
@@ -156,10 +160,10 @@ class CaptureCompleteSensor(BaseSensorOperator):
         self.poll_seconds = poll_seconds
 
     def execute(self, context: Context) -> Range:
-        """Return the range at once when it is complete; otherwise, and while storage fails, wait in the triggerer.
+        """Return the range if it is complete. Otherwise, or if the storage fails, wait in the triggerer.
 
         Raises:
-            DefinitionError: the range is not one that the pipeline can run.
+            DefinitionError: the pipeline cannot run the range.
         """
         from recapture.definition.pipeline import load
         from recapture.run.slices import require_whole_slices
@@ -177,20 +181,20 @@ class CaptureCompleteSensor(BaseSensorOperator):
 
     def _is_complete(self, start: datetime, end: datetime) -> bool:
         try:
-            found = _completeness(self.definition, start, end)
+            completeness = _completeness(self.definition, start, end)
         except RunError as error:
             self.log.warning("still waiting: %s", error)
             return False
-        return _is_complete(found, self.log)
+        return _is_complete(completeness, self.log)
 
     def resume(self, context: Context, event: dict[str, Any]) -> Range:
-        """Return the range that the trigger found complete.
+        """Return the range, which is now complete.
 
         Raises:
-            DefinitionError: the pipeline or the connection has a mistake, which another try would find again.
-            SetupError: a container or a right was missing for too long.
+            DefinitionError: the pipeline or the connection has a mistake, so that a retry would fail in the same way.
+            SetupError: a container or a right was missing for more than SETUP_SECONDS.
         """
         if "error" in event:
             raise ENDINGS[event["type"]](event["error"])
-        complete: Range = event["range"]
-        return complete
+        complete_range: Range = event["range"]
+        return complete_range

@@ -1,4 +1,4 @@
-"""The pipeline files in the DAG folder. One that cannot be loaded, or not soon, leaves the others alone."""
+"""Load the pipeline files of the DAG folder. A file that fails or is too slow does not affect the others."""
 
 import signal
 import threading
@@ -12,15 +12,15 @@ from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
 
 SECONDS = 5.0
-"""How long a file may take; Airflow allows 30 s for all of them."""
+"""Seconds that one file may take to load. Airflow allows 30 s for all files."""
 
 
 class _TooSlowError(BaseException):
-    """Not an Exception, so that nothing on the way handles it."""
+    """Time limit exceeded. It is not an Exception, so that no handler in the loader catches it."""
 
 
 def load_all(folder: Path) -> tuple[list[Pipeline], list[str]]:
-    """Return the pipelines, in the order of their files, and a line for each file that cannot be loaded."""
+    """Return the pipelines in the order of their files, and one message for each file that cannot be loaded."""
     pipelines: dict[str, Pipeline] = {}
     errors = []
     for file in sorted(folder.glob("*.yaml")):
@@ -40,7 +40,7 @@ def load_all(folder: Path) -> tuple[list[Pipeline], list[str]]:
 
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """Raise _TooSlowError after this time. Outside the main thread, where no signal arrives, there is no limit."""
+    """Raise _TooSlowError after this time. There is no limit outside the main thread, which alone handles signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -50,11 +50,11 @@ def _time_limit(seconds: float) -> Iterator[None]:
 
     began = time.monotonic()
     handler = signal.signal(signal.SIGALRM, too_slow)
-    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    remaining, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
-        if left:
-            signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - began), 0.001))
+        if remaining:
+            signal.setitimer(signal.ITIMER_REAL, max(remaining - (time.monotonic() - began), 0.001))

@@ -1,4 +1,4 @@
-"""The Airflow connection to the storage account: where there is one, tasks take their credentials from it."""
+"""The Airflow connection to the storage account. If it exists, tasks take their credentials from it."""
 
 import os
 from collections.abc import Mapping
@@ -10,13 +10,15 @@ from airflow.sdk.log import mask_secret
 from recapture.errors import DefinitionError
 
 STORAGE = "recapture_storage"
+"""Id of the connection."""
 CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
 
 
 def take_credentials(context: Context) -> None:
-    """Put the connection's credentials into the environment of this task, which has a process of its own.
+    """Put the connection's credentials into the environment of this task. Raise DefinitionError for a wrong connection.
 
-    Spark inherits them there; a command line, an operator's field or an XCom never holds them.
+    The task has its own process, and Spark inherits its environment. The credentials are never in a command line, in a
+    field of an operator or in an XCom.
     """
     try:
         connection = BaseHook.get_connection(STORAGE)
@@ -31,22 +33,26 @@ def take_credentials(context: Context) -> None:
 
 
 async def environment() -> Mapping[str, str]:
-    """The environment with the connection's credentials, for a trigger: it shares its process with others."""
+    """Return the environment with the connection's credentials. Raise DefinitionError for a wrong connection.
+
+    This is for triggers: they share one process, so its environment must not change.
+    """
     try:
         connection = await BaseHook.aget_connection(STORAGE)
     except AirflowNotFoundException:
         return os.environ
-    found = os.environ | variables(connection)
-    return {name: value for name, value in found.items() if value is not None}
+    merged = os.environ | variables(connection)
+    return {name: value for name, value in merged.items() if value is not None}
 
 
 def variables(connection: Connection) -> dict[str, str | None]:
-    """The Azure variables that say what a wasb connection says to Airflow's own WasbHook; None unsets one.
+    """Return the Azure variables with the credentials that Airflow's WasbHook takes from a connection; None unsets one.
 
-    Raises DefinitionError for another type, and for what these variables cannot say. No message shows a value.
+    Raise DefinitionError if the connection is not of type wasb, lacks a value, or has a setting that the variables
+    cannot express. No message shows a credential.
     """
     if connection.conn_type != "wasb":
-        raise DefinitionError(f"the connection {STORAGE} is of type {connection.conn_type}: make it one of type wasb")
+        raise DefinitionError(f"the connection {STORAGE} has the type {connection.conn_type}: change it to wasb")
     extra = connection.extra_dejson
 
     def field(name: str) -> str | None:
@@ -54,13 +60,16 @@ def variables(connection: Connection) -> dict[str, str | None]:
 
     if extra.get("client_secret_auth_config"):
         raise DefinitionError(
-            f"the connection {STORAGE} has client_secret_auth_config: set AZURE_AUTHORITY_HOST in the environment"
+            f"the connection {STORAGE} has client_secret_auth_config, which is not supported: remove it and set "
+            "AZURE_AUTHORITY_HOST in the environment"
         )
     if text := field("connection_string"):
         return {CONNECTION_STRING: text}
     if tenant := field("tenant_id"):
         if not connection.login or not connection.password:
-            raise DefinitionError(f"the connection {STORAGE} has a tenant: it needs a client id and its secret as well")
+            raise DefinitionError(
+                f"the connection {STORAGE} has a tenant_id: add the client id as login and its secret as password"
+            )
         client = {"AZURE_CLIENT_ID": connection.login, "AZURE_CLIENT_SECRET": connection.password}
         return {CONNECTION_STRING: None, "AZURE_TENANT_ID": tenant, **client}
     signature = field("sas_token")
@@ -72,17 +81,17 @@ def variables(connection: Connection) -> dict[str, str | None]:
     if signature:
         address, _, signed = signature.rpartition("?")
         return {CONNECTION_STRING: f"BlobEndpoint={address or _endpoint(connection)};SharedAccessSignature={signed}"}
-    found: dict[str, str | None] = {CONNECTION_STRING: None}
+    identity: dict[str, str | None] = {CONNECTION_STRING: None}
     if client_id := field("managed_identity_client_id"):
-        found |= {"AZURE_CLIENT_ID": client_id, "AZURE_CLIENT_SECRET": None}
+        identity |= {"AZURE_CLIENT_ID": client_id, "AZURE_CLIENT_SECRET": None}
     if tenant := field("workload_identity_tenant_id"):
-        found |= {"AZURE_TENANT_ID": tenant}
-    return found
+        identity |= {"AZURE_TENANT_ID": tenant}
+    return identity
 
 
 def _endpoint(connection: Connection) -> str:
-    """The account's blob endpoint: the host, or made of the account's name, which is the login."""
+    """Return the blob endpoint: the host, or else the public endpoint of the account that the login names."""
     host = connection.host or (f"{connection.login}.blob.core.windows.net" if connection.login else None)
     if host is None:
-        raise DefinitionError(f"the connection {STORAGE} names no account: give its url as host, or its name as login")
+        raise DefinitionError(f"the connection {STORAGE} names no account: enter its url as host, or its name as login")
     return host if "://" in host else f"https://{host}"

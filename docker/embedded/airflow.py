@@ -1,4 +1,4 @@
-"""A real Airflow: api-server, scheduler, DAG processor and triggerer on SQLite with the LocalExecutor."""
+"""Airflow as plain processes: api-server, scheduler, DAG processor and triggerer, on SQLite with the LocalExecutor."""
 
 import fcntl
 import itertools
@@ -23,6 +23,7 @@ from embedded.process import CACHE, ROOT, Server, free_port, stop_all
 
 USER = "admin"
 PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
+"""Parts of Airflow that its health check reports."""
 API_SERVER = "api-server"
 COMPONENTS = {
     API_SERVER: (),
@@ -30,34 +31,41 @@ COMPONENTS = {
     "dag-processor": (),
     "triggerer": ("--skip-serve-logs",),
 }
-"""The commands and their options. Airflow's log servers would listen on all addresses, and cannot be told otherwise.
-The api-server reads the logs from the disk."""
+"""Airflow's commands and their options.
+
+Airflow's log servers are off, because they can only listen on all addresses. The api-server reads the logs from the
+disk.
+"""
 NO_LOG_SERVER = "1"
-"""A port on which nothing listens: the api-server asks there for more of the log of a task that still runs."""
+"""Port on which nothing listens. The api-server requests the newest log lines of a running task from it."""
 ENDED = ("success", "failed")
+"""States of a run that has ended."""
 BUSY_TRIES = 10
-"""SQLite locks the whole database: Airflow then answers 503 and has done nothing."""
+"""Number of attempts while the database is locked.
+
+SQLite locks the whole database. Airflow then answers 503 and changes nothing.
+"""
 
 
 class Airflow:
-    """A running Airflow for this checkout's dags and plugins, as a context manager.
+    """Context manager for a running Airflow with the dags and plugins of this checkout.
 
-    Every start begins with a new database, in a folder that no other running Airflow has. `env` is what its tasks get
-    in addition to this process's environment. Without `schedule` the only runs are those that are triggered.
+    Every start creates a new database, in a folder that no other running Airflow uses. Airflow and its tasks get the
+    environment of this process and `env`. Without `schedule`, only triggered runs start.
     """
 
     def __init__(self, env: Mapping[str, str], *, schedule: bool, homes: Path = CACHE / "airflow") -> None:
         self.port = free_port()
         self.password = secrets.token_urlsafe(12)
         self._homes = homes
-        self._given = env
+        self._env = env
         self._schedule = schedule
         self._client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
         self._started = ExitStack()
 
     @property
     def url(self) -> str:
-        """Where a browser finds it."""
+        """URL of the web interface."""
         return f"http://127.0.0.1:{self.port}"
 
     def _settings(self, home: Path) -> dict[str, str]:
@@ -105,8 +113,8 @@ class Airflow:
         passwords = home / "passwords.json"
         passwords.touch(mode=0o600)
         passwords.write_text(json.dumps({USER: self.password}))
-        env = {**os.environ, **self._settings(home), **self._given}
-        _make_database(env)
+        env = {**os.environ, **self._settings(home), **self._env}
+        _create_database(env)
         servers: dict[str, Server] = {}
         self._started.callback(lambda: stop_all(servers.values()))
         for component, options in COMPONENTS.items():
@@ -130,14 +138,14 @@ class Airflow:
         self._started.close()
 
     def connect(self, connection: str, **fields: str) -> None:
-        """Create a connection; Airflow keeps its password and its extra encrypted."""
+        """Create a connection. Airflow stores its password and its extra encrypted."""
         self._call("POST", "/api/v2/connections", {"connection_id": connection, **fields})
 
     def unpause(self, dag: str) -> None:
-        """Wait until the DAG is known, then let it run.
+        """Wait until Airflow has loaded the DAG, then unpause it.
 
         Raises:
-            RuntimeError: it does not appear; with the import errors that Airflow lists.
+            RuntimeError: Airflow does not load the DAG within 60 s. The message has Airflow's import errors.
         """
         deadline = time.monotonic() + 60
         while True:
@@ -146,53 +154,54 @@ class Airflow:
                 return
             except httpx.HTTPStatusError as error:
                 if error.response.status_code != HTTPStatus.NOT_FOUND or time.monotonic() > deadline:
-                    raise RuntimeError(f"no DAG {dag}:\n{self.import_errors()}") from error
+                    raise RuntimeError(f"Airflow did not load the DAG {dag}:\n{self.import_errors()}") from error
             time.sleep(0.5)
 
     def import_errors(self) -> str:
-        """Each file that Airflow could not load, and why."""
+        """Return each file that Airflow could not load, and its stack trace."""
         errors = self._call("GET", "/api/v2/importErrors")["import_errors"]
         return "\n".join(f"{error['filename']}: {error['stack_trace']}" for error in errors)
 
     def trigger(self, dag: str, conf: Mapping[str, Any]) -> str:
-        """Start a run by hand, without a logical date; its id."""
+        """Start a run without a logical date, and return its id."""
         run = self._call("POST", f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None, "conf": dict(conf)})
         run_id: str = run["dag_run_id"]
         return run_id
 
     def backfill(self, dag: str, start: str, end: str) -> list[str]:
-        """Start Airflow's own backfill of the intervals that begin from `start` to `end`; the ids of its runs."""
+        """Start Airflow's own backfill of the intervals that begin from `start` to `end`; return its run ids."""
         body = {"dag_id": dag, "from_date": start, "to_date": end, "max_active_runs": 2, "dag_run_conf": {}}
         self._call("POST", "/api/v2/backfills", body)
         runs = self._call("GET", f"/api/v2/dags/{dag}/dagRuns?run_type=backfill&order_by=run_after")["dag_runs"]
         return [run["dag_run_id"] for run in runs]
 
     def wait(self, dag: str, run: str, seconds: float = 900) -> None:
-        """Print each task as it ends, until the run has ended.
+        """Wait until the run has ended, and print each task when it ends.
 
         Raises:
-            RuntimeError: it failed, with the end of the failed tasks' logs; or the time is over.
+            RuntimeError: the run failed, or is still running after `seconds`. The message of a failed run has the last
+                log lines of its failed tasks.
         """
         deadline = time.monotonic() + seconds
-        told: set[str] = set()
+        printed: set[str] = set()
         while True:
             state = self._call("GET", f"{_run(dag, run)}")["state"]
             tasks = self._call("GET", f"{_run(dag, run)}/taskInstances")["task_instances"]
             for task in sorted(tasks, key=lambda task: task["end_date"] or ""):
-                if task["state"] in (*ENDED, "upstream_failed") and task["task_id"] not in told:
-                    told.add(task["task_id"])
+                if task["state"] in (*ENDED, "upstream_failed") and task["task_id"] not in printed:
+                    printed.add(task["task_id"])
                     print(f"  {task['task_id']:<20} {task['state']:<16} {task['duration'] or 0:6.1f} s", flush=True)
             if state in ENDED:
                 break
             if time.monotonic() > deadline:
-                raise RuntimeError(f"the run was still {state} after {seconds:.0f} s")
+                raise RuntimeError(f"the run {run} was still {state} after {seconds:.0f} s")
             time.sleep(1)
         if state == "failed":
             failed = [task for task in tasks if task["state"] == "failed"]
-            raise RuntimeError("\n".join(self.log(dag, run, task) for task in failed) or "the run failed")
+            raise RuntimeError("\n".join(self.log(dag, run, task) for task in failed) or f"the run {run} failed")
 
     def result(self, dag: str, run: str, task: str) -> Any:
-        """What a task of the run returned."""
+        """Return the value that a task of the run returned."""
         path = f"{_run(dag, run)}/taskInstances/{task}/xcomEntries/return_value?deserialize=true"
         return self._call("GET", path)["value"]
 
@@ -200,8 +209,8 @@ class Airflow:
         """Return the last lines of a task's log; `task` is a task instance of Airflow's API."""
         path = f"{_run(dag, run)}/taskInstances/{task['task_id']}/logs/{task['try_number']}?full_content=true"
         entries = self._call("GET", path)["content"]
-        told = [_line(entry) for entry in entries]
-        return "\n".join([f"--- {task['task_id']} failed ---", *told[-lines:]])
+        text = [_line(entry) for entry in entries]
+        return "\n".join([f"--- {task['task_id']} failed ---", *text[-lines:]])
 
     def _healthy(self) -> bool:
         try:
@@ -220,7 +229,7 @@ class Airflow:
 
 
 def own_home(homes: Path) -> tuple[Path, int]:
-    """Return a folder that no running Airflow has, and the open file whose lock says so to the next."""
+    """Return a folder that no running Airflow uses, and the open file whose lock reserves the folder."""
     for number in itertools.count(1):
         home = homes / str(number)
         home.mkdir(parents=True, exist_ok=True)
@@ -232,16 +241,16 @@ def own_home(homes: Path) -> tuple[Path, int]:
             os.close(lock)
         else:
             return home, lock
-    raise AssertionError("numbers do not end")
+    raise AssertionError("unreachable")
 
 
-def _make_database(env: Mapping[str, str]) -> None:
-    """Create the database and, on the first start, the configuration with its keys; only this user can read them.
+def _create_database(env: Mapping[str, str]) -> None:
+    """Create the database and, on the first start, the configuration with its keys. Only this user can read them.
 
-    Raises RuntimeError, with the end of Airflow's output, if that fails.
+    Raise RuntimeError, with the last lines of Airflow's output, if that fails.
     """
     command = [sys.executable, "-m", "airflow", "db", "migrate"]
-    made = subprocess.run(
+    done = subprocess.run(
         command,
         env=env,
         stdin=subprocess.DEVNULL,
@@ -250,16 +259,18 @@ def _make_database(env: Mapping[str, str]) -> None:
         umask=0o077,
         check=False,
     )
-    if made.returncode:
-        output = made.stdout.decode(errors="replace").splitlines()
-        raise RuntimeError("\n".join([f"airflow db migrate ended with {made.returncode}:", *output[-40:]]))
+    if done.returncode:
+        output = done.stdout.decode(errors="replace").splitlines()
+        raise RuntimeError("\n".join([f"airflow db migrate ended with exit code {done.returncode}:", *output[-40:]]))
 
 
 def _run(dag: str, run: str) -> str:
+    """Return the path of a run in Airflow's API."""
     return f"/api/v2/dags/{dag}/dagRuns/{quote(run, safe='')}"
 
 
 def _line(entry: Any) -> str:
+    """Return an entry of a task's log as text, with its exceptions."""
     if not isinstance(entry, dict):
         return str(entry)
     causes = [f"{cause.get('exc_type')}: {cause.get('exc_value')}" for cause in entry.get("error_detail") or []]

@@ -1,4 +1,4 @@
-"""Azurite, Azure's storage emulator: blobs only, on a port of its own."""
+"""Azurite, Azure's storage emulator, with the blob service only."""
 
 import os
 from pathlib import Path
@@ -10,13 +10,13 @@ from embedded.process import Server
 
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-"""The emulator's account and key: the same everywhere, published by Microsoft, no secret."""
+"""Key of the emulator's account. Microsoft publishes it, and it is the same everywhere: it is not a secret."""
 
 
 class Azurite:
-    """A running emulator, as a context manager. Without a workspace it keeps everything in memory.
+    """Context manager for a running emulator. Without a workspace, it stores everything in memory.
 
-    It listens on a free port of its own choice. One that has to come back on the same port is given that.
+    With port 0, it listens on a free port that it chooses. Give the port of an earlier emulator to use the same one.
     """
 
     def __init__(self, log: Path, workspace: Path | None = None, port: int = 0) -> None:
@@ -27,12 +27,12 @@ class Azurite:
 
     @property
     def url(self) -> str:
-        """Of the account; a container's URL is this, a slash and its name."""
+        """URL of the account. The URL of a container is this, a slash and its name."""
         return f"http://127.0.0.1:{self.port}/{ACCOUNT}"
 
     @property
     def connection_string(self) -> str:
-        """What AZURE_STORAGE_CONNECTION_STRING must hold for this emulator."""
+        """Value of AZURE_STORAGE_CONNECTION_STRING for this emulator."""
         return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={self.url};"
 
     def _options(self) -> list[str]:
@@ -40,11 +40,11 @@ class Azurite:
         return [*address, "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
 
     def __enter__(self) -> Self:
-        keep = ["--location", str(self.workspace)] if self.workspace else ["--inMemoryPersistence"]
+        storage = ["--location", str(self.workspace)] if self.workspace else ["--inMemoryPersistence"]
         script = AZURITE / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
         if not script.exists():
             raise RuntimeError("Azurite is not installed: run `make azurite`")
-        command = [str(node()), str(script), *keep, *self._options()]
+        command = [str(node()), str(script), *storage, *self._options()]
         self._server = server = Server("Azurite", command, os.environ, self._log)
         try:
             server.wait_until(lambda: bool(server.ports()), 60)

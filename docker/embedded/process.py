@@ -1,4 +1,7 @@
-"""A server in a session of its own, which ends with all that it started when it is stopped or this process ends."""
+"""Servers in their own sessions.
+
+A server and all processes that it started end when it is stopped, or when this process ends.
+"""
 
 import os
 import random
@@ -16,13 +19,16 @@ from embedded import session
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
 SERVED = range(15_000, 30_000)
-"""Ports for servers. Systems take those of outgoing connections above, so none of these disappears before its use."""
+"""Ports for servers.
+
+Systems use higher ports for outgoing connections, so that none of these is taken before the server starts.
+"""
 
 
 def free_port() -> int:
-    """Return a TCP port of the loopback address that nothing listens on.
+    """Return a free TCP port of the loopback address. Raise RuntimeError if there is none.
 
-    For a server that must know its port before it starts; any other listens on port 0.
+    This is for a server that must know its port before it starts. Every other server listens on port 0.
     """
     for port in random.SystemRandom().sample(SERVED, len(SERVED)):
         with socket.socket() as listener:
@@ -36,12 +42,12 @@ def free_port() -> int:
 
 
 class Server:
-    """A session of processes and the file that their output goes to. What they create is only this user's to read."""
+    """Session of processes, and the log file for their output. Only this user can read the files that they create."""
 
     def __init__(
         self, name: str, command: Sequence[str], env: Mapping[str, str], log: Path, keep: Iterable[int] = ()
     ) -> None:
-        """Start the command; the descriptors of `keep` stay open until its last process has ended."""
+        """Start the command. The file descriptors in `keep` stay open until the last process of the session ends."""
         log.parent.mkdir(parents=True, exist_ok=True)
         self.name = name
         self.log = log
@@ -58,21 +64,23 @@ class Server:
             )
 
     def ports(self) -> set[int]:
-        """Return the TCP ports that the server's own processes listen on."""
-        found = set()
+        """Return the TCP ports on which processes of the session listen."""
+        listening = set()
         for process in session.members(self._process.pid):
             try:
                 connections = process.net_connections("tcp")
             except psutil.NoSuchProcess:
                 continue
-            found |= {each.laddr.port for each in connections if each.status == psutil.CONN_LISTEN}
-        return found
+            listening |= {
+                connection.laddr.port for connection in connections if connection.status == psutil.CONN_LISTEN
+            }
+        return listening
 
     def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
-        """Return once `ready` holds.
+        """Return when `ready` returns True.
 
         Raises:
-            RuntimeError: the server ended before, or the time is over; with the end of its output.
+            RuntimeError: the server has ended, or is not ready after `seconds`. The message has the end of its output.
         """
         deadline = time.monotonic() + seconds
         while not ready():
@@ -84,14 +92,14 @@ class Server:
     def require_running(self) -> None:
         """Raise RuntimeError, with the end of its output, if the server has ended."""
         if self._process.poll() is not None:
-            raise RuntimeError(f"{self.name} ended with {self._process.returncode}:\n{self.tail()}")
+            raise RuntimeError(f"{self.name} ended with exit code {self._process.returncode}:\n{self.tail()}")
 
     def tail(self, lines: int = 40) -> str:
-        """Return the end of the output."""
+        """Return the last lines of the output."""
         return "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
 
     def stop(self) -> None:
-        """End every process of the session; those that do not end when asked are killed."""
+        """End every process of the session. Kill those that do not end after SIGTERM."""
         stop_all([self])
 
     def _ask_to_end(self) -> None:
@@ -107,7 +115,7 @@ class Server:
 
 
 def stop_all(servers: Collection[Server]) -> None:
-    """Stop several servers at once."""
+    """Stop several servers in parallel."""
     for server in servers:
         server._ask_to_end()
     for server in servers:

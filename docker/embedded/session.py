@@ -1,8 +1,8 @@
-"""Run a command, and end it with all that it started once standard input closes: python session.py COMMAND…
+"""Run a command, and end it and all processes that it started when standard input closes: python session.py COMMAND…
 
-Standard input is a pipe from the process that wants the command. It closes when that process closes it or ends, even
-by SIGKILL, so nothing is left running. The session is asked, and not the process group: Airflow gives every task a
-group of its own.
+Standard input is a pipe from the process that starts this one. It closes when that process closes it or ends, even by
+SIGKILL, so that nothing keeps running. The whole session is ended, not the process group, because Airflow starts every
+task in its own process group.
 """
 
 import contextlib
@@ -16,36 +16,40 @@ import time
 import psutil
 
 PATIENCE = 15.0
-"""Seconds that processes have to end by themselves."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 
 def members(session: int) -> list[psutil.Process]:
-    """Return the running processes of a session; those that ended and wait for their parent do not count."""
-    found = []
+    """Return the running processes of a session, without zombies."""
+    running = []
     for pid in psutil.pids():
         with contextlib.suppress(ProcessLookupError, PermissionError, psutil.NoSuchProcess):
             if os.getsid(pid) == session:
                 process = psutil.Process(pid)
                 if process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(process)
-    return found
+                    running.append(process)
+    return running
 
 
 def end(session: int, spared: int | None = None, patience: float = PATIENCE) -> None:
-    """Ask the processes of a session to end, then kill those that did not; all but the one with the id `spared`."""
+    """Send SIGTERM to the processes of a session, and SIGKILL to those that still run after `patience` seconds.
 
-    def signalled(number: signal.Signals) -> bool:
-        left = [process for process in members(session) if process.pid != spared]
-        for process in left:
+    The process with the id `spared` gets no signal.
+    """
+
+    def send(number: signal.Signals) -> bool:
+        """Send a signal to the processes; return whether there were any."""
+        processes = [process for process in members(session) if process.pid != spared]
+        for process in processes:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
-        return bool(left)
+        return bool(processes)
 
     deadline = time.monotonic() + patience
-    signalled(signal.SIGTERM)
+    send(signal.SIGTERM)
     while any(process.pid != spared for process in members(session)) and time.monotonic() < deadline:
         time.sleep(0.1)
-    while signalled(signal.SIGKILL):
+    while send(signal.SIGKILL):
         time.sleep(0.1)
 
 
@@ -56,9 +60,9 @@ def _end_when_input_closes() -> None:
 
 
 def main() -> int:
-    """Return the command's exit code, or 128 and the number of the signal that ended it."""
-    for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(ending, lambda number, frame: None)
+    """Run the command, and return its exit code, or 128 plus the number of the signal that ended it."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: None)
     command = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
     threading.Thread(target=_end_when_input_closes, daemon=True).start()
     code = command.wait()

@@ -1,4 +1,4 @@
-"""Arrivals placed in the store of a stopped Azurite are what a running one tells."""
+"""A running Azurite reports the arrivals that were placed in its store while it was stopped."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -43,11 +43,11 @@ def test_a_blob_is_listed_with_its_placed_arrival_and_still_reads_as_planned(
             container.read(planned)
     store = workspace / "__azurite_db_blob__.json"
     content = store.read_bytes()
-    with pytest.raises(LookupError, match=r"1 of 2 blobs are not in .*, the first is capture/nowhere$"):
+    with pytest.raises(LookupError, match=r"1 of 2 blobs are not in .*; the first is capture/nowhere$"):
         place_arrivals(workspace, dict.fromkeys([("capture", "untouched"), ("capture", "nowhere")], datetime.now(UTC)))
     assert store.read_bytes() == content
 
 
 def test_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="not the workspace of an Azurite that was stopped"):
+    with pytest.raises(FileNotFoundError, match="give the workspace of an Azurite that was stopped"):
         place_arrivals(tmp_path, {})

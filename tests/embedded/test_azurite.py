@@ -14,7 +14,9 @@ def test_an_emulator_whose_port_is_taken_does_not_start(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as orphan:
         port = orphan.getsockname()[1]
         azurite = Azurite(tmp_path / "log", port=port)
-        with pytest.raises(RuntimeError, match=rf"Azurite ended with 1:(.|\n)*address already in use 127.0.0.1:{port}"):
+        with pytest.raises(
+            RuntimeError, match=rf"Azurite ended with exit code 1:(.|\n)*already in use 127.0.0.1:{port}"
+        ):
             azurite.__enter__()
 
 

@@ -99,7 +99,7 @@ def test_what_does_not_end_when_asked_is_killed() -> None:
 
 def test_a_server_that_ends_before_it_is_ready_shows_the_end_of_its_output(log: Path) -> None:
     server = Server("short", [sys.executable, "-c", "print('no room'); raise SystemExit(3)"], os.environ, log)
-    with pytest.raises(RuntimeError, match=r"short ended with 3:\nno room"):
+    with pytest.raises(RuntimeError, match=r"short ended with exit code 3:\nno room"):
         server.wait_until(lambda: False, SECONDS)
 
 

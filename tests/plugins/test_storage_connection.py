@@ -102,9 +102,9 @@ def test_a_connection_stands_for_azures_variables(
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"conn_type": "adls", "password": KEY}, "of type adls: make it one of type wasb"),
+        ({"conn_type": "adls", "password": KEY}, "has the type adls: change it to wasb"),
         ({"password": KEY}, "names no account"),
-        ({"password": KEY, "extra": {"tenant_id": "tenant"}}, "needs a client id and its secret"),
+        ({"password": KEY, "extra": {"tenant_id": "tenant"}}, "add the client id as login and its secret as password"),
         (
             {
                 "login": "c",
@@ -119,9 +119,9 @@ def test_a_connection_that_says_something_else_is_refused_and_not_repeated(
     plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], reason: str
 ) -> None:
     connect(monkeypatch, "recapture_storage", **{"conn_type": "wasb", **fields})
-    with pytest.raises(DefinitionError, match=reason) as told:
+    with pytest.raises(DefinitionError, match=reason) as error:
         plugin.take_credentials({})
-    assert KEY not in str(told.value)
+    assert KEY not in str(error.value)
 
 
 def test_without_the_connection_the_environment_counts(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

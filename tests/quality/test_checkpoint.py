@@ -84,7 +84,7 @@ def test_critical_blocks_warning_marks_and_info_notes(
     assert audited.verdict == verdict
     (failure,) = failures(audited)
     assert (failure.severity, failure.unexpected_count, failure.observed) == (severity, 1, [0])
-    assert "not so in 1 of 48 rows, such as 0" in failure.sentence
+    assert "(1 of 48 rows fails, such as 0)" in failure.sentence
 
 
 @pytest.mark.parametrize("change", [1, -1])
@@ -95,8 +95,8 @@ def test_a_broken_law_blocks_and_names_slice_and_partition(
     audited = audit(metrics, {ALIAS: aggregates}, {}, **run)
     assert audited.verdict == "failed"
     assert report.reason(audited) == (
-        "run_metrics: every event that arrived has exactly one verdict: not so in 1 of 4 rows, "
-        f"such as law_difference={-change} slice_start=2026-03-01T11:00:00+00:00 partition=1"
+        "run_metrics: every event that arrived has exactly one verdict (1 of 4 rows fails, "
+        f"such as law_difference={-change} slice_start=2026-03-01T11:00:00+00:00 partition=1)"
     )
 
 
@@ -143,7 +143,7 @@ def test_a_partition_counted_twice_blocks(metrics: pd.DataFrame, aggregates: pd.
 def test_a_run_that_read_nothing_blocks(metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any]) -> None:
     audited = audit(metrics.iloc[:0], {ALIAS: aggregates.iloc[:0]}, {}, **run)
     assert audited.verdict == "failed"
-    assert report.reason(audited) == "run_metrics: every slice was counted: found 0"
+    assert report.reason(audited) == "run_metrics: every slice was counted (observed 0)"
 
 
 def test_mostly_late_events_mark(metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any]) -> None:
@@ -209,7 +209,7 @@ def test_rows_outside_the_run_block_the_sample_pipeline(
 ) -> None:
     aggregates.loc[0, "windowEnd"] = pd.Timestamp(run["run_start"])
     audited = audit(metrics, {ALIAS: aggregates}, {ALIAS: suites.load(TELEMETRY, COLUMNS)}, **run)
-    assert report.reason(audited).startswith("telemetry: windows end in (from, to]: not so in 1 of 48 rows")
+    assert report.reason(audited).startswith("telemetry: windows end in (from, to] (1 of 48 rows fails")
 
 
 @pytest.mark.parametrize("dtype", ["datetime64[ns]", "datetime64[us]", "datetime64[us, UTC]"])
@@ -229,10 +229,10 @@ def test_without_rows_only_the_table_itself_is_judged(
     rows = {"type": "expect_table_row_count_to_be_between", "kwargs": {"min_value": 1}, "severity": "warning"}
     audited = audit(metrics, {ALIAS: aggregates.iloc[:0]}, {ALIAS: declared(mean, AT_LEAST_ONE, rows)}, **run)
     assert audited.verdict == "passed with warnings"
-    assert [result.sentence.rpartition(": ")[2] for result in audited.results[-3:]] == [
-        "no rows to judge",
-        "no rows to judge",
-        "found 0",
+    assert [result.sentence.rpartition(" (")[2] for result in audited.results[-3:]] == [
+        "no rows to judge)",
+        "no rows to judge)",
+        "observed 0)",
     ]
 
 
@@ -260,7 +260,7 @@ def test_each_output_is_judged_by_its_own_suite(
     assert audited.verdict == "passed"
     audited = audit(metrics, frames, {"few": declared(AT_LEAST_ONE)}, **run)
     assert [(failure.judged, failure.suite) for failure in failures(audited)] == [("few", "mine")]
-    assert "BLOCKS  mine few " in report.text(audited)
+    assert "FAILED   mine few " in report.text(audited)
 
 
 def test_outputs_that_share_a_suite_have_the_metrics_judged_once(

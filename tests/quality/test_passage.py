@@ -88,7 +88,7 @@ def test_a_suite_chooses_the_severity_of_a_check_and_the_strictest_choice_holds_
 def test_the_sentence_says_how_many_of_what_slice_and_why() -> None:
     (failure,) = [each for each in results([passage(0, malformed=677)], lambda start: NO_JSON, {}) if not each.success]
     assert failure.sentence == (
-        "nearly all events can be used: 1 of 1 slice with events fail; in slice 2026-03-01T10:00:00Z, "
+        "nearly all events can be used (1 of 1 slice with events fails): in slice 2026-03-01T10:00:00Z, "
         "677 malformed of 677 events: not a JSON object; the body is not a JSON object (it starts with "
         "'deviceId,temperature\\na,1'): "
         "if the blobs are not those of Event Hubs Capture, try input.format IotHub, ServiceBus, Json or Csv"
@@ -98,8 +98,8 @@ def test_the_sentence_says_how_many_of_what_slice_and_why() -> None:
 def test_a_time_under_another_name_or_in_another_unit_is_explained_by_the_fields_there_are() -> None:
     body = json.dumps({"deviceId": "a", "ts": 1_772_359_200_000}).encode()
     assert explained(Example("invalid_timestamp", "eventTime is missing or null", body)) == (
-        "eventTime is missing or null; its fields are deviceId, ts; correct the field of TIMESTAMP BY, which is an "
-        "ISO 8601 time; ts looks like milliseconds since 1970: TIMESTAMP BY DATEADD(millisecond, ts, "
+        "eventTime is missing or null; its fields are deviceId, ts; correct the field of TIMESTAMP BY, which must be "
+        "an ISO 8601 time; ts looks like milliseconds since 1970: TIMESTAMP BY DATEADD(millisecond, ts, "
         "'1970-01-01T00:00:00Z')"
     )
 

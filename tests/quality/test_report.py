@@ -23,11 +23,11 @@ AUDIT = Audit(
 def test_a_report_has_the_verdict_and_one_line_for_each_expectation() -> None:
     assert report.text(AUDIT).splitlines() == [
         "audit failed",
-        "ok      mine aggregates  one",
-        "BLOCKS  mine aggregates  two",
-        "warns   mine aggregates  three",
-        "notes   mine aggregates  four",
-        "BLOCKS  mine aggregates  five",
+        "ok       mine aggregates  one",
+        "FAILED   mine aggregates  two",
+        "WARNING  mine aggregates  three",
+        "INFO     mine aggregates  four",
+        "FAILED   mine aggregates  five",
     ]
 
 
@@ -35,7 +35,7 @@ def test_the_reason_names_only_what_blocks() -> None:
     assert report.reason(AUDIT) == "mine: two; mine: five"
 
 
-def test_an_expectation_without_a_description_is_told_by_its_type_and_arguments() -> None:
+def test_an_expectation_without_a_description_is_shown_by_its_type_and_arguments() -> None:
     expectation = Expectation(
         "mine.json: expectation 1",
         "expect_column_values_to_be_between",
@@ -44,11 +44,11 @@ def test_an_expectation_without_a_description_is_told_by_its_type_and_arguments(
         {"column": "events", "min_value": 1, "max_value": {"$PARAMETER": "slice_count"}},
     )
     assert report.title(expectation) == (
-        "expect column values to be between (column events, min_value 1, max_value slice_count)"
+        "expect column values to be between: column events, min_value 1, max_value slice_count"
     )
 
 
 def test_rows_that_may_fail_are_counted_all_the_same() -> None:
-    found = {"element_count": 12_000, "unexpected_count": 120}
-    assert report.finding(found, [None, {"a": 1, "b": "x"}]) == "not so in 120 of 12,000 rows, such as null, a=1 b=x"
-    assert report.finding({"element_count": 1, "unexpected_count": 0}, []) == "so in all 1 row"
+    evaluation = {"element_count": 12_000, "unexpected_count": 120}
+    assert report.finding(evaluation, [None, {"a": 1, "b": "x"}]) == "120 of 12,000 rows fail, such as null, a=1 b=x"
+    assert report.finding({"element_count": 1, "unexpected_count": 0}, []) == "true for all 1 row"

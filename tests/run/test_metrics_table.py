@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from recapture.quality.metrics import OF_A_PARTITION, OF_AN_OUTPUT, together
+from recapture.quality.metrics import OUTPUT_METRICS, PARTITION_METRICS, combine
 from recapture.run.status import rollback
 from recapture.time_model.metrics import COUNTS, WATERMARK_DELAY
 from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, steady, version
@@ -37,7 +37,7 @@ def in_slices(slices: dict[str, dict[str, Any]]) -> Values:
     return {
         (start, partition, name): value
         for start, each in slices.items()
-        for partition, of_partition in [*each["partitions"].items(), (None, {n: each[n] for n in OF_AN_OUTPUT})]
+        for partition, of_partition in [*each["partitions"].items(), (None, {n: each[n] for n in OUTPUT_METRICS})]
         for name, value in of_partition.items()
         if name != "input"
     }
@@ -59,7 +59,7 @@ def pipeline(hours: World) -> "Pipeline":
 def test_the_table_says_what_json_says(spark: "SparkSession", hours: World, pipeline: "Pipeline") -> None:
     report = json.loads(json.dumps(backfill(spark, pipeline, TEN, at(180))))
     values = in_the_table(hours.table)
-    assert {metric for _, partition, metric in values if partition} == set(OF_A_PARTITION)
+    assert {metric for _, partition, metric in values if partition} == set(PARTITION_METRICS)
     assert {metric for _, partition, metric in values if partition is None} == {"OutputEvents", "UnanchoredSessions"}
     assert {partition for _, partition, _ in values} == {"0", "1", "2", None}
     assert in_slices({each["slice_start"]: each for each in report["slices"]}) == values
@@ -70,9 +70,9 @@ def test_the_table_says_what_json_says(spark: "SparkSession", hours: World, pipe
 def test_slices_partitions_and_run_add_up(spark: "SparkSession", pipeline: "Pipeline") -> None:
     report = backfill(spark, pipeline, TEN, at(180))
     for each in report["slices"]:
-        assert together(each["partitions"].values()).items() <= each.items()
-    run = {name: report["metrics"][name] for name in OF_A_PARTITION}
-    assert together(report["slices"]) == together(report["partitions"].values()) == run
+        assert combine(each["partitions"].values()).items() <= each.items()
+    run = {name: report["metrics"][name] for name in PARTITION_METRICS}
+    assert combine(report["slices"]) == combine(report["partitions"].values()) == run
     assert run["InputEvents"] == 3 * 2 * 12 * 6
     assert all(isinstance(report["metrics"][name], int) for name in COUNTS), "counts are whole numbers"
 

@@ -1,1 +1,1 @@
-"""The audit: suites of expectations, and checks on slices."""
+"""The audit of a run: suites of expectations, and built-in checks on slices."""

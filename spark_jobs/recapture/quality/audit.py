@@ -10,28 +10,32 @@ Verdict = Literal["passed", "passed with warnings", "failed"]
 
 @dataclass(frozen=True)
 class Result:
-    """What one expectation found."""
+    """Result of one expectation, or of one built-in check on slices."""
 
     suite: str
     judged: str
-    """The alias of the output whose aggregates were judged, or metrics."""
+    """Alias of the output whose rows were judged, or `metrics`, or `slices`."""
     expectation: str
-    """The type, such as expect_column_values_to_not_be_null."""
+    """Type of the expectation, such as expect_column_values_to_not_be_null, or name of the built-in check."""
     severity: Severity
-    """As declared; critical when the evaluation itself failed."""
+    """Severity as declared, or `critical` if the expectation could not be evaluated."""
     success: bool
     observed: Any
-    """The observed value, or up to three of the unexpected ones; JSON-able."""
+    """Observed value, or up to three unexpected values. JSON can hold it."""
     unexpected_count: int | None
-    """Rows that fail; None for an expectation that does not judge row by row."""
+    """Number of rows that fail; None for an expectation that does not judge row by row."""
     sentence: str
+    """Line of the report: what was expected, and what was observed."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """The audit of a run: critical blocks publishing, warning marks what is published, info notes."""
+    """Audit of a run.
+
+    A failed critical expectation prevents publication. A failed warning marks what is published.
+    """
 
     verdict: Verdict
     results: tuple[Result, ...]
     json: dict[str, Any] = field(repr=False)
-    """To be kept with the run: the verdict, the results, and what Great Expectations returned; valid JSON."""
+    """Content of the run files: the verdict, the results, and the results of Great Expectations; valid JSON."""

@@ -1,4 +1,4 @@
-"""Running suites on the run's metrics and on the aggregates of its outputs; the results become one verdict."""
+"""The audit of a run: evaluate the suites on its metrics and on the rows of its outputs, and return one verdict."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _EXAMPLES = 3
 
 
 def check(suites: Iterable[Suite]) -> None:
-    """Let Great Expectations check the values of arguments too. Raise DefinitionError, also if it is not installed.
+    """Raise DefinitionError if Great Expectations rejects the value of an argument, or is not installed.
 
-    With a suite this imports it, which takes 6 to 10 s.
+    If there is a suite, this imports Great Expectations, which takes 6 to 10 s.
     """
     require_installed()
     _loaded(suites)
@@ -40,23 +40,34 @@ def audit(
     run_start: datetime,
     run_end: datetime,
     slice_count: int,
-    of_slices: Sequence[Result] = (),
+    slice_results: Sequence[Result] = (),
 ) -> Audit:
-    """Run the built-in suite and those of the outputs on a run's metrics and on the rows that it would publish.
+    """Return the audit of a run's metrics and of the rows that it would publish.
 
-    `metrics` has the columns of quality.metrics.COLUMNS, a row for each slice and partition; `aggregates` by the
-    output's alias has those that its suite, if `suites` has one for it, was loaded with. Outputs that share a suite
-    have what it says of the metrics judged once. `of_slices` are results of other checks, which count as these do.
-    Times without a zone are UTC; `run_start` and `run_end` are aware.
-    An expectation that could not be evaluated fails as critical. On a frame without rows only the expectations on the
-    table itself are judged. Raises DefinitionError for a suite, RunError for metrics that lack a column.
+    The built-in suite judges the metrics. A suite of an output judges the metrics and the rows of the output. A suite
+    that several outputs share judges the metrics once. An expectation that cannot be evaluated fails as critical.
+    Without rows, only the expectations on the table itself are judged.
+
+    Args:
+        metrics: one row per slice and partition, with the columns of `quality.metrics.COLUMNS`. Times without a zone
+            are UTC.
+        aggregates: the rows of each output in `suites`, by its alias, with the columns that its suite was loaded with.
+        suites: the suite of each output that has one, by its alias.
+        run_start: the start of the run's range, aware.
+        run_end: the end of the run's range, aware.
+        slice_count: the number of slices of the run.
+        slice_results: the results of other checks, which count towards the verdict.
+
+    Raises:
+        DefinitionError: Great Expectations rejects an argument in a suite.
+        RunError: the metrics lack a column.
     """
     distinct = [built_in()]
     for suite in suites.values():
         if suite not in distinct:
             distinct.append(suite)
     loaded = _loaded([*distinct, *suites.values()])
-    of_run = _in_utc(derive(metrics))
+    run_metrics = _in_utc(derive(metrics))
     parameters = {"run_start": run_start, "run_end": run_end, "slice_count": slice_count}
     context = _context()
     results: list[Result] = []
@@ -65,30 +76,30 @@ def audit(
     def judge(suite: Suite, judged: str, rows: pd.DataFrame | Rows) -> None:
         asset, count = ("aggregates", rows.count) if isinstance(rows, Rows) else ("metrics", len(rows))
         declared = [expectation for expectation in suite.expectations if expectation.asset == asset]
-        judgeable = [loaded[id(each)] for each in declared if count or _judges_no_rows(each)]
+        judgeable = [loaded[id(expectation)] for expectation in declared if count or _judges_no_rows(expectation)]
         if isinstance(rows, Rows):
             outcomes = evaluation.on_rows(context, rows, judgeable, parameters)
         else:
             outcomes = evaluation.on_frame(context, rows, judgeable, parameters, ("slice_start", "partition"))
-        by_id = {id(each): outcome for (each, _), outcome in zip(judgeable, outcomes, strict=True)}
-        results.extend(_result(suite.name, judged, each, by_id.get(id(each))) for each in declared)
+        by_id = {id(expectation): outcome for (expectation, _), outcome in zip(judgeable, outcomes, strict=True)}
+        results.extend(_result(suite.name, judged, expectation, by_id.get(id(expectation))) for expectation in declared)
         if judgeable:
             validations.append({"suite_name": suite.name, "judged": judged, "results": outcomes})
 
     for suite in distinct:
-        judge(suite, "metrics", of_run)
+        judge(suite, "metrics", run_metrics)
         if suite is distinct[0]:
-            results.extend(of_slices)
+            results.extend(slice_results)
     for alias, suite in suites.items():
         judge(suite, alias, aggregates[alias])
     verdict = _verdict(results)
-    kept = {"verdict": verdict, "results": [asdict(result) for result in results], "validations": validations}
-    return Audit(verdict, tuple(results), kept)
+    content = {"verdict": verdict, "results": [asdict(result) for result in results], "validations": validations}
+    return Audit(verdict, tuple(results), content)
 
 
 def _loaded(suites: Iterable[Suite]) -> dict[int, evaluation.Loaded]:
-    """By the id of each expectation."""
-    return {id(each): (each, _load(each)) for suite in suites for each in suite.expectations}
+    """Return each expectation with its object in Great Expectations, by the id of the expectation."""
+    return {id(declared): (declared, _load(declared)) for suite in suites for declared in suite.expectations}
 
 
 def _verdict(results: Collection[Result]) -> Verdict:
@@ -99,7 +110,7 @@ def _verdict(results: Collection[Result]) -> Verdict:
 
 
 def _judges_no_rows(expectation: Expectation) -> bool:
-    """Whether the expectation has something to say about a frame without rows."""
+    """Return whether the expectation can judge a frame without rows."""
     return expectation.type.startswith("expect_table_") or expectation.type == "expect_column_to_exist"
 
 
@@ -109,7 +120,7 @@ def _in_utc(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _context() -> EphemeralDataContext:
-    """A context in memory that reports to nobody and draws no progress bars."""
+    """Return a context in memory, without usage reports and progress bars."""
     import great_expectations as gx
     from great_expectations.data_context.types.base import (
         DataContextConfig,
@@ -156,12 +167,16 @@ def _one_line(error: Exception) -> str:
 def _result(suite: str, judged: str, expectation: Expectation, outcome: Mapping[str, Any] | None) -> Result:
     title = report.title(expectation)
     if outcome is None:
-        sentence = f"{title}: no rows to judge"
+        sentence = f"{title} (no rows to judge)"
         return Result(suite, judged, expectation.type, expectation.severity, True, None, None, sentence)
     problem = _exception(outcome["exception_info"])
-    found = outcome["result"]
-    unexpected = found.get("unexpected_count")
-    observed = found.get("observed_value") if unexpected is None else _examples(found)
+    evaluated = outcome["result"]
+    unexpected = evaluated.get("unexpected_count")
+    observed = evaluated.get("observed_value") if unexpected is None else _examples(evaluated)
+    if problem is None:
+        sentence = f"{title} ({report.finding(evaluated, observed)})"
+    else:
+        sentence = f"{title}: could not be evaluated: {problem}"
     return Result(
         suite,
         judged,
@@ -170,21 +185,25 @@ def _result(suite: str, judged: str, expectation: Expectation, outcome: Mapping[
         outcome["success"] is True and problem is None,
         observed,
         unexpected,
-        f"{title}: {report.finding(found, observed) if problem is None else f'could not be evaluated: {problem}'}",
+        sentence,
     )
 
 
-def _examples(found: Mapping[str, Any]) -> list[Any]:
+def _examples(evaluated: Mapping[str, Any]) -> list[Any]:
+    """Return the first distinct unexpected values, with slice and partition for metrics."""
     examples: list[Any] = []
-    where = "partial_unexpected_index_list" if "unexpected_index_column_names" in found else "partial_unexpected_list"
-    for value in found.get(where) or ():
+    named = "unexpected_index_column_names" in evaluated
+    for value in evaluated.get("partial_unexpected_index_list" if named else "partial_unexpected_list") or ():
         if value not in examples:
             examples.append(value)
     return examples[:_EXAMPLES]
 
 
 def _exception(info: object) -> str | None:
-    """What was raised during the evaluation: Great Expectations keeps one exception, or one for each failed metric."""
+    """Return the message of the first exception during the evaluation, or None.
+
+    Great Expectations returns one exception, or one for each of its metrics that failed.
+    """
     if not isinstance(info, Mapping):
         return None
     if info.get("raised_exception"):

@@ -1,10 +1,10 @@
-"""Expectations on frames and on rows that are too many for one frame: Great Expectations judges parts of them.
+"""Evaluate expectations with Great Expectations, also on more rows than fit into one pandas frame.
 
-The outcome is what Great Expectations says of one pandas frame of all rows. Three ways lead there:
+The outcome is the one that Great Expectations returns for one frame with all rows. There are three ways to get it:
 
-* An expectation that judges each row by itself is evaluated frame by frame, and the counts are added.
-* One that asks for unique rows likewise, on frames in which equal rows are together.
-* All others see all rows, but only the columns that they name.
+* An expectation that judges each row by itself is evaluated on one frame after the other, and the counts are added.
+* An expectation that rows are unique is evaluated in the same way, on frames that hold all rows with equal keys.
+* Every other expectation is evaluated on all rows, with only the columns that it names.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _SUMMARY: dict[str, object] = {"result_format": "SUMMARY"}
 _SHOWN = 20
-"""Unexpected values that Great Expectations returns in a summary."""
+"""Number of unexpected values that Great Expectations returns in a summary."""
 _BY_ROW = frozenset(
     {
         "expect_column_pair_values_a_to_be_greater_than_b",
@@ -81,7 +81,10 @@ def on_frame(
     parameters: Mapping[str, object],
     named_by: Sequence[str] = (),
 ) -> list[Outcome]:
-    """Return what Great Expectations says of each expectation, as JSON; examples are named by columns of the frame."""
+    """Return the result of Great Expectations for each expectation, in JSON types.
+
+    Examples of unexpected rows include the values of the columns `named_by`.
+    """
     names = {"unexpected_index_column_names": [*named_by]} if named_by else {}
     results = _results(context, frame, loaded, parameters, _SUMMARY | names)
     return [_json(result) for result in results]
@@ -90,27 +93,33 @@ def on_frame(
 def on_rows(
     context: EphemeralDataContext, rows: Rows, loaded: Sequence[Loaded], parameters: Mapping[str, object]
 ) -> list[Outcome]:
-    """Return what `on_frame` says of a frame of all rows."""
+    """Return the results that `on_frame` returns for one frame with all rows."""
 
     def judged(frame: pd.DataFrame, group: Sequence[Loaded]) -> list[ExpectationValidationResult]:
         return _results(context, frame, group, parameters, _SUMMARY)
 
     outcomes: dict[int, Outcome] = {}
-    by_row = [each for each in loaded if each[0].type in _BY_ROW and _is_by_row(each[0].kwargs.get("row_condition"))]
+    by_row = [
+        (declared, expectation)
+        for declared, expectation in loaded
+        if declared.type in _BY_ROW and _is_by_row(declared.kwargs.get("row_condition"))
+    ]
     if by_row:
-        columns = {name for each, _ in by_row for name in _needed(each, rows.columns)}
+        columns = {name for declared, _ in by_row for name in _needed(declared, rows.columns)}
         results = [judged(frame, by_row) for frame in rows.frames(columns)]
         outcomes |= {
-            id(each): _together(parts) for (each, _), parts in zip(by_row, zip(*results, strict=True), strict=True)
+            id(declared): _combined(parts)
+            for (declared, _), parts in zip(by_row, zip(*results, strict=True), strict=True)
         }
-    for each, expectation in loaded:
-        if id(each) not in outcomes:
-            frames = _frames(rows, each)
-            outcomes[id(each)] = _together([judged(frame, [(each, expectation)])[0] for frame in frames])
-    return [outcomes[id(each)] for each, _ in loaded]
+    for declared, expectation in loaded:
+        if id(declared) not in outcomes:
+            frames = _frames(rows, declared)
+            outcomes[id(declared)] = _combined([judged(frame, [(declared, expectation)])[0] for frame in frames])
+    return [outcomes[id(declared)] for declared, _ in loaded]
 
 
 def _frames(rows: Rows, expectation: Expectation) -> Iterator[pd.DataFrame]:
+    """Yield the frames on which an expectation is evaluated, with the columns that it needs."""
     columns = _needed(expectation, rows.columns)
     if expectation.type in _BY_SCHEMA:
         yield rows.none()
@@ -122,13 +131,14 @@ def _frames(rows: Rows, expectation: Expectation) -> Iterator[pd.DataFrame]:
 
 
 def _needed(expectation: Expectation, columns: Sequence[str]) -> list[str]:
-    """Return the columns that an expectation names, and those whose names are in the text of its condition."""
+    """Return the columns that an expectation names as arguments or in the text of its row_condition."""
     named = set(columns_of(expectation.kwargs))
     texts = list(_texts(expectation.kwargs.get("row_condition")))
     return [name for name in columns if name in named or any(name in text for text in texts)]
 
 
 def _texts(value: object) -> Iterator[str]:
+    """Yield every text in a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list):
@@ -137,7 +147,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _is_by_row(condition: Any) -> bool:
-    """Whether a row_condition looks at one row at a time, as `events > events.mean()` does not."""
+    """Return whether a row_condition looks at one row at a time. `events > events.mean()` does not."""
     if isinstance(condition, Mapping):
         if condition.get("type") == "pass_through":
             return _is_by_row(condition.get("pass_through_filter"))
@@ -151,6 +161,7 @@ def _is_by_row(condition: Any) -> bool:
 
 
 def _is_plain(node: ast.AST) -> bool:
+    """Return whether an expression has only names, constants and operators that work row by row."""
     if isinstance(node, ast.List | ast.Tuple):
         return all(isinstance(item, ast.Constant) for item in node.elts)
     if isinstance(node, ast.Compare):
@@ -169,9 +180,10 @@ def _results(
     parameters: Mapping[str, object],
     result_format: Mapping[str, object],
 ) -> list[ExpectationValidationResult]:
-    """Let Great Expectations judge a frame; the results are in the order of `loaded`.
+    """Return the results of Great Expectations for one frame, in the order of `loaded`.
 
-    A validation of a data source would hash the whole frame before, and fail on results that its store cannot hold.
+    Raise RunError if a result is missing. This does not validate a data source of Great Expectations: that would hash
+    the whole frame first, and fail on results that its store cannot hold.
     """
     from great_expectations.execution_engine.pandas_execution_engine import PandasExecutionEngine
     from great_expectations.validator.validator import Validator
@@ -187,25 +199,26 @@ def _results(
     )
     by_id = {result.expectation_config.id: result for result in results if result.expectation_config}
     if by_id.keys() != {str(number) for number in range(len(loaded))} or len(results) != len(loaded):
-        raise RunError(f"{len(loaded)} expectations loaded, {len(results)} evaluated; the audit cannot be trusted")
+        raise RunError(f"{len(loaded)} expectations loaded, {len(results)} evaluated: the audit is not complete")
     return [by_id[str(number)] for number in range(len(loaded))]
 
 
-def _together(parts: Sequence[ExpectationValidationResult]) -> Outcome:
-    """Return the result of all rows from those of frames that hold each row once."""
+def _combined(parts: Sequence[ExpectationValidationResult]) -> Outcome:
+    """Return the result for all rows from the results of frames, each row in exactly one frame."""
     failed = next((part for part in parts if not part.result), None)
     if failed is not None or "unexpected_count" not in parts[0].result or len(parts) == 1:
         return _json(failed or parts[0])
-    found = [part.result for part in parts]
+    details = [part.result for part in parts]
     rows, unexpected, missing = (
-        sum(each.get(name, 0) for each in found) for name in ("element_count", "unexpected_count", "missing_count")
+        sum(detail.get(name, 0) for detail in details)
+        for name in ("element_count", "unexpected_count", "missing_count")
     )
     present = rows - missing
     examples = sorted(
         (
             example
-            for each in found
-            for example in zip(each["partial_unexpected_index_list"], each["partial_unexpected_list"], strict=True)
+            for detail in details
+            for example in zip(detail["partial_unexpected_index_list"], detail["partial_unexpected_list"], strict=True)
         ),
         key=itemgetter(0),
     )[:_SHOWN]
@@ -221,7 +234,7 @@ def _together(parts: Sequence[ExpectationValidationResult]) -> Outcome:
         **_counted(shown),
         "partial_unexpected_index_list": [index for index, _ in examples],
     }
-    if "missing_count" in found[0]:
+    if "missing_count" in details[0]:
         whole.result |= {
             "missing_count": missing,
             "missing_percent": missing / rows * 100 if rows else None,
@@ -232,16 +245,17 @@ def _together(parts: Sequence[ExpectationValidationResult]) -> Outcome:
 
 
 def _counted(shown: Sequence[Any]) -> dict[str, Any]:
-    """How often each of the examples is among them, where Great Expectations can count and sort them."""
+    """Return the number of times that each example occurs; empty if Great Expectations cannot count or sort them."""
     keys = [tuple(value.values()) if isinstance(value, dict) else value for value in shown]
     try:
-        counts = sorted(Counter(keys).most_common(_SHOWN), key=lambda each: (-each[1], each[0]))
+        counts = sorted(Counter(keys).most_common(_SHOWN), key=lambda counted: (-counted[1], counted[0]))
     except TypeError:
         return {}
     return {"partial_unexpected_counts": [{"value": value, "count": count} for value, count in counts]}
 
 
 def _mostly(result: ExpectationValidationResult) -> float:
+    """Return the share of rows, 0 to 1, that must be as expected."""
     config = result.expectation_config
     return float(config.kwargs.get("mostly", 1)) if config else 1.0
 
@@ -251,7 +265,7 @@ def _json(result: ExpectationValidationResult) -> Outcome:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no word for NaN and the infinities: null, "Infinity", "-Infinity"."""
+    """Return the value with NaN as null and infinities as text, because JSON has none of them."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

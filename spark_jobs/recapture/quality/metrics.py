@@ -1,4 +1,4 @@
-"""The metrics of a run (docs/time-model.md, section 5): folded, and laid out as a table."""
+"""The metrics of a run (docs/time-model.md, section 5): their names, their totals and the rows of the metrics table."""
 
 from __future__ import annotations
 
@@ -13,32 +13,41 @@ from recapture.time_model.metrics import COUNTS, MAX_GAPS, VERDICTS, WATERMARK_D
 if TYPE_CHECKING:
     import pandas as pd
 
-OF_A_PARTITION = (*COUNTS, WATERMARK_DELAY)
-OF_AN_OUTPUT = ("OutputEvents", "UnanchoredSessions")
-"""Rows, and those of them that are sessions whose beginning lies before what a slice reads."""
-COLUMNS = ("slice_start", "input", "partition", *OF_A_PARTITION, "complete", "whole")
-"""What a run counts: one row for each slice and partition."""
-BESIDE = ("furthest_ahead", "gaps", "without_block")
-"""What else such a row tells, and no expectation judges: the last, the blobs that are Avro files of a header alone."""
+PARTITION_METRICS = (*COUNTS, WATERMARK_DELAY)
+"""Metrics of one partition in one slice."""
+OUTPUT_METRICS = ("OutputEvents", "UnanchoredSessions")
+"""Metrics of one output in one slice: its rows, and the rows that are sessions whose beginning is not known.
+
+Such a session began before the events that the slice reads.
+"""
+COLUMNS = ("slice_start", "input", "partition", *PARTITION_METRICS, "complete", "whole")
+"""Columns of the run's metrics that expectations can judge. There is one row per slice and partition."""
+UNAUDITED = ("furthest_ahead", "gaps", "without_block")
+"""Fields of the same rows that no expectation judges.
+
+`without_block` lists the blobs that are Avro files with a header and no block.
+"""
 DERIVED_COLUMNS = ("law_difference", "late_share")
-"""What the audit adds: see `derive`."""
+"""Columns that the audit adds, see `derive`."""
 UNUSABLE = ("malformed", "invalid_timestamp")
-"""The verdicts of events that no query can read."""
-SET_ASIDE = (*UNUSABLE, "DamagedBlobs")
-"""The counts of what has a row in the quarantine."""
+"""Verdicts of events that no query can read."""
+QUARANTINED = (*UNUSABLE, "DamagedBlobs")
+"""Counts of the events and blobs that have a row in the quarantine."""
 TABLE_SCHEMA = pa.schema(
     [("metric", pa.string()), ("input", pa.string()), ("partition", pa.string()), ("value", pa.float64())]
 )
-"""Of the metrics table, besides slice_start: one type for counts and seconds, and exact for counts up to 2^53."""
+"""Schema of the metrics table without slice_start.
+
+Counts and seconds have the same type, which is exact for counts up to 2^53.
+"""
 
 
 def derive(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Add what follows from the counts.
+    """Return the metrics with two more columns. Raise RunError if a column of `COLUMNS` is missing.
 
-    `law_difference`: InputEvents less DuplicateEvents and the sum of the verdicts; 0 where the law holds, null where a
-    count is missing.
-    `late_share`: LateInputEvents / InputEvents, 0 to 1; null where nothing arrived.
-    Raises RunError for a frame without the columns of `COLUMNS`.
+    `law_difference` is InputEvents less DuplicateEvents and the sum of the verdicts. It is 0 if every event has exactly
+    one verdict, and null if a count is missing.
+    `late_share` is LateInputEvents / InputEvents, 0 to 1. It is null if nothing arrived.
     """
     missing = [column for column in COLUMNS if column not in metrics.columns]
     if missing:
@@ -50,8 +59,8 @@ def derive(metrics: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def together(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The metrics of several slices or partitions as one: counts add up, the longest watermark delay holds."""
+def combine(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the metrics of several slices or partitions as one: the sums of the counts, and the longest delay."""
     rows = list(rows)
     counts = {name: sum(row[name] for row in rows) for name in COUNTS}
     delays = [row[WATERMARK_DELAY] for row in rows if row[WATERMARK_DELAY] is not None]
@@ -59,8 +68,10 @@ def together(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def by_slice(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """By slice_start: its metrics over all partitions, `complete`, `whole`, its furthest event ahead, its gaps, and the
-    metrics of each partition."""
+    """Return the metrics of each slice over all partitions, by slice_start.
+
+    They include `complete`, `whole`, `furthest_ahead`, `gaps` and, under `partitions`, the metrics of each partition.
+    """
     of_slices: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         of_slices.setdefault(row["slice_start"], []).append(row)
@@ -68,7 +79,7 @@ def by_slice(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         start: {
             "complete": all(row["complete"] for row in of_slice),
             "whole": all(row["whole"] for row in of_slice),
-            **together(of_slice),
+            **combine(of_slice),
             "furthest_ahead": max(
                 (row["furthest_ahead"] for row in of_slice if row["furthest_ahead"]),
                 key=lambda ahead: ahead["seconds"],
@@ -76,7 +87,7 @@ def by_slice(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
             ),
             "gaps": _gaps(of_slice),
             "partitions": {
-                row["partition"]: {name: row[name] for name in ("input", *OF_A_PARTITION)} for row in of_slice
+                row["partition"]: {name: row[name] for name in ("input", *PARTITION_METRICS)} for row in of_slice
             },
         }
         for start, of_slice in of_slices.items()
@@ -84,7 +95,7 @@ def by_slice(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def _gaps(of_slice: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """How many sequence numbers are missing in all partitions, and the first ranges of them."""
+    """Return the number of missing sequence numbers over all partitions, and the first ranges of them."""
     ranges = [
         {"partition": row["partition"], "first": first, "last": last}
         for row in of_slice
@@ -94,27 +105,27 @@ def _gaps(of_slice: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def by_partition(slices: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The metrics of each partition over all slices, these as `by_slice` has them."""
+    """Return the metrics of each partition over all slices. The slices are as `by_slice` returns them."""
     of_partitions: dict[str, list[Mapping[str, Any]]] = {}
-    for each in slices:
-        for partition, row in each["partitions"].items():
+    for slice_ in slices:
+        for partition, row in slice_["partitions"].items():
             of_partitions.setdefault(partition, []).append(row)
-    return {partition: together(rows) for partition, rows in of_partitions.items()}
+    return {partition: combine(rows) for partition, rows in of_partitions.items()}
 
 
 def table_rows(of_slice: Mapping[str, Any]) -> pa.Table:
-    """The rows of the metrics table for one slice of one output, without slice_start.
+    """Return the rows of the metrics table for one slice of one output, without slice_start.
 
-    `of_slice` is as `by_slice` has it, with the metrics of the output; these have no partition.
+    `of_slice` is as `by_slice` returns it, with the metrics of the output added. Those have no partition.
     """
 
     def rows() -> Iterator[tuple[str, str | None, str | None, float | None]]:
         for partition, of_partition in of_slice["partitions"].items():
-            for name in OF_A_PARTITION:
+            for name in PARTITION_METRICS:
                 yield name, of_partition["input"], partition, of_partition[name]
-        for name in OF_AN_OUTPUT:
+        for name in OUTPUT_METRICS:
             yield name, None, None, of_slice[name]
 
     metric, alias, partition, value = zip(*rows(), strict=True)
-    values = [None if each is None else float(each) for each in value]
+    values = [None if number is None else float(number) for number in value]
     return pa.table([metric, alias, partition, values], schema=TABLE_SCHEMA)

@@ -1,6 +1,6 @@
-"""Check that the events of each slice became rows: the built-in checks on slices.
+"""The built-in checks on slices: the events of a slice can be used, reach the query and become rows.
 
-Expectations cannot: they judge rows, and here there may be none.
+Expectations cannot check this. They judge rows, and such a slice may have none.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from recapture.quality.metrics import UNUSABLE
 from recapture.quality.suites import SEVERITIES, Check, Severity, built_in
 
 MOST = 0.9
-"""Share of unusable events in a slice above which the check is critical, unless a suite chooses otherwise."""
+"""Share of unusable events in a slice above which the check is critical, unless a suite sets another severity."""
 SOME = 0.01
-"""Share of unusable events in a slice above which the check fails, as a warning unless a suite chooses otherwise."""
+"""Share of unusable events in a slice above which the check fails, as a warning unless a suite sets another one."""
 MANY = 100
-"""Number of events read from which a query without rows is critical, unless its windows may end in a later slice."""
+"""Number of events read from which a query without rows is critical, unless its windows need not end in the slice."""
 PROCESSED = ("on_time", "late_adjusted", "early_adjusted", "out_of_order_adjusted")
+"""Verdicts of events that the query read."""
 DROPPED = ("late_dropped", "early_dropped", "out_of_order_dropped")
+"""Verdicts of events that the policies dropped."""
 _FIELDS_SHOWN = 12
 _NO_ROWS = (
     "check WHERE, HAVING and JOIN and the field names in them; if no rows are expected, lower the severity of "
@@ -30,34 +32,39 @@ _NO_ROWS = (
 
 @dataclass(frozen=True)
 class Passage:
-    """What became of the events that arrived in a slice."""
+    """Counts of the events that arrived in a slice, and of the rows that the slice has."""
 
     start: str
+    """Start of the slice, ISO 8601."""
     counts: Mapping[str, int]
-    """The counts of the time model, over all partitions."""
+    """Counts of the time model (docs/time-model.md, section 5) over all partitions."""
     rows: Mapping[str, int]
-    """By the alias of an output."""
+    """Number of rows by the alias of the output."""
 
     @property
     def events(self) -> int:
+        """Number of events that arrived, without duplicates."""
         return self.counts["InputEvents"] - self.counts["DuplicateEvents"]
 
     @property
     def unusable(self) -> int:
+        """Number of events that no query can read."""
         return sum(self.counts[name] for name in UNUSABLE)
 
     @property
     def processed(self) -> int:
+        """Number of events that the query read."""
         return sum(self.counts[name] for name in PROCESSED)
 
     @property
     def dropped(self) -> int:
+        """Number of events that the policies dropped."""
         return sum(self.counts[name] for name in DROPPED)
 
 
 @dataclass(frozen=True)
 class Example:
-    """An event that was quarantined."""
+    """A quarantined event: its verdict, the reason and its body."""
 
     verdict: str
     reason: str
@@ -70,35 +77,36 @@ def results(
     severities: Mapping[str, Mapping[Check, Severity]],
     windows_end_in_every_slice: bool = True,
 ) -> list[Result]:
-    """Return a result for each check; `severities` are those that the outputs' suites choose, by alias.
+    """Return the results of the built-in checks; query_returns_rows has one for each output.
 
-    `example` returns an event that was quarantined in the slice that starts there.
+    `example` returns a quarantined event of the slice with the given start, or None if there is none.
+    `severities` has the severities that the suites of the outputs set, by the alias of the output.
     """
 
-    def chosen(check: Check, default: Severity) -> Severity:
-        """The strictest choice of the suites: events belong to all outputs."""
+    def strictest(check: Check, default: Severity) -> Severity:
+        """Return the strictest severity that a suite sets, because events belong to all outputs."""
         stated = [of_output[check] for of_output in severities.values() if check in of_output]
         return min(stated or [default], key=SEVERITIES.index)
 
-    full = [each for each in passages if each.events]
-    worst = max(full, key=lambda each: each.unusable / each.events, default=None)
-    unusable = [each for each in full if each.unusable / each.events > SOME]
+    full = [passage for passage in passages if passage.events]
+    worst = max(full, key=lambda passage: passage.unusable / passage.events, default=None)
+    unusable = [passage for passage in full if passage.unusable / passage.events > SOME]
     most = worst is not None and worst.unusable / worst.events > MOST
     why = ""
     if unusable and worst:
-        found = example(worst.start)
-        why = f"{_share(worst)}{f': {explained(found)}' if found else ''}"
-    severity = chosen("events_can_be_used", "critical" if most else "warning")
+        event = example(worst.start)
+        why = f"{_share(worst)}{f': {explained(event)}' if event else ''}"
+    severity = strictest("events_can_be_used", "critical" if most else "warning")
     title = "nearly all events can be used"
     checks = [_result("events_can_be_used", "slices", severity, title, full, unusable, why)]
-    unreached = [each for each in full if not each.processed and each.dropped]
+    unreached = [passage for passage in full if not passage.processed and passage.dropped]
     why = _drops(unreached[0]) if unreached else ""
-    severity, title = chosen("events_reach_the_query", "critical"), "some events reach the query"
+    severity, title = strictest("events_reach_the_query", "critical"), "some events reach the query"
     checks.append(_result("events_reach_the_query", "slices", severity, title, full, unreached, why))
-    processed = [each for each in full if each.processed]
+    processed = [passage for passage in full if passage.processed]
     for alias in passages[0].rows if passages else ():
-        empty = [each for each in processed if not each.rows[alias]]
-        fullest = max(empty, key=lambda each: each.processed, default=None)
+        empty = [passage for passage in processed if not passage.rows[alias]]
+        fullest = max(empty, key=lambda passage: passage.processed, default=None)
         why = ""
         if fullest:
             why = f"slice {fullest.start} has no rows, though the query read {fullest.processed:,} events: {_NO_ROWS}"
@@ -111,12 +119,12 @@ def results(
 
 
 def explained(example: Example) -> str:
-    """Return why an event could not be used and what to change."""
+    """Return the reason why an event could not be used, and what to change."""
     fields = _fields(example.body)
     has = f"its fields are {', '.join(fields)}" if fields else ""
     if example.verdict == "invalid_timestamp":
         unit = _unit(example.body)
-        advice = [has, "correct the field of TIMESTAMP BY, which is an ISO 8601 time"]
+        advice = [has, "correct the field of TIMESTAMP BY, which must be an ISO 8601 time"]
         return f"{example.reason}; " + "; ".join(filter(None, [*advice, unit]))
     if example.verdict == "malformed" and not fields:
         return f"{example.reason}; {_looks(example.body)}"
@@ -133,9 +141,13 @@ def _result(
     why: str,
 ) -> Result:
     of = f"{len(slices):,} slice{'' if len(slices) == 1 else 's'} with events"
-    found = f"{len(failed):,} of {of} fail; {why}" if failed else f"true for all {of}" if slices else "no events"
-    observed = [each.start for each in failed[:3]]
-    return Result(built_in().name, judged, check, severity, not failed, observed, None, f"{title}: {found}")
+    if failed:
+        finding = f"{len(failed):,} of {of} {'fails' if len(failed) == 1 else 'fail'}"
+    else:
+        finding = f"true for all {of}" if slices else "no events"
+    sentence = f"{title} ({finding})" + (f": {why}" if why else "")
+    observed = [passage.start for passage in failed[:3]]
+    return Result(built_in().name, judged, check, severity, not failed, observed, None, sentence)
 
 
 def _share(passage: Passage) -> str:
@@ -147,8 +159,8 @@ def _share(passage: Passage) -> str:
 def _drops(passage: Passage) -> str:
     parts = [f"{passage.counts[name]:,} {name}" for name in DROPPED if passage.counts[name]]
     return (
-        f"in slice {passage.start}, the policies dropped every usable event of {passage.events:,} "
-        f"({', '.join(parts)}): raise the limit that drops them, or set its policy to Adjust"
+        f"in slice {passage.start}, the policies dropped all usable events "
+        f"({', '.join(parts)} of {passage.events:,}): raise the limit that drops them, or set its policy to Adjust"
     )
 
 
@@ -165,7 +177,7 @@ def _fields(body: bytes) -> list[str]:
 
 
 def _unit(body: bytes) -> str:
-    """Return which fields hold a time as a number, in words; empty where none does."""
+    """Return advice for the first field that looks like a time as a number; empty if there is none."""
     document = _document(body)
     numbers = document.items() if isinstance(document, dict) else ()
     for name, value in numbers:

@@ -1,4 +1,4 @@
-"""An audit in words: one line for each expectation."""
+"""The report of an audit: the verdict, and one line per expectation."""
 
 from __future__ import annotations
 
@@ -9,44 +9,47 @@ from typing import Any
 from recapture.quality.audit import Audit, Result
 from recapture.quality.suites import Expectation
 
-_MARKS = {"critical": "BLOCKS", "warning": "warns", "info": "notes"}
+_MARKS = {"critical": "FAILED", "warning": "WARNING", "info": "INFO"}
 
 
 def title(expectation: Expectation) -> str:
-    """What is expected: the suite's own description, else the type and its arguments."""
+    """Return what is expected: the description in the suite, or else the type and its arguments."""
     if expectation.description:
         return expectation.description
     arguments = ", ".join(f"{name} {_value(value)}" for name, value in expectation.kwargs.items())
-    return f"{expectation.type.replace('_', ' ')} ({arguments})"
+    return f"{expectation.type.replace('_', ' ')}: {arguments}"
 
 
-def finding(found: Mapping[str, Any], observed: object) -> str:
-    """What was found, from the result of an expectation that was evaluated."""
-    unexpected = found.get("unexpected_count")
+def finding(evaluation: Mapping[str, Any], observed: object) -> str:
+    """Return the number of rows that fail, with examples, or the observed value of an expectation on whole columns.
+
+    `evaluation` is the result of Great Expectations for an expectation that could be evaluated.
+    """
+    unexpected = evaluation.get("unexpected_count")
     if unexpected is None:
-        return f"found {_value(observed)}" if "observed_value" in found else "no more is said"
-    rows = f"{found['element_count']:,} row{'' if found['element_count'] == 1 else 's'}"
+        return f"observed {_value(observed)}" if "observed_value" in evaluation else "no details"
+    rows = f"{evaluation['element_count']:,} row{'' if evaluation['element_count'] == 1 else 's'}"
     if not unexpected:
-        return f"so in all {rows}"
+        return f"true for all {rows}"
     examples = f", such as {_value(observed)}" if observed else ""
-    return f"not so in {unexpected:,} of {rows}{examples}"
+    return f"{unexpected:,} of {rows} {'fails' if unexpected == 1 else 'fail'}{examples}"
 
 
 def text(audit: Audit) -> str:
-    """The verdict, then one line for each expectation: its mark, suite, what it judged, and its sentence."""
+    """Return the verdict, then one line per expectation: its mark, its suite, what it judged, and its sentence."""
     width = max(len(f"{result.suite} {result.judged}") for result in audit.results)
     return "\n".join((f"audit {audit.verdict}", *(_line(result, width) for result in audit.results)))
 
 
 def reason(audit: Audit) -> str:
-    """Why the audit blocks, in one line; empty when it does not."""
+    """Return the sentences of all failed critical expectations in one line; empty if there are none."""
     blocking = [result for result in audit.results if not result.success and result.severity == "critical"]
     return "; ".join(f"{result.suite}: {result.sentence}" for result in blocking)
 
 
 def _line(result: Result, width: int) -> str:
     mark = "ok" if result.success else _MARKS[result.severity]
-    return f"{mark:<6}  {f'{result.suite} {result.judged}':<{width}}  {result.sentence}"
+    return f"{mark:<7}  {f'{result.suite} {result.judged}':<{width}}  {result.sentence}"
 
 
 def _value(value: object) -> str:

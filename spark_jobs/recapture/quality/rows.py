@@ -1,7 +1,7 @@
-"""The rows that an audit judges: Parquet files on the local disk, given as pandas frames of few columns or few rows.
+"""The rows that an audit judges: Parquet files on the local disk, read as pandas frames of few columns or few rows.
 
-Whatever part of the rows a frame holds, its columns have the types, and its index the numbers, that they have in one
-frame of all rows. Times without a zone are UTC.
+A frame may hold only a part of the rows. Its column types and index numbers are still those of one frame with all rows.
+Times without a zone are UTC.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FRAME_ROWS = 250_000
-"""Rows of a frame that holds a part of the rows. Some conditions are judged one Python object at a time."""
+"""Number of rows in a partial frame. Great Expectations judges some conditions one Python object at a time."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """The rows of one slice."""
+    """Rows of one slice: the Parquet file, and the start of the slice (aware)."""
 
     file: Path
     slice_start: datetime
@@ -35,35 +35,38 @@ class Part:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of an output: the columns of its files, then `slice_column`."""
+    """Rows of an output, with the columns of its files and then `slice_column`."""
 
     schema: pa.Schema
-    """Of the files."""
+    """Schema of the files."""
     slice_column: str
     parts: Sequence[Part]
     frame_rows: int = FRAME_ROWS
+    """Number of rows in a partial frame."""
 
     @property
     def columns(self) -> list[str]:
+        """Names of all columns, `slice_column` last."""
         return [*self.schema.names, self.slice_column]
 
     @cached_property
     def count(self) -> int:
+        """Number of rows."""
         return sum(pq.read_metadata(part.file).num_rows for part in self.parts)
 
     def none(self) -> pd.DataFrame:
-        """Return a frame of all columns and no rows."""
+        """Return a frame with all columns and no rows."""
         return self._frame(self._schema(self.columns).empty_table(), 0)
 
     def whole(self, columns: Collection[str]) -> pd.DataFrame:
-        """Return a frame of all rows; equal texts are one object."""
+        """Return a frame with all rows. Equal texts share one Python object."""
         import pandas as pd
 
         index = pd.RangeIndex(self.count)
         return pd.DataFrame({name: self._column(name) for name in self._known(columns)}, index=index, copy=False)
 
     def frames(self, columns: Collection[str]) -> Iterator[pd.DataFrame]:
-        """Yield all rows in their order, in frames of about `frame_rows`."""
+        """Yield all rows in order, in frames of about `frame_rows`."""
         known, start = self._known(columns), 0
         if not known:
             yield self.whole(())
@@ -72,7 +75,7 @@ class Rows:
             start += table.num_rows
 
     def frames_by_key(self, columns: Collection[str], key: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Yield all rows in frames of about `frame_rows`, such that rows with equal values of `key` share a frame."""
+        """Yield all rows in frames of about `frame_rows`. Rows with equal values of `key` are in the same frame."""
         count = -(-self.count // self.frame_rows)
         if count < 2 or not key:
             yield from self.frames(columns)
@@ -95,7 +98,7 @@ class Rows:
         return pa.schema([slice_field if name == self.slice_column else self.schema.field(name) for name in columns])
 
     def _tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield tables of `frame_rows` rows, the last one of fewer."""
+        """Yield tables of `frame_rows` rows; the last one may have fewer."""
         pending: list[pa.RecordBatch] = []
         rows = 0
         for batch in self._batches(columns):
@@ -126,15 +129,16 @@ class Rows:
 
     @cached_property
     def _with_nulls(self) -> frozenset[str]:
-        """The columns of whole numbers and of truth values that have nulls, which makes them others in pandas."""
+        """Names of the integer and boolean columns with nulls, which have another type in pandas."""
         plain = (pa.types.is_integer, pa.types.is_boolean)
         names = [field.name for field in self.schema if any(is_plain(field.type) for is_plain in plain)]
-        found: set[str] = set()
+        with_nulls: set[str] = set()
         for table in self._tables(names) if names else ():
-            found.update(name for name in names if table.column(name).null_count)
-        return frozenset(found)
+            with_nulls.update(name for name in names if table.column(name).null_count)
+        return frozenset(with_nulls)
 
     def _frame(self, table: pa.Table, start: int) -> pd.DataFrame:
+        """Return a table as a frame whose index begins at `start`."""
         import pandas as pd
 
         frame = table.to_pandas()
@@ -147,7 +151,7 @@ class Rows:
         return frame
 
     def _column(self, name: str) -> pd.Series:
-        """Return a column of all rows; holds them once."""
+        """Return a column of all rows, with its values in memory only once."""
         import pandas as pd
 
         empty = self.none()[name]
@@ -170,7 +174,7 @@ class Rows:
 
 
 def _shared(column: pa.ChunkedArray, known: dict[object, object]) -> pd.Series:
-    """Return texts as Python objects, the same object for equal texts; `known` has those of earlier columns."""
+    """Return texts as Python objects, one object for equal texts; add the new ones to `known`."""
     import pandas as pd
 
     encoded = column.combine_chunks().dictionary_encode()
@@ -180,7 +184,7 @@ def _shared(column: pa.ChunkedArray, known: dict[object, object]) -> pd.Series:
 
 
 def _bucket(frame: pd.DataFrame, count: int) -> np.ndarray:
-    """Return for each row a number below `count`, the same for rows that pandas takes for equal."""
+    """Return a number below `count` for each row. Rows that pandas considers equal have the same number."""
     import pandas as pd
 
     for name in frame.select_dtypes("float"):

@@ -1,8 +1,8 @@
-"""The strict loader of Great Expectations suites: hand-written JSON, one file each.
+"""Load suites of Great Expectations strictly. A suite is one hand-written JSON file.
 
-Great Expectations drops an expectation that it does not know in silence, and an empty suite succeeds. Here every
-mistake is a DefinitionError that names the file and the expectation. Names and arguments come from the schemas in the
-package of Great Expectations, which is not imported: that takes 6 to 10 s.
+Great Expectations silently drops an expectation that it does not know, and an empty suite succeeds. This loader raises
+DefinitionError for every mistake, with the file and the expectation. It takes names and arguments from the schemas in
+the package of Great Expectations, without an import of the package, which takes 6 to 10 s.
 """
 
 import json
@@ -23,32 +23,34 @@ from recapture.quality.metrics import COLUMNS, DERIVED_COLUMNS
 Asset = Literal["metrics", "aggregates"]
 Severity = Literal["critical", "warning", "info"]
 Check = Literal["events_can_be_used", "events_reach_the_query", "query_returns_rows"]
-"""A built-in check on slices; a suite may choose another severity for it."""
+"""Built-in check on slices. A suite can set another severity for it."""
 
 BUILT_IN = Path(__file__).with_name("run_metrics.json")
+"""File of the built-in suite."""
 PARAMETERS = ("slice_count", "run_start", "run_end")
-"""What `{"$PARAMETER": …}` may name: a count, and the run's bounds as UTC timestamps."""
+"""Names for `{"$PARAMETER": …}`: a count, and the bounds of the run as UTC timestamps."""
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-"""The strictest first."""
+"""All severities, the strictest first."""
 _NOT_ARGUMENTS = (
     *("id", "meta", "notes", "description", "severity", "result_format", "catch_exceptions", "rendered_content"),
     *("windows", "batch_id", "metadata"),
 )
-"""What the schemas list beside the arguments that kwargs may hold."""
+"""Properties in the schemas that are not arguments in kwargs."""
 _ABOUT_THE_COLUMNS = (
     "expect_column_to_exist",
     "expect_table_columns_to_match_ordered_list",
     "expect_table_columns_to_match_set",
 )
+"""Expectations that may name columns that do not exist."""
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """An expectation as declared."""
+    """Expectation as declared in a suite."""
 
     where: str
-    """The file and the expectation's place in it, for messages."""
+    """File, number and type of the expectation, for messages."""
     type: str
     asset: Asset
     severity: Severity
@@ -59,12 +61,12 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite as declared: at least one expectation, no two alike."""
+    """Suite as declared: at least one expectation, and no duplicates."""
 
     name: str
     expectations: tuple[Expectation, ...]
     severities: Mapping[Check, Severity] = field(default_factory=dict)
-    """Severities chosen for built-in checks."""
+    """Severities that the suite sets for built-in checks."""
 
 
 class _Section(BaseModel):
@@ -92,14 +94,14 @@ class _Suite(_Section):
 
 
 def built_in() -> Suite:
-    """Return the suite on the run's metrics, which every audit runs."""
+    """Return the built-in suite, which judges the metrics in every audit."""
     return _load(BUILT_IN, aggregates=())
 
 
 def load(path: Path, aggregates: Collection[str]) -> Suite:
-    """Return a user's suite. Raise DefinitionError for any mistake in it.
+    """Return the suite in a user's file. Raise DefinitionError for any mistake in it.
 
-    `aggregates` are the columns of the rows to publish.
+    `aggregates` has the columns of the rows to publish.
     """
     suite = _load(path, aggregates)
     if suite.name == built_in().name:
@@ -116,7 +118,7 @@ def _load(path: Path, aggregates: Collection[str]) -> Suite:
     expectations = tuple(
         _checked(item, f"{path}: expectation {number}", columns) for number, item in enumerate(declared.expectations, 1)
     )
-    _refuse_twins(expectations)
+    _reject_duplicates(expectations)
     return Suite(declared.name, expectations, declared.severities)
 
 
@@ -125,7 +127,7 @@ def _read(path: Path) -> object:
         keys = [key for key, _ in pairs]
         twice = next((key for key in keys if keys.count(key) > 1), None)
         if twice is not None:
-            raise DefinitionError(f'{path}: the key "{twice}" is given twice in one object; keep one')
+            raise DefinitionError(f'{path}: the key "{twice}" is given twice in one object; remove one of them')
         return dict(pairs)
 
     def refuse(constant: str) -> None:
@@ -134,7 +136,7 @@ def _read(path: Path) -> object:
     try:
         return json.loads(path.read_text("utf-8"), object_pairs_hook=unique, parse_constant=refuse)
     except FileNotFoundError:
-        raise DefinitionError(f"{path}: there is no such suite file") from None
+        raise DefinitionError(f"{path}: the suite file does not exist; correct the path") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DefinitionError(f"{path}: the suite cannot be read: {error}") from None
     except json.JSONDecodeError as error:
@@ -142,7 +144,7 @@ def _read(path: Path) -> object:
 
 
 def _message(path: Path, problem: ErrorDetails) -> str:
-    """Return the sentence for a mistake that pydantic found."""
+    """Return the message for a mistake that pydantic reports."""
     section: type[BaseModel] = _Suite
     where, steps = str(path), list(problem["loc"])
     if steps[:1] == ["expectations"] and len(steps) > 1:
@@ -153,29 +155,29 @@ def _message(path: Path, problem: ErrorDetails) -> str:
     match problem["type"]:
         case "extra_forbidden":
             keys = tuple(section.model_fields)
-            return _unknown(name, keys, where, "unknown key", f"the keys are {_list(keys)}")
+            return _unknown(name, keys, where, "unknown key", f"the known keys are {_list(keys)}")
         case "literal_error" if steps[-1:] == ["[key]"]:
             checks = get_args(Check)
-            return _unknown(given, checks, where, "unknown built-in check", f"they are {_list(checks)}")
+            return _unknown(given, checks, where, "unknown built-in check", f"the checks are {_list(checks)}")
         case "literal_error":
             what, known = ("asset", get_args(Asset)) if name == "asset" else ("severity", SEVERITIES)
-            return _unknown(given, known, where, f"unknown {what}", f"{', '.join(known[:-1])} or {known[-1]}")
+            return _unknown(given, known, where, f"unknown {what}", f"use {', '.join(known[:-1])} or {known[-1]}")
     return f"{where}: {_NEEDED[section.__name__, name]}"
 
 
 _NEEDED = {
-    ("_Suite", ""): "a suite is an object with a name and a list of expectations",
-    ("_Suite", "name"): "name the suite by a text under the key name",
-    ("_Suite", "expectations"): "the list of expectations is empty; a suite declares at least one",
-    ("_Suite", "severities"): 'severities is an object such as {"query_returns_rows": "info"}',
-    ("_Expectation", ""): "an expectation is an object with a type and kwargs",
+    ("_Suite", ""): "a suite must be an object with a name and a list of expectations",
+    ("_Suite", "name"): 'give the suite a name, such as "name": "telemetry"',
+    ("_Suite", "expectations"): "expectations must be a list with at least one expectation",
+    ("_Suite", "severities"): 'severities must be an object such as {"query_returns_rows": "info"}',
+    ("_Expectation", ""): "an expectation must be an object with a type and kwargs",
     ("_Expectation", "type"): "the type is missing, such as expect_column_values_to_not_be_null",
-    ("_Expectation", "description"): "description is text",
-    ("_Expectation", "notes"): "notes is text or a list of texts",
-    ("_Expectation", "kwargs"): "kwargs is an object of the expectation's arguments",
-    ("_Expectation", "meta"): 'meta is an object such as {"asset": "metrics"}',
+    ("_Expectation", "description"): "description must be text",
+    ("_Expectation", "notes"): "notes must be text or a list of texts",
+    ("_Expectation", "kwargs"): "kwargs must be an object with the expectation's arguments",
+    ("_Expectation", "meta"): 'meta must be an object such as {"asset": "metrics"}',
 }
-"""What each key must hold."""
+"""Message for each key with a wrong value."""
 
 
 def _checked(declared: _Expectation, where: str, columns: Mapping[str, tuple[str, ...]]) -> Expectation:
@@ -185,22 +187,24 @@ def _checked(declared: _Expectation, where: str, columns: Mapping[str, tuple[str
     _check_arguments(kind, kwargs, where)
     _check_parameters(kwargs, where)
     for column in columns_of(kwargs) if kind not in _ABOUT_THE_COLUMNS else ():
-        hint = f"they have {_list(columns[asset])}"
+        hint = f"the columns are {_list(columns[asset])}"
         _require_known(column, columns[asset], where, f"the {asset} have no column", hint)
     return Expectation(where, kind, asset, declared.severity, kwargs, declared.description, declared.notes)
 
 
 def _check_arguments(kind: str, kwargs: Mapping[str, object], where: str) -> None:
-    """Check the names of the arguments; their values are checked by Great Expectations, see checkpoint.check."""
+    """Raise DefinitionError for an unknown or missing argument. `checkpoint.check` checks the values."""
     schema = _schema(kind)
     if schema is None:
         return
     sources = schema["properties"]["metadata"]["properties"].get("supported_data_sources", {}).get("const", ["Pandas"])
     if "Pandas" not in sources:
-        raise DefinitionError(f"{where}: it judges SQL tables only, and the audit judges pandas frames; use another")
+        raise DefinitionError(
+            f"{where}: it judges SQL tables only, but the audit judges pandas frames; use another one"
+        )
     known = [name for name in schema["properties"] if name not in _NOT_ARGUMENTS]
     for name in kwargs:
-        _require_known(name, known, where, "unknown argument", f"it takes {_list(known)}")
+        _require_known(name, known, where, "unknown argument", f"the arguments are {_list(known)}")
     missing = [name for name in schema.get("required", ()) if name not in kwargs]
     if missing:
         raise DefinitionError(f"{where}: kwargs lacks {_list(missing)}")
@@ -208,10 +212,11 @@ def _check_arguments(kind: str, kwargs: Mapping[str, object], where: str) -> Non
 
 def _check_parameters(kwargs: Mapping[str, object], where: str) -> None:
     for name in _parameters(kwargs):
-        _require_known(name, PARAMETERS, where, "unknown $PARAMETER", f"known are {_list(PARAMETERS)}")
+        _require_known(name, PARAMETERS, where, "unknown $PARAMETER", f"the parameters are {_list(PARAMETERS)}")
 
 
 def _parameters(value: object) -> Iterator[object]:
+    """Yield every name that `$PARAMETER` has in a JSON value."""
     if isinstance(value, Mapping):
         if "$PARAMETER" in value:
             yield value["$PARAMETER"]
@@ -222,7 +227,7 @@ def _parameters(value: object) -> Iterator[object]:
 
 
 def columns_of(kwargs: Mapping[str, object]) -> Iterator[object]:
-    """Yield what an expectation's arguments name as columns."""
+    """Yield the columns that an expectation's arguments name."""
     for key in ("column", "column_A", "column_B"):
         if key in kwargs:
             yield kwargs[key]
@@ -230,11 +235,11 @@ def columns_of(kwargs: Mapping[str, object]) -> Iterator[object]:
     yield from listed if isinstance(listed, list) else [listed]
 
 
-def _refuse_twins(expectations: tuple[Expectation, ...]) -> None:
-    for n, twin in enumerate(expectations):
-        for first in expectations[:n]:
-            if (twin.type, twin.asset, twin.kwargs) == (first.type, first.asset, first.kwargs):
-                raise DefinitionError(f"{twin.where}: says the same as {first.where}; keep one")
+def _reject_duplicates(expectations: tuple[Expectation, ...]) -> None:
+    for number, duplicate in enumerate(expectations):
+        for first in expectations[:number]:
+            if (duplicate.type, duplicate.asset, duplicate.kwargs) == (first.type, first.asset, first.kwargs):
+                raise DefinitionError(f"{duplicate.where}: this repeats {first.where}; remove one of them")
 
 
 def _require_known(name: object, known: Collection[str], where: str, what: str, hint: str = "") -> None:

@@ -41,7 +41,7 @@ def audit(run: PlannedRun) -> dict[str, Any]:
 
     with scratch_folder(scratch_name(pipeline, run.id)) as folder:
         result = checkpoint.audit(
-            pd.DataFrame(rows).drop(columns=list(metrics.BESIDE)),
+            pd.DataFrame(rows).drop(columns=list(metrics.UNAUDITED)),
             {
                 output.alias: written_locally(output, of_output(staged, output), run.id, folder)
                 for output in pipeline.outputs
@@ -51,7 +51,7 @@ def audit(run: PlannedRun) -> dict[str, Any]:
             run_start=ticks.to_datetime(run.manifest.slices[0].slice.start),
             run_end=ticks.to_datetime(run.manifest.slices[-1].slice.end),
             slice_count=len(run.manifest.slices),
-            of_slices=passage.results(
+            slice_results=passage.results(
                 passages,
                 example,
                 {alias: suite.severities for alias, suite in loaded.items()},

@@ -11,7 +11,7 @@ def with_written_rows(rows: Iterable[Mapping[str, Any]], staged: Iterable[Staged
     """Return the metrics of each slice by slice_start: those of `metrics.by_slice`, and those of the staged rows."""
     counted = metrics.by_slice(rows)
     for of_slice in counted.values():
-        of_slice.update(dict.fromkeys(metrics.OF_AN_OUTPUT, 0))
+        of_slice.update(dict.fromkeys(metrics.OUTPUT_METRICS, 0))
     for file in staged:
         counted[file.slice_start]["OutputEvents"] += file.rows
         counted[file.slice_start]["UnanchoredSessions"] += file.unanchored

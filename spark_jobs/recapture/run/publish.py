@@ -132,7 +132,7 @@ def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tup
     folder = open_container(run.pipeline.outputs[0].quarantine_table)
     partitions: dict[str, list[tuple[str, str]]] = {}
     for row in rows:
-        if any(row[count] for count in metrics.SET_ASIDE):
+        if any(row[count] for count in metrics.QUARANTINED):
             partitions.setdefault(row["slice_start"], []).append((row["input"], row["partition"]))
     slices = {start: planned for start, planned in run.slices.items() if start in partitions}
 

@@ -32,14 +32,14 @@ def report(run: PlannedRun) -> dict[str, Any]:
         _of_output(output, with_written_rows(rows, of_output(staged, output)), published.get(output.alias, {}))
         for output in pipeline.outputs
     ]
-    written = {name: sum(output["metrics"][name] for output in outputs) for name in metrics.OF_AN_OUTPUT}
+    written = {name: sum(output["metrics"][name] for output in outputs) for name in metrics.OUTPUT_METRICS}
     return {
         "run": run.id,
         "pipeline": pipeline.name,
         "slices": [
             {"slice_start": start, "rows": counts["OutputEvents"], **counts} for start, counts in slices.items()
         ],
-        "metrics": metrics.together(slices.values()) | written,
+        "metrics": metrics.combine(slices.values()) | written,
         "partitions": metrics.by_partition(slices.values()),
         "quality": {"verdict": audited["verdict"], "reason": audited["reason"], "report": audited["report"]},
         "changed": any(output["changed"] for output in outputs),
@@ -68,7 +68,7 @@ def of_the_only_output(outputs: list[dict[str, Any]], *names: str) -> dict[str, 
 def _of_output(
     output: Output, counted: Mapping[str, Mapping[str, Any]], published: Mapping[str, Any]
 ) -> dict[str, Any]:
-    of_slices = {start: {name: counts[name] for name in metrics.OF_AN_OUTPUT} for start, counts in counted.items()}
+    of_slices = {start: {name: counts[name] for name in metrics.OUTPUT_METRICS} for start, counts in counted.items()}
     return {
         "alias": output.alias,
         "table": output.table,
@@ -76,7 +76,7 @@ def _of_output(
         "changed": published.get("changed", False),
         "metrics_table": output.metrics_table,
         "metrics_version": published.get("metrics_version"),
-        "metrics": {name: sum(counts[name] for counts in of_slices.values()) for name in metrics.OF_AN_OUTPUT},
+        "metrics": {name: sum(counts[name] for counts in of_slices.values()) for name in metrics.OUTPUT_METRICS},
         "slices": [{"slice_start": start, **counts} for start, counts in of_slices.items()],
     }
 
@@ -116,7 +116,7 @@ def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str) -> Iterato
 
 def _disorder(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline) -> Iterator[str]:
     by_blob = pipeline.input.arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
-    totals = metrics.together(slices.values())
+    totals = metrics.combine(slices.values())
     events, late, disordered = (totals[name] for name in ("InputEvents", "LateInputEvents", "DroppedOrAdjustedEvents"))
     if events and late > events / 2:
         yield (
