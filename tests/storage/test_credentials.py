@@ -64,11 +64,11 @@ def test_the_short_form_of_the_emulator_is_understood() -> None:
     [
         (
             f"AccountName=account;AccountKey={KEY};EndpointSuffix=elsewhere.net;DefaultEndpointsProtocol=https",
-            r"is for https://account\.blob\.elsewhere\.net; set the string of https://account\.blob\.core",
+            r"is for https://account\.blob\.elsewhere\.net; set the connection string of https://account\.blob\.core",
         ),
         (
             f"AccountName=account;AccountKey={KEY};DefaultEndpointsProtocol=http;EndpointSuffix=core.windows.net",
-            r"is for http://account\.blob\.core\.windows\.net; set the string of https",
+            r"is for http://account\.blob\.core\.windows\.net; set the connection string of https",
         ),
         (f"BlobEndpoint=http://account.blob.core.windows.net;{SIGNED}", r"is for http://account\.blob"),
         (f"AccountName=other;AccountKey={KEY};BlobEndpoint=https://account.blob.core.windows.net", r"is for https"),

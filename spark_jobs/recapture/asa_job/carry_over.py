@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recapture.asa_job import query_text
-from recapture.asa_job.job import HOLE, AsaJob, BlobFolder, BlobPath, EventHub, JobInput
+from recapture.asa_job.job import OPEN_VALUE, AsaJob, BlobFolder, BlobPath, EventHub, JobInput
 from recapture.errors import DefinitionError
 from recapture.formats.sections import DEFAULT_FORMAT, FORMATS
 from recapture.query import compile_query
@@ -74,10 +74,10 @@ def carry_over(job: AsaJob) -> Draft:
     _other_inputs(draft, job, stream)
     _functions(draft, job)
     draft.values["job"] = _settings(draft, job)
-    outputs = [_output(draft, job, alias, number) for number, alias in enumerate(query_text.written(job.query))]
+    outputs = [_output(draft, job, alias, number) for number, alias in enumerate(query_text.outputs(job.query))]
     draft.values["output"] = outputs if len(outputs) > 1 else outputs[0]
     _left_out(draft, job)
-    _holes(draft, job)
+    _open_values(draft, job)
     _query(draft, job)
     return draft
 
@@ -264,7 +264,7 @@ def _settings(draft: Draft, job: AsaJob) -> dict[str, Any]:
         reason = "eventsLateArrivalMaxDelayInSeconds is not set: the file says -1 (no limit), as ASA does by default"
         draft.different.append(Finding(settings.where, reason))
     level = settings.compatibility_level
-    if level is None or HOLE.search(level):
+    if level is None or OPEN_VALUE.search(level):
         reason = f"the job sets no compatibility level, and its query runs as in 1.2: if it was lower, {_BEFORE_1_2}"
         draft.different.append(Finding(settings.where, reason))
     elif level != "1.2":
@@ -292,15 +292,15 @@ def _settings(draft: Draft, job: AsaJob) -> dict[str, Any]:
 
 def _output(draft: Draft, job: AsaJob, alias: str, number: int) -> dict[str, Any]:
     """Return the output entry of one INTO. `number` is its index if there are several."""
-    several = len(query_text.written(job.query)) > 1
+    several = len(query_text.outputs(job.query)) > 1
     place: Place = ("output", number, "table") if several else ("output", "table")
     output = next((output for output in job.outputs if output.alias.lower() == alias.lower()), None)
     folder = re.sub(r"[^A-Za-z0-9_-]+", "-", alias)
     container = _container_url(output.target) if output and output.target else None
     if output is None:
         lines = query_text.lines_into(job.query, alias)
-        written = f"writes to {alias} ({_on(lines)})" if lines else "has no INTO, so it writes to `output`"
-        reason = f"the query {written}, which the job does not define: set the url of its table"
+        statement = f"writes to {alias} ({_on(lines)})" if lines else "has no INTO, so it writes to `output`"
+        reason = f"the query {statement}, which the job does not define: set the url of its table"
         draft.add_missing(Finding(job.query_where, reason), place)
     elif output.target is None:
         reason = (
@@ -325,7 +325,7 @@ def _output(draft: Draft, job: AsaJob, alias: str, number: int) -> dict[str, Any
 
 def _left_out(draft: Draft, job: AsaJob) -> None:
     """Add a finding for each output that the query does not write to, and for each part of an unknown kind."""
-    written = [alias.lower() for alias in query_text.written(job.query)]
+    written = [alias.lower() for alias in query_text.outputs(job.query)]
     for output in job.outputs:
         if output.alias.lower() not in written:
             reason = f"output {output.alias} is not written by the query: left out"
@@ -333,13 +333,13 @@ def _left_out(draft: Draft, job: AsaJob) -> None:
     draft.different.extend(Finding(where, "unknown kind of file or resource: left out") for where in job.unread)
 
 
-def _holes(draft: Draft, job: AsaJob) -> None:
+def _open_values(draft: Draft, job: AsaJob) -> None:
     """Add a finding for each value that a template leaves open.
 
     In the pipeline file it is an environment variable. In the query it has to be replaced by its value.
     """
     for place, value in _leaves(draft.values):
-        for name in dict.fromkeys(HOLE.findall(str(value))):
+        for name in dict.fromkeys(OPEN_VALUE.findall(str(value))):
             if place == ("job", "query"):
                 reason = f"the query uses ${{{name}}}, which the template leaves open: write its value in the query"
                 draft.add_missing(Finding(job.query_where, reason), place)
@@ -368,7 +368,7 @@ def _query(draft: Draft, job: AsaJob) -> None:
         compile_query(
             job.query,
             input_alias=alias,
-            output_aliases=query_text.written(job.query),
+            output_aliases=query_text.outputs(job.query),
             input_metadata=FORMATS[draft.values["input"].get("format", DEFAULT_FORMAT)].metadata,
         )
     except DefinitionError as error:
@@ -383,8 +383,8 @@ def _container_url(folder: BlobFolder) -> str | None:
 
 
 def _slug(name: str) -> str:
-    """Return a pipeline name, [a-z][a-z0-9_]*; empty if nothing is left, or if a template leaves it open."""
-    if HOLE.search(name):
+    """Return a pipeline name, [a-z][a-z0-9_]*; empty if the name has no letter or digit, or if it is open."""
+    if OPEN_VALUE.search(name):
         return ""
     words = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     return f"job_{words}" if words[:1].isdigit() else words

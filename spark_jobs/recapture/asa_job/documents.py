@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
-from recapture.asa_job.job import HOLE
+from recapture.asa_job.job import OPEN_VALUE
 from recapture.errors import DefinitionError
 
 _REASONS = {
@@ -67,7 +67,7 @@ def read_text(path: Path, shown: str) -> str:
         raise DefinitionError(f"{shown}: not UTF-8 text: save it as UTF-8") from None
 
 
-def part(model: type[P], value: Any, where: str) -> P:
+def parse_part(model: type[P], value: Any, where: str) -> P:
     """Return a part of a document as this model. Raises DefinitionError that names the key, never its value."""
     try:
         return model.model_validate(value)
@@ -95,7 +95,7 @@ def one_of(**meanings: str) -> BeforeValidator:
     """Return a validator that replaces a word in any letter case by its meaning, and leaves an open value as it is."""
 
     def meaning(value: object) -> object:
-        if isinstance(value, str) and HOLE.search(value):
+        if isinstance(value, str) and OPEN_VALUE.search(value):
             return value
         if isinstance(value, str) and value.lower() in meanings:
             return meanings[value.lower()]
@@ -111,7 +111,7 @@ def _whole_number(value: object) -> object:
         return int(value)
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,9}", value):
         return int(value)
-    if isinstance(value, str) and HOLE.fullmatch(value):
+    if isinstance(value, str) and OPEN_VALUE.fullmatch(value):
         return value
     raise ValueError("should be a whole number")
 
@@ -119,7 +119,7 @@ def _whole_number(value: object) -> object:
 def _level(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:.1f}"
-    if isinstance(value, str) and (re.fullmatch(r"[0-9]\.[0-9]", value) or HOLE.fullmatch(value)):
+    if isinstance(value, str) and (re.fullmatch(r"[0-9]\.[0-9]", value) or OPEN_VALUE.fullmatch(value)):
         return value
     raise ValueError("should be 1.0, 1.1 or 1.2")
 

@@ -6,7 +6,7 @@ A text may contain `${NAME}`: a value that an ARM template leaves open.
 import re
 from dataclasses import dataclass
 
-HOLE = re.compile(r"\$\{(\w+)\}")
+OPEN_VALUE = re.compile(r"\$\{(\w+)\}")
 """Placeholder of an open value. A pipeline file reads it as an environment variable."""
 
 

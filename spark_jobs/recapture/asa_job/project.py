@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from recapture.asa_job import sources
-from recapture.asa_job.documents import Format, Kind, Part, SettingsPart, SourcePart, part, read_json, read_text
+from recapture.asa_job.documents import Format, Kind, Part, SettingsPart, SourcePart, parse_part, read_json, read_text
 from recapture.asa_job.job import AsaJob, BlobFolder, EventHub, JobFunction, JobInput, JobOutput
 from recapture.errors import DefinitionError
 
@@ -54,12 +54,12 @@ class _Function(Part):
 def read_project(file: Path) -> AsaJob:
     """Return the job of the project in this file. Raises DefinitionError if a file is absent or damaged."""
     is_xml = file.suffix.lower() == ".asaproj"
-    project = _from_xml(file) if is_xml else part(_Project, read_json(file, file.name), file.name)
+    project = _from_xml(file) if is_xml else parse_part(_Project, read_json(file, file.name), file.name)
     folder = file.parent
     query_file = _query_file(file, project)
     config = next(_of_kind(project, "jobconfig"), None)
     where = _shown(config) if config else file.name
-    read = part(SettingsPart, _document(folder, config) if config else {}, where)
+    read = parse_part(SettingsPart, _document(folder, config) if config else {}, where)
     return AsaJob(
         name=project.name or folder.resolve().name,
         origin=file.name,
@@ -114,7 +114,7 @@ def _from_xml(file: Path) -> _Project:
         "startfile": scripts[0] if scripts else None,
         "configurations": listed,
     }
-    return part(_Project, document, file.name)
+    return parse_part(_Project, document, file.name)
 
 
 def _sub_type(item: ElementTree.Element) -> str:
@@ -122,12 +122,13 @@ def _sub_type(item: ElementTree.Element) -> str:
 
 
 def _of_kind(project: _Project, kind: str) -> Iterator[_Configuration]:
-    return (each for each in project.configurations if each.sub_type.lower() == kind)
+    """Return the files of the project that are of this kind."""
+    return (configuration for configuration in project.configurations if configuration.sub_type.lower() == kind)
 
 
 def _inputs(folder: Path, project: _Project) -> Iterator[JobInput]:
     for configuration in _of_kind(project, "input"):
-        read = part(_Input, _document(folder, configuration), _shown(configuration))
+        read = parse_part(_Input, _document(folder, configuration), _shown(configuration))
         kind, source = _source(read)
         yield JobInput(
             alias=read.name,
@@ -152,7 +153,7 @@ def _source(read: _Input) -> tuple[str, EventHub | BlobFolder | None]:
 
 def _outputs(folder: Path, project: _Project) -> Iterator[JobOutput]:
     for configuration in _of_kind(project, "output"):
-        read = part(_Output, _document(folder, configuration), _shown(configuration))
+        read = parse_part(_Output, _document(folder, configuration), _shown(configuration))
         blobs = read.blob_storage_properties
         yield JobOutput(
             alias=read.name,
@@ -169,7 +170,7 @@ def _functions(folder: Path, project: _Project) -> Iterator[JobFunction]:
         sub_type = configuration.sub_type.lower()
         if "function" not in sub_type:
             continue
-        read = part(_Function, _document(folder, configuration), _shown(configuration))
+        read = parse_part(_Function, _document(folder, configuration), _shown(configuration))
         language = next((language for word, language in _LANGUAGES.items() if sub_type.startswith(word)), None)
         yield JobFunction(read.name, _shown(configuration), language or configuration.sub_type)
 

@@ -8,12 +8,12 @@ _INTO = re.compile(rf"\bINTO\s+{_NAME}", re.IGNORECASE)
 _READ = re.compile(rf"\b(?:FROM|JOIN)\s+{_NAME}", re.IGNORECASE)
 
 
-def written(query: str) -> list[str]:
+def outputs(query: str) -> list[str]:
     """Return the outputs that the query writes to, without repetition; `output` if it names none, as in ASA."""
-    outputs: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name, _ in _named(_INTO, query):
-        outputs.setdefault(name.lower(), name)
-    return list(outputs.values()) or ["output"]
+        names.setdefault(name.lower(), name)
+    return list(names.values()) or ["output"]
 
 
 def lines_into(query: str, output: str) -> list[int]:

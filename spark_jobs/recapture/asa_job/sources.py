@@ -4,7 +4,7 @@ import itertools
 import re
 
 from recapture.asa_job.documents import SettingsPart, SourcePart
-from recapture.asa_job.job import HOLE, BlobFolder, BlobPath, EventHub, JobSettings
+from recapture.asa_job.job import OPEN_VALUE, BlobFolder, BlobPath, EventHub, JobSettings
 
 _NAMESPACE = re.compile(r"[A-Za-z][A-Za-z0-9-]{1,49}")
 _EVENT_HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
@@ -60,4 +60,4 @@ def _folders(path_pattern: str) -> tuple[str, ...]:
 
 def _name(allowed: re.Pattern[str], text: str | None) -> str | None:
     """Return the text if it is a valid name, else None, so that a misplaced connection string is never shown."""
-    return text if text and allowed.fullmatch(HOLE.sub("xxx", text)) else None
+    return text if text and allowed.fullmatch(OPEN_VALUE.sub("xxx", text)) else None

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from recapture.asa_job import sources
-from recapture.asa_job.documents import Format, Kind, Part, SettingsPart, SourcePart, part
+from recapture.asa_job.documents import Format, Kind, Part, SettingsPart, SourcePart, parse_part
 from recapture.asa_job.expressions import Scope
 from recapture.asa_job.job import AsaJob, BlobFolder, EventHub, JobFunction, JobInput, JobOutput
 from recapture.errors import DefinitionError
@@ -153,7 +153,7 @@ def read_template(path: Path, document: Any, chosen: str | None) -> AsaJob:
     job = _job(file, jobs, chosen)
     prefix = "" if len(jobs) == 1 else f"{job.name.lower()}/"
     own = [resource for resource in resources if resource.type != JOB and resource.name.lower().startswith(prefix)]
-    read = part(_JobProperties, job.properties, f"{file}, {job.name}")
+    read = parse_part(_JobProperties, job.properties, f"{file}, {job.name}")
 
     def parts(kind: str, nested: tuple[_Named, ...]) -> list[tuple[str, dict[str, Any], str]]:
         """Return the name, the properties and the place of the job's parts of this kind."""
@@ -163,7 +163,7 @@ def read_template(path: Path, document: Any, chosen: str | None) -> AsaJob:
 
     query, query_where = read.transformation.properties.query, f"{file}, {job.name}"
     for _, properties, query_where in parts("transformations", ()):
-        query = part(_Query, properties, query_where).query
+        query = parse_part(_Query, properties, query_where).query
     if query is None:
         raise DefinitionError(f"{file}: the job {job.name} has no query: export it with its transformation")
     return AsaJob(
@@ -196,7 +196,7 @@ def _job(file: str, jobs: list[_Resource], chosen: str | None) -> _Resource:
 
 
 def _in_template(document: Any, outer: Scope) -> Iterator[_Resource]:
-    template = part(_Template, document, outer.file)
+    template = parse_part(_Template, document, outer.file)
     scope = Scope(outer.file, template.parameters, template.variables, outer.arguments)
     yield from _resources(template.resources, scope, "", "")
 
@@ -204,7 +204,7 @@ def _in_template(document: Any, outer: Scope) -> Iterator[_Resource]:
 def _resources(listed: tuple[Any, ...], scope: Scope, parent_type: str, parent_name: str) -> Iterator[_Resource]:
     """Yield the Stream Analytics resources, including those inside other resources and in nested deployments."""
     for item in listed:
-        resource = part(_ResourcePart, item, f"{scope.file}, resources")
+        resource = parse_part(_ResourcePart, item, f"{scope.file}, resources")
         kind, name = resource.type.lower(), str(scope.resolve(resource.name))
         if parent_type and not kind.startswith(f"{parent_type}/"):
             kind, name = f"{parent_type}/{kind}", f"{parent_name}/{name}"
@@ -221,7 +221,7 @@ class _Deployment(Part):
 
 
 def _in_deployment(properties: dict[str, Any], scope: Scope) -> Iterator[_Resource]:
-    deployment = part(_Deployment, properties, f"{scope.file}, a nested deployment")
+    deployment = parse_part(_Deployment, properties, f"{scope.file}, a nested deployment")
     if deployment.template is None:
         return
     arguments = {
@@ -233,7 +233,7 @@ def _in_deployment(properties: dict[str, Any], scope: Scope) -> Iterator[_Resour
 
 
 def _input(name: str, properties: dict[str, Any], where: str) -> JobInput:
-    read = part(_InputProperties, properties, where)
+    read = parse_part(_InputProperties, properties, where)
     kind = _kind(read.datasource)
     source: EventHub | BlobFolder | None = None
     path = None
@@ -256,7 +256,7 @@ def _input(name: str, properties: dict[str, Any], where: str) -> JobInput:
 
 
 def _output(name: str, properties: dict[str, Any], where: str) -> JobOutput:
-    read = part(_OutputProperties, properties, where)
+    read = parse_part(_OutputProperties, properties, where)
     kind = _kind(read.datasource)
     return JobOutput(
         alias=name,
@@ -269,7 +269,7 @@ def _output(name: str, properties: dict[str, Any], where: str) -> JobOutput:
 
 
 def _function(name: str, properties: dict[str, Any], where: str) -> JobFunction:
-    kind = part(_FunctionProperties, properties, where).properties.binding.type
+    kind = parse_part(_FunctionProperties, properties, where).properties.binding.type
     return JobFunction(name, where, _LANGUAGES.get(kind.lower(), kind))
 
 

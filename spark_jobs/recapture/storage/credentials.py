@@ -62,7 +62,9 @@ def access(address: AzureAddress, environment: Mapping[str, str] = os.environ) -
             return Access(_secret(client), f"check {CONNECTION_STRING} and its permissions")
         because = f"{CONNECTION_STRING} is for {endpoint}"
         if client.account_name == address.account or endpoint == address.endpoint or address.is_http:
-            raise DefinitionError(f"{address.url}: {because}; set the string of {address.endpoint}, or unset it")
+            raise DefinitionError(
+                f"{address.url}: {because}; set the connection string of {address.endpoint}, or unset it"
+            )
     elif address.is_http:
         raise DefinitionError(f"{address.url}: {because}, but an emulator can be opened only with it: set it")
     advice = (

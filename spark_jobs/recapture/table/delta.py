@@ -57,7 +57,7 @@ class OpenTable:
     """Table as it was when it was last read. Opening it reads it. The table need not exist."""
 
     def __init__(self, table: Table) -> None:
-        """Raises RunError if the storage refuses, DefinitionError if the table has other columns."""
+        """Read the table. Raises RunError if the storage refuses, DefinitionError if the table has other columns."""
         self.table = table
         self._delta: DeltaTable | None = None
         self._files = _NO_FILES
@@ -92,10 +92,10 @@ class OpenTable:
         return {row[SLICE]: {to: row.get(name) for name, to in names.items()} for row in self._files.to_pylist()}
 
     def commit(self, files: Mapping[str, File | None], metadata: Mapping[str, Any]) -> bool:
-        """Let each slice hold its file and nothing else, in one commit; None empties a slice.
+        """Replace what the slices hold by their files, in one commit; None empties a slice.
 
-        Returns False if another writer committed since the table was read. Raises RunError if the storage refuses;
-        whether the commit took place is then unknown. The table must exist.
+        Return False if another writer committed since the table was read, else True. Raises RunError if the storage
+        refuses; whether the commit took place is then unknown. The table must exist.
         """
         assert self._delta is not None
         try:
@@ -113,6 +113,7 @@ class OpenTable:
         return True
 
     def _open(self) -> None:
+        """Read the table if it exists. Raises DefinitionError if it has other columns."""
         try:
             with _refusals(self.table.url):
                 self._delta = DeltaTable(
