@@ -284,7 +284,7 @@ def test_import_tells_what_is_no_job_and_asks_which_of_several(
 ) -> None:
     assert "there is no such file or folder" in refused(capsys, "import", tmp_path / "absent")
     file = template(tmp_path / "t.json", template_job(), template_job() | {"name": "second"})
-    assert "holds several jobs, contoso-telemetry, second" in refused(capsys, "import", file)
+    assert "has several jobs, contoso-telemetry, second" in refused(capsys, "import", file)
     assert cli.main(["import", str(file), "--job", "second", "--output", str(tmp_path / "second.yaml")]) == 1
     assert "name: second\n" in (tmp_path / "second.yaml").read_text()
 

@@ -27,7 +27,7 @@ from tests.asa_job.jobs import (
 from tests.paths import ROOT
 
 NO_CAPTURE = (
-    "Inputs/telemetry.json: input telemetry does not tell where Capture writes its events: set container, and "
+    "Inputs/telemetry.json: input telemetry does not say where Capture writes its events: set container, and "
     "capture_interval_seconds if it is not 300"
 )
 
@@ -55,21 +55,21 @@ def test_two_inputs_a_function_and_a_reference_input_are_named_exactly(tmp_path:
         )
     assert missing(draft) == [
         NO_CAPTURE,
-        "Inputs/alerts.json: input alerts is one more stream (query line 15), and a pipeline reads one: take it out "
-        "of the query, and write a pipeline of its own for it",
-        "Inputs/regions.json: input regions is reference data (query line 5), and a pipeline reads none: take its "
-        "JOIN out of the query, and join the published table with it",
-        "Functions/classify.js.json: function classify is written in JavaScript (query lines 3 and 13), and no such "
-        "function runs here: write what it computes in the query language",
-        "Outputs/dashboard.json: output dashboard goes to Power BI, and rows are published in a Delta table: set its "
-        "url",
+        "Inputs/alerts.json: input alerts is another stream (query line 15), but a pipeline reads only one: remove it "
+        "from the query, and write a separate pipeline for it",
+        "Inputs/regions.json: input regions is reference data (query line 5), which a pipeline cannot read: remove "
+        "its JOIN from the query, and join the published table with the reference data",
+        "Functions/classify.js.json: function classify is written in JavaScript (query lines 3 and 13), but "
+        "Recapture does not run functions: write what it computes in the query language",
+        "Outputs/dashboard.json: output dashboard goes to Power BI, but rows are published in Delta tables: set the "
+        "url of its table",
         f"Transformation.asaql: {refusal.value}",
     ]
     assert different(draft) == [
-        "JobConfig.json: outputErrorPolicy Stop is written down and never applies: a table takes every row of its "
-        "query, and an arithmetic error in the query stops the run",
-        "Outputs/aggregates.json: output aggregates goes to Json blobs; here its rows go to a Delta table in the same "
-        "container, recapture/aggregates",
+        "JobConfig.json: outputErrorPolicy Stop is written to the file but never applies: a table takes every row of "
+        "its query, and an arithmetic error in the query stops the run",
+        "Outputs/aggregates.json: output aggregates goes to Json blobs, but its rows are published in a Delta table in "
+        "the same container, recapture/aggregates",
     ]
 
 
@@ -120,7 +120,7 @@ def test_a_job_on_capture_blobs_lacks_nothing_and_saw_their_last_modified(tmp_pa
         "arrival_time": "BlobLastModified",
     }
     assert different(draft)[0] == (
-        "Inputs/telemetry.json: input telemetry does not tell Capture's interval: set capture_interval_seconds if it "
+        "Inputs/telemetry.json: input telemetry does not give Capture's interval: set capture_interval_seconds if it "
         "is not 300"
     )
 
@@ -163,12 +163,11 @@ def test_what_of_a_path_cannot_be_read_is_left_to_the_user_and_goes_no_further(t
     told = [
         f"Inputs/telemetry.json: input telemetry {what}"
         for what in (
-            "holds blobs compressed with Deflate, and only plain ones and GZip are read: have the writer leave them "
-            "plain",
+            "holds blobs compressed with Deflate, but only GZip is supported: have the writer leave them uncompressed",
             "has a path that cannot be read: set path",
             "has a date format that cannot be read: set date_format",
             "has a time format that cannot be read: set time_format",
-            "has a delimiter that ASA does not have: set delimiter",
+            "has a delimiter that ASA does not support: set delimiter",
         )
     ]
     assert missing(draft) == told
@@ -186,9 +185,9 @@ def test_a_job_on_capture_blobs_that_reads_their_records_is_to_read_the_body(tmp
     query = PLAIN_QUERY.replace("eventTime", "EnqueuedTimeUtc").replace("deviceId", "Body.deviceId", 1)
     draft = drafted(tmp_path, {"Inputs/telemetry.json": capture_input("telemetry")}, query)
     assert missing(draft)[0] == (
-        "Inputs/telemetry.json: input telemetry reads Capture's records (query lines 1 and 3 one of SequenceNumber, "
-        "Offset, EnqueuedTimeUtc, SystemProperties, Properties, Body), and a pipeline reads the fields of the body: "
-        "name these fields themselves in the query"
+        "Inputs/telemetry.json: input telemetry reads Capture's records (query lines 1 and 3: one of SequenceNumber, "
+        "Offset, EnqueuedTimeUtc, SystemProperties, Properties, Body), but a pipeline reads the fields of the body: "
+        "use these fields in the query"
     )
 
 
@@ -206,27 +205,27 @@ def test_a_pattern_without_namespace_and_event_hub_leaves_them_to_the_user(tmp_p
     [
         (
             {"Serialization": {"Type": "Csv"}},
-            "input telemetry holds Csv bodies, and only JSON is read: every event would be malformed; have the "
+            "input telemetry holds Csv bodies, but only JSON is supported: every event would be malformed; have the "
             "senders write JSON",
         ),
         (
             {"CompressionType": "GZip"},
-            "input telemetry holds bodies compressed with GZip, and only plain JSON is read: every event would be "
+            "input telemetry holds bodies compressed with GZip, but only plain JSON is supported: every event would be "
             "malformed; have the senders write plain JSON",
         ),
         (
             {"EventHubProperties": None, "DataSourceType": "IoT Hub", "IoTHubProperties": {}},
-            "input telemetry is of kind IoT Hub, and only an archive is read: route its events to an event hub with "
-            "Capture, and set container, namespace and event_hub; or write the input of another format",
+            "input telemetry is of kind IoT Hub, but a pipeline reads only archives: route its events to an event hub "
+            "with Capture, and set container, namespace and event_hub; or use another input format",
         ),
         (
             capture_input("telemetry") | {"Serialization": {"Type": "Parquet"}},
-            "input telemetry reads Parquet blobs, and only JSON, CSV and the Avro blobs of Capture are read: set the "
-            "container of a Capture",
+            "input telemetry reads Parquet blobs, but only JSON, CSV and Capture's Avro blobs are supported: set "
+            "container to one that Capture writes to",
         ),
         (
             capture_input("telemetry") | {"BlobStorageProperties": {"PathPattern": "contoso/telemetry/{date}"}},
-            "input telemetry names no storage account or no container: set container",
+            "input telemetry has no valid storage account or container name: set container",
         ),
     ],
 )
@@ -240,7 +239,7 @@ def test_a_job_without_a_stream_takes_its_alias_from_the_query(tmp_path: Path) -
     draft = carry_over(read_job(project(tmp_path, files)))
     assert draft.values["input"]["alias"] == "telemetry"
     assert missing(draft) == [
-        "asaproj.json: the job defines no stream input: set the container, namespace and event hub that Capture wrote"
+        "asaproj.json: the job defines no stream input: set container, namespace and event_hub to those of the Capture"
     ]
 
 
@@ -291,31 +290,31 @@ def test_an_output_that_the_job_does_not_define_is_told(tmp_path: Path) -> None:
     )
 
 
-B1_2 = "a JSON true or false is a bit here and was a bigint, 1 or 0: CAST it where the query counts on that"
+B1_2 = "true and false in JSON are bit instead of bigint 1 and 0: add a CAST if the query relies on bigint"
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"CompatibilityLevel": "1.1"}, f"compatibility level 1.1, and the query runs as in 1.2: {B1_2}"),
+        ({"CompatibilityLevel": "1.1"}, f"the compatibility level is 1.1, but the query runs as in 1.2: {B1_2}"),
         (
             {"CompatibilityLevel": "1.0"},
-            f"compatibility level 1.0, and the query runs as in 1.2: {B1_2}; field names keep their letter case and "
-            "became lower case, a text that looks like a time stays text and became a datetime in UTC, and CREATE "
-            "TABLE refuses NaN as a float",
+            f"the compatibility level is 1.0, but the query runs as in 1.2: {B1_2}; field names keep their letter case "
+            "instead of becoming lower case, a text that looks like a time stays text instead of becoming a datetime "
+            "in UTC, and CREATE TABLE rejects NaN as a float",
         ),
         (
             {"CompatibilityLevel": "2.0"},
-            "compatibility level 2.0, and the query runs as in 1.2: what differs is not known",
+            "the compatibility level is 2.0, but the query runs as in 1.2: the differences are not known",
         ),
         (
             {"CompatibilityLevel": None},
-            f"the job names no compatibility level, and its query runs as in 1.2: below it, {B1_2}",
+            f"the job sets no compatibility level, and its query runs as in 1.2: if it was lower, {B1_2}",
         ),
-        ({"DataLocale": "de-DE"}, "dataLocale is de-DE: numbers and times in texts are read as in en-US"),
+        ({"DataLocale": "de-DE"}, "dataLocale is de-DE, but numbers and times in texts are read as in en-US"),
         (
             {"EventsLateArrivalMaxDelayInSeconds": None},
-            "eventsLateArrivalMaxDelayInSeconds is not set, which is -1, no limit, in ASA: written down so",
+            "eventsLateArrivalMaxDelayInSeconds is not set: the file says -1 (no limit), as ASA does by default",
         ),
     ],
 )
@@ -352,12 +351,12 @@ def test_what_a_template_leaves_open_is_an_environment_variable_and_told(tmp_pat
     assert draft.values["job"]["eventsLateArrivalMaxDelayInSeconds"] == "${late}"
     told = missing(draft)
     assert (
-        "t.json: input.namespace is made with space, which the template leaves open: set the environment variable "
+        "t.json: input.namespace uses ${space}, which the template leaves open: set the environment variable "
         "space, or write the value"
     ) in told
-    assert any(each.startswith("t.json: job.eventsLateArrivalMaxDelayInSeconds is made with late") for each in told)
+    assert any(each.startswith("t.json: job.eventsLateArrivalMaxDelayInSeconds uses ${late}") for each in told)
     assert (
-        "t.json, contoso-telemetry: the query is made with having, which the template leaves open: write its value in "
+        "t.json, contoso-telemetry: the query uses ${having}, which the template leaves open: write its value in "
         "the query"
     ) in told
 
@@ -372,8 +371,8 @@ def test_the_kind_of_an_output_is_said_in_words(tmp_path: Path) -> None:
     outputs = [{"name": "aggregates", "properties": template_output("Microsoft.Sql/Server/Database")}]
     draft = carry_over(read_job(template(tmp_path / "t.json", template_job(outputs=outputs))))
     assert (
-        "t.json, outputs/aggregates: output aggregates goes to SQL Database, and rows are published in a Delta table: "
-        "set its url"
+        "t.json, outputs/aggregates: output aggregates goes to SQL Database, but rows are published in Delta tables: "
+        "set the url of its table"
     ) in missing(draft)
 
 
@@ -382,6 +381,6 @@ def test_watermark_settings_of_an_output_are_left_out(tmp_path: Path) -> None:
     outputs = [{"name": "aggregates", "properties": template_output() | watermarks}]
     draft = carry_over(read_job(template(tmp_path / "t.json", template_job(outputs=outputs))))
     assert (
-        "t.json, outputs/aggregates: the watermark settings of output aggregates decide only when the live job sends a "
+        "t.json, outputs/aggregates: the watermark settings of output aggregates only decide when the live job sends a "
         "row: left out"
     ) in different(draft)

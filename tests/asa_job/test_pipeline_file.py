@@ -90,10 +90,10 @@ def test_the_file_reads_well(tmp_path: Path) -> None:
     lines = text_of(project(tmp_path, WIDE, WIDE_QUERY)).splitlines()
     assert lines[0] == "# From the ASA job in asaproj.json."
     container = lines.index("  container: https://ACCOUNT.blob.core.windows.net/CONTAINER")
-    assert lines[container - 1].startswith("  # TO DO: input telemetry does not tell where Capture writes")
+    assert lines[container - 1].startswith("  # TO DO: input telemetry does not say where Capture writes")
     query = lines.index("  query: |")
     above = lines[lines.index("  outputErrorPolicy: Stop") + 1 : query]
-    assert above[0].startswith("  # TO DO: input alerts is one more stream (query line 15)")
+    assert above[0].startswith("  # TO DO: input alerts is another stream (query line 15)")
     assert all(line.startswith("  # ") for line in above)
     assert lines[query + 1 :][:3] == ["    " + line for line in WIDE_QUERY.splitlines()[:3]]
     dashboard = lines.index("- alias: dashboard")

@@ -110,7 +110,7 @@ def test_a_project_of_visual_studio_says_the_same_as_one_of_visual_studio_code(t
 def test_the_mistakes_in_a_project_of_visual_studio_are_told(tmp_path: Path) -> None:
     two = VISUAL_STUDIO.replace("{more}", '<Script Include="Other.asaql" />')
     message = refused(visual_studio(tmp_path / "two", two))
-    assert message == "telemetry.asaproj: holds several queries, Transformation.asaql, Other.asaql: keep one <Script>"
+    assert message == "telemetry.asaproj: has several queries, Transformation.asaql, Other.asaql: keep one <Script>"
     assert refused(visual_studio(tmp_path / "cut", VISUAL_STUDIO[:-20])).startswith("telemetry.asaproj:8:")
     entities = "<!DOCTYPE x [<!ENTITY a 'b'>]>" + VISUAL_STUDIO
     assert "declares a document type" in refused(visual_studio(tmp_path / "entities", entities))
@@ -118,15 +118,15 @@ def test_the_mistakes_in_a_project_of_visual_studio_are_told(tmp_path: Path) -> 
 
 def test_a_path_that_is_no_job_is_told(tmp_path: Path) -> None:
     assert refused(tmp_path / "absent").endswith("absent: there is no such file or folder")
-    assert "no ASA project: it holds neither asaproj.json nor an .asaproj" in refused(tmp_path)
+    assert "not an ASA project: it has no asaproj.json and no .asaproj" in refused(tmp_path)
     script, bicep = tmp_path / "query.asaql", tmp_path / "main.bicep"
     script.write_text(PLAIN_QUERY)
     bicep.write_text("param x string")
-    assert "neither asaproj.json, a project's folder nor an ARM template" in refused(script)
+    assert "not an ASA job: name a project's folder or file, or an ARM template" in refused(script)
     assert "az bicep build --file main.bicep" in refused(bicep)
     for name in ("a.asaproj", "b.asaproj"):
         tmp_path.joinpath(name).write_text("")
-    assert "holds several projects, a.asaproj, b.asaproj: name one of these files" in refused(tmp_path)
+    assert "has several projects, a.asaproj, b.asaproj: name one of these files" in refused(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_a_path_that_is_no_job_is_told(tmp_path: Path) -> None:
         (
             "JobConfig.json",
             '{"DataLocale": "\\ud800"}',
-            "not JSON that can be read: an escape in it is half a character",
+            "not valid Unicode: an escape is half of a surrogate pair",
         ),
-        ("JobConfig.json", "[" * 200_000, "JobConfig.json: not JSON that can be read: nested too deep"),
+        ("JobConfig.json", "[" * 200_000, "JobConfig.json: JSON is nested too deeply"),
     ],
 )
 def test_damage_to_a_file_is_one_line_with_its_place(tmp_path: Path, file: str, text: str, message: str) -> None:
@@ -180,11 +180,11 @@ def test_the_query_file_must_be_named_and_there(tmp_path: Path) -> None:
     text = folder.joinpath("asaproj.json").read_text()
     folder.joinpath("asaproj.json").write_text(text.replace(start, ""))
     assert refused(folder) == (
-        "asaproj.json: names no query file: name one of Other.asaql, Transformation.asaql as startFile"
+        "asaproj.json: no query file is set: set startFile to one of Other.asaql, Transformation.asaql"
     )
     folder.joinpath("asaproj.json").write_text(text.replace(start, '"startFile": "Old.asaql",'))
     assert refused(folder) == (
-        "asaproj.json: the query file Old.asaql does not exist: correct it; beside it lies Other.asaql, "
+        "asaproj.json: the query file Old.asaql does not exist: correct it; the folder has Other.asaql, "
         "Transformation.asaql"
     )
 

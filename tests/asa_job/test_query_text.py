@@ -1,18 +1,18 @@
 """What a query's text names, comments and texts aside."""
 
-from recapture.asa_job.query_text import lines_calling, lines_from, lines_into, lines_naming, sources, written
+from recapture.asa_job.query_text import lines_calling, lines_from, lines_into, lines_naming, outputs, sources
 from tests.asa_job.jobs import PLAIN_QUERY, WIDE_QUERY
 
 
 def test_the_outputs_are_those_after_into_each_once() -> None:
-    assert written(WIDE_QUERY) == ["aggregates", "dashboard"]
+    assert outputs(WIDE_QUERY) == ["aggregates", "dashboard"]
     twice = "SELECT 1 INTO [my-out] FROM a; SELECT 2 into Other FROM a; SELECT 3 INTO [My-Out] FROM a"
-    assert written(twice) == ["my-out", "Other"]
+    assert outputs(twice) == ["my-out", "Other"]
     assert lines_into(WIDE_QUERY, "DASHBOARD") == [14]
 
 
 def test_a_query_without_into_writes_to_output() -> None:
-    assert written("SELECT * FROM telemetry") == ["output"]
+    assert outputs("SELECT * FROM telemetry") == ["output"]
 
 
 def test_inputs_are_read_by_from_and_join() -> None:
@@ -35,5 +35,5 @@ def test_fields_are_named_alone_or_behind_a_dot() -> None:
 
 
 def test_what_is_never_closed_is_silent_to_the_end() -> None:
-    assert written("SELECT 1 INTO a FROM b /* INTO c") == ["a"]
-    assert written("SELECT 'INTO c") == ["output"]
+    assert outputs("SELECT 1 INTO a FROM b /* INTO c") == ["a"]
+    assert outputs("SELECT 'INTO c") == ["output"]

@@ -91,8 +91,8 @@ def test_of_several_jobs_one_is_chosen(tmp_path: Path) -> None:
     second = template_job() | {"name": "second"}
     parts = sibling("inputs", "more", template_input())
     file = template(tmp_path / "t.json", template_job(), second, parts)
-    assert refused(file) == "t.json: holds several jobs, contoso-telemetry, second: choose one with --job NAME"
-    assert refused(file, "third") == "t.json: holds no job third: it holds contoso-telemetry, second"
+    assert refused(file) == "t.json: has several jobs, contoso-telemetry, second: choose one with --job NAME"
+    assert refused(file, "third") == "t.json: no job third: choose one of contoso-telemetry, second"
     assert [each.alias for each in read_job(file, "Second").inputs] == ["telemetry"]
     assert [each.alias for each in read_job(file, "contoso-telemetry").inputs] == ["telemetry", "more"]
 
@@ -101,8 +101,8 @@ def test_of_several_jobs_one_is_chosen(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("{", "t.json:1:2: not JSON: Expecting property name enclosed in double quotes"),
-        ("[]", "t.json: neither asaproj.json nor an ARM template: it has no resources"),
-        ('{"resources": []}', "t.json: no resource in it is a Microsoft.StreamAnalytics/streamingjobs"),
+        ("[]", "t.json: not an ARM template: it has no resources"),
+        ('{"resources": []}', "t.json: the template has no Microsoft.StreamAnalytics/streamingjobs resource"),
         ('{"resources": 7}', "t.json: resources: should be a list"),
         ('{"resources": [7]}', "t.json, resources: this should be an object"),
         ('{"resources": [{"type": 7}]}', "t.json, resources: type: should be text"),
@@ -192,5 +192,5 @@ def test_an_expression_is_its_value_or_a_named_hole(expression: str, value: obje
 
 
 def test_a_parameter_that_is_defined_by_itself_is_refused() -> None:
-    with pytest.raises(DefinitionError, match=r"^t\.json: a parameter or variable is defined by itself"):
+    with pytest.raises(DefinitionError, match=r"^t\.json: a parameter or variable refers to itself"):
         SCOPE.resolve("[parameters('self')]")

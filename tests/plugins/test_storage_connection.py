@@ -190,7 +190,7 @@ def test_the_trigger_takes_the_connection_without_a_trace(
         event: dict[str, Any] = (await anext(trigger.run())).payload
         return event
 
-    assert "an emulator is opened by nothing else" in asyncio.run(first())["error"]
+    assert "an emulator can be opened only with it" in asyncio.run(first())["error"]
     connect(monkeypatch, "recapture_storage", conn_type="wasb", extra={"connection_string": azurite.connection_string})
     assert asyncio.run(first()) == {"range": {"from": trigger.start, "to": trigger.end}}
     assert STRING not in os.environ

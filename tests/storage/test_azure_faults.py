@@ -15,10 +15,10 @@ from recapture.storage.delta import refusal_of_delta
 from recapture.table.delta import File, OpenTable, Table
 from tests.storage.fault_proxy import FaultProxy, answered, edited, overstated, reset
 
-ADVICE = "check AZURE_STORAGE_CONNECTION_STRING, and what it permits"
+ADVICE = "check AZURE_STORAGE_CONNECTION_STRING and its permissions"
 GARBLED = (
-    "the response was truncated or corrupt; run the same again, and if it recurs, check the network and any proxy on "
-    "the way"
+    "the response was truncated or corrupt; run the same command again, and if it recurs, check the network and any "
+    "proxy on the way"
 )
 
 
@@ -76,8 +76,8 @@ def test_a_read_that_fails_names_its_blob(proxy: FaultProxy, url: str) -> None:
     blob, _ = container.list()
     proxy.inject(answered(409, "BlobImmutableDueToPolicy"), "read")
     reason = "the service answered 409 (BlobImmutableDueToPolicy)"
-    assert said(lambda: container.read(blob)) == f"cannot read a of {url}: {reason}"
-    assert said(lambda: container.read_current("b")) == f"cannot read b of {url}: {reason}"
+    assert said(lambda: container.read(blob)) == f"cannot read a from {url}: {reason}"
+    assert said(lambda: container.read_current("b")) == f"cannot read b from {url}: {reason}"
 
 
 def table(url: str) -> Table:

@@ -64,11 +64,11 @@ def test_the_short_form_of_the_emulator_is_understood() -> None:
     [
         (
             f"AccountName=account;AccountKey={KEY};EndpointSuffix=elsewhere.net;DefaultEndpointsProtocol=https",
-            r"is for https://account\.blob\.elsewhere\.net; set the one of https://account\.blob\.core",
+            r"is for https://account\.blob\.elsewhere\.net; set the connection string of https://account\.blob\.core",
         ),
         (
             f"AccountName=account;AccountKey={KEY};DefaultEndpointsProtocol=http;EndpointSuffix=core.windows.net",
-            r"is for http://account\.blob\.core\.windows\.net; set the one of https",
+            r"is for http://account\.blob\.core\.windows\.net; set the connection string of https",
         ),
         (f"BlobEndpoint=http://account.blob.core.windows.net;{SIGNED}", r"is for http://account\.blob"),
         (f"AccountName=other;AccountKey={KEY};BlobEndpoint=https://account.blob.core.windows.net", r"is for https"),
@@ -94,7 +94,7 @@ def test_a_connection_string_that_opens_nothing_is_refused_and_not_repeated(
 @pytest.mark.parametrize(
     ("environment", "reason"),
     [
-        ({}, f"{CONNECTION_STRING} is not set, and an emulator"),
+        ({}, f"{CONNECTION_STRING} is not set, but an emulator"),
         ({CONNECTION_STRING: f"AccountName=account;AccountKey={KEY}"}, r"is for https://account\.blob"),
         ({CONNECTION_STRING: f"BlobEndpoint=http://localhost:10000/dev;{SIGNED}"}, "is for http://localhost:10000/dev"),
     ],
@@ -113,6 +113,6 @@ def test_the_account_of_another_connection_string_is_opened_by_the_identity() ->
 
 def test_variables_that_name_no_identity_are_refused() -> None:
     environment = {"AZURE_TENANT_ID": "no tenant", "AZURE_CLIENT_ID": "client", "AZURE_CLIENT_SECRET": "SECRET"}
-    with pytest.raises(DefinitionError, match="name no identity: Invalid tenant") as told:
+    with pytest.raises(DefinitionError, match="do not define an identity: Invalid tenant") as told:
         access(CLOUD, environment)
     assert "SECRET" not in str(told.value)

@@ -75,7 +75,9 @@ def test_a_key_that_would_go_before_a_signature_is_refused(monkeypatch: pytest.M
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", signed)
     assert delta_storage_options(url)["azure_storage_sas_token"] == "sv=1&sig=a"
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")
-    with pytest.raises(DefinitionError, match=r"AZURE_STORAGE_ACCOUNT_KEY is set, and would open .* unset it") as told:
+    with pytest.raises(
+        DefinitionError, match=r"would open .* with AZURE_STORAGE_ACCOUNT_KEY, not the signature: unset"
+    ) as told:
         delta_storage_options(url)
     assert "a2V5" not in str(told.value)
 

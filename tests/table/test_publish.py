@@ -183,7 +183,7 @@ def test_rollback_to_a_file_that_was_removed_is_refused_and_changes_nothing(plac
     file = first.files[name]
     assert file is not None
     open_container(place.table_url(name)).delete(file.path)
-    with pytest.raises(RunError, match=r"held before, is gone .* backfill the slice again"):
+    with pytest.raises(RunError, match=r"held before, no longer exists .* backfill the slice again"):
         place.rollback()
     assert place.versions() == versions
 
@@ -221,7 +221,7 @@ def test_a_table_with_other_columns_is_refused_before_anything_is_published(fold
     versions = folder.versions()
     other = replace(folder, schema=pa.schema([("run", pa.float64()), ("more", pa.bool_())]))
     for refused in (other.tables.require_columns, lambda: other.publish("second")):
-        with pytest.raises(DefinitionError, match="run is string there and double here; more is absent there"):
+        with pytest.raises(DefinitionError, match="run is string in the table and double in the rows; more is absent"):
             refused()
     assert folder.versions() == versions
 
@@ -447,7 +447,7 @@ def test_a_publisher_that_was_overtaken_says_whose_run_the_slices_hold(
 def test_a_writer_that_never_stops_is_one_line(folder: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     monkeypatch.setattr(OpenTable, "commit", lambda *arguments: False)
-    with pytest.raises(RunError, match=r"other writers kept committing to .*/publications: run the same again"):
+    with pytest.raises(RunError, match=r"other writers kept committing to .*/publications: run the same command again"):
         folder.publish("run")
 
 
@@ -466,7 +466,7 @@ def test_a_publication_whose_file_is_gone_is_named(folder: Place) -> None:
     folder.publish("run")
     (path,) = OpenTable(folder.tables.publications).paths([NINE])[NINE]
     open_container(folder.tables.publications.url).delete(path)
-    with pytest.raises(RunError, match=r"is gone from .*/publications, although its newest version names it"):
+    with pytest.raises(RunError, match=r"/publications has lost the file .*, which its newest version names"):
         folder.publish("other")
 
 

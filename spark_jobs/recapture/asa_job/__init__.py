@@ -1,4 +1,4 @@
-"""An ASA job as its own tools write it, and the pipeline file that carries it over."""
+"""Read an ASA job as its own tools write it, and carry it over into a pipeline file."""
 
 from recapture.asa_job.carry_over import Draft, Finding, carry_over
 from recapture.asa_job.job import AsaJob

@@ -1,6 +1,6 @@
-"""JSON as the ASA tools write it: keys in any letter case, of which only the named ones are kept.
+"""Models of the JSON that the ASA tools write, with keys in any letter case.
 
-A key that no model names, every credential among them, is never looked at; and no error shows a value.
+A key that no model names is ignored; every credential is such a key. No error shows a value.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
-from recapture.asa_job.job import HOLE
+from recapture.asa_job.job import OPEN_VALUE
 from recapture.errors import DefinitionError
 
 _REASONS = {
@@ -27,14 +27,14 @@ _FORMATS = ("Json", "Avro", "Csv", "Parquet", "Delta", "Protobuf", "CustomClr", 
 
 
 class Part(BaseModel):
-    """A part of a document. A field `event_hub_name` is the key `eventHubName` in any letter case."""
+    """Part of a document. The field `event_hub_name` is the key `eventHubName` in any letter case."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=lambda name: name.replace("_", ""))
 
     @model_validator(mode="before")
     @classmethod
     def _in_any_case(cls, value: Any) -> Any:
-        """Keys in lower case; null is as good as absent."""
+        """Return the value with keys in lower case, and without keys that are null."""
         if not isinstance(value, dict):
             return value
         return {key.lower(): item for key, item in value.items() if item is not None}
@@ -44,21 +44,21 @@ P = TypeVar("P", bound=Part)
 
 
 def read_json(path: Path, shown: str) -> Any:
-    """The document in a file. Raises DefinitionError, with line and column where it is no JSON."""
+    """Return the document in a file. Raises DefinitionError, with line and column if it is not JSON."""
     try:
         document = json.loads(read_text(path, shown))
         json.dumps(document, ensure_ascii=False).encode()
         return document
     except UnicodeEncodeError:
-        raise DefinitionError(f"{shown}: not JSON that can be read: an escape in it is half a character") from None
+        raise DefinitionError(f"{shown}: not valid Unicode: an escape is half of a surrogate pair") from None
     except json.JSONDecodeError as error:
         raise DefinitionError(f"{shown}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
     except RecursionError:
-        raise DefinitionError(f"{shown}: not JSON that can be read: nested too deep") from None
+        raise DefinitionError(f"{shown}: JSON is nested too deeply") from None
 
 
 def read_text(path: Path, shown: str) -> str:
-    """The text of a file, without a byte order mark, its lines ending in \\n."""
+    """Return the text of a file without a byte order mark, with \\n at the end of its lines. Raises DefinitionError."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -67,8 +67,8 @@ def read_text(path: Path, shown: str) -> str:
         raise DefinitionError(f"{shown}: not UTF-8 text: save it as UTF-8") from None
 
 
-def part(model: type[P], value: Any, where: str) -> P:
-    """A part of a document as this model. Raises DefinitionError that names the key, never its value."""
+def parse_part(model: type[P], value: Any, where: str) -> P:
+    """Return a part of a document as this model. Raises DefinitionError that names the key, never its value."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -79,7 +79,7 @@ def part(model: type[P], value: Any, where: str) -> P:
 
 
 def _place(value: Any, steps: tuple[int | str, ...]) -> str:
-    """The way to a key, each step as the document writes it."""
+    """Return the path of a key, with every step as the document writes it."""
     names = []
     for step in steps:
         if isinstance(value, dict):
@@ -92,10 +92,10 @@ def _place(value: Any, steps: tuple[int | str, ...]) -> str:
 
 
 def one_of(**meanings: str) -> BeforeValidator:
-    """A word in any letter case, as what it means; an open value is left as it is."""
+    """Return a validator that replaces a word in any letter case by its meaning, and leaves an open value as it is."""
 
     def meaning(value: object) -> object:
-        if isinstance(value, str) and HOLE.search(value):
+        if isinstance(value, str) and OPEN_VALUE.search(value):
             return value
         if isinstance(value, str) and value.lower() in meanings:
             return meanings[value.lower()]
@@ -111,7 +111,7 @@ def _whole_number(value: object) -> object:
         return int(value)
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,9}", value):
         return int(value)
-    if isinstance(value, str) and HOLE.fullmatch(value):
+    if isinstance(value, str) and OPEN_VALUE.fullmatch(value):
         return value
     raise ValueError("should be a whole number")
 
@@ -119,7 +119,7 @@ def _whole_number(value: object) -> object:
 def _level(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:.1f}"
-    if isinstance(value, str) and (re.fullmatch(r"[0-9]\.[0-9]", value) or HOLE.fullmatch(value)):
+    if isinstance(value, str) and (re.fullmatch(r"[0-9]\.[0-9]", value) or OPEN_VALUE.fullmatch(value)):
         return value
     raise ValueError("should be 1.0, 1.1 or 1.2")
 
@@ -140,29 +140,31 @@ Seconds = Annotated[int | str, BeforeValidator(_whole_number)]
 Level = Annotated[str, BeforeValidator(_level)]
 Locale = Annotated[str, AfterValidator(_locale)]
 Kind = Annotated[str, AfterValidator(_kind)]
-"""What something is, in words that may be shown."""
+"""Kind of an input, output or function, in words that are safe to show."""
 Format = Annotated[str, AfterValidator(_format)]
-"""A serialization or a compression, in the letter case of _FORMATS."""
+"""Serialization or compression, in the letter case of _FORMATS."""
 
 
 class SettingsPart(Part):
-    """The settings of a job: the same keys in JobConfig.json and in a template."""
+    """Settings of a job. JobConfig.json and a template have the same keys."""
 
     events_out_of_order_policy: Annotated[str, one_of(adjust="Adjust", drop="Drop")] | None = None
     events_out_of_order_max_delay_in_seconds: Seconds | None = None
     events_late_arrival_max_delay_in_seconds: Seconds | None = None
     output_error_policy: Annotated[str, one_of(stop="Stop", retry="Stop", drop="Drop")] | None = None
-    """The portal says Retry for Stop."""
+    """`Stop` or `Drop`. The portal writes Retry for Stop."""
     compatibility_level: Level | None = None
     data_locale: Locale | None = None
 
 
 class AccountPart(Part):
+    """Storage account of an input or output."""
+
     account_name: str | None = None
 
 
 class SourcePart(Part):
-    """What an input or an output is: the names of an event hub, or of a container."""
+    """Source or target of an input or output: the names of an event hub, or of a container."""
 
     service_bus_namespace: str | None = None
     event_hub_name: str | None = None

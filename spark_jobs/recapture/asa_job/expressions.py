@@ -1,4 +1,4 @@
-"""The expressions of ARM templates: "[parameters('x')]", "[concat(…)]", and what else names are made with."""
+"""Evaluate the expressions of ARM templates that make names: "[parameters('x')]", "[concat(…)]" and the like."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _DEEPEST = 50
 
 @dataclass(frozen=True)
 class Unknown:
-    """A value that only a deployment knows: a parameter without a default, or what Azure makes."""
+    """Value that is known only at deployment: a parameter without a default, or a value that Azure creates."""
 
     name: str
 
@@ -24,72 +24,80 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Scope:
-    """The parameters and variables that the expressions of one template name.
+    """Parameters and variables of one template.
 
-    `given` are the values that an outer template gives to the parameters of a nested one. A secure parameter is
-    never resolved, whatever its default.
+    `arguments` are the values that an outer template passes to the parameters of a nested one. A secure parameter is
+    never resolved, even if it has a default.
     """
 
     file: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, Any] = field(default_factory=dict)
-    given: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
     depth: int = 0
 
     def resolve(self, value: Any) -> Any:
-        """The value without expressions; what is unknown stands in it as ${NAME}."""
+        """Return the value with its expressions evaluated; an unknown value is ${NAME}.
+
+        Raises DefinitionError if a parameter or variable refers to itself.
+        """
         if isinstance(value, dict):
             return {key: self.resolve(item) for key, item in value.items()}
         if isinstance(value, list):
             return [self.resolve(item) for item in value]
-        found = self._found(value)
-        return str(found) if isinstance(found, Unknown) else found
+        result = self._evaluated(value)
+        return str(result) if isinstance(result, Unknown) else result
 
-    def _found(self, value: Any) -> Any:
+    def _evaluated(self, value: Any) -> Any:
+        """Return the value of an expression; any other value as it is."""
         if not isinstance(value, str) or not (value.startswith("[") and value.endswith("]")):
             return value
         if value.startswith("[["):
             return value[1:]
         if self.depth > _DEEPEST:
-            raise DefinitionError(f"{self.file}: a parameter or variable is defined by itself: correct the template")
+            raise DefinitionError(f"{self.file}: a parameter or variable refers to itself: correct the template")
         return _Evaluation(value[1:-1], self).result()
 
     def parameter(self, name: str) -> Any:
+        """Return the value that was passed to a parameter, else its default; Unknown if it has neither or is secure."""
         key, definition = _entry(self.parameters, name)
         secure = isinstance(definition, dict) and str(definition.get("type", "")).lower() in _SECURE
         if secure:
             return Unknown(name)
-        if (passed := _entry(self.given, name)[1]) is not None:
+        if (passed := _entry(self.arguments, name)[1]) is not None:
             return passed
         default = definition.get("defaultValue") if isinstance(definition, dict) else None
         return Unknown(key or name) if default in (None, "") else self._deeper(default)
 
     def variable(self, name: str) -> Any:
+        """Return the value of a variable; Unknown if the template does not define it."""
         value = _entry(self.variables, name)[1]
         return Unknown(name) if value is None else self._deeper(value)
 
     def _deeper(self, value: Any) -> Any:
-        scope = Scope(self.file, self.parameters, self.variables, self.given, self.depth + 1)
-        return scope._found(value) if isinstance(value, str) else scope.resolve(value)
+        """Return the evaluated value of a definition, one level deeper."""
+        scope = Scope(self.file, self.parameters, self.variables, self.arguments, self.depth + 1)
+        return scope._evaluated(value) if isinstance(value, str) else scope.resolve(value)
 
 
 class _Evaluation:
-    """One expression, by recursive descent: call ( '.' name | '[' index ']' )* | text | number."""
+    """Evaluation of one expression by recursive descent: call ( '.' name | '[' index ']' )* | text | number."""
 
     def __init__(self, text: str, scope: Scope) -> None:
         self.scope = scope
         self.tokens = _TOKEN.findall(text)
         self.readable = not _TOKEN.sub("", text).strip()
-        self.at = 0
+        self.position = 0
 
     def result(self) -> Any:
+        """Return the value of the expression; Unknown if it cannot be evaluated."""
         if not self.readable:
             return Unknown("expression")
         try:
             value = self._value()
         except (IndexError, RecursionError):
             return Unknown("expression")
-        return value if self.at == len(self.tokens) else Unknown("expression")
+        return value if self.position == len(self.tokens) else Unknown("expression")
 
     def _value(self) -> Any:
         token = self._next()
@@ -98,7 +106,7 @@ class _Evaluation:
         if token.lstrip("-").isdigit():
             return int(token)
         value = _call(self.scope, token, self._arguments())
-        while self.at < len(self.tokens) and self.tokens[self.at] in (".", "["):
+        while self.position < len(self.tokens) and self.tokens[self.position] in (".", "["):
             if self._next() == ".":
                 value = _member(value, self._next())
             else:
@@ -109,16 +117,16 @@ class _Evaluation:
     def _arguments(self) -> list[Any]:
         self._pass("(")
         arguments: list[Any] = []
-        while self.tokens[self.at] != ")":
+        while self.tokens[self.position] != ")":
             if arguments:
                 self._pass(",")
             arguments.append(self._value())
-        self.at += 1
+        self.position += 1
         return arguments
 
     def _next(self) -> str:
-        self.at += 1
-        return str(self.tokens[self.at - 1])
+        self.position += 1
+        return str(self.tokens[self.position - 1])
 
     def _pass(self, sign: str) -> None:
         if self._next() != sign:
@@ -126,6 +134,7 @@ class _Evaluation:
 
 
 def _call(scope: Scope, function: str, arguments: list[Any]) -> Any:
+    """Return the result of a function; Unknown if the function or its arguments are not supported."""
     text = [str(argument) for argument in arguments]
     match function.lower(), arguments:
         case "parameters", [str(name)]:
@@ -152,14 +161,15 @@ def _call(scope: Scope, function: str, arguments: list[Any]) -> Any:
 
 
 def _member(value: Any, step: Any) -> Any:
+    """Return a property of an object or an item of a list; Unknown if there is none."""
     if isinstance(value, dict):
-        found = _entry(value, str(step))[1]
-        return Unknown(str(step)) if found is None else found
+        item = _entry(value, str(step))[1]
+        return Unknown(str(step)) if item is None else item
     if isinstance(value, list) and isinstance(step, int) and step < len(value):
         return value[step]
     return value if isinstance(value, Unknown) else Unknown("expression")
 
 
 def _entry(values: Mapping[str, Any], name: str) -> tuple[str | None, Any]:
-    """The key and the value of a name in any letter case, as ARM takes names."""
+    """Return the key and the value of a name in any letter case; (None, None) if it is absent."""
     return next(((key, value) for key, value in values.items() if key.lower() == name.lower()), (None, None))

@@ -1,18 +1,18 @@
-"""An ASA job: what both of its written forms, the project and the ARM template, say. It holds no credential.
+"""The content of an ASA job that a project and an ARM template have in common. It has no credentials.
 
-A text may hold `${NAME}`: a value that an ARM template leaves open.
+A text may contain `${NAME}`: a value that an ARM template leaves open.
 """
 
 import re
 from dataclasses import dataclass
 
-HOLE = re.compile(r"\$\{(\w+)\}")
-"""What stands for an open value; a pipeline file reads it as an environment variable."""
+OPEN_VALUE = re.compile(r"\$\{(\w+)\}")
+"""Placeholder of an open value. A pipeline file reads it as an environment variable."""
 
 
 @dataclass(frozen=True)
 class EventHub:
-    """An event hub, by the names of its namespace and its own; None where the job's are none."""
+    """Names of a namespace and an event hub; None where the job has no valid name."""
 
     namespace: str | None
     name: str | None
@@ -20,17 +20,17 @@ class EventHub:
 
 @dataclass(frozen=True)
 class BlobFolder:
-    """A container and a folder of blobs in it; None where the job's names are none."""
+    """Container and the folders in it; None where the job has no valid name."""
 
     account: str | None
     container: str | None
     folders: tuple[str, ...]
-    """What all blobs' names begin with: the pattern's folders before its first {…}."""
+    """Folders that every blob name starts with: those of the path pattern before its first {…}."""
 
 
 @dataclass(frozen=True)
 class BlobPath:
-    """Where the blobs of a Blob input lie; texts are empty where the job has none, None where they are not readable."""
+    """Path of the blobs of a Blob input. A text is empty if the job has none, and None if it is not valid."""
 
     pattern: str | None
     date_format: str | None
@@ -39,71 +39,71 @@ class BlobPath:
 
 @dataclass(frozen=True)
 class JobInput:
-    """One input."""
+    """Input of the job."""
 
     alias: str
     where: str
-    """The file that defines it and, in a template, the resource."""
+    """File that defines the input and, in a template, the resource."""
     kind: str
-    """`Event Hub`, `IoT Hub`, `Blob storage`, or the name that the job's file has for it."""
+    """Kind of source: `Event Hub`, `IoT Hub`, `Blob storage`, or the name in the job's file."""
     reference: bool
     source: EventHub | BlobFolder | None
-    """None where no Capture can be behind it."""
+    """Source; None if it is neither an event hub nor Blob storage."""
     serialization: str
-    """`Json`, `Avro`, `Csv`, … in this letter case."""
+    """Serialization: `Json`, `Avro`, `Csv`, … in this letter case."""
     compression: str
-    """`None`, `GZip` or `Deflate`."""
+    """Compression: `None`, `GZip` or `Deflate`."""
     path: BlobPath | None = None
-    """Of a Blob input."""
+    """Path of a Blob input; None for other inputs."""
     delimiter: str | None = None
-    """Of CSV."""
+    """Field delimiter of CSV."""
 
 
 @dataclass(frozen=True)
 class JobOutput:
-    """One output."""
+    """Output of the job."""
 
     alias: str
     where: str
     kind: str
     target: BlobFolder | None
-    """None where rows do not go to storage."""
+    """Target of the rows; None if they do not go to Blob storage."""
     serialization: str
     has_watermark_settings: bool
 
 
 @dataclass(frozen=True)
 class JobFunction:
-    """One user-defined function."""
+    """User-defined function of the job."""
 
     name: str
     where: str
     language: str
-    """`JavaScript`, `C#`, `machine learning`, or the name that the job's file has for it."""
+    """Language: `JavaScript`, `C#`, `machine learning`, or the name in the job's file."""
 
 
 @dataclass(frozen=True)
 class JobSettings:
-    """The settings of a job; None where it does not say. A text in place of a number is an open value."""
+    """Settings of a job; None where the job does not set one. A text in place of a number is an open value."""
 
     where: str
     out_of_order_policy: str | None = None
-    """`Adjust` or `Drop`."""
+    """Policy for out-of-order events: `Adjust` or `Drop`."""
     out_of_order_seconds: int | str | None = None
     late_seconds: int | str | None = None
     output_error_policy: str | None = None
-    """`Stop` or `Drop`."""
+    """Policy for output errors: `Stop` or `Drop`."""
     compatibility_level: str | None = None
     data_locale: str | None = None
 
 
 @dataclass(frozen=True)
 class AsaJob:
-    """One job. `query` has \\n at its lines' ends."""
+    """ASA job. The lines of `query` end with \\n."""
 
     name: str
     origin: str
-    """The file or folder that it was read from."""
+    """Name of the file that the job was read from."""
     query: str
     query_where: str
     settings: JobSettings
@@ -111,4 +111,4 @@ class AsaJob:
     outputs: tuple[JobOutput, ...]
     functions: tuple[JobFunction, ...]
     unread: tuple[str, ...]
-    """The files or resources of the job that are of no known kind."""
+    """Files or resources of the job whose kind is unknown."""

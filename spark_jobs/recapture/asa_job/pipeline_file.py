@@ -1,4 +1,4 @@
-"""The text of a pipeline file: YAML for people, with a comment above each key that needs one."""
+"""Write the text of a pipeline file: YAML for people, with a comment above each key that needs one."""
 
 import re
 from io import StringIO

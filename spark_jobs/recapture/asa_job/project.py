@@ -1,4 +1,4 @@
-"""An ASA project, as the tools for Visual Studio Code (asaproj.json) and Visual Studio (*.asaproj) write it."""
+"""Read an ASA project of the tools for Visual Studio Code (asaproj.json) or Visual Studio (*.asaproj)."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from recapture.asa_job import sources
-from recapture.asa_job.documents import Format, Kind, Part, SettingsPart, SourcePart, part, read_json, read_text
+from recapture.asa_job.documents import Format, Kind, Part, SettingsPart, SourcePart, parse_part, read_json, read_text
 from recapture.asa_job.job import AsaJob, BlobFolder, EventHub, JobFunction, JobInput, JobOutput
 from recapture.errors import DefinitionError
 
@@ -52,14 +52,14 @@ class _Function(Part):
 
 
 def read_project(file: Path) -> AsaJob:
-    """Read a project by its file. Raises DefinitionError."""
+    """Return the job of the project in this file. Raises DefinitionError if a file is absent or damaged."""
     is_xml = file.suffix.lower() == ".asaproj"
-    project = _from_xml(file) if is_xml else part(_Project, read_json(file, file.name), file.name)
+    project = _from_xml(file) if is_xml else parse_part(_Project, read_json(file, file.name), file.name)
     folder = file.parent
     query_file = _query_file(file, project)
-    config = next((each for each in project.configurations if each.sub_type.lower() == "jobconfig"), None)
+    config = next(_of_kind(project, "jobconfig"), None)
     where = _shown(config) if config else file.name
-    read = part(SettingsPart, _document(folder, config) if config else {}, where)
+    read = parse_part(SettingsPart, _document(folder, config) if config else {}, where)
     return AsaJob(
         name=project.name or folder.resolve().name,
         origin=file.name,
@@ -69,26 +69,28 @@ def read_project(file: Path) -> AsaJob:
         inputs=tuple(_inputs(folder, project)),
         outputs=tuple(_outputs(folder, project)),
         functions=tuple(_functions(folder, project)),
-        unread=tuple(_shown(each) for each in project.configurations if not _is_known(each)),
+        unread=tuple(_shown(configuration) for configuration in project.configurations if not _is_known(configuration)),
     )
 
 
 def _query_file(file: Path, project: _Project) -> Path:
-    present = ", ".join(sorted(path.name for path in file.parent.glob("*.asaql")))
+    """Return the path of the query. Raises DefinitionError if the project names no query file, or an absent one."""
+    queries = ", ".join(sorted(path.name for path in file.parent.glob("*.asaql")))
     if project.start_file is None:
-        raise DefinitionError(
-            f"{file.name}: names no query file: name one of {present or 'the project (there is no .asaql beside it)'} "
-            "as startFile"
-        )
+        choice = f"one of {queries}" if queries else "an .asaql file"
+        raise DefinitionError(f"{file.name}: no query file is set: set startFile to {choice}")
     path = file.parent / project.start_file.replace("\\", "/")
     if not path.is_file():
-        beside = f"; beside it lies {present}" if present else ""
-        raise DefinitionError(f"{file.name}: the query file {project.start_file} does not exist: correct it{beside}")
+        choice = f"; the folder has {queries}" if queries else ""
+        raise DefinitionError(f"{file.name}: the query file {project.start_file} does not exist: correct it{choice}")
     return path
 
 
 def _from_xml(file: Path) -> _Project:
-    """The older form: MSBuild items Configure, with a SubType, and Script."""
+    """Return the project of a Visual Studio file: MSBuild items Configure, with a SubType, and Script.
+
+    Raises DefinitionError if the file is not such XML.
+    """
     text = read_text(file, file.name)
     if "<!DOCTYPE" in text:
         raise DefinitionError(f"{file.name}: not a project file: it declares a document type")
@@ -97,20 +99,22 @@ def _from_xml(file: Path) -> _Project:
     except ElementTree.ParseError as error:
         line, column = error.position
         raise DefinitionError(f"{file.name}:{line}:{column + 1}: not XML") from None
-    found: dict[str, list[ElementTree.Element]] = {}
+    elements: dict[str, list[ElementTree.Element]] = {}
     for element in root.iter():
-        found.setdefault(element.tag.rpartition("}")[2], []).append(element)
-    scripts = [script.get("Include", "") for script in found.get("Script", [])]
+        elements.setdefault(element.tag.rpartition("}")[2], []).append(element)
+    scripts = [script.get("Include", "") for script in elements.get("Script", [])]
     if len(scripts) > 1:
-        raise DefinitionError(f"{file.name}: holds several queries, {', '.join(scripts)}: keep one <Script>")
-    names = [name.text for project in found.get("PropertyGroup", []) for name in project if name.tag.endswith("}Name")]
-    listed = [{"filepath": item.get("Include"), "subtype": _sub_type(item)} for item in found.get("Configure", [])]
+        raise DefinitionError(f"{file.name}: has several queries, {', '.join(scripts)}: keep one <Script>")
+    names = [
+        name.text for project in elements.get("PropertyGroup", []) for name in project if name.tag.endswith("}Name")
+    ]
+    listed = [{"filepath": item.get("Include"), "subtype": _sub_type(item)} for item in elements.get("Configure", [])]
     document = {
         "name": names[0] if names else file.stem,
         "startfile": scripts[0] if scripts else None,
         "configurations": listed,
     }
-    return part(_Project, document, file.name)
+    return parse_part(_Project, document, file.name)
 
 
 def _sub_type(item: ElementTree.Element) -> str:
@@ -118,12 +122,13 @@ def _sub_type(item: ElementTree.Element) -> str:
 
 
 def _of_kind(project: _Project, kind: str) -> Iterator[_Configuration]:
-    return (each for each in project.configurations if each.sub_type.lower() == kind)
+    """Return the files of the project that are of this kind."""
+    return (configuration for configuration in project.configurations if configuration.sub_type.lower() == kind)
 
 
 def _inputs(folder: Path, project: _Project) -> Iterator[JobInput]:
     for configuration in _of_kind(project, "input"):
-        read = part(_Input, _document(folder, configuration), _shown(configuration))
+        read = parse_part(_Input, _document(folder, configuration), _shown(configuration))
         kind, source = _source(read)
         yield JobInput(
             alias=read.name,
@@ -148,7 +153,7 @@ def _source(read: _Input) -> tuple[str, EventHub | BlobFolder | None]:
 
 def _outputs(folder: Path, project: _Project) -> Iterator[JobOutput]:
     for configuration in _of_kind(project, "output"):
-        read = part(_Output, _document(folder, configuration), _shown(configuration))
+        read = parse_part(_Output, _document(folder, configuration), _shown(configuration))
         blobs = read.blob_storage_properties
         yield JobOutput(
             alias=read.name,
@@ -165,13 +170,13 @@ def _functions(folder: Path, project: _Project) -> Iterator[JobFunction]:
         sub_type = configuration.sub_type.lower()
         if "function" not in sub_type:
             continue
-        read = part(_Function, _document(folder, configuration), _shown(configuration))
+        read = parse_part(_Function, _document(folder, configuration), _shown(configuration))
         language = next((language for word, language in _LANGUAGES.items() if sub_type.startswith(word)), None)
         yield JobFunction(read.name, _shown(configuration), language or configuration.sub_type)
 
 
 def _is_known(configuration: _Configuration) -> bool:
-    """InputMock is an input's local sample."""
+    """Return whether the kind of the file is known. InputMock is an input's local sample."""
     sub_type = configuration.sub_type.lower()
     return sub_type in ("jobconfig", "input", "inputmock", "output") or "function" in sub_type
 
@@ -181,5 +186,5 @@ def _document(folder: Path, configuration: _Configuration) -> Any:
 
 
 def _shown(configuration: _Configuration) -> str:
-    """The file's path from the project's folder; Visual Studio writes it with backslashes."""
+    """Return the file's path relative to the project's folder, with slashes; Visual Studio writes backslashes."""
     return configuration.file_path.replace("\\", "/")

@@ -1,4 +1,4 @@
-"""An ASA job from a path: a project's folder or file, or an ARM template."""
+"""Read an ASA job from a path: the folder or file of a project, or an ARM template."""
 
 from pathlib import Path
 
@@ -12,9 +12,9 @@ PROJECT_FILE = "asaproj.json"
 
 
 def read_job(path: Path, name: str | None = None) -> AsaJob:
-    """Read the job at a path; `name` chooses one of several in a template.
+    """Return the job at a path. `name` chooses one of several jobs in a template.
 
-    Raises DefinitionError with the file, the place in it and what to do.
+    Raises DefinitionError, with the file, the place in it and what to do.
     """
     if not path.exists():
         raise DefinitionError(f"{path}: there is no such file or folder")
@@ -23,13 +23,14 @@ def read_job(path: Path, name: str | None = None) -> AsaJob:
     if path.name.lower() == PROJECT_FILE or path.suffix.lower() == ".asaproj":
         return read_project(path)
     if path.suffix.lower() == ".bicep":
-        raise DefinitionError(f"{path}: a Bicep file: make a template of it, az bicep build --file {path.name}")
+        raise DefinitionError(f"{path}: a Bicep file: build a template from it with az bicep build --file {path.name}")
     if path.suffix.lower() != ".json":
-        raise DefinitionError(f"{path}: neither {PROJECT_FILE}, a project's folder nor an ARM template")
+        raise DefinitionError(f"{path}: not an ASA job: name a project's folder or file, or an ARM template (.json)")
     return read_template(path, read_json(path, path.name), name)
 
 
 def _project_file(folder: Path) -> Path:
+    """Return the project file in a folder. Raises DefinitionError if there is none, or more than one .asaproj."""
     if (folder / PROJECT_FILE).is_file():
         return folder / PROJECT_FILE
     projects = sorted(folder.glob("*.asaproj"))
@@ -37,7 +38,7 @@ def _project_file(folder: Path) -> Path:
         return projects[0]
     if projects:
         listed = ", ".join(project.name for project in projects)
-        raise DefinitionError(f"{folder}: holds several projects, {listed}: name one of these files")
+        raise DefinitionError(f"{folder}: has several projects, {listed}: name one of these files")
     raise DefinitionError(
-        f"{folder}: no ASA project: it holds neither {PROJECT_FILE} nor an .asaproj; an ARM template is named itself"
+        f"{folder}: not an ASA project: it has no {PROJECT_FILE} and no .asaproj; for an ARM template, name its file"
     )

@@ -1,10 +1,10 @@
-"""From the documents of both written forms to the values of a job."""
+"""Convert the parts of a project or template to the values of a job."""
 
 import itertools
 import re
 
 from recapture.asa_job.documents import SettingsPart, SourcePart
-from recapture.asa_job.job import HOLE, BlobFolder, BlobPath, EventHub, JobSettings
+from recapture.asa_job.job import OPEN_VALUE, BlobFolder, BlobPath, EventHub, JobSettings
 
 _NAMESPACE = re.compile(r"[A-Za-z][A-Za-z0-9-]{1,49}")
 _EVENT_HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
@@ -17,16 +17,19 @@ _CONTAINER = re.compile(r"[a-z0-9](-?[a-z0-9]){2,62}")
 
 
 def event_hub(part: SourcePart) -> EventHub:
+    """Return the event hub of an input."""
     namespace = (part.service_bus_namespace or "").removesuffix(".servicebus.windows.net")
     return EventHub(_name(_NAMESPACE, namespace), _name(_EVENT_HUB, part.event_hub_name))
 
 
 def blob_folder(part: SourcePart) -> BlobFolder:
+    """Return the container and folders of an input or output on Blob storage."""
     account = part.storage_accounts[0].account_name if part.storage_accounts else None
     return BlobFolder(_name(_ACCOUNT, account), _name(_CONTAINER, part.container), _folders(part.path_pattern))
 
 
 def blob_path(part: SourcePart) -> BlobPath:
+    """Return the path pattern of a Blob input, with its date format in ASA's letters Y and D."""
     pattern = part.path_pattern.strip("/")
     folders = [_TOKEN.sub("x", folder) for folder in pattern.split("/")] if pattern else []
     date_format = part.date_format.replace("y", "Y").replace("d", "D")
@@ -38,6 +41,7 @@ def blob_path(part: SourcePart) -> BlobPath:
 
 
 def settings(part: SettingsPart, where: str) -> JobSettings:
+    """Return the settings of a job that were read from `where`."""
     return JobSettings(
         where=where,
         out_of_order_policy=part.events_out_of_order_policy,
@@ -55,5 +59,5 @@ def _folders(path_pattern: str) -> tuple[str, ...]:
 
 
 def _name(allowed: re.Pattern[str], text: str | None) -> str | None:
-    """The name, if it is one: whatever else stands in its place, a connection string say, goes no further."""
-    return text if text and allowed.fullmatch(HOLE.sub("xxx", text)) else None
+    """Return the text if it is a valid name, else None, so that a misplaced connection string is never shown."""
+    return text if text and allowed.fullmatch(OPEN_VALUE.sub("xxx", text)) else None

@@ -1,6 +1,6 @@
-"""An ARM template with a Microsoft.StreamAnalytics/streamingjobs resource, as the portal exports it.
+"""Read an ARM template with a Microsoft.StreamAnalytics/streamingjobs resource, as the portal exports it.
 
-The parts of a job lie in its properties, in its own resources, or beside it with names JOB/PART.
+The parts of a job are in its properties, in resources inside it, or in resources next to it with names JOB/PART.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from recapture.asa_job import sources
-from recapture.asa_job.documents import Format, Kind, Part, SettingsPart, SourcePart, part
+from recapture.asa_job.documents import Format, Kind, Part, SettingsPart, SourcePart, parse_part
 from recapture.asa_job.expressions import Scope
 from recapture.asa_job.job import AsaJob, BlobFolder, EventHub, JobFunction, JobInput, JobOutput
 from recapture.errors import DefinitionError
@@ -47,7 +47,7 @@ _LANGUAGES = {
 _Resources = Annotated[
     tuple[Any, ...], BeforeValidator(lambda listed: tuple(listed.values()) if isinstance(listed, dict) else listed)
 ]
-"""A list, or an object with a symbolic name for each."""
+"""Resources: a list, or an object with their symbolic names as keys."""
 
 
 class _Template(Part):
@@ -128,7 +128,7 @@ class _JobProperties(SettingsPart):
 
 @dataclass(frozen=True)
 class _Resource:
-    """A resource with its expressions resolved; `type` in lower case, `name` with its parents' names."""
+    """Resource with its expressions resolved. `type` is in lower case; `name` includes the names of its parents."""
 
     type: str
     name: str
@@ -136,29 +136,34 @@ class _Resource:
 
     @property
     def own_name(self) -> str:
+        """Return the last part of the name."""
         return self.name.rpartition("/")[2]
 
 
 def read_template(path: Path, document: Any, chosen: str | None) -> AsaJob:
-    """Read the job, of several the chosen one. Raises DefinitionError."""
+    """Return the job in a template; `chosen` names one of several.
+
+    Raises DefinitionError if the template has no such job, or is damaged.
+    """
     file = path.name
     if not isinstance(document, dict) or "resources" not in {key.lower() for key in document}:
-        raise DefinitionError(f"{file}: neither asaproj.json nor an ARM template: it has no resources")
+        raise DefinitionError(f"{file}: not an ARM template: it has no resources")
     resources = list(_in_template(document, Scope(file)))
     jobs = [resource for resource in resources if resource.type == JOB]
     job = _job(file, jobs, chosen)
-    parts_of_jobs = [resource for resource in resources if resource.type != JOB]
-    own = [each for each in parts_of_jobs if len(jobs) == 1 or each.name.lower().startswith(f"{job.name.lower()}/")]
-    read = part(_JobProperties, job.properties, f"{file}, {job.name}")
+    prefix = "" if len(jobs) == 1 else f"{job.name.lower()}/"
+    own = [resource for resource in resources if resource.type != JOB and resource.name.lower().startswith(prefix)]
+    read = parse_part(_JobProperties, job.properties, f"{file}, {job.name}")
 
     def parts(kind: str, nested: tuple[_Named, ...]) -> list[tuple[str, dict[str, Any], str]]:
-        beside = [(each.own_name, each.properties) for each in own if each.type == f"{JOB}/{kind}"]
-        found = [*((each.name, each.properties) for each in nested), *beside]
-        return [(name, properties, f"{file}, {kind}/{name}") for name, properties in found]
+        """Return the name, the properties and the place of the job's parts of this kind."""
+        separate = [(resource.own_name, resource.properties) for resource in own if resource.type == f"{JOB}/{kind}"]
+        named = [*((named.name, named.properties) for named in nested), *separate]
+        return [(name, properties, f"{file}, {kind}/{name}") for name, properties in named]
 
     query, query_where = read.transformation.properties.query, f"{file}, {job.name}"
     for _, properties, query_where in parts("transformations", ()):
-        query = part(_Query, properties, query_where).query
+        query = parse_part(_Query, properties, query_where).query
     if query is None:
         raise DefinitionError(f"{file}: the job {job.name} has no query: export it with its transformation")
     return AsaJob(
@@ -167,36 +172,39 @@ def read_template(path: Path, document: Any, chosen: str | None) -> AsaJob:
         query=query.replace("\r\n", "\n").replace("\r", "\n"),
         query_where=query_where,
         settings=sources.settings(read, f"{file}, {job.name}"),
-        inputs=tuple(_input(*each) for each in parts("inputs", read.inputs)),
-        outputs=tuple(_output(*each) for each in parts("outputs", read.outputs)),
-        functions=tuple(_function(*each) for each in parts("functions", read.functions)),
-        unread=tuple(f"{file}, {each.name}" for each in own if each.type.removeprefix(f"{JOB}/") not in _PARTS),
+        inputs=tuple(_input(*item) for item in parts("inputs", read.inputs)),
+        outputs=tuple(_output(*item) for item in parts("outputs", read.outputs)),
+        functions=tuple(_function(*item) for item in parts("functions", read.functions)),
+        unread=tuple(
+            f"{file}, {resource.name}" for resource in own if resource.type.removeprefix(f"{JOB}/") not in _PARTS
+        ),
     )
 
 
 def _job(file: str, jobs: list[_Resource], chosen: str | None) -> _Resource:
+    """Return the chosen job. Raises DefinitionError if there is no such job, or several and none is chosen."""
     names = ", ".join(job.name for job in jobs)
     if not jobs:
-        raise DefinitionError(f"{file}: no resource in it is a Microsoft.StreamAnalytics/streamingjobs")
+        raise DefinitionError(f"{file}: the template has no Microsoft.StreamAnalytics/streamingjobs resource")
     if chosen is not None:
         jobs = [job for job in jobs if job.name.lower() == chosen.lower()]
         if not jobs:
-            raise DefinitionError(f"{file}: holds no job {chosen}: it holds {names}")
+            raise DefinitionError(f"{file}: no job {chosen}: choose one of {names}")
     if len(jobs) > 1:
-        raise DefinitionError(f"{file}: holds several jobs, {names}: choose one with --job NAME")
+        raise DefinitionError(f"{file}: has several jobs, {names}: choose one with --job NAME")
     return jobs[0]
 
 
 def _in_template(document: Any, outer: Scope) -> Iterator[_Resource]:
-    template = part(_Template, document, outer.file)
-    scope = Scope(outer.file, template.parameters, template.variables, outer.given)
+    template = parse_part(_Template, document, outer.file)
+    scope = Scope(outer.file, template.parameters, template.variables, outer.arguments)
     yield from _resources(template.resources, scope, "", "")
 
 
 def _resources(listed: tuple[Any, ...], scope: Scope, parent_type: str, parent_name: str) -> Iterator[_Resource]:
-    """Stream Analytics resources, with those that lie in others and in nested deployments."""
+    """Yield the Stream Analytics resources, including those inside other resources and in nested deployments."""
     for item in listed:
-        resource = part(_ResourcePart, item, f"{scope.file}, resources")
+        resource = parse_part(_ResourcePart, item, f"{scope.file}, resources")
         kind, name = resource.type.lower(), str(scope.resolve(resource.name))
         if parent_type and not kind.startswith(f"{parent_type}/"):
             kind, name = f"{parent_type}/{kind}", f"{parent_name}/{name}"
@@ -213,19 +221,19 @@ class _Deployment(Part):
 
 
 def _in_deployment(properties: dict[str, Any], scope: Scope) -> Iterator[_Resource]:
-    deployment = part(_Deployment, properties, f"{scope.file}, a nested deployment")
+    deployment = parse_part(_Deployment, properties, f"{scope.file}, a nested deployment")
     if deployment.template is None:
         return
-    given = {
-        name: scope.resolve(passed.get("value"))
-        for name, passed in deployment.parameters.items()
-        if isinstance(passed, dict)
+    arguments = {
+        name: scope.resolve(argument.get("value"))
+        for name, argument in deployment.parameters.items()
+        if isinstance(argument, dict)
     }
-    yield from _in_template(deployment.template, Scope(scope.file, given=given))
+    yield from _in_template(deployment.template, Scope(scope.file, arguments=arguments))
 
 
 def _input(name: str, properties: dict[str, Any], where: str) -> JobInput:
-    read = part(_InputProperties, properties, where)
+    read = parse_part(_InputProperties, properties, where)
     kind = _kind(read.datasource)
     source: EventHub | BlobFolder | None = None
     path = None
@@ -248,7 +256,7 @@ def _input(name: str, properties: dict[str, Any], where: str) -> JobInput:
 
 
 def _output(name: str, properties: dict[str, Any], where: str) -> JobOutput:
-    read = part(_OutputProperties, properties, where)
+    read = parse_part(_OutputProperties, properties, where)
     kind = _kind(read.datasource)
     return JobOutput(
         alias=name,
@@ -261,7 +269,7 @@ def _output(name: str, properties: dict[str, Any], where: str) -> JobOutput:
 
 
 def _function(name: str, properties: dict[str, Any], where: str) -> JobFunction:
-    kind = part(_FunctionProperties, properties, where).properties.binding.type
+    kind = parse_part(_FunctionProperties, properties, where).properties.binding.type
     return JobFunction(name, where, _LANGUAGES.get(kind.lower(), kind))
 
 

@@ -1,4 +1,4 @@
-"""A place that holds blobs: an Azure container or a local folder, one protocol for both."""
+"""Read and write blobs in an Azure container or a local folder, through one protocol."""
 
 import os
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ __all__ = ["Blob", "Container", "delta_storage_options", "delta_table_uri", "ope
 
 
 def open_container(url: str, environment: Mapping[str, str] = os.environ) -> Container:
-    """The container of `https://ACCOUNT.blob.core.windows.net/container[/prefix]` or `file:///absolute/folder`.
+    """Return the container at `https://ACCOUNT.blob.core.windows.net/container[/prefix]` or `file:///absolute/folder`.
 
-    The emulator's form is `http://127.0.0.1:10000/devstoreaccount1/container[/prefix]`. Names are relative to
-    the prefix. Credentials are those of the environment (see `credentials.access`). Nothing is read yet. Raises
-    DefinitionError for another form of url, or for an environment that cannot open it.
+    The url of an emulator is `http://127.0.0.1:10000/devstoreaccount1/container[/prefix]`. Names of blobs are relative
+    to the prefix. The environment supplies the credentials (see `credentials.access`). Nothing is read yet. Raises
+    DefinitionError if the url has another form, or if the environment has no credentials for it.
     """
     address = parse(url)
     if isinstance(address, Path):

@@ -1,4 +1,4 @@
-"""Where a url points."""
+"""Parse the url of a container, folder or table."""
 
 import os
 import re
@@ -17,59 +17,64 @@ _FORMS = "expected https://ACCOUNT.blob.core.windows.net/CONTAINER[/PREFIX] or f
 
 @dataclass(frozen=True)
 class AzureAddress:
-    """A container of an account, or what lies under a prefix in it."""
+    """Container of a storage account, or a prefix in it."""
 
     endpoint: str
-    """The account's blob endpoint, without a slash at its end."""
+    """Blob endpoint of the account, without a slash at the end."""
     account: str
     container: str
     prefix: str
-    """Without slashes at its ends; empty for the whole container."""
+    """Prefix without slashes at its ends; empty for the whole container."""
 
     @property
     def is_emulator(self) -> bool:
-        """Whether the account is in the path, as only an emulator has it."""
+        """Return whether the account is in the path of the endpoint, which is so for emulators only."""
         return bool(urlsplit(self.endpoint).path)
 
     @property
     def is_http(self) -> bool:
-        """Whether it is reached without TLS, as only an emulator on this machine may be."""
+        """Return whether the endpoint is used without TLS, which is allowed for an emulator on this machine only."""
         return self.endpoint.startswith("http:")
 
     @property
     def path(self) -> str:
+        """Return the container and the prefix, joined by a slash."""
         return "/".join(filter(None, (self.container, self.prefix)))
 
     @property
     def url(self) -> str:
+        """Return the url, percent-encoded and without credentials."""
         return f"{self.endpoint}/{quote(self.path, safe='/=$')}"
 
 
 def parse(url: str) -> AzureAddress | Path:
-    """The place that a url names; DefinitionError when it is of no known form, or carries a secret."""
+    """Return the container or folder that a url names.
+
+    Raises DefinitionError if the url has no known form, or contains a secret.
+    """
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise DefinitionError(f"not a container's url; {_FORMS}") from None
+        raise DefinitionError(f"not a container url; {_FORMS}") from None
     shown = f"{parts.scheme}://{host}{parts.path}"
     if parts.query or parts.fragment or parts.username is not None:
         raise DefinitionError(
-            f"{shown}: a url carries no query, fragment or password; credentials belong in {CONNECTION_STRING}"
+            f"{shown}: remove the query, fragment or password from the url; credentials belong in {CONNECTION_STRING}"
         )
     if parts.scheme == "file":
         return _folder(parts, shown)
     if parts.scheme not in ("http", "https") or not host:
-        raise DefinitionError(f"{shown}: not a container's url; {_FORMS}")
+        raise DefinitionError(f"{shown}: not a container url; {_FORMS}")
     if parts.scheme == "http" and not _is_loopback(host):
-        raise DefinitionError(f"{shown}: only an emulator on this machine may be reached by http; use https")
+        raise DefinitionError(f"{shown}: http is allowed for an emulator on this machine only; use https")
     return _azure(parts, host, shown)
 
 
 def _folder(parts: SplitResult, shown: str) -> Path:
     path = unquote(parts.path)
     if parts.netloc not in ("", "localhost") or not path.startswith("/") or "\0" in path:
-        raise DefinitionError(f"{shown}: a folder's url is absolute and has three slashes: file:///ABSOLUTE/FOLDER")
+        raise DefinitionError(f"{shown}: a folder url has three slashes and an absolute path: file:///ABSOLUTE/FOLDER")
     return Path(os.path.normpath(path))
 
 
@@ -84,12 +89,12 @@ def _azure(parts: SplitResult, host: str, shown: str) -> AzureAddress:
     if not account or not names or not _CONTAINER_NAME.fullmatch(names[0]):
         raise DefinitionError(f"{shown}: no valid container name in this url; {_FORMS}")
     if any(name in ("", ".", "..") for name in names):
-        raise DefinitionError(f"{shown}: the path has an empty part, or one of dots alone")
+        raise DefinitionError(f"{shown}: the path has an empty part, or a part . or ..; remove it")
     return AzureAddress(endpoint, account, names[0], "/".join(names[1:]))
 
 
 def spelling(url: str) -> str:
-    """One text for one place, however its url is spelt and whatever links lead there; DefinitionError as of `parse`."""
+    """Return the same text for all urls of one place, with links resolved. Raises DefinitionError as `parse` does."""
     place = parse(url)
     if isinstance(place, Path):
         return os.path.realpath(place)
@@ -97,7 +102,7 @@ def spelling(url: str) -> str:
 
 
 def normal_endpoint(parts: SplitResult) -> str:
-    """An endpoint as an address has it, so that equal ones are spelt alike."""
+    """Return an endpoint in normal form: host in lower case, without a default port and a slash at the end."""
     host = parts.hostname or ""
     try:
         port = parts.port

@@ -1,4 +1,4 @@
-"""A container of Azure Blob Storage, or of its emulator."""
+"""Implement the protocol of a container for Azure Blob Storage and its emulator."""
 
 import base64
 import functools
@@ -38,11 +38,11 @@ _RETRIES: dict[str, Any] = {
     "increment_base": 2,
     "random_jitter_range": 1,
 }
-"""Half a minute for a busy service; a few seconds for one that nobody answers for."""
+"""Retries of the client: about 30 seconds if the service is busy, a few seconds if nothing answers."""
 
 
 class _Unsigned(logging.Filter):
-    """Takes the shared access signature out of the urls that urllib3 logs; the SDK leaves it out of its own."""
+    """Filter that removes shared access signatures from the urls that urllib3 logs; the SDK removes them itself."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):
@@ -56,7 +56,7 @@ logging.getLogger("azure").addHandler(logging.NullHandler())
 
 
 class AzureContainer:
-    """Blobs under a container's url. A `Container`; safe to use from several threads."""
+    """`Container` on Azure Blob Storage. It can be used from several threads."""
 
     def __init__(self, address: AzureAddress, access: Access) -> None:
         self._address = address
@@ -70,7 +70,7 @@ class AzureContainer:
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
         answers: list[Any] = []
-        with self._told("list"):
+        with self._failures_reported("list"):
             pages = self._client.list_blob_names(
                 name_starts_with=self._base + prefix, include=["metadata"], raw_response_hook=answers.append
             ).by_page()
@@ -84,13 +84,13 @@ class AzureContainer:
                 yield from blobs
 
     def list_folders(self, prefix: str) -> Iterator[str]:
-        with self._told("list"):
-            for found in self._client.walk_blobs(name_starts_with=self._base + prefix, delimiter="/"):
-                if isinstance(found, BlobPrefix):
-                    yield found.name.removeprefix(self._base)
+        with self._failures_reported("list"):
+            for item in self._client.walk_blobs(name_starts_with=self._base + prefix, delimiter="/"):
+                if isinstance(item, BlobPrefix):
+                    yield item.name.removeprefix(self._base)
 
     def read(self, blob: Blob) -> bytes:
-        with self._told(f"read {blob.name} of"):
+        with self._failures_reported(f"read {blob.name} from"):
             try:
                 downloader = self._client.download_blob(
                     self._base + blob.name, etag=f'"{blob.etag}"', match_condition=MatchConditions.IfNotModified
@@ -105,7 +105,7 @@ class AzureContainer:
         return verified(blob, content)
 
     def read_current(self, name: str) -> bytes | None:
-        with self._told(f"read {name} of"):
+        with self._failures_reported(f"read {name} from"):
             try:
                 return self._client.download_blob(self._base + name).readall()
             except ResourceNotFoundError as error:
@@ -114,11 +114,11 @@ class AzureContainer:
                 return None
 
     def write(self, name: str, content: bytes) -> Blob:
-        with self._told(f"write {name} to"):
+        with self._failures_reported(f"write {name} to"):
             return self._upload(name, content, overwrite=True)
 
     def create(self, name: str, content: bytes) -> bool:
-        with self._told(f"write {name} to"):
+        with self._failures_reported(f"write {name} to"):
             try:
                 self._upload(name, content, overwrite=False)
             except (ResourceExistsError, ResourceModifiedError) as error:
@@ -128,7 +128,7 @@ class AzureContainer:
             return True
 
     def delete(self, name: str) -> None:
-        with self._told(f"delete {name} of"):
+        with self._failures_reported(f"delete {name} from"):
             try:
                 self._client.delete_blob(self._base + name, delete_snapshots="include")
             except ResourceNotFoundError as error:
@@ -136,31 +136,35 @@ class AzureContainer:
                     raise
 
     def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
-        """Nothing: the service shows no blob that was not written whole."""
+        """Return nothing: the service shows a blob only after it was written whole."""
         return ()
 
     def _upload(self, name: str, content: bytes, *, overwrite: bool) -> Blob:
         md5 = content_md5(content)
         settings = ContentSettings(content_md5=bytearray(base64.b64decode(md5)))
         client = self._client.get_blob_client(self._base + name)
-        told = client.upload_blob(content, overwrite=overwrite, content_settings=settings)
-        return Blob(name, _unquoted(told["etag"]), len(content), _whole_seconds(told["last_modified"]), md5)
+        properties = client.upload_blob(content, overwrite=overwrite, content_settings=settings)
+        return Blob(name, _unquoted(properties["etag"]), len(content), _whole_seconds(properties["last_modified"]), md5)
 
     def _changed(self, blob: Blob) -> RunError:
+        """Return the error for a blob that no longer has its etag."""
         try:
-            now = self._client.get_blob_client(self._base + blob.name).get_blob_properties().etag
+            etag = self._client.get_blob_client(self._base + blob.name).get_blob_properties().etag
         except ResourceNotFoundError:
             return deleted(blob)
-        return changed(blob, _unquoted(now))
+        return changed(blob, _unquoted(etag))
 
     def _blobs(self, page: Element) -> Iterator[Blob]:
-        """Those of a page of List Blobs, read from its XML: the SDK's own objects take forty times as long to make."""
-        for found in page.iterfind("Blobs/Blob"):
-            properties = found.find("Properties")
-            name, size = _text(found, "Name"), int(_text(properties, "Content-Length") or 0)
-            if size == 0 and _is_directory_marker(found):
+        """Yield the blobs of a page of List Blobs.
+
+        They are read from its XML because the SDK takes forty times as long to make its own objects.
+        """
+        for element in page.iterfind("Blobs/Blob"):
+            properties = element.find("Properties")
+            name, size = _text(element, "Name"), int(_text(properties, "Content-Length") or 0)
+            if size == 0 and _is_directory_marker(element):
                 continue
-            if found.find("Name[@Encoded='true']") is not None:
+            if element.find("Name[@Encoded='true']") is not None:
                 name = unquote(name)
             yield Blob(
                 name=name.removeprefix(self._base),
@@ -171,23 +175,23 @@ class AzureContainer:
             )
 
     @contextmanager
-    def _told(self, action: str) -> Iterator[None]:
-        """Tells a failure of the service in one line. Its own text is left out: it may hold a signature."""
-        told = f"{action} {self.url}"
+    def _failures_reported(self, action: str) -> Iterator[None]:
+        """Raise RunError, in one line, if the service fails. Its own text is left out: it may contain a signature."""
+        request = f"{action} {self.url}"
         try:
             yield
         except (DecodeError, UnicodeDecodeError):
-            raise garbled(told) from None
+            raise garbled(request) from None
         except AzureError as error:
             status = error.status_code if isinstance(error, HttpResponseError) else None
             if isinstance(error, ClientAuthenticationError):
                 status = 401
-            raise refusal(told, self._address, self._advice, status, _code(error)) from None
+            raise refusal(request, self._address, self._advice, status, _code(error)) from None
 
 
-def _is_directory_marker(found: Element) -> bool:
-    """Accounts with a hierarchical namespace list their directories as empty blobs."""
-    metadata = found.find("Metadata")
+def _is_directory_marker(element: Element) -> bool:
+    """Return whether an empty blob stands for a directory, as in accounts with a hierarchical namespace."""
+    metadata = element.find("Metadata")
     values = {entry.tag.lower(): entry.text for entry in (() if metadata is None else metadata)}
     return (values.get("hdi_isfolder") or "").lower() == "true"
 
@@ -198,15 +202,17 @@ def _text(element: Element | None, tag: str) -> str:
 
 @functools.lru_cache(maxsize=65_536)
 def _instant(text: str) -> datetime:
-    """An HTTP date; the blobs of a hub's partitions are written in the same seconds."""
+    """Return the time of an HTTP date. It is cached because many blobs are written in the same second."""
     return parsedate_to_datetime(text)
 
 
 def _is_container_missing(error: AzureError) -> bool:
+    """Return whether the container, and not only the blob, does not exist."""
     return isinstance(error, ResourceNotFoundError) and _code(error) in CONTAINER_MISSING
 
 
 def _code(error: AzureError) -> str:
+    """Return the service's error code; empty if it gave none."""
     code = getattr(error, "error_code", None)
     return str(getattr(code, "value", code) or "")
 

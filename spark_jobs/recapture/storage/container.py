@@ -1,4 +1,4 @@
-"""The protocol of a container, and the one rule that both kinds share: what was listed is what is read."""
+"""Define the protocol of a container, and the rule that a blob is read exactly as it was listed."""
 
 import base64
 import hashlib
@@ -12,74 +12,83 @@ from recapture.errors import DamagedBlobError, RunError
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """One version of one blob, as a listing tells it."""
+    """Version of a blob, as it was listed."""
 
     name: str
-    """Relative to the container's url, with `/` between its parts."""
+    """Name relative to the container's url, with `/` between its parts."""
     etag: str
-    """Names the version; without quotation marks."""
+    """Identifier of the version, without quotation marks."""
     size: int
-    """Bytes."""
+    """Size in bytes."""
     last_modified: datetime
-    """UTC, whole seconds: the arrival time of every event in a capture blob (time model, section 1)."""
+    """LastModified in UTC, in whole seconds: the arrival time of the blob's events (docs/time-model.md, section 1)."""
     md5: str | None = None
-    """Content-MD5 in base64, where the service has it."""
+    """Content-MD5 in base64; None if the service does not have it."""
 
 
 class Container(Protocol):
-    """Blobs under one url. Every method raises RunError, in one line, when the storage refuses or is out of reach."""
+    """Blobs under one url. Every method raises RunError, in one line, if the storage refuses or cannot be reached."""
 
     @property
     def url(self) -> str:
-        """Where this is, without credentials."""
+        """Return the url, without credentials."""
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
-        """The blobs whose name starts with `prefix`, in name order, without directory markers."""
+        """Yield the blobs whose name starts with `prefix`, sorted by name, without directory markers."""
 
     def list_folders(self, prefix: str) -> Iterator[str]:
-        """What names that start with `prefix` have up to the first `/` after it, that included; each once, in order."""
+        """Yield the folders whose path starts with `prefix`, sorted.
+
+        A folder's path ends with the first `/` after `prefix`, and includes it.
+        """
 
     def read(self, blob: Blob) -> bytes:
-        """The content of exactly the version listed; RunError when it was changed, deleted or damaged since."""
+        """Return the content of the listed version.
+
+        Raises RunError if the blob was changed or deleted since, or is damaged.
+        """
 
     def read_current(self, name: str) -> bytes | None:
-        """Whatever is there now; None when there is nothing."""
+        """Return the current content of a blob; None if it does not exist."""
 
     def write(self, name: str, content: bytes) -> Blob:
-        """Puts the blob there, in place of an older one; nobody ever sees a part of it."""
+        """Write a blob atomically, replace an older one, and return the new version."""
 
     def create(self, name: str, content: bytes) -> bool:
-        """Puts the blob there unless the name is taken: of any number of writers, exactly one is told True."""
+        """Write a blob unless it exists, and return whether it was written: True for exactly one of several writers."""
 
     def delete(self, name: str) -> None:
-        """Removes the blob, if there is one."""
+        """Delete the blob if it exists."""
 
     def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
-        """Remove the temporary files of writers that were killed, in the folders whose names begin so; return them."""
+        """Remove and return the temporary files of killed writers, in folders whose names start with `prefix`."""
 
 
 def content_md5(content: bytes) -> str:
-    """The content's Content-MD5, in base64."""
+    """Return the Content-MD5 of the content, in base64."""
     return base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
 
 
 def verified(blob: Blob, content: bytes) -> bytes:
-    """The content, if it has the size and the Content-MD5 that the listing gave."""
+    """Return the content if it has the size and the Content-MD5 of the listed blob.
+
+    Raises RunError for another size, and DamagedBlobError for another Content-MD5.
+    """
     if len(content) != blob.size:
         raise RunError(
             f"blob {blob.name} was not read whole: the storage sent {len(content)} of the {blob.size} bytes that it "
-            "listed; run the same again, and if it recurs, check the storage account and any proxy on the way"
+            "listed; run the same command again, and if it recurs, check the storage account and any proxy on the way"
         )
-    if blob.md5 is not None and blob.md5 != (found := content_md5(content)):
-        raise DamagedBlobError(blob.name, f"its Content-MD5 is {blob.md5}, but the content gives {found}")
+    if blob.md5 is not None and blob.md5 != (md5 := content_md5(content)):
+        raise DamagedBlobError(blob.name, f"its Content-MD5 is {blob.md5}, but that of its content is {md5}")
     return content
 
 
-def changed(blob: Blob, now: str) -> RunError:
-    """What to tell of a blob whose etag is another one than planned."""
-    return RunError(f"blob {blob.name} changed since it was planned (etag {blob.etag}, now {now}): plan again")
+def changed(blob: Blob, etag: str) -> RunError:
+    """Return the error for a blob whose etag is not the planned one."""
+    return RunError(f"blob {blob.name} changed since it was planned (etag {blob.etag}, now {etag}): plan again")
 
 
 def deleted(blob: Blob) -> RunError:
-    """What to tell of a planned blob that is gone."""
+    """Return the error for a planned blob that does not exist any more."""
     return RunError(f"blob {blob.name} was deleted since it was planned (etag {blob.etag}): plan again")

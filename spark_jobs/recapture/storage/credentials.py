@@ -1,4 +1,4 @@
-"""With whose rights an account is opened: those of a connection string, or of an identity."""
+"""Choose the credential that opens a storage account: a connection string or an identity."""
 
 import functools
 import logging
@@ -20,51 +20,53 @@ SCOPE = "https://storage.azure.com/.default"
 
 @dataclass(frozen=True)
 class Identity:
-    """A credential of azure-identity that tells in one line why it gives no token."""
+    """Credential of azure-identity that reports in one line why it has no token."""
 
     credential: TokenCredential
     url: str
-    """Of what it is to open."""
+    """Url of the container that it opens."""
     because: str
-    """Why no connection string opens it."""
+    """Reason why no connection string opens the container."""
 
     def get_token(self, *scopes: str, **options: Any) -> AccessToken:
-        """A token good for five minutes at least. Raises SetupError where nobody could sign in."""
+        """Return a token that is valid for at least five minutes. Raises SetupError if no identity can sign in."""
         try:
             return self.credential.get_token(*scopes, **options)
         except AzureError as error:
-            said = str(error.message).splitlines()
-            reason = next((line.strip() for line in said if "failed:" in line), said[0])
+            lines = str(error.message).splitlines()
+            reason = next((line.strip() for line in lines if "failed:" in line), lines[0])
             raise SetupError(f"{self.url}: {self.because}, and no identity could sign in: {reason}") from None
 
 
 @dataclass(frozen=True)
 class Access:
-    """What opens an account."""
+    """Credential for an account."""
 
     credential: AzureNamedKeyCredential | AzureSasCredential | Identity
     advice: str
-    """What to do where the account refuses it."""
+    """Advice for the user if the account refuses the credential."""
 
 
 def access(address: AzureAddress, environment: Mapping[str, str] = os.environ) -> Access:
-    """The connection string, where there is one for this account; else the identity.
+    """Return the connection string's credential if it is for this account, else the identity.
 
-    Raises DefinitionError for a connection string that cannot be read, or is for another endpoint of the account, and
-    for an emulator without one: no token goes over http. No message shows any part of it but the endpoint.
+    Raises DefinitionError if the connection string cannot be read or is for another endpoint of the account, or if an
+    emulator has none: a token is never sent over http. Messages show no part of the connection string but its endpoint.
     """
     text = environment.get(CONNECTION_STRING, "").strip()
     because = f"{CONNECTION_STRING} is not set"
     if text:
         client = _client(text)
-        elsewhere = normal_endpoint(urlsplit(f"{client.scheme}://{client.primary_hostname}"))
-        if elsewhere == address.endpoint and client.account_name in (None, address.account):
-            return Access(_secret(client), f"check {CONNECTION_STRING}, and what it permits")
-        because = f"{CONNECTION_STRING} is for {elsewhere}"
-        if client.account_name == address.account or elsewhere == address.endpoint or address.is_http:
-            raise DefinitionError(f"{address.url}: {because}; set the one of {address.endpoint}, or unset it")
+        endpoint = normal_endpoint(urlsplit(f"{client.scheme}://{client.primary_hostname}"))
+        if endpoint == address.endpoint and client.account_name in (None, address.account):
+            return Access(_secret(client), f"check {CONNECTION_STRING} and its permissions")
+        because = f"{CONNECTION_STRING} is for {endpoint}"
+        if client.account_name == address.account or endpoint == address.endpoint or address.is_http:
+            raise DefinitionError(
+                f"{address.url}: {because}; set the connection string of {address.endpoint}, or unset it"
+            )
     elif address.is_http:
-        raise DefinitionError(f"{address.url}: {because}, and an emulator is opened by nothing else: set it")
+        raise DefinitionError(f"{address.url}: {because}, but an emulator can be opened only with it: set it")
     advice = (
         "give the signed-in identity the role Storage Blob Data Reader for the input, Contributor for the table, "
         f"or set the {CONNECTION_STRING} of {address.endpoint} ({because})"
@@ -73,9 +75,10 @@ def access(address: AzureAddress, environment: Mapping[str, str] = os.environ) -
 
 
 def identity(environment: Mapping[str, str] = os.environ) -> TokenCredential:
-    """The service principal, workload identity or managed identity that the environment names.
+    """Return the service principal, workload identity or managed identity that the environment defines.
 
-    One for the process: it keeps its token, and asks for another five minutes before that runs out.
+    The process has one identity. It caches its token, and requests a new one five minutes before it expires. Raises
+    DefinitionError if the variables are not valid.
     """
     if environment is os.environ:
         return _identity()
@@ -84,24 +87,25 @@ def identity(environment: Mapping[str, str] = os.environ) -> TokenCredential:
 
 @functools.cache
 def _identity(tenant: str | None = None, client: str | None = None, secret: str | None = None) -> TokenCredential:
-    """What is not given is taken from the environment of the process."""
+    """Return the identity; what is None is taken from the environment of the process."""
     from azure.identity import ClientSecretCredential, DefaultAzureCredential
 
     logging.getLogger("azure.identity").addHandler(logging.NullHandler())
     try:
         if tenant and client and secret:
             return ClientSecretCredential(tenant, client, secret)
-        given = {
+        arguments = {
             "managed_identity_client_id": client,
             "workload_identity_client_id": client,
             "workload_identity_tenant_id": tenant,
         }
-        return DefaultAzureCredential(**{name: value for name, value in given.items() if value})
+        return DefaultAzureCredential(**{name: value for name, value in arguments.items() if value})
     except ValueError as error:
-        raise DefinitionError(f"the environment's AZURE_… variables name no identity: {error}") from None
+        raise DefinitionError(f"the AZURE_… environment variables do not define an identity: {error}") from None
 
 
 def _client(connection_string: str) -> BlobServiceClient:
+    """Return the parsed connection string. Raises DefinitionError, without its text, if it is not valid."""
     try:
         return BlobServiceClient.from_connection_string(connection_string)
     except ValueError:
@@ -110,6 +114,7 @@ def _client(connection_string: str) -> BlobServiceClient:
 
 
 def _secret(client: BlobServiceClient) -> AzureNamedKeyCredential | AzureSasCredential:
+    """Return the key or the signature of a connection string. Raises DefinitionError if it has neither."""
     key = getattr(client.credential, "account_key", None)
     if key:
         return AzureNamedKeyCredential(client.credential.account_name, key)

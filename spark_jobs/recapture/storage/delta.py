@@ -1,4 +1,4 @@
-"""The same place and credentials, in the words of delta-rs."""
+"""Translate urls, credentials and errors between Recapture and delta-rs."""
 
 import os
 import re
@@ -12,11 +12,11 @@ from recapture.storage.refusals import garbled, refusal
 _COLOURS = re.compile(r"\x1b\[\d*m")
 _UNREACHED = re.compile(r"HTTP error|error sending request|timed? ?out|dns error|\(os error \d+\)", re.IGNORECASE)
 _PREFERRED = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY")
-"""Variables that delta-rs reads by itself, and takes before a signature that it is given."""
+"""Environment variables that delta-rs reads itself and prefers to a signature that is passed to it."""
 
 
 def delta_table_uri(url: str) -> str:
-    """What `deltalake.DeltaTable` takes for the table at this url: `az://container/prefix`, or a path."""
+    """Return the uri of a table for `deltalake.DeltaTable`: `az://container/prefix`, or a path."""
     address = parse(url)
     if isinstance(address, Path):
         return str(address)
@@ -24,11 +24,11 @@ def delta_table_uri(url: str) -> str:
 
 
 def delta_storage_options(url: str) -> dict[str, str]:
-    """The `storage_options` that go with `delta_table_uri`; empty for a folder.
+    """Return the `storage_options` that go with `delta_table_uri`; empty for a folder.
 
-    They hold credentials: never print or store them. Those of an identity hold a token that does not outlive its
-    hour: ask for them again for every table that is opened. For the emulator this also sets AZURITE_BLOB_STORAGE_URL
-    in this process. Raises DefinitionError where delta-rs would take another credential.
+    They contain credentials: never print or store them. Those of an identity contain a token that expires within the
+    hour: call this again for every table that is opened. For the emulator this also sets AZURITE_BLOB_STORAGE_URL in
+    this process. Raises DefinitionError if delta-rs would use another credential.
     """
     address = parse(url)
     if isinstance(address, Path):
@@ -46,14 +46,14 @@ def delta_storage_options(url: str) -> dict[str, str]:
         case AzureSasCredential():
             for name in _PREFERRED:
                 if name in os.environ:
-                    raise DefinitionError(f"{name} is set, and would open {url} in place of the signature: unset it")
+                    raise DefinitionError(f"delta-rs would open {url} with {name}, not the signature: unset {name}")
             return options | {"azure_storage_sas_token": credential.signature}
         case identity:
             return options | {"azure_storage_token": identity.get_token(SCOPE).token}
 
 
 def _emulator(address: AzureAddress) -> dict[str, str]:
-    """Tells delta-rs of the emulator, whose address it takes from the environment of the process and nowhere else.
+    """Return the options for an emulator, and set its address in the environment, where alone delta-rs reads it.
 
     Without `use_emulator` it lists with `startFrom`, which Azurite ignores: every commit after a table's second
     fails with "Invalid table version: 1".
@@ -63,9 +63,9 @@ def _emulator(address: AzureAddress) -> dict[str, str]:
 
 
 def refusal_of_delta(url: str, error: Exception) -> RunError:
-    """Return what delta-rs says in several lines, as one: what was refused, why, and what to do.
+    """Return the error for a failure of delta-rs, in one line: what was refused, why, and what to do.
 
-    Its text is never shown where the service answered: the urls in it may hold a signature.
+    The text of delta-rs is left out if the service answered: the urls in it may contain a signature.
     """
     address, action = parse(url), f"use the table {url}"
     text = _COLOURS.sub("", str(error))

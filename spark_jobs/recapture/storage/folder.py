@@ -1,4 +1,7 @@
-"""A folder as a container: a file's name under it is the blob's name, its modification time is LastModified."""
+"""Implement the protocol of a container for a local folder.
+
+A blob's name is the path of a file under the folder. Its LastModified is the modification time of the file.
+"""
 
 import itertools
 import os
@@ -18,7 +21,7 @@ _NOT_A_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 class FolderContainer:
-    """Files under a folder. A `Container`; links are followed, but never in a circle."""
+    """`Container` on a local folder. Symbolic links are followed, but never in a circle."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -32,19 +35,19 @@ class FolderContainer:
         *above, base = itertools.accumulate(prefix.split("/")[:-1], lambda path, part: f"{path}{part}/", initial="")
         if base and not _is_name(base[:-1]):
             return
-        with _told("list", self._folder):
-            passed = tuple(_identities(self._folder / each for each in above))
-            yield from _walk(self._folder / base, base, prefix, passed)
+        with _failures_reported("list", self._folder):
+            ancestors = tuple(_identities(self._folder / name for name in above))
+            yield from _walk(self._folder / base, base, prefix, ancestors)
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         self._require()
         base = prefix[: prefix.rfind("/") + 1]
         if base and not _is_name(base[:-1]):
             raise RunError(
-                f"no name under {self._folder} begins with {base!r}: correct what the input's names begin with"
+                f"no name under {self._folder} can start with {base!r}: correct the start of the input's blob names"
             )
         folder = self._folder / base
-        with _told("list", folder):
+        with _failures_reported("list", folder):
             try:
                 with os.scandir(folder) as entries:
                     names = sorted(f"{base}{entry.name}/" for entry in entries if _is_folder(entry))
@@ -54,19 +57,19 @@ class FolderContainer:
 
     def read(self, blob: Blob) -> bytes:
         path = self._path(blob.name)
-        with _told("read", path):
+        with _failures_reported("read", path):
             try:
                 with path.open("rb") as file:
-                    _same_version(blob, file.fileno())
+                    _require_version(blob, file.fileno())
                     content = file.read()
-                    _same_version(blob, file.fileno())
+                    _require_version(blob, file.fileno())
             except _NOT_A_FILE:
                 raise deleted(blob) from None
         return verified(blob, content)
 
     def read_current(self, name: str) -> bytes | None:
         path = self._path(name)
-        with _told("read", path):
+        with _failures_reported("read", path):
             try:
                 return path.read_bytes()
             except _NOT_A_FILE:
@@ -74,14 +77,14 @@ class FolderContainer:
 
     def write(self, name: str, content: bytes) -> Blob:
         path = self._path(name)
-        with _told("write", path), _written_beside(path, content) as temporary:
+        with _failures_reported("write", path), _temporary_file(path, content) as temporary:
             blob = _blob(name, temporary.stat())
             os.replace(temporary, path)
         return blob
 
     def create(self, name: str, content: bytes) -> bool:
         path = self._path(name)
-        with _told("write", path), _written_beside(path, content) as temporary:
+        with _failures_reported("write", path), _temporary_file(path, content) as temporary:
             try:
                 os.link(temporary, path)
             except FileExistsError:
@@ -90,7 +93,7 @@ class FolderContainer:
 
     def delete(self, name: str) -> None:
         path = self._path(name)
-        with _told("delete", path):
+        with _failures_reported("delete", path):
             try:
                 path.unlink()
             except _NOT_A_FILE:
@@ -101,36 +104,40 @@ class FolderContainer:
         base = self._folder / head
         temporary = f"{_TEMPORARY[0]}*{_TEMPORARY[1]}"
         removed = []
-        with _told("list", base):
+        with _failures_reported("list", base):
             folders = [folder for folder in base.glob(f"{tail}*") if folder.is_dir()] if tail else [base]
             for path in sorted(path for folder in folders for path in folder.rglob(temporary)):
-                with locked(path) as abandoned:
-                    if abandoned:
+                with locked(path) as is_abandoned:
+                    if is_abandoned:
                         path.unlink(missing_ok=True)
                         removed.append(path.relative_to(self._folder).as_posix())
         return tuple(removed)
 
     def _require(self) -> None:
+        """Raise SetupError if the folder does not exist."""
         if self._folder.is_file():
-            raise SetupError(f"{self._folder} is a file, and a folder is needed: correct the url")
+            raise SetupError(f"{self._folder} is a file, not a folder: correct the url")
         if not self._folder.is_dir():
             raise SetupError(f"folder {self._folder} does not exist: create it, or correct the url")
 
     def _path(self, name: str) -> Path:
+        """Return the path of a blob. Raises RunError if the name leads out of the folder."""
         if not _is_name(name):
             raise RunError(f"{name!r} is not the name of a file under {self._folder}")
         return self._folder.joinpath(*name.split("/"))
 
 
 def _is_name(name: str) -> bool:
+    """Return whether a text is the name of a file under the folder."""
     return "\0" not in name and not any(part in ("", ".", "..") for part in name.split("/"))
 
 
-def _walk(folder: Path, base: str, prefix: str, above: tuple[tuple[int, int], ...]) -> Iterator[Blob]:
+def _walk(folder: Path, base: str, prefix: str, ancestors: tuple[tuple[int, int], ...]) -> Iterator[Blob]:
+    """Yield the blobs in a folder whose names start with `prefix`; nothing if the folder is one of its ancestors."""
     try:
         status = folder.stat()
-        here = (status.st_dev, status.st_ino)
-        if here in above:
+        identity = (status.st_dev, status.st_ino)
+        if identity in ancestors:
             return
         with os.scandir(folder) as entries:
             names = sorted(base + entry.name + "/" * _is_folder(entry) for entry in entries)
@@ -140,7 +147,7 @@ def _walk(folder: Path, base: str, prefix: str, above: tuple[tuple[int, int], ..
         path = folder / name[len(base) :]
         if name.endswith("/"):
             if name.startswith(prefix) or prefix.startswith(name):
-                yield from _walk(path, name, prefix, (*above, here))
+                yield from _walk(path, name, prefix, (*ancestors, identity))
         elif name.startswith(prefix) and not _is_temporary(path.name):
             _require_usable(path)
             try:
@@ -152,7 +159,7 @@ def _walk(folder: Path, base: str, prefix: str, above: tuple[tuple[int, int], ..
 
 
 def _identities(folders: Iterable[Path]) -> Iterator[tuple[int, int]]:
-    """What tells the folders that are there from others."""
+    """Yield the device and inode number of the folders that exist."""
     for folder in folders:
         with suppress(FileNotFoundError, NotADirectoryError):
             status = folder.stat()
@@ -160,12 +167,13 @@ def _identities(folders: Iterable[Path]) -> Iterator[tuple[int, int]]:
 
 
 def _require_usable(path: Path) -> None:
+    """Raise RunError for a broken link, and for a name that is not UTF-8."""
     if path.is_symlink() and not path.exists():
-        raise RunError(f"{path} is a link to nothing: restore what it was to, or remove it")
+        raise RunError(f"{path} is a broken link: restore its target, or remove the link")
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise RunError(f"{str(path)!a} has a name that is not UTF-8: rename it, or move it out") from None
+        raise RunError(f"{str(path)!a} has a name that is not UTF-8: rename it, or move it out of the folder") from None
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -189,20 +197,21 @@ def _etag(status: os.stat_result) -> str:
     return f"{status.st_mtime_ns:x}-{status.st_size:x}-{status.st_ino:x}"
 
 
-def _same_version(blob: Blob, descriptor: int) -> None:
-    now = _etag(os.fstat(descriptor))
-    if now != blob.etag:
-        raise changed(blob, now)
+def _require_version(blob: Blob, descriptor: int) -> None:
+    """Raise RunError if the open file is not the listed version."""
+    etag = _etag(os.fstat(descriptor))
+    if etag != blob.etag:
+        raise changed(blob, etag)
 
 
 @contextmanager
-def _written_beside(path: Path, content: bytes) -> Iterator[Path]:
-    """A finished file in the same folder, to be moved or linked into place; the folder is safe on disk afterwards."""
+def _temporary_file(path: Path, content: bytes) -> Iterator[Path]:
+    """Yield a complete temporary file next to `path`, to be moved or linked into place; then sync the folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         temporary = path.with_name(uuid.uuid4().hex.join(_TEMPORARY))
-        with temporary.open("xb") as file, locked(temporary) as ours:
-            if not ours:
+        with temporary.open("xb") as file, locked(temporary) as is_locked:
+            if not is_locked:
                 continue
             try:
                 file.write(content)
@@ -220,11 +229,12 @@ def _written_beside(path: Path, content: bytes) -> Iterator[Path]:
 
 
 @contextmanager
-def _told(action: str, path: Path) -> Iterator[None]:
+def _failures_reported(action: str, path: Path) -> Iterator[None]:
+    """Raise RunError, in one line, if the file system refuses."""
     try:
         yield
     except (FileExistsError, NotADirectoryError) as error:
-        raise RunError(f"cannot {action} {path}: a folder is needed where there is a file") from error
+        raise RunError(f"cannot {action} {path}: a part of this path is a file, not a folder") from error
     except OSError as error:
         place = error.filename or path
         raise RunError(f"cannot {action} {place}: {error.strerror or type(error).__name__}") from error

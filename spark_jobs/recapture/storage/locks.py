@@ -1,4 +1,4 @@
-"""Tell whether the process that wrote a file or a folder is still alive: it holds a lock, which ends with it."""
+"""Find out whether the process that writes a file or folder is alive: it holds a lock, which ends with it."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @contextmanager
 def locked(path: Path) -> Iterator[bool]:
-    """Hold the lock of a file or folder, and yield True; yield False if it is gone, or somebody else holds its lock."""
+    """Hold the lock of a file or folder and yield True; yield False if it is gone, or if another process holds it."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
@@ -27,10 +27,10 @@ def locked(path: Path) -> Iterator[bool]:
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
-    """Return whether the path still names what was opened."""
+    """Return whether the path still names the file that was opened."""
     try:
-        now = path.stat()
+        current = path.stat()
     except OSError:
         return False
     opened = os.fstat(descriptor)
-    return (now.st_dev, now.st_ino) == (opened.st_dev, opened.st_ino)
+    return (current.st_dev, current.st_ino) == (opened.st_dev, opened.st_ino)

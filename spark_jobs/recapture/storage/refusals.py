@@ -1,4 +1,4 @@
-"""Errors for requests that an Azure service rejected, the same for every client library."""
+"""Make the errors for requests that an Azure service rejected, the same for every client library."""
 
 from recapture.errors import RunError, SetupError
 from recapture.storage.address import AzureAddress
@@ -7,9 +7,9 @@ CONTAINER_MISSING = ("ContainerNotFound", "ContainerBeingDeleted")
 
 
 def refusal(action: str, address: AzureAddress, advice: str, status: int | None, code: str = "") -> RunError:
-    """Return the error for an answer's status and the service's code; without a status there was no answer.
+    """Return the error for the status and the error code of a response; the status is None if there was no response.
 
-    The service's own text is left out: it may hold a signature.
+    The service's own text is left out: it may contain a signature.
     """
     reason = f" ({code})" if code else ""
     if code in CONTAINER_MISSING:
@@ -24,8 +24,8 @@ def refusal(action: str, address: AzureAddress, advice: str, status: int | None,
 
 
 def garbled(action: str) -> RunError:
-    """Return the error for an answer that is cut off or damaged."""
+    """Return the error for a response that is truncated or corrupt."""
     return RunError(
-        f"cannot {action}: the response was truncated or corrupt; run the same again, and if it recurs, check the "
-        "network and any proxy on the way"
+        f"cannot {action}: the response was truncated or corrupt; run the same command again, and if it recurs, check "
+        "the network and any proxy on the way"
     )

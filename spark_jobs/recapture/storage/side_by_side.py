@@ -1,16 +1,17 @@
-"""Small blobs take longer to ask for than to send, so they are read and written several at once."""
+"""Call a function for several items at once: for small blobs, the wait for the response takes the most time."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 AT_ONCE = 16
+"""Number of threads."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def side_by_side(call: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Return what a call returns for each item, in their order. Raises what the first failing call raises."""
+    """Return the result of a call for every item, in the order of the items. Raises the error of the first failure."""
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return list(threads.map(call, items))

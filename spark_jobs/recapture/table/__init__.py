@@ -1,1 +1,1 @@
-"""The published Delta tables."""
+"""Write the published Delta tables."""

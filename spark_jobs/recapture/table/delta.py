@@ -23,40 +23,41 @@ from recapture.storage import delta_storage_options, delta_table_uri
 from recapture.storage.delta import refusal_of_delta
 
 METADATA = "recapture"
-"""The key of our entry in a commit's metadata."""
+"""Key of Recapture's entry in a commit's metadata."""
 SLICE = "slice_start"
+"""Name of the partition column."""
 PROPERTIES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
-"""Reading a table costs one checkpoint and at most nine commits."""
+"""Properties of a new table. To open it, one checkpoint and at most nine commits are read."""
 _NO_FILES = pa.table({name: pa.array([], pa.string()) for name in ("path", SLICE)})
 
 
 @dataclass(frozen=True)
 class Table:
-    """Where a Delta table is, and its schema."""
+    """Place and schema of a Delta table."""
 
     url: str
     schema: pa.Schema
-    """Without slice_start."""
+    """Schema of the rows, without slice_start."""
 
 
 @dataclass(frozen=True)
 class File:
-    """The Parquet file of one slice."""
+    """Parquet file of one slice."""
 
     path: str
-    """Relative to the table; it names the content, so equal paths are equal files."""
+    """Path relative to the table. It identifies the content, so equal paths are equal files."""
     size: int
-    """Bytes."""
+    """Size in bytes."""
     rows: int
     values: Mapping[str, str | int | None] = field(default_factory=dict)
-    """The columns of a file of one row that the table's snapshot shows without reading the file."""
+    """Columns of a file of one row that the table's snapshot shows, so that the file need not be read."""
 
 
 class OpenTable:
-    """A table as it was when it was last read. Opening it reads it; it need not exist."""
+    """Table as it was when it was last read. Opening it reads it. The table need not exist."""
 
     def __init__(self, table: Table) -> None:
-        """Raises RunError if the storage refuses, DefinitionError if the table has other columns."""
+        """Read the table. Raises RunError if the storage refuses, DefinitionError if the table has other columns."""
         self.table = table
         self._delta: DeltaTable | None = None
         self._files = _NO_FILES
@@ -64,7 +65,7 @@ class OpenTable:
 
     @property
     def version(self) -> int | None:
-        """None where there is no table."""
+        """Return the version of the table; None if it does not exist."""
         return None if self._delta is None else self._delta.version()
 
     def refresh(self) -> None:
@@ -78,11 +79,11 @@ class OpenTable:
 
     def paths(self, slice_starts: Collection[str]) -> dict[str, tuple[str, ...]]:
         """Return the paths that slices hold, by slice_start; slices that hold nothing are left out."""
-        wanted = pc.is_in(self._files[SLICE], value_set=pa.array(sorted(slice_starts), pa.string()))
-        held: dict[str, tuple[str, ...]] = {}
-        for row in self._files.select(["path", SLICE]).filter(wanted).to_pylist():
-            held[row[SLICE]] = (*held.get(row[SLICE], ()), row["path"])
-        return held
+        is_requested = pc.is_in(self._files[SLICE], value_set=pa.array(sorted(slice_starts), pa.string()))
+        paths: dict[str, tuple[str, ...]] = {}
+        for row in self._files.select(["path", SLICE]).filter(is_requested).to_pylist():
+            paths[row[SLICE]] = (*paths.get(row[SLICE], ()), row["path"])
+        return paths
 
     def slices(self) -> dict[str, dict[str, Any]]:
         """Return all slices that hold a file, in order: its `path`, its `rows` and its `File.values`."""
@@ -91,10 +92,10 @@ class OpenTable:
         return {row[SLICE]: {to: row.get(name) for name, to in names.items()} for row in self._files.to_pylist()}
 
     def commit(self, files: Mapping[str, File | None], metadata: Mapping[str, Any]) -> bool:
-        """Let each slice hold its file and nothing else, in one commit; None empties a slice.
+        """Replace what the slices hold by their files, in one commit; None empties a slice.
 
-        Returns False if another writer committed since the table was read. Raises RunError if the storage refuses;
-        whether the commit took place is then unknown. The table must exist.
+        Return False if another writer committed since the table was read, else True. Raises RunError if the storage
+        refuses; whether the commit took place is then unknown. The table must exist.
         """
         assert self._delta is not None
         try:
@@ -112,6 +113,7 @@ class OpenTable:
         return True
 
     def _open(self) -> None:
+        """Read the table if it exists. Raises DefinitionError if it has other columns."""
         try:
             with _refusals(self.table.url):
                 self._delta = DeltaTable(
@@ -146,7 +148,7 @@ class OpenTable:
 
 @contextmanager
 def _refusals(url: str) -> Iterator[None]:
-    """Raise RunError for whatever the storage refuses, but for a lost race and a table that does not exist."""
+    """Raise RunError if the storage refuses. A lost race and a table that does not exist keep their own errors."""
     try:
         yield
     except (CommitFailedError, TableNotFoundError):
@@ -166,28 +168,30 @@ def _files(delta: DeltaTable) -> pa.Table:
 
 
 def metadata_of(url: str, commits: int) -> list[dict[str, Any]]:
-    """Return our entries in the metadata of a table's newest commits, newest first."""
+    """Return Recapture's entries in the metadata of a table's newest commits, newest first."""
     opened = DeltaTable(delta_table_uri(url), storage_options=delta_storage_options(url))
     return [json.loads(entry[METADATA]) for entry in opened.history(commits) if METADATA in entry]
 
 
-def _require_columns(found: DeltaTable, table: Table) -> None:
-    has = {field.name: _type_name(field) for field in found.schema().fields}
-    wants = {field.name: _type_name(field) for field in _schema(table).fields}
-    if has == wants:
+def _require_columns(delta: DeltaTable, table: Table) -> None:
+    """Raise DefinitionError if the table has other columns than its schema."""
+    actual = {field.name: _type_name(field) for field in delta.schema().fields}
+    expected = {field.name: _type_name(field) for field in _schema(table).fields}
+    if actual == expected:
         return
     differing = [
-        f"{name} is {has.get(name, 'absent')} there and {wants.get(name, 'absent')} here"
-        for name in [*wants, *(name for name in has if name not in wants)]
-        if has.get(name) != wants.get(name)
+        f"{name} is {actual.get(name, 'absent')} in the table and {expected.get(name, 'absent')} in the rows"
+        for name in [*expected, *(name for name in actual if name not in expected)]
+        if actual.get(name) != expected.get(name)
     ]
     raise DefinitionError(
-        f"the table {table.url} has other columns than what is to be published: {'; '.join(differing)}; "
+        f"the columns of table {table.url} differ from those of the rows to publish: {'; '.join(differing)}; "
         "publish to a new table"
     )
 
 
 def _schema(table: Table) -> Schema:
+    """Return the schema of the Delta table, with slice_start."""
     return Schema.from_arrow(table.schema.append(pa.field(SLICE, pa.timestamp("us", tz="UTC"))))
 
 
@@ -196,11 +200,12 @@ def _type_name(field: Field) -> str:
 
 
 def _add(slice_start: str, file: File) -> AddAction:
-    known = {name: value for name, value in file.values.items() if value is not None}
+    """Return the action that adds a slice's file, with the file's values as its statistics."""
+    values = {name: value for name, value in file.values.items() if value is not None}
     stats: dict[str, Any] = {"numRecords": file.rows}
     if file.values:
         nulls = {name: int(value is None) for name, value in file.values.items()}
-        stats |= {"minValues": known, "maxValues": known, "nullCount": nulls}
+        stats |= {"minValues": values, "maxValues": values, "nullCount": nulls}
     return AddAction(
         path=file.path,
         size=file.size,
@@ -212,5 +217,5 @@ def _add(slice_start: str, file: File) -> AddAction:
 
 
 def _partition_value(slice_start: str) -> str:
-    """Spell a timestamp partition as Delta does: 2026-03-01 10:00:00."""
+    """Return the value of a timestamp partition as Delta writes it: 2026-03-01 10:00:00."""
     return slice_start.replace("T", " ").removesuffix("Z")

@@ -1,4 +1,4 @@
-"""The Parquet files of published tables: their names and their bytes follow from their content."""
+"""Write the Parquet files of published tables. The content of a file determines its name and its bytes."""
 
 import hashlib
 import io
@@ -11,9 +11,10 @@ from recapture.time_model import ticks
 
 
 def stage(table: Container, start: int, digest: str, rows: pa.Table) -> tuple[str, int]:
-    """Write a slice's Parquet file under a name that its input and its content decide; its path and size.
+    """Write the Parquet file of a slice, and return its path and its size in bytes.
 
-    `digest` is that of the slice's input; a file that is there already is left alone.
+    Its name is made of `digest`, which is that of the slice's input, and of the digest of its content. A file that
+    exists already is not written again. `start` is the start of the slice, in ticks.
     """
     content = parquet(rows)
     name = f"{digest[:16]}-{hashlib.sha256(content).hexdigest()[:16]}.parquet"
@@ -28,12 +29,12 @@ def is_of(path: str, digest: str) -> bool:
 
 
 def parquet(rows: pa.Table) -> bytes:
-    """The same bytes for the same rows."""
+    """Return the rows as a Parquet file: equal rows give equal bytes."""
     file = io.BytesIO()
     pq.write_table(rows.combine_chunks(), file, compression="zstd")
     return file.getvalue()
 
 
 def compact(instant: int) -> str:
-    """An instant without separators, for the names of files: 20260301T100000Z."""
+    """Return an instant (ticks) without separators, for names of files: 20260301T100000Z."""
     return f"{ticks.to_datetime(instant):%Y%m%dT%H%M%SZ}"

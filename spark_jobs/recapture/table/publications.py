@@ -1,7 +1,7 @@
-"""The publications of a pipeline: which run each slice holds, in which files, and what the slice held before.
+"""Read and write the publications of a pipeline: the run and the files of each slice, and what it held before.
 
-They are a Delta table, NAME_publications, with one row for each slice. Its commits are the only ones that decide what
-is published; every other table of the pipeline follows it (see `publish`).
+They are a Delta table, NAME_publications, with one row for each slice. Only its commits decide what is published. Every
+other table of the pipeline follows it (see `publish`).
 """
 
 import io
@@ -22,7 +22,7 @@ from recapture.time_model import ticks
 from recapture.versions import FORMAT, require_format
 
 REMEMBERED = 10
-"""Earlier publications of a slice that rollback can return to."""
+"""Number of earlier publications of a slice that rollback can restore."""
 _SHOWN = {
     "run": pa.string(),
     "quality": pa.string(),
@@ -32,19 +32,19 @@ _SHOWN = {
     "digest": pa.string(),
     "taken_back": pa.string(),
 }
-"""Columns that the table's snapshot shows."""
+"""Columns that the table's snapshot shows, by name."""
 SCHEMA = pa.schema([*_SHOWN.items(), ("entry", pa.string())])
 
 
 @dataclass(frozen=True)
 class Publication:
-    """What a run published of one slice."""
+    """Publication of one slice by a run."""
 
     run: str
     quality: str
-    """The verdict of the audit."""
+    """Verdict of the audit."""
     published: datetime = field(compare=False)
-    """When this run was published with this verdict, in UTC. Publishing it again does not change it."""
+    """Time of the publication of this run with this verdict, in UTC. Publishing it again does not change it."""
     digest: str
     """Digest of the slice's input: equal in all runs that read and compute the same."""
     manifest: str
@@ -54,23 +54,23 @@ class Publication:
     input_events: int
     late_events: int
     files: Mapping[str, File | None]
-    """The file in each table, by the table's name in `publish.Tables`; None where the slice has no rows."""
+    """Files by the table's name in `publish.Tables`; None where the slice has no rows."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What the publications say of one slice."""
+    """Entry of one slice in the publications."""
 
     current: Publication | None
-    """None if the slice was never published, or was rolled back to nothing."""
+    """Current publication; None if the slice was never published, or was rolled back to nothing."""
     earlier: tuple[Publication, ...] = ()
-    """What the slice held before, newest first; at most REMEMBERED."""
+    """Earlier publications of the slice, newest first; at most REMEMBERED."""
     taken_back: str | None = None
-    """The run that the last rollback took back; None once something was published after it."""
+    """Run that the last rollback removed; None after the next publication."""
 
     @property
     def run(self) -> str | None:
-        """The run that the slice holds."""
+        """Return the run that the slice holds; None if it holds none."""
         return None if self.current is None else self.current.run
 
     def published(self, publication: Publication) -> "Entry":
@@ -86,15 +86,17 @@ class Entry:
         return Entry(publication, before)
 
     def rolled_back(self) -> "Entry":
-        """Return the entry after the current publication was taken back."""
+        """Return the entry after a rollback of the current publication."""
         assert self.current is not None
         current, *earlier = self.earlier or (None,)
-        return Entry(current, tuple(each for each in earlier if each is not None), self.current.run)
+        return Entry(
+            current, tuple(publication for publication in earlier if publication is not None), self.current.run
+        )
 
 
 @dataclass(frozen=True)
 class _Stored:
-    """An entry as its file has it."""
+    """Entry in its stored form."""
 
     format: int
     entry: Any
@@ -104,28 +106,31 @@ _ENTRY, _STORED = TypeAdapter(Entry), TypeAdapter(_Stored)
 
 
 class Publications:
-    """The table of publications, as it was when it was last read."""
+    """Table of publications, as it was when it was last read."""
 
     def __init__(self, table: Table) -> None:
         self.table = OpenTable(table)
-        self._known: dict[str, Entry] = {}
-        """By the path of their files, which never change."""
+        self._cache: dict[str, Entry] = {}
+        """Entries by the path of their files, which never change."""
 
     def entries(self, slice_starts: Collection[str]) -> dict[str, Entry]:
-        """Return the entry of each slice; an empty one for a slice that was never published."""
+        """Return the entry of each slice; an empty one for a slice that was never published.
+
+        Raises RunError if a file of the table is missing.
+        """
         paths = {start: path for start, (path, *_) in self.table.paths(slice_starts).items()}
-        unread = [path for path in paths.values() if path not in self._known]
-        self._known |= zip(unread, side_by_side(self._read, unread), strict=True)
-        return {start: self._known[paths[start]] if start in paths else Entry(None) for start in slice_starts}
+        unread = [path for path in paths.values() if path not in self._cache]
+        self._cache |= zip(unread, side_by_side(self._read, unread), strict=True)
+        return {start: self._cache[paths[start]] if start in paths else Entry(None) for start in slice_starts}
 
     def stage(self, entries: Mapping[str, Entry]) -> dict[str, File]:
-        """Write the file of each slice's entry; no commit names it yet."""
+        """Write the file of each slice's entry, and return the files. No commit names them yet."""
         files = dict(zip(entries, side_by_side(self._write, entries.items()), strict=True))
-        self._known |= {files[start].path: entry for start, entry in entries.items()}
+        self._cache |= {files[start].path: entry for start, entry in entries.items()}
         return files
 
-    def _write(self, of_slice: tuple[str, Entry]) -> File:
-        start, entry = of_slice
+    def _write(self, slice_entry: tuple[str, Entry]) -> File:
+        start, entry = slice_entry
         values = _values(entry)
         columns = {name: pa.array([value], _SHOWN[name]) for name, value in values.items()}
         stored = _Stored(FORMAT, _ENTRY.dump_python(entry, mode="json"))
@@ -139,13 +144,14 @@ class Publications:
         url = self.table.table.url
         content = open_container(url).read_current(path)
         if content is None:
-            raise RunError(f"{path} is gone from {url}, although its newest version names it: restore the file")
+            raise RunError(f"{url} has lost the file {path}, which its newest version names: restore the file")
         stored = _STORED.validate_json(pq.read_table(io.BytesIO(content), columns=["entry"])["entry"][0].as_py())
         require_format(stored.format, f"{path} of {url}")
         return _ENTRY.validate_python(stored.entry)
 
 
 def _values(entry: Entry) -> dict[str, str | int | None]:
+    """Return the columns of the entry that the table's snapshot shows."""
     current = entry.current
     if current is None:
         return dict.fromkeys(_SHOWN) | {"taken_back": entry.taken_back}

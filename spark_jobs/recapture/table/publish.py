@@ -2,8 +2,8 @@
 
 Delta has no commit over several tables. One table therefore decides: a run is published by its commit to the
 publications, and every other table is then brought in line with them. To do so, read the table, then the publications;
-commit only if the table has not changed since; repeat until they agree. Whatever other publishers and rollbacks do
-meanwhile, every table ends with the files that the publications name. If a publisher is killed, some tables lag until
+commit only if the table has not changed since; repeat until they agree. Other publishers and rollbacks may run at the
+same time: every table ends with the files that the publications name. If a publisher is killed, some tables lag until
 the next publisher of the same slices.
 """
 
@@ -19,16 +19,16 @@ from recapture.table.delta import File, OpenTable, Table
 from recapture.table.publications import Entry, Publication, Publications
 
 TRIES = 10
-"""Commits that are tried while other writers are faster."""
+"""Maximum number of commits that are tried while other writers are faster."""
 
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of a pipeline."""
+    """Tables of a pipeline."""
 
     publications: Table
     others: Mapping[str, Table]
-    """By the name that `Publication.files` has for each; they are committed to in this order."""
+    """Other tables by their name in `Publication.files`, in the order of the commits."""
 
     def require_columns(self) -> None:
         """Raise DefinitionError if one of the tables exists with other columns."""
@@ -38,29 +38,29 @@ class Tables:
 
 @dataclass
 class Outcome:
-    """What became of the slices that were to be published or rolled back."""
+    """Result of a publication or rollback."""
 
     changed: dict[str, list[str]] = field(default_factory=dict)
-    """By the table's name, its slices that hold something else now."""
+    """Slices whose file changed, by the name of the table."""
     versions: dict[str, int | None] = field(default_factory=dict)
-    """The version of each table; None where there is no table, because nothing was ever written to it."""
+    """Versions by the name of the table; None if the table does not exist because nothing was ever written to it."""
     finished: list[str] = field(default_factory=list)
-    """Slices whose publications stood already, but not every table held them."""
+    """Slices that were published already, but not in every table."""
     superseded: dict[str, str | None] = field(default_factory=dict)
-    """Slices that somebody else has published or rolled back since, and the run that they hold now."""
+    """Run that a slice holds now, for slices that another call has published or rolled back since."""
     entries: dict[str, Entry] = field(default_factory=dict)
-    """What the publications said of each slice when this was done."""
+    """Entries of the slices at the end of the call."""
 
 
 Change = Callable[[Mapping[str, Entry]], dict[str, Entry]]
-"""The entries of slices after a change, from those before it."""
+"""Function from the entries of slices before a change to those after it."""
 
 
 def publish(tables: Tables, publications: Mapping[str, Publication]) -> Outcome:
     """Publish slices in every table; `publications` is keyed by slice_start.
 
-    Slices that hold it already are left alone. Raises UnfinishedError or InterruptedRunError once the publications may
-    show in a table; after any other error nothing is published.
+    Slices that hold their publication already do not change. Raises UnfinishedError or InterruptedRunError if the
+    publications may show in a table; after any other error nothing is published.
     """
 
     def change(before: Mapping[str, Entry]) -> dict[str, Entry]:
@@ -73,20 +73,22 @@ def publish(tables: Tables, publications: Mapping[str, Publication]) -> Outcome:
 def rollback(tables: Tables, slice_starts: Sequence[str], run: str | None = None) -> Outcome:
     """Restore in every table what the slices held before their publication by `run`.
 
-    Without `run`, the last publication of each slice is taken back, unless the last change of the slice was a rollback.
-    So a call can be repeated and goes back once. Raises RunError if a slice holds another run, if nothing is published
-    for it, or if a file that it held was deleted since; then nothing has changed. Other errors are as in `publish`.
+    Without `run`, the last publication of each slice is rolled back, unless the last change of the slice was a
+    rollback. So a repeated call goes back only once. Raises RunError if a slice holds another run, if nothing is
+    published for it, or if a file that it held was deleted since; then nothing has changed. Other errors are as in
+    `publish`.
     """
 
     def change(before: Mapping[str, Entry]) -> dict[str, Entry]:
-        after = {start: _taken_back(tables, start, entry, run) for start, entry in before.items()}
+        after = {start: _rolled_back(tables, start, entry, run) for start, entry in before.items()}
         _require_files(tables, {start: entry for start, entry in after.items() if entry is not before[start]})
         return after
 
     return _change(tables, slice_starts, change, "the rollback")
 
 
-def _taken_back(tables: Tables, start: str, entry: Entry, run: str | None) -> Entry:
+def _rolled_back(tables: Tables, start: str, entry: Entry, run: str | None) -> Entry:
+    """Return the entry after its rollback. Raises RunError if the slice holds another run, or none."""
     if entry.taken_back is not None and run in (None, entry.taken_back):
         return entry
     if entry.current is None:
@@ -97,7 +99,7 @@ def _taken_back(tables: Tables, start: str, entry: Entry, run: str | None) -> En
 
 
 def _require_files(tables: Tables, entries: Mapping[str, Entry]) -> None:
-    """Raise RunError if a file that these entries name is gone."""
+    """Raise RunError if a file that these entries name does not exist."""
     named = [
         (start, tables.others[name].url, file.path)
         for start, entry in entries.items()
@@ -106,14 +108,14 @@ def _require_files(tables: Tables, entries: Mapping[str, Entry]) -> None:
         if file is not None and name in tables.others
     ]
 
-    def gone(named: tuple[str, str, str]) -> bool:
-        _, url, path = named
+    def is_missing(file: tuple[str, str, str]) -> bool:
+        _, url, path = file
         return not any(open_container(url).list(path))
 
-    for (start, url, path), is_gone in zip(named, side_by_side(gone, named), strict=True):
-        if is_gone:
+    for (start, url, path), missing in zip(named, side_by_side(is_missing, named), strict=True):
+        if missing:
             raise RunError(
-                f"{path}, which slice {start} held before, is gone from {url}, perhaps by a vacuum: "
+                f"{path}, which slice {start} held before, no longer exists in {url}, perhaps after a vacuum: "
                 "backfill the slice again instead"
             )
 
@@ -121,7 +123,7 @@ def _require_files(tables: Tables, entries: Mapping[str, Entry]) -> None:
 def _change(tables: Tables, starts: Sequence[str], change: Change, what: str) -> Outcome:
     """Change the publications of slices, then bring every table in line with them."""
     entered: dict[str, Entry] = {}
-    with _truth(tables, entered, what):
+    with _progress_reported(tables, entered, what):
         others = {name: OpenTable(table) for name, table in tables.others.items()}
         publications = Publications(tables.publications)
 
@@ -145,7 +147,7 @@ def _change(tables: Tables, starts: Sequence[str], change: Change, what: str) ->
 
 
 def _bring_in_line(table: OpenTable, name: str, publications: Publications, starts: Sequence[str]) -> set[str]:
-    """Let a table hold the files that the publications name; return the slices that changed."""
+    """Make a table hold the files that the publications name, and return the slices that changed."""
 
     def named() -> dict[str, File | None]:
         publications.table.refresh()
@@ -156,23 +158,24 @@ def _bring_in_line(table: OpenTable, name: str, publications: Publications, star
 
 
 def _file(entry: Entry, name: str) -> File | None:
+    """Return the file of a table that the entry names; None if it names none."""
     return None if entry.current is None else entry.current.files.get(name)
 
 
 def _settle(
     table: OpenTable,
-    wanted: Callable[[], Mapping[str, File | None]],
+    expected: Callable[[], Mapping[str, File | None]],
     metadata: Callable[[Sequence[str]], Mapping[str, Any]],
 ) -> set[str]:
-    """Commit until slices hold the files that are wanted; return the slices that changed.
+    """Commit until slices hold the expected files, and return the slices that changed.
 
-    `wanted` is asked after every reading of the table. So a commit whose acknowledgement was lost is noticed, and so is
-    whatever another writer did meanwhile.
+    `expected` is called every time the table has been read. So a commit whose acknowledgement was lost is noticed, and
+    so are commits of other writers. Raises RunError if the storage refuses twice, or after TRIES attempts.
     """
     changed: set[str] = set()
     refused = False
     for attempt in range(TRIES):
-        files = wanted()
+        files = expected()
         held = table.paths(files)
         differing = {start: file for start, file in files.items() if held.get(start, ()) != _paths(file)}
         if not differing:
@@ -189,7 +192,7 @@ def _settle(
                 raise
             refused = True
         table.refresh()
-    raise RunError(f"other writers kept committing to {table.table.url}: run the same again when they are done")
+    raise RunError(f"other writers kept committing to {table.table.url}: run the same command again when they are done")
 
 
 def _paths(file: File | None) -> tuple[str, ...]:
@@ -197,7 +200,7 @@ def _paths(file: File | None) -> tuple[str, ...]:
 
 
 def _metadata(entries: Mapping[str, Entry], slices: Sequence[str]) -> dict[str, Any]:
-    """Return what a commit says of the slices that it changes: whose they are now."""
+    """Return the metadata of a commit: its slices, and the runs, manifests and definitions that they hold now."""
     current = [entry.current for start in slices if (entry := entries[start]).current is not None]
     return {
         "slices": list(slices),
@@ -208,7 +211,7 @@ def _metadata(entries: Mapping[str, Entry], slices: Sequence[str]) -> dict[str, 
 
 
 @contextmanager
-def _truth(tables: Tables, entered: Mapping[str, Entry], what: str) -> Iterator[None]:
+def _progress_reported(tables: Tables, entered: Mapping[str, Entry], what: str) -> Iterator[None]:
     """Raise failures and interrupts again, with a message that says how far the change got."""
     try:
         yield
@@ -231,7 +234,7 @@ def _truth(tables: Tables, entered: Mapping[str, Entry], what: str) -> Iterator[
 
 
 def _lagging(tables: Tables, entered: Mapping[str, Entry]) -> list[str] | None:
-    """Return the tables that do not hold what was entered; None if the publications themselves do not."""
+    """Return the urls of the tables that do not hold what was entered; None if the publications do not hold it."""
     publications = Publications(tables.publications)
     if not entered or publications.entries(list(entered)) != entered:
         return None
