@@ -383,7 +383,7 @@ def _container_url(folder: BlobFolder) -> str | None:
 
 
 def _slug(name: str) -> str:
-    """Return a pipeline name, [a-z][a-z0-9_]*; empty if the name has no letter or digit, or if it is open."""
+    """Return a pipeline name; empty if no letter or digit is left, or if a template leaves it open."""
     if OPEN_VALUE.search(name):
         return ""
     words = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")

@@ -80,7 +80,7 @@ def verified(blob: Blob, content: bytes) -> bytes:
             "listed; run the same command again, and if it recurs, check the storage account and any proxy on the way"
         )
     if blob.md5 is not None and blob.md5 != (md5 := content_md5(content)):
-        raise DamagedBlobError(blob.name, f"its Content-MD5 is {blob.md5}, but that of its content is {md5}")
+        raise DamagedBlobError(blob.name, f"its Content-MD5 is {blob.md5}, but the MD5 of its content is {md5}")
     return content
 
 

@@ -53,7 +53,7 @@ def delta_storage_options(url: str) -> dict[str, str]:
 
 
 def _emulator(address: AzureAddress) -> dict[str, str]:
-    """Return the options for an emulator, and set its address in the environment, where alone delta-rs reads it.
+    """Return the options for an emulator, and set its address in the environment: delta-rs reads it nowhere else.
 
     Without `use_emulator` it lists with `startFrom`, which Azurite ignores: every commit after a table's second
     fails with "Invalid table version: 1".

@@ -114,7 +114,7 @@ class FolderContainer:
         return tuple(removed)
 
     def _require(self) -> None:
-        """Raise SetupError if the folder does not exist."""
+        """Raise SetupError if the folder does not exist, or is a file."""
         if self._folder.is_file():
             raise SetupError(f"{self._folder} is a file, not a folder: correct the url")
         if not self._folder.is_dir():
