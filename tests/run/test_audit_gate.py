@@ -94,7 +94,7 @@ def test_a_warning_publishes_and_marks(spark: "SparkSession", world: World) -> N
 def test_an_info_only_notes(spark: "SparkSession", world: World) -> None:
     report = backfill(spark, judged(world, "info", 19), TEN, at(60))
     assert report["quality"]["verdict"] == "passed"
-    assert "notes" in report["quality"]["report"]
+    assert "INFO     rooms" in report["quality"]["report"]
 
 
 def test_an_unchanged_rerun_gives_the_slices_the_mark_of_its_own_audit(spark: "SparkSession", world: World) -> None:
