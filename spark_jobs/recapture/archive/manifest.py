@@ -42,7 +42,7 @@ The clocks of one service differ by seconds. A blob whose times differ by more t
 SEARCH_HOURS = 168
 """Default of `input.search_hours`: the longest time that a hub keeps events, except in the premium tiers.
 
-Capture cannot be further behind than that.
+Capture cannot lag further than that.
 """
 
 _PROBED = 10_000

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from recapture.quality.audit import Result
 from recapture.quality.metrics import UNUSABLE
 from recapture.quality.suites import SEVERITIES, Check, Severity, built_in
+from recapture.time_model import verdicts
 
 MOST = 0.9
 """Share of unusable events in a slice above which the check is critical, unless a suite sets another severity."""
@@ -19,7 +20,7 @@ SOME = 0.01
 """Share of unusable events in a slice above which the check fails, as a warning unless a suite sets another one."""
 MANY = 100
 """Number of events read from which a query without rows is critical, unless its windows need not end in the slice."""
-PROCESSED = ("on_time", "late_adjusted", "early_adjusted", "out_of_order_adjusted")
+PROCESSED = tuple(verdict.label for verdict in verdicts.PROCESSED)
 """Verdicts of events that the query read."""
 DROPPED = ("late_dropped", "early_dropped", "out_of_order_dropped")
 """Verdicts of events that the policies dropped."""
