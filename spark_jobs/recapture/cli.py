@@ -153,13 +153,14 @@ def _import(chosen: argparse.Namespace) -> int:
 
 
 def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
-    planned, now = preview(pipeline, chosen.start, chosen.end), datetime.now(UTC)
-    result = described(pipeline, planned, now)
-    warnings = [warning for warning in result["warnings"] if warning not in pipeline.warnings]
-    for warning in warnings:
+    planned = preview(pipeline, chosen.start, chosen.end)
+    progress = capture_progress(pipeline, planned, datetime.now(UTC))
+    result = described(pipeline, planned, progress)
+    for warning in result["warnings"]:
         errors.print(f"[yellow]warning:[/] {escape(warning)}")
+    result["warnings"] = [*pipeline.warnings, *result["warnings"]]
     if not chosen.json:
-        printing.print_plan(printing.console(), result, capture_progress(pipeline, planned, now))
+        printing.print_plan(printing.console(), result, progress)
     return result
 
 

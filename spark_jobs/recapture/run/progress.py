@@ -1,7 +1,7 @@
 """How far the archive reaches, and whether it holds all that a range needs."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -59,8 +59,11 @@ def capture_progress(pipeline: Pipeline, planned: Manifest, now: datetime) -> li
     ]
 
 
-def described(pipeline: Pipeline, planned: Manifest, now: datetime) -> dict[str, Any]:
-    """Return what a backfill of a manifest would read, slice by slice, and how complete that is; JSON-able."""
+def described(pipeline: Pipeline, planned: Manifest, progress: Iterable[Progress]) -> dict[str, Any]:
+    """Return what a backfill of a manifest would read, slice by slice, and how complete that is; JSON-able.
+
+    `progress` says how far the archive reaches. The warnings are those of the plan, without the pipeline's own.
+    """
     reads = manifest.read_for(planned.blobs, [slice_.arrivals for slice_ in planned.slices])
     slices = [
         {
@@ -79,8 +82,8 @@ def described(pipeline: Pipeline, planned: Manifest, now: datetime) -> dict[str,
         "blobs": len(planned.blobs),
         "bytes": planned.size,
         "complete": not any(slice_.incomplete for slice_ in planned.slices),
-        "capture": [partition.to_dict() for partition in capture_progress(pipeline, planned, now)],
+        "capture": [partition.to_dict() for partition in progress],
         "silent_partitions": list(planned.silent),
         "far_blobs": far_blobs(planned),
-        "warnings": [*pipeline.warnings, *warnings(planned, pipeline.input.empty_blobs)],
+        "warnings": list(warnings(planned, pipeline.input.empty_blobs)),
     }
