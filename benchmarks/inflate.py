@@ -22,7 +22,7 @@ from recapture.sample.capture_file import SampleEvent, capture_file
 from recapture.storage import Blob
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-BLOB = CaptureBlob("0", Blob("a.avro", "etag", 0, NOON))
+BLOB = CaptureBlob("telemetry", "0", Blob("a.avro", "etag", 0, NOON))
 BODIES = (100, 1_000, 1_000_000)
 """Bytes of an event's body."""
 

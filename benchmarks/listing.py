@@ -79,7 +79,9 @@ def _plan(hours: int, port: int, done: Connection) -> None:
     endpoint = f"http://127.0.0.1:{port}/devstoreaccount1"
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = f"AccountName=devstoreaccount1;{KEY};BlobEndpoint={endpoint}"
     policies = Policies(0, late=ticks.from_seconds(600), early=ticks.from_seconds(300), adjust=True)
-    definition = Definition("telemetry", NAMES, "benchmark", "SELECT 1", policies, ticks.from_seconds(300), 300)
+    definition = Definition(
+        "telemetry", NAMES, "benchmark", "SELECT 1", policies, ticks.from_seconds(300), 300, "telemetry", {}
+    )
     first = ticks.from_datetime(START)
     slices = list(slices_between(first, first + ticks.from_seconds(3600 * hours), ticks.from_seconds(3600)))
     begin = time.perf_counter()

@@ -19,8 +19,8 @@ from recapture.archive.manifest import (
     ArrivalTime,
     CaptureBlob,
     Definition,
+    EnqueuedRange,
     Manifest,
-    Window,
     arrived_in,
     from_json,
     in_order,
@@ -48,6 +48,8 @@ DEFINITION = Definition(
     policies=POLICIES,
     look_back=from_seconds(300),
     interval_seconds=300,
+    input="telemetry",
+    reading={},
 )
 
 
@@ -398,7 +400,10 @@ def test_order_is_that_of_the_windows_whenever_a_blob_was_written(tmp_path: Path
     assert names(manifest) == [one, other]
     ten = from_datetime(TEN)
     five = from_seconds(300)
-    assert [pinned.window for pinned in manifest.blobs] == [Window(ten, ten + five), Window(ten + five, ten + 2 * five)]
+    assert [pinned.enqueued for pinned in manifest.blobs] == [
+        EnqueuedRange(ten, ten + five),
+        EnqueuedRange(ten + five, ten + 2 * five),
+    ]
     assert [pinned.arrival for pinned in manifest.blobs] == [ten, ten + five]
 
 
@@ -416,7 +421,7 @@ def test_two_names_of_one_window_both_hold_it(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN + 5 * MINUTE, TEN + 10 * MINUTE)
     blobs = by_enqueued(tmp_path).blobs
     assert [pinned.blob.name for pinned in blobs[:2]] == twins
-    assert blobs[0].window == blobs[1].window == Window(from_datetime(TEN), from_datetime(TEN + 5 * MINUTE))
+    assert blobs[0].enqueued == blobs[1].enqueued == EnqueuedRange(from_datetime(TEN), from_datetime(TEN + 5 * MINUTE))
 
 
 def test_a_later_window_proves_a_partition_complete(tmp_path: Path) -> None:
@@ -491,7 +496,8 @@ def test_what_is_no_manifest_is_an_error_of_one_line(world: Path, content: bytes
 )
 def test_the_blobs_that_arrived_in_a_range_lie_side_by_side(seconds: list[int], first: int, last: int | None) -> None:
     blobs: Sequence[CaptureBlob] = [
-        CaptureBlob("0", Blob(str(n), "", 1, TEN + timedelta(seconds=second))) for n, second in enumerate(seconds)
+        CaptureBlob("telemetry", "0", Blob(str(n), "", 1, TEN + timedelta(seconds=second)))
+        for n, second in enumerate(seconds)
     ]
     start = from_datetime(TEN)
     arrivals = Arrivals(start + from_seconds(first), None if last is None else start + from_seconds(last))

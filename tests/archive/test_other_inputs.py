@@ -135,10 +135,10 @@ def test_no_batch_that_may_hold_an_arrival_is_left_out(
         begins = arrivals.last is None or from_datetime(TEN) + from_seconds(earliest) <= arrivals.last
         assert name in read or not (ends and begins)
     for pinned in ordered:
-        assert pinned.window is not None
+        assert pinned.enqueued is not None
         earliest, latest = (from_datetime(TEN) + from_seconds(second) for second in holds[pinned.blob.name])
-        assert pinned.window.first - CLOCKS_APART <= earliest
-        assert latest <= pinned.window.last + CLOCKS_APART
+        assert pinned.enqueued.first - CLOCKS_APART <= earliest
+        assert latest <= pinned.enqueued.last + CLOCKS_APART
 
 
 # A path of folders

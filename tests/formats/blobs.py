@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recapture.archive.manifest import CaptureBlob, Window
+from recapture.archive.manifest import CaptureBlob, EnqueuedRange
 from recapture.formats.events import Events, Reader
 from recapture.model import Metadata, MetadataColumn
 from recapture.storage import Blob
@@ -15,9 +15,9 @@ NAME = "archive/2026/03/01/10/blob"
 
 
 def pinned(
-    arrival: datetime = TEN, window: Window | None = None, partition: str = "3", name: str = NAME
+    arrival: datetime = TEN, enqueued: EnqueuedRange | None = None, partition: str = "3", name: str = NAME
 ) -> CaptureBlob:
-    return CaptureBlob(partition, Blob(name, "etag", 0, arrival), window)
+    return CaptureBlob("telemetry", partition, Blob(name, "etag", 0, arrival), enqueued)
 
 
 def read(reader: Reader, content: bytes, *wanted: MetadataColumn, blob: CaptureBlob | None = None) -> Events:
@@ -42,6 +42,6 @@ def values(events: Events, wanted: MetadataColumn) -> list[Any]:
     return found
 
 
-def hour() -> Window:
+def hour() -> EnqueuedRange:
     """All that was enqueued within an hour of ten."""
-    return Window(from_datetime(TEN - 60 * MINUTE), from_datetime(TEN + 60 * MINUTE))
+    return EnqueuedRange(from_datetime(TEN - 60 * MINUTE), from_datetime(TEN + 60 * MINUTE))

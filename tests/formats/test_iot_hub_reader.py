@@ -74,7 +74,7 @@ def real(name: str) -> bytes:
 def test_avro_and_json_lines_hold_the_same_messages(messages: list[dict[str, Any]], codec: str) -> None:
     wanted = [ENQUEUED, USER, column(Metadata.EVENT_PROCESSED), DEVICE]
     for content in (avro(messages, codec), json_lines(messages)):
-        events = read(IOT, content, *wanted, blob=pinned(window=hour()))
+        events = read(IOT, content, *wanted, blob=pinned(enqueued=hour()))
         assert bodies(events) == [message["Body"] for message in messages]
         assert reasons(events) == [None] * len(messages)
         assert events.number.tolist() == list(range(len(messages)))
@@ -144,7 +144,7 @@ def test_where_messages_arrive_when_they_were_enqueued_each_must_tell(text: str 
     for content in contents:
         assert len(bodies(read(IOT, content))) == 2
         with pytest.raises(DamagedBlobError) as caught:
-            read(IOT, content, ENQUEUED, blob=pinned(window=hour()))
+            read(IOT, content, ENQUEUED, blob=pinned(enqueued=hour()))
         assert "its event 1 has " in str(caught.value)
         assert "so its enqueued time is unknown" in str(caught.value)
 

@@ -57,11 +57,11 @@ def ordered(folder: Path, *blobs: tuple[datetime, list[str]]) -> tuple[list[dict
         path.write_text("\n".join(lines))
         os.utime(path, (arrival.timestamp(),) * 2)
     for blob in open_container(folder.as_uri()).list():
-        found.append(CaptureBlob("0", blob))
+        found.append(CaptureBlob("telemetry", "0", blob))
     start = from_datetime(TEN)
     hour = Slice(start, start + from_seconds(3600))
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(3 * 3600), hour.end), "", ())
-    task = Task("0", (planned,), tuple(found))
+    task = Task("telemetry", "0", (planned,), tuple(found))
     batches, counters = order(task, open_container(folder.as_uri()), QUERY, POLICIES, BUS, quarantine_damaged=False)
     rows = pa.Table.from_batches(batches, schema(QUERY)).to_pylist()
     return rows, counters[hour]

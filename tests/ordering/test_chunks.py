@@ -20,7 +20,7 @@ TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 
 
 def pinned(name: str, minute: int = 0) -> CaptureBlob:
-    return CaptureBlob("0", Blob(name, "", 1, TEN + timedelta(minutes=minute)))
+    return CaptureBlob("telemetry", "0", Blob(name, "", 1, TEN + timedelta(minutes=minute)))
 
 
 class Recorder:

@@ -107,10 +107,10 @@ def judged(content: bytes) -> Counters:
     """What a task makes of a blob with this content."""
     start = from_datetime(TEN)
     hour = Slice(start, start + from_seconds(3600))
-    pinned = CaptureBlob("0", Blob("b.avro", "etag", len(content), TEN + timedelta(minutes=30)))
+    pinned = CaptureBlob("telemetry", "0", Blob("b.avro", "etag", len(content), TEN + timedelta(minutes=30)))
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(4500), hour.end), "", ())
     container: Any = OneBlob(content)
-    task = Task("0", (planned,), (pinned,))
+    task = Task("telemetry", "0", (planned,), (pinned,))
     batches, counters = order(task, container, QUERY, POLICIES, CaptureReader(), quarantine_damaged=True)
     for _ in batches:
         pass

@@ -99,7 +99,7 @@ def planned(
 ) -> Manifest:
     """The manifest of `hours` slices from `first` hours after ten."""
     names = CaptureNames("contoso", "telemetry")
-    definition = Definition("t", names, "1", "", policies, query.look_back, 300, arrival_time, alias="telemetry")
+    definition = Definition("t", names, "1", "", policies, query.look_back, 300, "telemetry", {}, arrival_time)
     start = from_datetime(TEN + first * HOUR)
     slices = slices_between(start, start + hours * from_seconds(3600), from_seconds(3600))
     return plan(definition, open_container(folder.as_uri()), slices, TEN + 100 * HOUR)

@@ -46,7 +46,7 @@ def ordered(
     start = from_datetime(TEN)
     hour = Slice(start, start + from_seconds(3600))
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(3 * 3600), hour.end), "", ())
-    task = Task("0", (planned,), tuple(CaptureBlob("0", blob) for blob in container.list()))
+    task = Task("telemetry", "0", (planned,), tuple(CaptureBlob("telemetry", "0", blob) for blob in container.list()))
     batches, counters = order(task, container, QUERY, POLICIES, reader, quarantine_damaged=False)
     rows = pa.Table.from_batches(batches, schema(QUERY)).to_pylist()
     return [(row["n"], (row["_system_timestamp"] - start) // from_seconds(1)) for row in rows], counters[hour]

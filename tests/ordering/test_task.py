@@ -35,7 +35,7 @@ def some_slices(count: int, late: int | None = 2) -> list[PlannedSlice]:
 def some_blobs(partition: str, *seconds: int, size: int = 1) -> list[CaptureBlob]:
     """Blobs of one partition that arrived so many seconds after ten."""
     return [
-        CaptureBlob(partition, Blob(f"{partition}/{number}", "", size, TEN + timedelta(seconds=number)))
+        CaptureBlob("telemetry", partition, Blob(f"{partition}/{number}", "", size, TEN + timedelta(seconds=number)))
         for number in seconds
     ]
 

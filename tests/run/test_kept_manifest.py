@@ -188,7 +188,7 @@ def test_a_manifest_may_be_laid_out_otherwise(world: World) -> None:
 
 def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> None:
     path, _ = kept(world)
-    with pytest.raises(DefinitionError, match="was planned by another engine, query, policies or input"):
+    with pytest.raises(DefinitionError, match="the query, the policies or the input has changed; plan again"):
         load_manifest(world.define(eventsLateArrivalMaxDelayInSeconds=700), str(path))
     pipeline = world.define()
     world.capture.rename(world.home / "moved")

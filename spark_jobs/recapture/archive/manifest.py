@@ -5,7 +5,7 @@ import itertools
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -57,7 +57,7 @@ class ArrivalTime(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class EnqueuedRange:
     """The range in which the events of a blob were enqueued, by its name and the next name; ticks."""
 
     first: int
@@ -65,8 +65,8 @@ class Window:
     last: int
     """Time in the next blob's name, one interval later if names are not exact; or LastModified if that is earlier.
 
-    It is at most `Definition.longest_window` after the time in the blob's name, but not before the end of the previous
-    blob's window.
+    It is at most `Definition.longest_range` after the time in the blob's name, but not before the end of the previous
+    blob's range.
     """
 
 
@@ -74,17 +74,17 @@ class Window:
 class CaptureBlob:
     """A blob of the manifest."""
 
+    input: str
+    """Alias of the blob's input."""
     partition: str
     blob: Blob
-    window: Window | None = None
+    enqueued: EnqueuedRange | None = None
     """Range in which the blob's events were enqueued; None if all of them arrive at LastModified."""
-    input: str = ""
-    """Alias of the blob's input."""
 
     @property
     def arrival(self) -> int:
-        """Arrival of the blob in ticks: the start of its window, or LastModified if it has none."""
-        return ticks.from_datetime(self.blob.last_modified) if self.window is None else self.window.first
+        """Arrival of the blob in ticks: the start of its enqueued range, or LastModified if it has none."""
+        return ticks.from_datetime(self.blob.last_modified) if self.enqueued is None else self.enqueued.first
 
 
 @dataclass(frozen=True)
@@ -209,17 +209,17 @@ class Definition:
     """Time before a slice for which the query's windows need events, in ticks."""
     interval_seconds: int
     """Longest time from the time in a blob's name to its last event, in seconds; 0 if names have no time."""
+    input: str
+    """Alias of the input."""
+    reading: Mapping[str, Any]
+    """Keys of the input section that decide how blobs are read, as JSON."""
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
     search_hours: int = SEARCH_HOURS
     partitions: int | None = None
     """Number of partitions of the hub; None if it is not known."""
-    input: Mapping[str, Any] = field(default_factory=dict)
-    """Keys of the input section that decide how blobs are read, as JSON."""
-    alias: str = ""
-    """Alias of the input."""
 
     @property
-    def longest_window(self) -> int:
+    def longest_range(self) -> int:
         """Longest time from the time in a blob's name to its LastModified; ticks."""
         return ticks.from_seconds(self.interval_seconds + 3600 * self.search_hours)
 
@@ -268,7 +268,7 @@ class Definition:
                 "query": self.canonical_query,
                 "policies": None if self.policies is None else asdict(self.policies),
                 "arrival_time": self.arrival_time,
-                "input": self.input,
+                "input": self.reading,
             }
         )
 
@@ -346,22 +346,22 @@ def in_order(blobs: Iterable[ListedBlob], definition: Definition) -> list[Captur
     """Return the blobs, sorted by partition, arrival and name.
 
     With LastModified, the time in a blob's name says nothing about its arrival. With enqueued times, the order is that
-    of the blobs' windows, no matter when the blobs were copied.
+    of the blobs' ranges, no matter when the blobs were copied.
     """
     if definition.by_name:
-        ordered = list(_with_windows(blobs, definition))
+        ordered = list(_with_enqueued_ranges(blobs, definition))
     else:
-        ordered = [CaptureBlob(blob.partition, blob.blob, input=definition.alias) for blob in blobs]
+        ordered = [CaptureBlob(definition.input, blob.partition, blob.blob) for blob in blobs]
     return sorted(ordered, key=lambda pinned: (by_number(pinned.partition), pinned.arrival, pinned.blob.name))
 
 
-def _with_windows(blobs: Iterable[ListedBlob], definition: Definition) -> Iterator[CaptureBlob]:
-    """Yield the blobs with their windows.
+def _with_enqueued_ranges(blobs: Iterable[ListedBlob], definition: Definition) -> Iterator[CaptureBlob]:
+    """Yield the blobs with their enqueued ranges.
 
-    If names are not exact, a blob may have the time of its first event or of its last. So its window begins one
+    If names are not exact, a blob may have the time of its first event or of its last. So its range begins one
     interval earlier and ends one interval later.
     """
-    longest = definition.longest_window
+    longest = definition.longest_range
     margin = 0 if definition.names.exact else ticks.from_seconds(definition.interval_seconds)
     by_time = sorted(blobs, key=lambda blob: (blob.partition, blob.opened))
     for _, group in itertools.groupby(by_time, lambda blob: blob.partition):
@@ -372,8 +372,8 @@ def _with_windows(blobs: Iterable[ListedBlob], definition: Definition) -> Iterat
             index = bisect_right(starts, blob.opened)
             following = [start + margin for start in starts[index : index + 1]]
             last = max(last, min([blob.written, blob.opened + longest, *following]))
-            window = Window(blob.opened - margin, last)
-            yield CaptureBlob(blob.partition, blob.blob, window, definition.alias)
+            enqueued = EnqueuedRange(blob.opened - margin, last)
+            yield CaptureBlob(definition.input, blob.partition, blob.blob, enqueued)
 
 
 def read_for(blobs: Iterable[CaptureBlob], needed: Iterable[Arrivals]) -> Iterator[list[CaptureBlob]]:
@@ -395,12 +395,12 @@ def arrived_in(blobs: Sequence[CaptureBlob], arrivals: Arrivals) -> Sequence[Cap
 
 def _earliest(pinned: CaptureBlob) -> int:
     """Return the time, in ticks, before which no event of this or a later blob arrived."""
-    return pinned.arrival if pinned.window is None else pinned.window.first - CLOCKS_APART
+    return pinned.arrival if pinned.enqueued is None else pinned.enqueued.first - CLOCKS_APART
 
 
 def _latest(pinned: CaptureBlob) -> int:
     """Return the time, in ticks, after which no event of this or an earlier blob arrived."""
-    return pinned.arrival if pinned.window is None else pinned.window.last + CLOCKS_APART
+    return pinned.arrival if pinned.enqueued is None else pinned.enqueued.last + CLOCKS_APART
 
 
 def is_complete(definition: Definition, slice_: Slice, newest: Newest | None, now: datetime) -> bool:

@@ -8,16 +8,16 @@ from recapture.definition.pipeline import Pipeline
 def definition_of(pipeline: Pipeline) -> Definition:
     """Return what of a pipeline decides which blobs a slice needs and what becomes of their events."""
     return Definition(
-        pipeline.name,
-        pipeline.input.names,
-        __version__,
-        pipeline.query.canonical,
-        pipeline.policies,
-        pipeline.query.look_back,
-        pipeline.input.interval_seconds,
-        pipeline.input.arrival_time,
-        pipeline.input.search_hours,
-        pipeline.input.partitions,
-        pipeline.input.reading,
-        pipeline.input.alias,
+        name=pipeline.name,
+        names=pipeline.input.names,
+        engine=__version__,
+        canonical_query=pipeline.query.canonical,
+        policies=pipeline.policies,
+        look_back=pipeline.query.look_back,
+        interval_seconds=pipeline.input.interval_seconds,
+        input=pipeline.input.alias,
+        reading=pipeline.input.reading,
+        arrival_time=pipeline.input.arrival_time,
+        search_hours=pipeline.input.search_hours,
+        partitions=pipeline.input.partitions,
     )

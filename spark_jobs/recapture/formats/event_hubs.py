@@ -130,7 +130,7 @@ class CaptureReader:
         fields = dict.fromkeys(["EnqueuedTimeUtc", *event_hubs_metadata.fields_of(columns)])
         events = decode(pinned.blob.name, content, EVENT_DATA, tuple(fields), self.limits)
         metadata = event_hubs_metadata.read(columns, pinned, events)
-        if pinned.window is None:
+        if pinned.enqueued is None:
             enqueued = event_hubs_metadata.seconds(whole(events["EnqueuedTimeUtc"]))
         else:
             instants = metadata[ENQUEUED].to_numpy()

@@ -66,7 +66,8 @@ class Reader(Protocol):
     def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         """Return the events of a blob, with these columns of metadata; a datetime is in ticks.
 
-        `columns` contains ENQUEUED if the blob has a window. Raises DamagedBlobError unless the whole blob is read.
+        `columns` contains ENQUEUED if the blob has an enqueued range. Raises DamagedBlobError unless the whole blob is
+        read.
         """
 
 
@@ -85,7 +86,7 @@ def metadata_of(
     for column in columns:
         kind = column.metadata
         if kind is Metadata.EVENT_PROCESSED:
-            kind = Metadata.BLOB_LAST_MODIFIED if pinned.window is None else Metadata.EVENT_ENQUEUED
+            kind = Metadata.BLOB_LAST_MODIFIED if pinned.enqueued is None else Metadata.EVENT_ENQUEUED
         values = own(kind, column.key)
         metadata[column] = _of_blob(kind, pinned, count) if values is None else values
     return metadata
@@ -98,7 +99,7 @@ def enqueued_times(pinned: CaptureBlob, texts: pa.Array, field: str) -> tuple[pa
     it.
     """
     instants, valid = timestamps.parse(texts)
-    if pinned.window is not None and not valid.all():
+    if pinned.enqueued is not None and not valid.all():
         index = int(np.flatnonzero(~valid)[0])
         written = texts[index].as_py()
         reason = f"no {field}" if written is None else f"the {field} {written!r}, which is not a time"

@@ -140,7 +140,7 @@ class Chunk:
     @cached_property
     def _rising(self) -> bool:
         """Whether arrivals rise: if events arrive with their blobs, and not by the clock of a broker."""
-        return all(pinned.window is None for pinned in self.blobs)
+        return all(pinned.enqueued is None for pinned in self.blobs)
 
     def _take(self, rows: NDArray[np.intp]) -> "Chunk":
         return replace(self, events=self.events.take(pa.array(rows)))

@@ -56,10 +56,10 @@ class Ahead:
 class Counters(Counts):
     """Counts of what arrived in a slice, and what else its metrics report. Every arrival is counted in one slice."""
 
+    input: str
+    """Alias of the input."""
     partition: str
     planned: PlannedSlice
-    input: str = ""
-    """Alias of the input."""
     whole: bool = True
     """Whether no blob is damaged of all that are read for the slice, in whichever slice it arrived."""
     without_block: list[str] = field(default_factory=list)

@@ -68,12 +68,12 @@ class Decoder:
             return DecodedBlob(pinned, nothing.number, nothing, Damage(error.reason, content if small else None))
 
     def _decoded(self, pinned: CaptureBlob, content: bytes) -> DecodedBlob:
-        if pinned.window is None:
+        if pinned.enqueued is None:
             events = self.reader.read(pinned, content, self.metadata)
             return DecodedBlob(pinned, np.full(len(events.number), pinned.arrival), events)
         events = self.reader.read(pinned, content, tuple(dict.fromkeys([*self.metadata, ENQUEUED])))
         arrival = events.metadata[ENQUEUED].to_numpy()
-        _require_in_window(pinned, arrival)
+        _require_in_range(pinned, arrival)
         return DecodedBlob(pinned, arrival, events)
 
 
@@ -92,15 +92,16 @@ def _blaming(name: str) -> Iterator[None]:
         raise DamagedBlobError(name, f"it cannot be read ({detail})") from error
 
 
-def _require_in_window(pinned: CaptureBlob, enqueued: NDArray[np.int64]) -> None:
-    """Raise RunError if events lie outside the window of their blob: slices choose their blobs by these windows."""
-    window = pinned.window
-    if window is None or not len(enqueued):
+def _require_in_range(pinned: CaptureBlob, enqueued: NDArray[np.int64]) -> None:
+    """Raise RunError if events lie outside their blob's enqueued range: slices choose their blobs by these ranges."""
+    expected = pinned.enqueued
+    if expected is None or not len(enqueued):
         return
     first, last = int(enqueued.min()), int(enqueued.max())
-    if first < window.first - CLOCKS_APART or last > window.last + CLOCKS_APART:
+    if first < expected.first - CLOCKS_APART or last > expected.last + CLOCKS_APART:
+        written = f"{ticks.to_text(expected.first)} to {ticks.to_text(expected.last)}"
         raise RunError(
             f"blob {pinned.blob.name} holds events enqueued from {ticks.to_text(first)} to {ticks.to_text(last)}, but "
-            f"by its name and LastModified from {ticks.to_text(window.first)} to {ticks.to_text(window.last)}: slices "
-            "cannot find its events by enqueued time; set input.arrival_time to BlobLastModified"
+            f"by its name and LastModified from {written}: slices cannot find its events by enqueued time; set "
+            "input.arrival_time to BlobLastModified"
         )

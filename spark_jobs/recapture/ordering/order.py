@@ -56,7 +56,7 @@ def order(
     windows ends. Consuming raises DamagedBlobError for a damaged blob, unless these are quarantined, and RunError for a
     blob that changed since it was planned.
     """
-    counters = {planned.slice: Counters(task.partition, planned, task.input) for planned in task.slices}
+    counters = {planned.slice: Counters(task.input, task.partition, planned) for planned in task.slices}
     orderer = _Orderer(task.partition, query, policies, counters)
     ordered = (
         batch

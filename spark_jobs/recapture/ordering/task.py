@@ -15,11 +15,11 @@ from recapture.time_model.slices import Arrivals
 class Task:
     """Consecutive slices of one partition, and the blobs that decide them in arrival order."""
 
+    input: str
+    """Alias of the input."""
     partition: str
     slices: tuple[PlannedSlice, ...]
     blobs: tuple[CaptureBlob, ...]
-    input: str = ""
-    """Alias of the input."""
 
     @property
     def first_judged(self) -> int:
@@ -40,7 +40,7 @@ def split(slices: Sequence[PlannedSlice], blobs: Iterable[CaptureBlob], task_byt
         tasks = len(slices) if alone else min(len(slices), math.ceil(_size(pinned) / task_bytes))
         for indices in np.array_split(np.arange(len(slices)), tasks):
             neighbours = tuple(slices[index] for index in indices)
-            yield Task(partition, neighbours, tuple(_needed(neighbours, pinned)), alias)
+            yield Task(alias, partition, neighbours, tuple(_needed(neighbours, pinned)))
 
 
 def _needed(slices: Sequence[PlannedSlice], blobs: Sequence[CaptureBlob]) -> Sequence[CaptureBlob]:

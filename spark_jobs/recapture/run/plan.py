@@ -4,13 +4,12 @@ import logging
 from datetime import UTC, datetime
 from pathlib import Path
 
-from recapture import __version__
 from recapture.archive import changes, manifest
 from recapture.archive.manifest import Manifest
 from recapture.definition.digest import definition_of
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
-from recapture.run.planned import PlannedRun, files_of
+from recapture.run.planned import PlannedRun, files_of, require_same_definition
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.suites import load_suites
 from recapture.run.tables import tables_of
@@ -57,12 +56,7 @@ def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
     if content is None:
         raise RunError(f"{name} is not a file, and no run with a manifest under {files.table.url}")
     planned = manifest.from_json(content)
-    if planned.definition_digest != definition_of(pipeline).digest:
-        raise DefinitionError(
-            f"run {planned.run} was planned by another engine, query, policies or input than {pipeline.file} has "
-            f"now (engine {planned.engine}, now {__version__}): only what it was planned by makes it that run; plan "
-            "again"
-        )
+    require_same_definition(pipeline, planned)
     if planned.container != open_container(pipeline.input.container).url:
         raise DefinitionError(
             f"run {planned.run} reads {planned.container}, which is not this pipeline's input.container"

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+from recapture import __version__
 from recapture.archive.manifest import Manifest, PlannedSlice
 from recapture.definition.digest import definition_of
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import RunError
+from recapture.errors import DefinitionError
 from recapture.run.files import RunFiles
 from recapture.storage import open_container
 from recapture.time_model import ticks
@@ -32,13 +33,21 @@ class PlannedRun:
 def load_run(pipeline: Pipeline, run_id: str) -> PlannedRun:
     """Return a run that was planned earlier.
 
-    Raise RunError if it has no manifest, if somebody changed that, or if the pipeline has changed since.
+    Raise RunError if it has no manifest or if that was edited, and DefinitionError if the pipeline has changed since.
     """
     files = files_of(pipeline, run_id)
     manifest = files.manifest()
-    if manifest.definition_digest != definition_of(pipeline).digest:
-        raise RunError(f"{pipeline.file} changed since run {run_id} was planned: plan again")
+    require_same_definition(pipeline, manifest)
     return PlannedRun(pipeline, manifest, files)
+
+
+def require_same_definition(pipeline: Pipeline, planned: Manifest) -> None:
+    """Raise DefinitionError if a manifest was planned by another definition: its run would give other rows."""
+    if planned.definition_digest != definition_of(pipeline).digest:
+        raise DefinitionError(
+            f"{pipeline.file} is not what run {planned.run} was planned by: the engine (then {planned.engine}, now "
+            f"{__version__}), the query, the policies or the input has changed; plan again"
+        )
 
 
 def files_of(pipeline: Pipeline, run_id: str) -> RunFiles:

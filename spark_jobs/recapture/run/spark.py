@@ -234,7 +234,7 @@ def _metrics(files: RunFiles, alias: str, manifest: Manifest) -> Iterator[dict[s
     def counted(place: tuple[PlannedSlice, str]) -> dict[str, Any]:
         planned, partition = place
         if partition not in read:
-            return Counters(partition, planned, alias).row(None)
+            return Counters(alias, partition, planned).row(None)
         metrics: dict[str, Any] = files.read(files.counters(alias, partition, planned.slice))
         return metrics
 
