@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from recapture.quality import suites
 from recapture.quality.metrics import COLUMNS
-from recapture.quality.rows import Part, Rows
+from recapture.quality.rows import Rows, SliceFile
 from recapture.time_model.metrics import COUNTS
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -81,8 +81,8 @@ def measure(folder: Path, suite: Path | None) -> dict[str, object]:
     hours = [START + timedelta(hours=number) for number in range(SLICES)]
     row = dict.fromkeys(COLUMNS, 0) | dict.fromkeys(COUNTS, 0) | {"partition": "0", "complete": True, "whole": True}
     counts = pd.DataFrame([row | {"slice_start": hour, "InputEvents": 1, "on_time": 1} for hour in hours])
-    files = [Part(folder / f"{number:02}.parquet", hour) for number, hour in enumerate(hours)]
-    rows = Rows(pq.read_schema(files[0].file), "slice_start", files)
+    files = [SliceFile(folder / f"{number:02}.parquet", hour) for number, hour in enumerate(hours)]
+    rows = Rows(pq.read_schema(files[0].path), "slice_start", files)
     begin = time.perf_counter()
     found = checkpoint.audit(
         counts,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recapture.asa_job import read_job
-from recapture.asa_job.expressions import Scope
+from recapture.asa_job.expressions import TemplateScope
 from recapture.asa_job.job import EventHub, JobSettings
 from recapture.errors import DefinitionError
 from tests.asa_job.jobs import PLAIN_QUERY, SECRET, template, template_input, template_job, template_output
@@ -135,7 +135,7 @@ def test_a_malformed_job_is_one_line_with_its_place(tmp_path: Path, changes: dic
     assert refused(template(tmp_path / "t.json", template_job(**changes))) == message
 
 
-SCOPE = Scope(
+SCOPE = TemplateScope(
     "t.json",
     parameters={
         "hub": {"type": "string", "defaultValue": "telemetry"},

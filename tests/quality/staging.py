@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recapture.quality.rows import FRAME_ROWS, Part, Rows
+from recapture.quality.rows import FRAME_ROWS, Rows, SliceFile
 
 SLICE_START = datetime(2026, 3, 1, 10, tzinfo=UTC)
 
@@ -18,9 +18,9 @@ def in_files(
 ) -> Rows:
     """Write rows to files that begin at the rows of `cuts`."""
     table = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
-    parts = []
+    files = []
     for start, end in pairwise((0, *cuts, table.num_rows)):
         path = folder / f"{len(list(folder.iterdir()))}.parquet"
         pq.write_table(table.slice(start, end - start), path)
-        parts.append(Part(path, SLICE_START))
-    return Rows(table.schema.remove_metadata(), "slice_start", tuple(parts), frame_rows)
+        files.append(SliceFile(path, SLICE_START))
+    return Rows(table.schema.remove_metadata(), "slice_start", tuple(files), frame_rows)

@@ -26,7 +26,7 @@ _KIND = re.compile(r"[A-Za-z][A-Za-z ./#-]*[0-9]?")
 _FORMATS = ("Json", "Avro", "Csv", "Parquet", "Delta", "Protobuf", "CustomClr", "None", "GZip", "Deflate")
 
 
-class Part(BaseModel):
+class JobPart(BaseModel):
     """Part of a document. The field `event_hub_name` is the key `eventHubName` in any letter case."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=lambda name: name.replace("_", ""))
@@ -40,7 +40,7 @@ class Part(BaseModel):
         return {key.lower(): item for key, item in value.items() if item is not None}
 
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=JobPart)
 
 
 def read_json(path: Path, shown: str) -> Any:
@@ -145,7 +145,7 @@ Format = Annotated[str, AfterValidator(_format)]
 """Serialization or compression, in the letter case of _FORMATS."""
 
 
-class SettingsPart(Part):
+class SettingsPart(JobPart):
     """Settings of a job. JobConfig.json and a template have the same keys."""
 
     events_out_of_order_policy: Annotated[str, one_of(adjust="Adjust", drop="Drop")] | None = None
@@ -157,13 +157,13 @@ class SettingsPart(Part):
     data_locale: Locale | None = None
 
 
-class AccountPart(Part):
+class AccountPart(JobPart):
     """Storage account of an input or output."""
 
     account_name: str | None = None
 
 
-class SourcePart(Part):
+class SourcePart(JobPart):
     """Source or target of an input or output: the names of an event hub, or of a container."""
 
     service_bus_namespace: str | None = None

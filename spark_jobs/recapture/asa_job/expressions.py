@@ -23,7 +23,7 @@ class Unknown:
 
 
 @dataclass(frozen=True)
-class Scope:
+class TemplateScope:
     """Parameters and variables of one template.
 
     `arguments` are the values that an outer template passes to the parameters of a nested one. A secure parameter is
@@ -76,14 +76,14 @@ class Scope:
 
     def _deeper(self, value: Any) -> Any:
         """Return the evaluated value of a definition, one level deeper."""
-        scope = Scope(self.file, self.parameters, self.variables, self.arguments, self.depth + 1)
+        scope = TemplateScope(self.file, self.parameters, self.variables, self.arguments, self.depth + 1)
         return scope._evaluated(value) if isinstance(value, str) else scope.resolve(value)
 
 
 class _Evaluation:
     """Evaluation of one expression by recursive descent: call ( '.' name | '[' index ']' )* | text | number."""
 
-    def __init__(self, text: str, scope: Scope) -> None:
+    def __init__(self, text: str, scope: TemplateScope) -> None:
         self.scope = scope
         self.tokens = _TOKEN.findall(text)
         self.readable = not _TOKEN.sub("", text).strip()
@@ -133,7 +133,7 @@ class _Evaluation:
             raise IndexError
 
 
-def _call(scope: Scope, function: str, arguments: list[Any]) -> Any:
+def _call(scope: TemplateScope, function: str, arguments: list[Any]) -> Any:
     """Return the result of a function; Unknown if the function or its arguments are not supported."""
     text = [str(argument) for argument in arguments]
     match function.lower(), arguments:

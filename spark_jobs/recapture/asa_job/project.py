@@ -6,30 +6,39 @@ from typing import Any
 from xml.etree import ElementTree
 
 from recapture.asa_job import sources
-from recapture.asa_job.documents import Format, Kind, Part, SettingsPart, SourcePart, parse_part, read_json, read_text
+from recapture.asa_job.documents import (
+    Format,
+    JobPart,
+    Kind,
+    SettingsPart,
+    SourcePart,
+    parse_part,
+    read_json,
+    read_text,
+)
 from recapture.asa_job.job import AsaJob, BlobFolder, EventHub, JobFunction, JobInput, JobOutput
 from recapture.errors import DefinitionError
 
 _LANGUAGES = {"js": "JavaScript", "javascript": "JavaScript", "csharp": "C#", "aml": "machine learning"}
 
 
-class _Configuration(Part):
+class _Configuration(JobPart):
     file_path: str
     sub_type: Kind
 
 
-class _Project(Part):
+class _Project(JobPart):
     name: str | None = None
     start_file: str | None = None
     configurations: tuple[_Configuration, ...] = ()
 
 
-class _Serialization(Part):
+class _Serialization(JobPart):
     type: Format = "Json"
     field_delimiter: str | None = None
 
 
-class _Input(Part):
+class _Input(JobPart):
     name: str
     type: str = ""
     data_source_type: Kind = "unknown"
@@ -39,7 +48,7 @@ class _Input(Part):
     compression_type: Format = "None"
 
 
-class _Output(Part):
+class _Output(JobPart):
     name: str
     data_source_type: Kind = "unknown"
     blob_storage_properties: SourcePart | None = None
@@ -47,7 +56,7 @@ class _Output(Part):
     watermark_settings: Any = None
 
 
-class _Function(Part):
+class _Function(JobPart):
     name: str
 
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from recapture.asa_job import sources
-from recapture.asa_job.documents import Format, Kind, Part, SettingsPart, SourcePart, parse_part
-from recapture.asa_job.expressions import Scope
+from recapture.asa_job.documents import Format, JobPart, Kind, SettingsPart, SourcePart, parse_part
+from recapture.asa_job.expressions import TemplateScope
 from recapture.asa_job.job import AsaJob, BlobFolder, EventHub, JobFunction, JobInput, JobOutput
 from recapture.errors import DefinitionError
 
@@ -50,72 +50,72 @@ _Resources = Annotated[
 """Resources: a list, or an object with their symbolic names as keys."""
 
 
-class _Template(Part):
+class _Template(JobPart):
     parameters: dict[str, Any] = Field(default_factory=dict)
     variables: dict[str, Any] = Field(default_factory=dict)
     resources: _Resources = ()
 
 
-class _ResourcePart(Part):
+class _ResourcePart(JobPart):
     type: str
     name: str = ""
     properties: dict[str, Any] = Field(default_factory=dict)
     resources: _Resources = ()
 
 
-class _Typed(Part):
+class _Typed(JobPart):
     type: Kind = "unknown"
 
 
-class _Delimited(Part):
+class _Delimited(JobPart):
     field_delimiter: str | None = None
 
 
-class _Serialization(Part):
+class _Serialization(JobPart):
     type: Format = "Json"
     properties: _Delimited = _Delimited()
 
 
-class _Compression(Part):
+class _Compression(JobPart):
     type: Format = "None"
 
 
-class _DataSource(Part):
+class _DataSource(JobPart):
     type: Kind = "unknown"
     properties: SourcePart = SourcePart()
 
 
-class _InputProperties(Part):
+class _InputProperties(JobPart):
     type: str = "Stream"
     datasource: _DataSource = _DataSource()
     serialization: _Serialization = _Serialization()
     compression: _Compression = _Compression()
 
 
-class _OutputProperties(Part):
+class _OutputProperties(JobPart):
     datasource: _DataSource = _DataSource()
     serialization: _Serialization = _Serialization()
     watermark_settings: Any = None
 
 
-class _Binding(Part):
+class _Binding(JobPart):
     binding: _Typed = _Typed()
 
 
-class _FunctionProperties(Part):
+class _FunctionProperties(JobPart):
     properties: _Binding = _Binding()
 
 
-class _Query(Part):
+class _Query(JobPart):
     query: str | None = None
 
 
-class _Named(Part):
+class _Named(JobPart):
     name: str
     properties: dict[str, Any] = Field(default_factory=dict)
 
 
-class _Transformation(Part):
+class _Transformation(JobPart):
     properties: _Query = _Query()
 
 
@@ -148,7 +148,7 @@ def read_template(path: Path, document: Any, chosen: str | None) -> AsaJob:
     file = path.name
     if not isinstance(document, dict) or "resources" not in {key.lower() for key in document}:
         raise DefinitionError(f"{file}: not an ARM template: it has no resources")
-    resources = list(_in_template(document, Scope(file)))
+    resources = list(_in_template(document, TemplateScope(file)))
     jobs = [resource for resource in resources if resource.type == JOB]
     job = _job(file, jobs, chosen)
     prefix = "" if len(jobs) == 1 else f"{job.name.lower()}/"
@@ -195,13 +195,15 @@ def _job(file: str, jobs: list[_Resource], chosen: str | None) -> _Resource:
     return jobs[0]
 
 
-def _in_template(document: Any, outer: Scope) -> Iterator[_Resource]:
+def _in_template(document: Any, outer: TemplateScope) -> Iterator[_Resource]:
     template = parse_part(_Template, document, outer.file)
-    scope = Scope(outer.file, template.parameters, template.variables, outer.arguments)
+    scope = TemplateScope(outer.file, template.parameters, template.variables, outer.arguments)
     yield from _resources(template.resources, scope, "", "")
 
 
-def _resources(listed: tuple[Any, ...], scope: Scope, parent_type: str, parent_name: str) -> Iterator[_Resource]:
+def _resources(
+    listed: tuple[Any, ...], scope: TemplateScope, parent_type: str, parent_name: str
+) -> Iterator[_Resource]:
     """Yield the Stream Analytics resources, including those inside other resources and in nested deployments."""
     for item in listed:
         resource = parse_part(_ResourcePart, item, f"{scope.file}, resources")
@@ -215,12 +217,12 @@ def _resources(listed: tuple[Any, ...], scope: Scope, parent_type: str, parent_n
             yield from _resources(resource.resources, scope, kind, name)
 
 
-class _Deployment(Part):
+class _Deployment(JobPart):
     template: dict[str, Any] | None = None
     parameters: dict[str, Any] = Field(default_factory=dict)
 
 
-def _in_deployment(properties: dict[str, Any], scope: Scope) -> Iterator[_Resource]:
+def _in_deployment(properties: dict[str, Any], scope: TemplateScope) -> Iterator[_Resource]:
     deployment = parse_part(_Deployment, properties, f"{scope.file}, a nested deployment")
     if deployment.template is None:
         return
@@ -229,7 +231,7 @@ def _in_deployment(properties: dict[str, Any], scope: Scope) -> Iterator[_Resour
         for name, argument in deployment.parameters.items()
         if isinstance(argument, dict)
     }
-    yield from _in_template(deployment.template, Scope(scope.file, arguments=arguments))
+    yield from _in_template(deployment.template, TemplateScope(scope.file, arguments=arguments))
 
 
 def _input(name: str, properties: dict[str, Any], where: str) -> JobInput:

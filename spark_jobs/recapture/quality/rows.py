@@ -26,10 +26,10 @@ FRAME_ROWS = 250_000
 
 
 @dataclass(frozen=True)
-class Part:
+class SliceFile:
     """Rows of one slice: the Parquet file, and the start of the slice (aware)."""
 
-    file: Path
+    path: Path
     slice_start: datetime
 
 
@@ -40,7 +40,7 @@ class Rows:
     schema: pa.Schema
     """Schema of the files."""
     slice_column: str
-    parts: Sequence[Part]
+    files: Sequence[SliceFile]
     frame_rows: int = FRAME_ROWS
     """Number of rows in a partial frame."""
 
@@ -52,7 +52,7 @@ class Rows:
     @cached_property
     def count(self) -> int:
         """Number of rows."""
-        return sum(pq.read_metadata(part.file).num_rows for part in self.parts)
+        return sum(pq.read_metadata(file.path).num_rows for file in self.files)
 
     def none(self) -> pd.DataFrame:
         """Return a frame with all columns and no rows."""
@@ -115,10 +115,10 @@ class Rows:
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         schema = self._schema(columns)
         stored = [name for name in columns if name != self.slice_column]
-        for part in self.parts:
-            start = pa.scalar(part.slice_start, pa.timestamp("us", tz="UTC"))
-            with pq.ParquetFile(part.file) as file:
-                for batch in file.iter_batches(self.frame_rows, columns=stored):
+        for file in self.files:
+            start = pa.scalar(file.slice_start, pa.timestamp("us", tz="UTC"))
+            with pq.ParquetFile(file.path) as parquet:
+                for batch in parquet.iter_batches(self.frame_rows, columns=stored):
                     yield pa.record_batch(
                         [
                             pa.repeat(start, batch.num_rows) if name == self.slice_column else batch.column(name)

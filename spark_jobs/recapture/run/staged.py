@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from recapture.definition.sections import Output
 from recapture.errors import RunError
-from recapture.quality.rows import Part, Rows
+from recapture.quality.rows import Rows, SliceFile
 from recapture.run.files import StagedSlice
 from recapture.run.planned import PlannedRun
 from recapture.storage import open_container
@@ -40,12 +40,12 @@ def staged_rows(run: PlannedRun, output: Output, most: int | None = None) -> pa.
 
 def written_locally(output: Output, staged: Iterable[StagedSlice], run_id: str, folder: Path) -> Rows:
     """Write the staged rows of an output to a local folder."""
-    parts = []
+    files = []
     for number, file in enumerate(staged):
         local = folder / f"{output.alias}-{number}.parquet"
         local.write_bytes(_content(output, file, run_id))
-        parts.append(Part(local, datetime.fromisoformat(file.slice_start)))
-    return Rows(pq.read_schema(parts[0].file), SLICE, parts)
+        files.append(SliceFile(local, datetime.fromisoformat(file.slice_start)))
+    return Rows(pq.read_schema(files[0].path), SLICE, files)
 
 
 def _content(output: Output, staged: StagedSlice, run_id: str) -> bytes:
