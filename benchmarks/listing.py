@@ -78,7 +78,7 @@ def _serve(hours: int, latency: float, ready: Connection, counted: Any) -> None:
 def _plan(hours: int, port: int, done: Connection) -> None:
     endpoint = f"http://127.0.0.1:{port}/devstoreaccount1"
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = f"AccountName=devstoreaccount1;{KEY};BlobEndpoint={endpoint}"
-    policies = Policies(0, late=ticks.from_seconds(600), early=ticks.from_seconds(300), adjust=True)
+    policies = Policies(0, late_tolerance=ticks.from_seconds(600), early_window=ticks.from_seconds(300), adjust=True)
     definition = Definition(
         "telemetry", NAMES, "benchmark", "SELECT 1", policies, ticks.from_seconds(300), 300, "telemetry", {}
     )

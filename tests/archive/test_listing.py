@@ -235,7 +235,7 @@ def test_partitions_that_are_configured_are_not_taken_for_an_archive(tmp_path: P
 
 def test_an_unbounded_late_tolerance_is_looked_for_up_to_now(tmp_path: Path) -> None:
     assert DEFINITION.policies is not None
-    unlimited = replace(DEFINITION, policies=replace(DEFINITION.policies, late=None))
+    unlimited = replace(DEFINITION, policies=replace(DEFINITION.policies, late_tolerance=None))
     blobs = [put(tmp_path, "0", TEN + number * 24 * HOUR, TEN + number * 24 * HOUR + INTERVAL) for number in range(40)]
     assert names(planned(tmp_path, definition=unlimited)) == blobs
 

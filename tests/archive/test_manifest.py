@@ -39,7 +39,9 @@ TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 HOUR = 60 * MINUTE
 LATER = TEN + 1000 * HOUR
-POLICIES = Policies(out_of_order=0, late=from_seconds(600), early=from_seconds(300), adjust=True)
+POLICIES = Policies(
+    out_of_order_tolerance=0, late_tolerance=from_seconds(600), early_window=from_seconds(300), adjust=True
+)
 DEFINITION = Definition(
     name="telemetry",
     names=CaptureNames("contoso", "telemetry"),
@@ -290,11 +292,11 @@ def test_a_new_blob_changes_the_digests_of_the_slices_that_read_it(world: Path) 
         {"canonical_query": "SELECT 2"},
         {"policies": None},
         {"policies": replace(POLICIES, adjust=False)},
-        {"policies": replace(POLICIES, out_of_order=1)},
-        {"policies": replace(POLICIES, late=None)},
-        {"policies": replace(POLICIES, late=0)},
-        {"policies": replace(POLICIES, early=0)},
-        {"policies": replace(POLICIES, early=None)},
+        {"policies": replace(POLICIES, out_of_order_tolerance=1)},
+        {"policies": replace(POLICIES, late_tolerance=None)},
+        {"policies": replace(POLICIES, late_tolerance=0)},
+        {"policies": replace(POLICIES, early_window=0)},
+        {"policies": replace(POLICIES, early_window=None)},
         {"policies": replace(POLICIES, adjust_early=True)},
         {"arrival_time": ArrivalTime.EVENT_ENQUEUED},
     ],
@@ -312,7 +314,7 @@ def test_the_digest_does_not_change_with_what_decides_nothing(world: Path, chang
 
 
 def test_without_a_late_limit_any_later_blob_changes_the_digest(world: Path) -> None:
-    unlimited = replace(DEFINITION, policies=replace(POLICIES, late=None))
+    unlimited = replace(DEFINITION, policies=replace(POLICIES, late_tolerance=None))
     before = planned(world, definition=unlimited)
     put(world, "0", TEN + 90 * HOUR, TEN + 100 * HOUR)
     assert digests_that_differ(before, planned(world, definition=unlimited)) == [0]
@@ -342,7 +344,9 @@ def test_each_slice_of_a_range_is_complete_by_itself(tmp_path: Path) -> None:
     assert [planned_slice.incomplete for planned_slice in manifest.slices] == [(), ("0",), ("0",)]
 
 
-@pytest.mark.parametrize("policies", [None, replace(POLICIES, late=0), replace(POLICIES, late=None)])
+@pytest.mark.parametrize(
+    "policies", [None, replace(POLICIES, late_tolerance=0), replace(POLICIES, late_tolerance=None)]
+)
 def test_without_a_late_tolerance_the_end_of_the_slice_is_enough(policies: Policies | None) -> None:
     definition = replace(DEFINITION, policies=policies)
     slice_ = ten_to(1)[0]
@@ -477,7 +481,7 @@ def test_no_blob_that_may_hold_an_arrival_is_left_out(
 
 
 def test_a_manifest_survives_its_own_json(world: Path) -> None:
-    for definition in (DEFINITION, replace(DEFINITION, policies=replace(POLICIES, late=None))):
+    for definition in (DEFINITION, replace(DEFINITION, policies=replace(POLICIES, late_tolerance=None))):
         manifest = planned(world, hours=3, definition=definition)
         assert from_json(manifest.to_json()) == manifest
 

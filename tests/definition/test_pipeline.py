@@ -115,7 +115,7 @@ def test_a_late_tolerance_of_minus_one_is_no_limit(file: Path) -> None:
     change(file, "ArrivalMaxDelayInSeconds: 600", "ArrivalMaxDelayInSeconds: -1")
     pipeline = load(file)
     assert pipeline.policies is not None
-    assert pipeline.policies.late is None
+    assert pipeline.policies.late_tolerance is None
     (warning,) = pipeline.warnings
     assert "every later arrival counts" in warning
 
@@ -183,17 +183,17 @@ def test_asa_s_early_window_is_no_cause_for_a_warning(file: Path) -> None:
     [
         (
             "  early_arrival_seconds: 0",
-            {"early": 0},
+            {"early_window": 0},
             "early_arrival_seconds is 0, in ASA it is 300: runs do not repeat what the live job did",
         ),
         (
             "  early_arrival_seconds: 86400",
-            {"early": from_seconds(86_400)},
+            {"early_window": from_seconds(86_400)},
             "early_arrival_seconds is 86400, in ASA it is 300: runs do not repeat what the live job did",
         ),
         (
             "  early_arrival_seconds: null",
-            {"early": None},
+            {"early_window": None},
             "the early window is off: runs do not repeat what the live job did, and no slice can be computed on its "
             "own: what it holds depends on where reading began; set early_arrival_seconds to 300",
         ),

@@ -38,7 +38,9 @@ QUERY = compile_query(
     output_aliases=["out"],
     input_metadata=CaptureInput.metadata,
 )
-POLICIES = Policies(out_of_order=0, late=from_seconds(3600), early=from_seconds(300), adjust=True)
+POLICIES = Policies(
+    out_of_order_tolerance=0, late_tolerance=from_seconds(3600), early_window=from_seconds(300), adjust=True
+)
 
 
 def line(number: object, body: object, **more: object) -> str:

@@ -45,7 +45,9 @@ from tests.oracle import VERDICTS, Event, Outcome, Policy, judge_event, process,
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 HOUR = 60 * MINUTE
-POLICIES = Policies(out_of_order=0, late=from_seconds(600), early=from_seconds(300), adjust=True)
+POLICIES = Policies(
+    out_of_order_tolerance=0, late_tolerance=from_seconds(600), early_window=from_seconds(300), adjust=True
+)
 TUMBLING = (
     "SELECT COUNT(*) AS events INTO out FROM telemetry TIMESTAMP BY eventTime {} GROUP BY TumblingWindow(minute, 5)"
 )
@@ -523,7 +525,7 @@ def test_a_duplicate_does_not_move_the_watermark(tmp_path: Path) -> None:
     name = put(tmp_path, TEN + 5 * MINUTE, [(1, at(TEN + 4 * MINUTE))])
     copied(tmp_path, name, TEN + 50 * MINUTE, TEN + MINUTE)
     put(tmp_path, TEN + 50 * MINUTE, [(2, at(TEN + 41 * MINUTE))], opened=TEN + 46 * MINUTE)
-    rows, counted = only(tmp_path, policies=replace(POLICIES, late=from_seconds(540)))
+    rows, counted = only(tmp_path, policies=replace(POLICIES, late_tolerance=from_seconds(540)))
     assert system_times(rows) == [240, 2460]
     assert (verdicts(counted), counted.duplicates) == ({"on_time": 2}, 1)
 
@@ -668,7 +670,7 @@ def test_an_early_event_may_be_adjusted(tmp_path: Path) -> None:
 
 def test_without_an_early_window_a_slice_gives_the_same_in_any_company(tmp_path: Path) -> None:
     """It is read as if the window were on, by a task of its own: a clock that runs far ahead is not seen from there."""
-    without = replace(POLICIES, early=None)
+    without = replace(POLICIES, early_window=None)
     put(tmp_path, TEN - 30 * MINUTE, [(1, at(TEN + 30 * MINUTE))])
     put(tmp_path, TEN + 10 * MINUTE, [(2, at(TEN + 5 * MINUTE)), (3, at(TEN + 50 * MINUTE)), (4, at(TEN + 6 * MINUTE))])
     together = all_tasks(tmp_path, PLAIN, without, 1 << 40, -1, 3)
@@ -703,7 +705,7 @@ def test_the_order_is_the_sequence_number_s_whatever_the_enqueued_time(tmp_path:
 
 
 def test_each_event_is_judged_by_its_own_arrival(tmp_path: Path) -> None:
-    late = replace(POLICIES, late=from_seconds(60))
+    late = replace(POLICIES, late_tolerance=from_seconds(60))
     first, second = TEN + 5 * MINUTE, TEN + 9 * MINUTE
     put_events(tmp_path, TEN + 10 * MINUTE, [sent(1, first, TEN), sent(2, second, second - MINUTE)])
     rows, counted = only(tmp_path, policies=late, arrival_time=ENQUEUED)
@@ -740,7 +742,7 @@ def test_an_event_was_processed_when_it_was_enqueued(tmp_path: Path) -> None:
 
 def test_by_enqueued_time_verdicts_need_the_late_tolerance_and_the_early_window_before_a_slice(tmp_path: Path) -> None:
     """A time just as early as it may be, 80 minutes before the slice, and one of the slice just as late."""
-    policies = replace(POLICIES, late=from_seconds(3600), early=from_seconds(1200))
+    policies = replace(POLICIES, late_tolerance=from_seconds(3600), early_window=from_seconds(1200))
     pushed = TEN - 80 * MINUTE + timedelta(seconds=2)
     put_events(tmp_path, pushed + 5 * MINUTE, [sent(1, pushed, pushed + 20 * MINUTE)], opened=pushed)
     for minutes in range(-70, 0, 10):
@@ -753,7 +755,7 @@ def test_by_enqueued_time_verdicts_need_the_late_tolerance_and_the_early_window_
 
 def test_an_event_that_follows_in_the_log_lies_in_the_slice_though_it_was_enqueued_before_it(tmp_path: Path) -> None:
     """The watermark carries it there, from whatever time: no event between two blobs is left out for its own."""
-    policies = replace(POLICIES, late=None)
+    policies = replace(POLICIES, late_tolerance=None)
     put_events(tmp_path, TEN + MINUTE, [sent(1, TEN - MINUTE, TEN + 4 * MINUTE)], opened=TEN - 2 * MINUTE)
     put_events(tmp_path, TEN + 2 * MINUTE, [sent(2, TEN - 4 * MINUTE)], opened=TEN + MINUTE)
     rows, counted = only(tmp_path, policies=policies, arrival_time=ENQUEUED)
@@ -787,9 +789,9 @@ WHEN = st.tuples(
     copied=st.booleans(),
     policies=st.builds(
         Policies,
-        out_of_order=st.sampled_from([0, 30, 599]).map(from_seconds),
-        late=st.sampled_from([0, 60, 600, 4000]).map(from_seconds),
-        early=st.sampled_from([0, 300, 1000]).map(from_seconds),
+        out_of_order_tolerance=st.sampled_from([0, 30, 599]).map(from_seconds),
+        late_tolerance=st.sampled_from([0, 60, 600, 4000]).map(from_seconds),
+        early_window=st.sampled_from([0, 300, 1000]).map(from_seconds),
         adjust=st.booleans(),
         adjust_early=st.booleans(),
     ),
@@ -831,13 +833,18 @@ def test_with_times_that_run_backwards_a_slice_alone_is_that_of_the_whole_and_of
 
 def in_sequence(events: Sequence[Event], policies: Policies) -> list[Outcome]:
     """The oracle's judgements in the order of sequence numbers; what is adjusted for being early is it beforehand."""
-    policy = Policy(policies.out_of_order, policies.late, policies.early, "Adjust" if policies.adjust else "Drop")
+    policy = Policy(
+        policies.out_of_order_tolerance,
+        policies.late_tolerance,
+        policies.early_window,
+        "Adjust" if policies.adjust else "Drop",
+    )
     largest: dict[Any, int] = {}
     outcomes = []
     for event in events:
         assert event.time is not None
-        assert policies.early is not None
-        time = min(event.time, event.arrival + policies.early) if policies.adjust_early else event.time
+        assert policies.early_window is not None
+        time = min(event.time, event.arrival + policies.early_window) if policies.adjust_early else event.time
         outcomes.append(judge_event(replace(event, time=time), policy, True, largest))
     return outcomes
 
@@ -1001,12 +1008,13 @@ def test_the_verdicts_and_times_are_the_oracle_s(folder: Path, policies: Policie
     query = BY_DEVICE if over else PLAIN
     slices = all_tasks(folder, query, policies, 1 << 40, -1, 3)
     read = planned(folder, query, policies, -1, 3).blobs
-    if policies.late is None:
+    if policies.late_tolerance is None:
         slices = all_tasks(folder, query, policies, 1 << 40, 0, 1)
         read = planned(folder, query, policies, 0, 1).blobs
     action: Any = "Adjust" if policies.adjust else "Drop"
     outcomes = process(
-        list(events_of(folder, read, over)), Policy(policies.out_of_order, policies.late, policies.early, action)
+        list(events_of(folder, read, over)),
+        Policy(policies.out_of_order_tolerance, policies.late_tolerance, policies.early_window, action),
     )
     for (partition, slice_), (rows, counted) in slices.items():
         expected = slice_metrics(outcomes, slice_.start, slice_.end)[partition]

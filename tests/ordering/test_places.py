@@ -28,7 +28,12 @@ QUERY = compile_query(
     output_aliases=["out"],
     input_metadata=CaptureInput.metadata,
 )
-POLICIES = Policies(out_of_order=from_seconds(60), late=from_seconds(3600), early=from_seconds(300), adjust=True)
+POLICIES = Policies(
+    out_of_order_tolerance=from_seconds(60),
+    late_tolerance=from_seconds(3600),
+    early_window=from_seconds(300),
+    adjust=True,
+)
 
 
 def event(number: int, second: int) -> str:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recapture.time_model.policies import Policies, Watermark, judge
+from recapture.time_model.policies import LargestTimes, Policies, judge
 from recapture.time_model.ticks import LARGEST, from_seconds
 from tests.draws import examples
 from tests.oracle import Event, Implementation, Policy, process, slice_metrics
@@ -141,7 +141,7 @@ def test_an_early_event_counts_as_early_whatever_becomes_of_it() -> None:
     time, arrival = np.array([NOON + 301 * SECOND, NOON]), np.array([NOON, NOON])
     for adjust_early in (False, True):
         chosen = Policies(0, None, 300 * SECOND, adjust=True, adjust_early=adjust_early)
-        judged = judge(chosen, Watermark(), time, np.array([True, True]), arrival, None)
+        judged = judge(chosen, LargestTimes(), time, np.array([True, True]), arrival, None)
         assert judged.early.tolist() == [True, False]
         assert judged.processed.tolist() == [adjust_early, True]
 
@@ -312,8 +312,8 @@ def test_every_key_has_its_own_largest_time(apart: int) -> None:
     random = Random(apart)
     keys = [random.randrange(9) for _ in range(500)]
     times = [random.randrange(9) * apart for _ in keys]
-    watermark, chunks = Watermark(), [slice(0, 200), slice(200, 500)]
-    running = [time for chunk in chunks for time in watermark.advance(np.array(times[chunk]), pa.array(keys[chunk]))]
+    largest_times, chunks = LargestTimes(), [slice(0, 200), slice(200, 500)]
+    running = [time for chunk in chunks for time in largest_times.update(np.array(times[chunk]), pa.array(keys[chunk]))]
     assert running == [
         max(time for time, other in zip(times[:n], keys[:n], strict=True) if other == keys[n - 1])
         for n in range(1, len(times) + 1)

@@ -59,17 +59,17 @@ def test_an_offset_moves_the_ends_whatever_its_sign() -> None:
 
 @given(
     window=st.sampled_from([HoppingWindow(9, 4, 1), SlidingWindow(9), SessionWindow(3, 5), SnapshotWindow()]),
-    ahead=st.integers(0, 20),
+    extra_look_back=st.integers(0, 20),
     times=st.lists(st.integers(0, 160), max_size=12),
 )
 def test_rows_that_later_steps_look_back_at_are_held_as_if_the_slice_began_sooner(
-    window: Window, ahead: int, times: list[int]
+    window: Window, extra_look_back: int, times: list[int]
 ) -> None:
     given_times = np.array(times, np.int64)
-    held = Reach(window, ahead).holds(given_times, 100, 110)
-    assert held.tolist() == Reach(window).holds(given_times, 100 - ahead, 110).tolist()
-    assert Reach(window, ahead).look_back == window.look_back + ahead
-    assert not held[(given_times > 110) | (given_times <= 100 - Reach(window, ahead).look_back)].any()
+    held = Reach(window, extra_look_back).holds(given_times, 100, 110)
+    assert held.tolist() == Reach(window).holds(given_times, 100 - extra_look_back, 110).tolist()
+    assert Reach(window, extra_look_back).look_back == window.look_back + extra_look_back
+    assert not held[(given_times > 110) | (given_times <= 100 - Reach(window, extra_look_back).look_back)].any()
 
 
 def test_a_snapshot_needs_its_own_slice_and_a_sliding_window_its_size_more() -> None:

@@ -243,7 +243,7 @@ class Definition:
 
     def last_needed(self, slice_: Slice) -> int:
         """Return the last arrival that can decide a slice, in ticks. Enqueued times include CLOCKS_APART."""
-        late = 0 if self.policies is None else self.policies.late or 0
+        late = 0 if self.policies is None else self.policies.late_tolerance or 0
         return slice_.end + late + (CLOCKS_APART if self.by_name else 0)
 
     def search(self, needed: Sequence[Arrivals]) -> Search:

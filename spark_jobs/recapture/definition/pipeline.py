@@ -76,9 +76,9 @@ class Pipeline(Section):
             return None
         late, early = self.job.late_seconds, self.job.early_arrival_seconds
         return Policies(
-            out_of_order=from_seconds(self.job.out_of_order_seconds),
-            late=None if late == -1 else from_seconds(late),
-            early=None if early is None else from_seconds(early),
+            out_of_order_tolerance=from_seconds(self.job.out_of_order_seconds),
+            late_tolerance=None if late == -1 else from_seconds(late),
+            early_window=None if early is None else from_seconds(early),
             adjust=self.job.policy == "Adjust",
             adjust_early=self.job.early_policy == "Adjust",
         )

@@ -159,7 +159,7 @@ class Counters(Counts):
     def _watermark_delay(self, policies: Policies | None) -> float | None:
         if self.newest_arrival is None or self.newest_time is None:
             return None
-        watermark = self.newest_time - (0 if policies is None else policies.out_of_order)
+        watermark = self.newest_time - (0 if policies is None else policies.out_of_order_tolerance)
         return (self.newest_arrival - watermark) / ticks.TICKS_PER_SECOND
 
     def _gaps(self) -> dict[str, Any]:

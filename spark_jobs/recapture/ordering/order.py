@@ -23,7 +23,7 @@ from recapture.ordering.sequence_partitions import PartitionedNumbers
 from recapture.ordering.task import Task
 from recapture.query.model import CompiledQuery
 from recapture.storage import Container
-from recapture.time_model.policies import Judged, Policies, Watermark, judge
+from recapture.time_model.policies import Judged, LargestTimes, Policies, judge
 from recapture.time_model.slices import Slice
 from recapture.time_model.verdicts import Verdict
 
@@ -74,7 +74,7 @@ class _Orderer:
     query: CompiledQuery
     policies: Policies | None
     counters: dict[Slice, Counters]
-    watermark: Watermark = field(default_factory=Watermark)
+    largest_times: LargestTimes = field(default_factory=LargestTimes)
     numbers: PartitionedNumbers = field(default_factory=PartitionedNumbers)
 
     def ordered(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
@@ -119,7 +119,9 @@ class _Orderer:
         times = times_of(self.query.timestamp_by, parsed, chunk.metadata)
         keys = self._keys(chunk, parsed)
         scope = keys if chunk.sequence_partition is None else keys | {"": pa.array(chunk.sequence_partition)}
-        judged = judge(self.policies, self.watermark, times.ticks, times.valid & decoded, chunk.arrival, _struct(scope))
+        judged = judge(
+            self.policies, self.largest_times, times.ticks, times.valid & decoded, chunk.arrival, _struct(scope)
+        )
         judged.verdict[~decoded] = Verdict.MALFORMED
         reasons = pc.coalesce(parsed.malformed, times.reason)
         for name, values in keys.items():

@@ -1,11 +1,12 @@
 """A partition's sequence numbers as they arrive: which are duplicates, and which never arrived.
 
-The hub numbers the events of a partition one by one. Only ranges of numbers are remembered, and only while a duplicate
-of them may follow: what is known of an event follows from the REMEMBERED before its arrival. That is read for its
-slice, whatever else the task reads (docs/time-model.md, section 3).
+The hub numbers the events of a partition one by one. Numbers are remembered as ranges, and only for as long as a
+duplicate may follow. So whether an event is a duplicate, and which gap it reveals, depends only on what arrived in the
+DUPLICATE_HORIZON before it. That is always read for the event's slice, whatever else the task reads
+(docs/time-model.md, sections 5.1 and 5.2).
 
-A duplicate has the sequence number and the enqueued time of its event. A hub that was deleted and created again gives
-out the same numbers once more, but at later times.
+A duplicate has the sequence number and the enqueued time of its event; if one of the enqueued times is unknown, the
+number decides alone. A hub that was deleted and created again gives out the same numbers once more, but at later times.
 """
 
 import itertools
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from recapture.archive.manifest import CLOCKS_APART
 from recapture.formats.events import UNKNOWN
-from recapture.time_model.slices import REMEMBERED
+from recapture.time_model.slices import DUPLICATE_HORIZON
 from recapture.time_model.ticks import LARGEST
 
 Numbers = NDArray[np.int64]
@@ -148,7 +149,7 @@ class SequenceNumbers:
         duplicates = np.zeros(len(number), bool)
         if not len(number):
             return duplicates, []
-        while self._arrived and self._arrived[0].last_arrival < blob_arrival[0] - CLOCKS_APART - REMEMBERED:
+        while self._arrived and self._arrived[0].last_arrival < blob_arrival[0] - CLOCKS_APART - DUPLICATE_HORIZON:
             self._arrived.popleft()
         duplicates[1:] = (np.diff(number) == 0) & (np.diff(blob_arrival) == 0) & (np.diff(enqueued) == 0)
         steps = []
@@ -164,7 +165,7 @@ class SequenceNumbers:
         return duplicates, steps
 
     def _arrived_before(self, number: Numbers, arrival: Numbers, enqueued: Numbers) -> NDArray[np.bool_]:
-        """Return which events have the number and enqueued time of one that arrived at most REMEMBERED before."""
+        """Return which events have the number and the enqueued time of one that arrived within DUPLICATE_HORIZON."""
         again = np.zeros(len(number), bool)
         lowest, highest = number[0], number[-1]
         for earlier in self._arrived:
@@ -172,20 +173,20 @@ class SequenceNumbers:
                 index = earlier.ranges.index(number)
                 then = earlier.enqueued[index]
                 same = (then == enqueued) | (then == UNKNOWN) | (enqueued == UNKNOWN)
-                again |= (index >= 0) & same & (arrival <= earlier.last_arrival + REMEMBERED)
+                again |= (index >= 0) & same & (arrival <= earlier.last_arrival + DUPLICATE_HORIZON)
         return again
 
     def _supersede(self, number: Numbers, arrival: Numbers, enqueued: Numbers) -> None:
-        """Mark the numbers of an old hub as superseded, if these are the numbers of a new one.
+        """Mark the remembered numbers of an old hub as superseded, if these events come from a new one.
 
-        They are if numbers as high or higher arrived together within REMEMBERED, and were all enqueued before any of
-        these: the count began again. For example:
+        That is so if, within DUPLICATE_HORIZON, numbers that reach at least as high as the first of these arrived
+        together, and all of them were enqueued before any of these: the hub has started its numbers again. For example:
 
             arrived before   100-104 enqueued 10:00,  105-109 enqueued 10:05
-            now              0-3     enqueued 10:20   both are of the old hub
-            now              103-104 enqueued 10:00   neither is: these are duplicates
+            now              0-3     enqueued 10:20   100-104 and 105-109 are superseded
+            now              103-104 enqueued 10:00   nothing is superseded: these are duplicates
         """
-        since, first_enqueued = arrival[0] - REMEMBERED, enqueued.min()
+        since, first_enqueued = arrival[0] - DUPLICATE_HORIZON, enqueued.min()
         reached = [
             _last_enqueued(earlier.enqueued)
             for earlier in self._arrived
@@ -199,18 +200,18 @@ class SequenceNumbers:
     def _step(self, rows: NDArray[np.intp], number: Numbers, arrival: Numbers, enqueued: Numbers) -> Step | None:
         """Return how the numbers of some rows, which ascend, follow the highest one before; None without rows.
 
-        For example, after 4 as the highest number within REMEMBERED:
+        For example, after 4 as the highest number within DUPLICATE_HORIZON:
 
             numbers      3  6  7  10
             missing      5 (overtaken by 6) and 8-9 (overtaken by 10)
             goes back    since 3 is below 4, it may have been missing
 
-        If no number arrived within REMEMBERED, gaps count from the 3 on: 4-5 and 8-9 are missing.
+        If no number arrived within DUPLICATE_HORIZON, gaps count from the 3 on: 4-5 and 8-9 are missing.
         """
         if not len(rows):
             return None
         numbers, times = number[rows], enqueued[rows]
-        highest = self._highest_since(int(arrival[rows[0]]) - REMEMBERED, int(times.min()) - REMEMBERED)
+        highest = self._highest_since(int(arrival[rows[0]]) - DUPLICATE_HORIZON, int(times.min()) - DUPLICATE_HORIZON)
         # following[i] is numbers[first + i], and preceding[i] is the highest number before it.
         first = 1 if highest is None else int(np.searchsorted(numbers, highest, side="right"))
         following = numbers[first:]

@@ -24,7 +24,7 @@ class Task:
     @property
     def first_judged(self) -> int:
         """Index of the first blob whose events are judged; of the blobs before, only sequence numbers are read."""
-        judged = Arrivals(self.slices[0].arrivals.judged, None)
+        judged = Arrivals(self.slices[0].arrivals.first_judged, None)
         return len(self.blobs) - len(arrived_in(self.blobs, judged))
 
 
@@ -34,7 +34,7 @@ def split(slices: Sequence[PlannedSlice], blobs: Iterable[CaptureBlob], task_byt
     A slice whose events depend on where reading begins has a task to itself, so that its rows are the same whatever
     other slices the run has.
     """
-    alone = not all(planned.arrivals.settled for planned in slices)
+    alone = not all(planned.arrivals.independent_of_start for planned in slices)
     for (alias, partition), group in itertools.groupby(blobs, key=lambda pinned: (pinned.input, pinned.partition)):
         pinned = list(group)
         tasks = len(slices) if alone else min(len(slices), math.ceil(_size(pinned) / task_bytes))

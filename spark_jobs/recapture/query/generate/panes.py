@@ -18,7 +18,7 @@ class Panes:
     """Whether the rows, and therefore the panes, have the column `_unanchored`."""
     grouping: Grouping
     window: Window
-    ahead: int
+    extra_look_back: int
     """How long before the slice a window that is needed may end; ticks."""
 
     @property
@@ -54,7 +54,7 @@ class Panes:
         """Condition on the panes that are read: a session must not depend on what lies before its look-back."""
         if not isinstance(self.window, SessionWindow):
             return ""
-        return f"\nWHERE `_pane` > `_slice_start` - {self.ahead + self.window.look_back}L"
+        return f"\nWHERE `_pane` > `_slice_start` - {self.extra_look_back + self.window.look_back}L"
 
 
 def pane_length(window: HoppingWindow) -> int:

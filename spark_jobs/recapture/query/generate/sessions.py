@@ -18,21 +18,22 @@ def sessions(panes: Panes, window: SessionWindow, partition_by: Sequence[int], i
     What opens within a timeout of where reading began may have begun earlier. It is cut at even multiples, so that
     neighbouring slices agree, and marked `_unanchored`.
     """
-    timeout, longest, twice = f"{window.timeout}L", f"{window.longest}L", f"{2 * window.longest}L"
+    max_duration = window.max_duration
+    timeout, longest, twice = f"{window.timeout}L", f"{max_duration}L", f"{2 * max_duration}L"
     by = ", ".join(["`_slice_start`", *(f"`_k{key}`" for key in partition_by)])
     over = f"(PARTITION BY {by} ORDER BY `_pane`)"
     opens = f"coalesce(`_pane` - lag(`_pane`) OVER {over} > {timeout}, true)"
     gaps = f"SELECT *, {opens} AS `_opens`\nFROM (\n{panes.sql}\n) AS `panes`"
     opened = f"SELECT *, max(CASE WHEN `_opens` THEN `_pane` END) OVER {over} AS `_opened`\nFROM (\n{gaps}\n)"
-    read_from = f"(`_slice_start` - {panes.ahead + window.look_back}L)"
+    read_from = f"(`_slice_start` - {panes.extra_look_back + window.look_back}L)"
     known = f"`_opened` > {read_from} + {timeout}"
     first = (
         f"SELECT *, NOT ({known}) AS `_unknown`, CASE WHEN {known}"
-        f" THEN (`_opened` + {2 * window.longest - 1}L) div {longest} * {longest}"
-        f" ELSE (`_opened` + {2 * window.longest - 1}L) div {twice} * {twice} END AS `_first`\nFROM (\n{opened}\n)"
+        f" THEN (`_opened` + {2 * max_duration - 1}L) div {longest} * {longest}"
+        f" ELSE (`_opened` + {2 * max_duration - 1}L) div {twice} * {twice} END AS `_first`\nFROM (\n{opened}\n)"
     )
     cut = (
-        f"SELECT *, `_first` + greatest(0L, (`_pane` - `_first` + {2 * window.longest - 1}L) div {twice}) * {twice}"
+        f"SELECT *, `_first` + greatest(0L, (`_pane` - `_first` + {2 * max_duration - 1}L) div {twice}) * {twice}"
         f" AS `_cut`\nFROM (\n{first}\n)"
     )
     last = f"max(`_pane`) OVER (PARTITION BY {by}, `_opened`, `_cut`)"

@@ -30,7 +30,7 @@ def _panes_of_windows(panes: Panes, size: int, items: list[SelectItem], flag: li
         f" `_window_end` div {size}L AS `_stretch`\n"
         f"FROM (SELECT *, explode(array(`_pane`, `_pane` + {size}L)) AS `_window_end` FROM (\n{panes.sql}\n)"
         f" AS `panes`)\n"
-        f"WHERE `_window_end` > `_slice_start` - {panes.ahead}L AND `_window_end` <= `_slice_end`"
+        f"WHERE `_window_end` > `_slice_start` - {panes.extra_look_back}L AND `_window_end` <= `_slice_end`"
     )
     selected = [
         *(_of("panes", item) for item in items),

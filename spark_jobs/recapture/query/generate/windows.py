@@ -40,7 +40,7 @@ def _windowed(panes: Panes, number: int) -> str:
         case SessionWindow():
             return sessions(panes, grouped.window, grouped.partition_by, items)
         case HoppingWindow() as window if window.hop < window.size:
-            window_end = _hopping_ends(window, panes.ahead)
+            window_end = _hopping_ends(window, panes.extra_look_back)
         case _:
             window_end = "`_pane`"
     selected = [*items, SelectItem("_window_end", window_end), *flag]
