@@ -10,7 +10,7 @@ from threading import Barrier
 from recapture.formats import bodies
 from recapture.formats.avro import decode
 from recapture.formats.event_hubs import EVENT_DATA
-from recapture.model import fields
+from recapture.model import time_fields
 from recapture.query.model import CompiledQuery
 
 WARM_UP_SECONDS = 120
@@ -43,5 +43,5 @@ def _read(blobs: Iterable[Path], query: CompiledQuery) -> int:
     count = 0
     for blob in blobs:
         body = bodies.whole(decode(blob.name, blob.read_bytes(), EVENT_DATA)["Body"])
-        count += len(bodies.parse(body, query.columns, fields(query.timestamp_by)).malformed)
+        count += len(bodies.parse(body, query.columns, time_fields(query.timestamp_by)).malformed)
     return count

@@ -65,8 +65,8 @@ def complaint(content: bytes) -> str:
         decode("contoso/telemetry/0/b.avro", content, EVENT_DATA)
     message = str(caught.value)
     found = re.fullmatch(
-        r"blob contoso/telemetry/0/b\.avro is damaged: (.+); restore it from a copy or remove it, then plan again, "
-        r"or set it aside with input\.on_damaged_blob: quarantine",
+        r"blob contoso/telemetry/0/b\.avro is damaged: (.+); restore it from a backup or remove it, then plan again, "
+        r"or quarantine it with input\.on_damaged_blob: quarantine",
         message,
     )
     assert found, message

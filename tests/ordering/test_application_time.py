@@ -17,9 +17,9 @@ from recapture.model import (
     Metadata,
     MetadataColumn,
     Shifted,
-    Time,
-    amounts,
-    fields,
+    TimeExpression,
+    dateadd_fields,
+    time_fields,
 )
 from recapture.ordering.application_time import Times, metadata_of, times_of
 from recapture.time_model.ticks import LARGEST, TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH
@@ -33,14 +33,16 @@ NOON = "2026-03-01T12:00:00.1234567Z"
 NOON_TICKS = UNIX_EPOCH + 1_772_366_400 * TICKS_PER_SECOND + 1_234_567
 
 
-def read(time: Time, *bodies: dict[str, Any], metadata: dict[MetadataColumn, pa.Array] | None = None) -> Times:
+def read(
+    time: TimeExpression, *bodies: dict[str, Any], metadata: dict[MetadataColumn, pa.Array] | None = None
+) -> Times:
     content = pa.array([json.dumps(body).encode() for body in bodies], pa.binary())
-    parsed = parse(content, amounts(time), [*fields(time), *amounts(time)])
+    parsed = parse(content, dateadd_fields(time), [*time_fields(time), *dateadd_fields(time)])
     assert parsed.malformed.null_count == len(bodies), "the policies judge these fields"
     return times_of(time, parsed, (metadata or {}).__getitem__)
 
 
-def one(time: Time, **body: Any) -> int | str:
+def one(time: TimeExpression, **body: Any) -> int | str:
     """The ticks of one event, or why it has none."""
     times = read(time, body)
     reason: str | None = times.reason[0].as_py()
@@ -95,10 +97,10 @@ def test_a_property_of_the_event_is_the_text_of_a_time() -> None:
         ("1772366400123", UNIX_EPOCH + 17_723_664_001_230_000),
         (-62_135_596_800_000, 0),
         (253_402_300_799_999, LARGEST - 9_999),
-        (-62_135_596_800_001, "ms leads out of the years 1 to 9999"),
-        (253_402_300_800_000, "ms leads out of the years 1 to 9999"),
-        (2**63 - 1, "ms leads out of the years 1 to 9999"),
-        (-(2**63), "ms leads out of the years 1 to 9999"),
+        (-62_135_596_800_001, "ms gives a time outside the years 1 to 9999"),
+        (253_402_300_800_000, "ms gives a time outside the years 1 to 9999"),
+        (2**63 - 1, "ms gives a time outside the years 1 to 9999"),
+        (-(2**63), "ms gives a time outside the years 1 to 9999"),
         (2**63, "ms is not a bigint"),
         (1.5, "ms is not a bigint"),
         ("soon", "ms is not a bigint"),
@@ -112,7 +114,7 @@ def test_milliseconds_since_1970(value: Any, expected: int | str) -> None:
 @given(amount=st.integers(-(2**63), 2**63 - 1), unit=st.sampled_from([1, 10, 10**4, 10**7, 36 * 10**9, 864 * 10**9]))
 def test_an_amount_never_overflows_in_silence(amount: int, unit: int) -> None:
     exact = UNIX_EPOCH + amount * unit
-    expected = exact if 0 <= exact <= LARGEST else "ms leads out of the years 1 to 9999"
+    expected = exact if 0 <= exact <= LARGEST else "ms gives a time outside the years 1 to 9999"
     assert one(Shifted(unit, MILLISECONDS, Instant(UNIX_EPOCH)), ms=amount) == expected
 
 

@@ -636,7 +636,7 @@ def test_the_time_may_be_made_of_several_fields(tmp_path: Path) -> None:
     assert system_times(rows) == [120, 180]
     assert [(row["verdict"], row["reason"]) for row in quarantined(counted)] == [
         ("invalid_timestamp", "ms is not a bigint"),
-        ("invalid_timestamp", "ms leads out of the years 1 to 9999"),
+        ("invalid_timestamp", "ms gives a time outside the years 1 to 9999"),
         ("invalid_timestamp", "eventTime is not a time"),
     ]
 

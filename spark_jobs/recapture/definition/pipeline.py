@@ -16,7 +16,7 @@ from recapture.errors import DefinitionError
 from recapture.formats.base import Section
 from recapture.formats.events import Reader
 from recapture.formats.sections import Input
-from recapture.model import fields
+from recapture.model import time_fields
 from recapture.query import CompiledOutput, CompiledQuery, compile_query
 from recapture.storage.address import AzureAddress, parse, spelling
 from recapture.time_model.policies import EARLY_SECONDS, Policies
@@ -61,7 +61,7 @@ class Pipeline(Section):
 
     def reader(self) -> Reader:
         """Return the reader of the input's blobs. It travels to the executors."""
-        return self.input.reader((*self.query.body_columns, *fields(self.query.timestamp_by)))
+        return self.input.reader((*self.query.body_columns, *time_fields(self.query.timestamp_by)))
 
     def input_holds(self, folder: str) -> bool:
         """Return whether the files of a table in this folder, in its `spelling`, would be blobs of the input."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from recapture.formats import bodies
 from recapture.formats.events import Reader
-from recapture.model import TYPES, InputColumn, MetadataColumn, amounts, fields
+from recapture.model import TYPES, InputColumn, MetadataColumn, dateadd_fields, time_fields
 from recapture.ordering.application_time import times_of
 from recapture.ordering.chunks import Chunk, chunks
 from recapture.ordering.counters import Counters
@@ -103,7 +103,7 @@ class _Orderer:
 
     def _parsed(self, chunk: Chunk) -> bodies.Bodies:
         time = self.query.timestamp_by
-        judged_fields = tuple(dict.fromkeys([*fields(time), *amounts(time)]))
+        judged_fields = tuple(dict.fromkeys([*time_fields(time), *dateadd_fields(time)]))
         parsed = bodies.parse(chunk.body, self.query.body_columns, judged_fields)
         if chunk.unreadable is None:
             return parsed

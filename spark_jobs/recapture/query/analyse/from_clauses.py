@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn, Time
+from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn, TimeExpression
 from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
@@ -57,7 +57,7 @@ class FromCompiler:
     """Names of all steps, in lower case, compiled or not."""
     steps: dict[str, StepRelation] = field(default_factory=dict)
     """Steps compiled so far, by lower-case name."""
-    timing: tuple[Time | None, tuple[InputColumn | MetadataColumn, ...]] | None = None
+    timing: tuple[TimeExpression | None, tuple[InputColumn | MetadataColumn, ...]] | None = None
     """TIMESTAMP BY and OVER of the input, once a SELECT has read it."""
 
     def compile(self, select: exp.Select) -> tuple[From, tuple[str, ...]]:

@@ -3,7 +3,7 @@
 from sqlglot import exp
 
 from recapture.errors import DefinitionError
-from recapture.model import AsaType, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, Time
+from recapture.model import AsaType, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, TimeExpression
 from recapture.query.analyse.coercion import ticks_of
 from recapture.query.analyse.relations import From
 from recapture.query.parse.names import call_name
@@ -16,7 +16,7 @@ _FORMS = (
 )
 
 
-def time_of(read: From, node: exp.Expr) -> Time:
+def time_of(read: From, node: exp.Expr) -> TimeExpression:
     """Return the time that an expression after TIMESTAMP BY stands for, over the input that `read` names.
 
     COALESCE(a, DATEADD(second, b, '1970-01-01')) => FirstOf(a, Shifted(10_000_000, b, Instant(1970-01-01)))
