@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.formats.event_hubs import CaptureReader
 from recapture.formats.events import Reader
 from recapture.formats.json_lines import JsonReader
@@ -22,7 +22,7 @@ from recapture.sample.capture_file import SampleEvent, capture_file
 from recapture.storage import Blob
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-BLOB = CaptureBlob("telemetry", "0", Blob("a.avro", "etag", 0, NOON))
+BLOB = PinnedBlob("telemetry", "0", Blob("a.avro", "etag", 0, NOON))
 BODIES = (100, 1_000, 1_000_000)
 """Bytes of an event's body."""
 

@@ -15,7 +15,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from recapture import asa_job
-from recapture.archive.progress import Progress as PartitionProgress
+from recapture.archive.progress import PartitionProgress
 from recapture.run.planned import PlannedRun
 from recapture.run.staged import staged_rows
 

@@ -9,7 +9,7 @@ import pytest
 
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.listing import PassedOver
-from recapture.archive.manifest import Manifest, plan
+from recapture.archive.manifest import Manifest, pin_blobs
 from recapture.archive.progress import far_blobs, progress, warnings
 from recapture.errors import RunError, SetupError
 from recapture.formats.event_hubs import CaptureNames
@@ -61,7 +61,7 @@ def steady(tmp_path: Path) -> Path:
 
 def test_only_the_hours_of_the_search_are_listed(steady: Path) -> None:
     container = Watched(open_container(steady.as_uri()))
-    manifest = plan(DAY_AGO, container, ten_to(1), LATER)  # type: ignore[arg-type]
+    manifest = pin_blobs(DAY_AGO, container, ten_to(1), LATER)  # type: ignore[arg-type]
     assert names(manifest) == names(planned(steady))
     assert {prefix.split("/")[2] for prefix in container.listed} == {"0", "1", "10"}
     assert sorted(prefix.removeprefix("contoso/telemetry/1/") for prefix in container.listed if "/1/" in prefix) == [
@@ -107,7 +107,7 @@ def test_a_slice_reads_the_same_alone_and_in_a_range_that_looks_further(tmp_path
     put(tmp_path, "0", TEN, TEN + 5 * MINUTE)
     beyond = put(tmp_path, "0", TEN - 20 * HOUR, TEN + 10 * HOUR + MINUTE)
     together = planned(tmp_path, hours=12, definition=DAY_AGO)
-    alone = plan(DAY_AGO, open_container(tmp_path.as_uri()), ten_to(12)[10:11], LATER)
+    alone = pin_blobs(DAY_AGO, open_container(tmp_path.as_uri()), ten_to(12)[10:11], LATER)
     assert alone.slices[0].digest == together.slices[10].digest
     assert beyond not in names(together)
     far = far_blobs(together)
@@ -173,7 +173,7 @@ def test_a_failing_listing_fails_the_plan(steady: Path) -> None:
             yield from super().list(prefix)
 
     with pytest.raises(RunError, match="out of reach"):
-        plan(DAY_AGO, Failing(open_container(steady.as_uri())), ten_to(1), LATER)  # type: ignore[arg-type]
+        pin_blobs(DAY_AGO, Failing(open_container(steady.as_uri())), ten_to(1), LATER)  # type: ignore[arg-type]
 
 
 # How far Capture has got
@@ -208,7 +208,7 @@ def test_without_empty_blobs_the_clock_tells_how_far_capture_has_got(tmp_path: P
     reach = progress(DEFINITION, "1", None, empty_blobs=False, now=TEN + 30 * MINUTE)
     assert str(reach) == "partition 1: written up to 2026-03-01T10:25:00Z, by the clock; no blob was found"
     reach = progress(DEFINITION, "0", newest, empty_blobs=False, now=TEN + 8 * MINUTE)
-    assert (reach.reached, reach.by_clock) == (newest.written, False)
+    assert (reach.archived_until, reach.by_clock) == (newest.written, False)
 
 
 def test_a_partition_that_never_spoke_is_named(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_names_that_are_not_of_the_input_among_those_of_a_range_are_reported(tmp
     assert manifest.passed_over == PassedOver(2, str((folder / "00 (1).avro").relative_to(tmp_path)))
     (warning,) = warnings(manifest, empty_blobs=True)
     assert warning.startswith(
-        "2 names in the partition folders are not of this input, for example contoso/telemetry/0/"
+        "2 names in the partition folders do not belong to this input, for example contoso/telemetry/0/"
     )
 
 
@@ -276,10 +276,10 @@ def test_more_folders_of_partitions_than_a_hub_can_have_are_refused(steady: Path
     folders(steady, {*range(2_001)} - {0, 1, 10})
     watched = Watched(open_container(steady.as_uri()))
     with pytest.raises(SetupError) as caught:
-        plan(DEFINITION, watched, ten_to(1), LATER)  # type: ignore[arg-type]
+        pin_blobs(DEFINITION, watched, ten_to(1), LATER)  # type: ignore[arg-type]
     assert str(caught.value) == (
         f"{steady.as_uri()}/contoso/telemetry/ has 2,001 partition folders, but an input has at most 2,000: move "
-        "out the folders that are not of this input, or correct input.path"
+        "out the folders that do not belong to this input, or correct input.path"
     )
     assert watched.listed == []
     (steady / "contoso" / "telemetry" / "2000").rmdir()

@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.archive.listing import Newest
+from recapture.archive.listing import NewestBlob
 from recapture.archive.manifest import (
-    CLOCKS_APART,
+    MAX_CLOCK_SKEW,
     ArrivalTime,
-    CaptureBlob,
-    Definition,
     EnqueuedRange,
     Manifest,
-    arrived_in,
+    PinnedBlob,
+    RowDefinition,
+    blobs_that_may_hold,
     from_json,
     in_order,
     is_complete,
-    plan,
+    pin_blobs,
     survey,
 )
 from recapture.errors import RunError
@@ -42,7 +42,7 @@ LATER = TEN + 1000 * HOUR
 POLICIES = Policies(
     out_of_order_tolerance=0, late_tolerance=from_seconds(600), early_window=from_seconds(300), adjust=True
 )
-DEFINITION = Definition(
+DEFINITION = RowDefinition(
     name="telemetry",
     names=CaptureNames("contoso", "telemetry"),
     engine="1",
@@ -68,8 +68,8 @@ def ten_to(hours: int) -> list[Slice]:
     return list(slices_between(from_datetime(TEN), from_datetime(TEN + hours * HOUR), from_seconds(3600)))
 
 
-def planned(folder: Path, hours: int = 1, definition: Definition = DEFINITION, now: datetime = LATER) -> Manifest:
-    return plan(definition, open_container(folder.as_uri()), ten_to(hours), now)
+def planned(folder: Path, hours: int = 1, definition: RowDefinition = DEFINITION, now: datetime = LATER) -> Manifest:
+    return pin_blobs(definition, open_container(folder.as_uri()), ten_to(hours), now)
 
 
 def names(manifest: Manifest) -> list[str]:
@@ -143,7 +143,7 @@ def test_names_of_which_none_fits_are_reported_with_an_example(world: Path, path
         planned(world, definition=replace(DEFINITION, names=names))
     message = str(caught.value)
     assert re.match(
-        rf"none of the first \d+ blob names under {world.as_uri()}/contoso/telemetry/ is of this input, for example",
+        rf"none of the first \d+ blob names under {world.as_uri()}/contoso/telemetry/ belongs to this input, for ",
         message,
     )
     assert message.endswith(": check input.path and the other names in the input section")
@@ -190,7 +190,7 @@ def test_a_range_without_arrivals_is_a_run_that_reads_nothing(tmp_path: Path) ->
 def test_a_slice_s_digest_is_the_same_alone_and_in_a_range(world: Path) -> None:
     together = planned(world, hours=3)
     container = open_container(world.as_uri())
-    alone = [plan(DEFINITION, container, [slice_], LATER) for slice_ in ten_to(3)]
+    alone = [pin_blobs(DEFINITION, container, [slice_], LATER) for slice_ in ten_to(3)]
     assert [one.slices[0] for one in alone] == list(together.slices)
     assert {pinned for one in alone for pinned in one.blobs} == set(together.blobs)
     assert len({one.digest for one in alone} | {together.digest}) == 4
@@ -254,7 +254,7 @@ def listed(blobs: Iterable[Blob]) -> Any:
 def test_the_digest_changes_with_a_blob_that_the_slice_reads(world: Path, change: dict[str, Any]) -> None:
     before = planned(world, hours=3)
     container: Any = Changed(open_container(world.as_uri()), blob_at(before, TEN + 20 * MINUTE).name, **change)
-    after = plan(DEFINITION, container, ten_to(3), LATER)
+    after = pin_blobs(DEFINITION, container, ten_to(3), LATER)
     assert digests_that_differ(before, after) == [0, 1]
     assert after.run != before.run
 
@@ -350,8 +350,8 @@ def test_each_slice_of_a_range_is_complete_by_itself(tmp_path: Path) -> None:
 def test_without_a_late_tolerance_the_end_of_the_slice_is_enough(policies: Policies | None) -> None:
     definition = replace(DEFINITION, policies=policies)
     slice_ = ten_to(1)[0]
-    assert is_complete(definition, slice_, Newest("0", "", 0, slice_.end + 1), TEN)
-    assert not is_complete(definition, slice_, Newest("0", "", 0, slice_.end), TEN)
+    assert is_complete(definition, slice_, NewestBlob("0", "", 0, slice_.end + 1), TEN)
+    assert not is_complete(definition, slice_, NewestBlob("0", "", 0, slice_.end), TEN)
     assert not is_complete(definition, slice_, None, TEN)
 
 
@@ -365,7 +365,7 @@ def test_completeness_is_not_part_of_the_run(world: Path) -> None:
 # By enqueued time
 
 ENQUEUED = replace(DEFINITION, arrival_time=ArrivalTime.EVENT_ENQUEUED)
-APART = timedelta(microseconds=CLOCKS_APART // 10)
+APART = timedelta(microseconds=MAX_CLOCK_SKEW // 10)
 
 
 def by_enqueued(folder: Path, **settings: Any) -> Manifest:
@@ -468,11 +468,11 @@ def test_no_blob_that_may_hold_an_arrival_is_left_out(
     listing, _ = survey(ENQUEUED, listed(blobs.values()), [arrivals], LATER)
     blobs_in_order = in_order(listing.blobs, ENQUEUED)
     assert len(blobs_in_order) == len(blobs)
-    read = arrived_in(blobs_in_order, arrivals)
+    read = blobs_that_may_hold(blobs_in_order, arrivals)
     for place, pinned in enumerate(blobs_in_order):
         following = blobs_in_order[place + 1].arrival if place + 1 < len(blobs_in_order) else 1 << 62
-        end = min(following, from_datetime(pinned.blob.last_modified)) + CLOCKS_APART
-        may_hold = end >= start and (last is None or pinned.arrival - CLOCKS_APART <= last)
+        end = min(following, from_datetime(pinned.blob.last_modified)) + MAX_CLOCK_SKEW
+        may_hold = end >= start and (last is None or pinned.arrival - MAX_CLOCK_SKEW <= last)
         assert pinned in read or not may_hold
     assert read == [pinned for pinned in blobs_in_order if pinned in read]
 
@@ -499,13 +499,13 @@ def test_what_is_no_manifest_is_an_error_of_one_line(world: Path, content: bytes
     last=st.one_of(st.none(), st.integers(-1, 21)),
 )
 def test_the_blobs_that_arrived_in_a_range_lie_side_by_side(seconds: list[int], first: int, last: int | None) -> None:
-    blobs: Sequence[CaptureBlob] = [
-        CaptureBlob("telemetry", "0", Blob(str(n), "", 1, TEN + timedelta(seconds=second)))
+    blobs: Sequence[PinnedBlob] = [
+        PinnedBlob("telemetry", "0", Blob(str(n), "", 1, TEN + timedelta(seconds=second)))
         for n, second in enumerate(seconds)
     ]
     start = from_datetime(TEN)
     arrivals = Arrivals(start + from_seconds(first), None if last is None else start + from_seconds(last))
-    assert arrived_in(blobs, arrivals) == [pinned for pinned in blobs if arrivals.hold(pinned.arrival)]
+    assert blobs_that_may_hold(blobs, arrivals) == [pinned for pinned in blobs if arrivals.hold(pinned.arrival)]
 
 
 def test_a_month_of_many_partitions_is_planned_in_seconds() -> None:
@@ -517,5 +517,5 @@ def test_a_month_of_many_partitions_is_planned_in_seconds() -> None:
         for time in times
     ]
 
-    manifest = plan(DEFINITION, listed(blobs), ten_to(28 * 24), LATER)
+    manifest = pin_blobs(DEFINITION, listed(blobs), ten_to(28 * 24), LATER)
     assert len(manifest.blobs) == len(blobs)

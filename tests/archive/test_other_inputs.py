@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.archive import changes
-from recapture.archive.listing import Newest
+from recapture.archive.listing import NewestBlob
 from recapture.archive.manifest import (
-    CLOCKS_APART,
+    MAX_CLOCK_SKEW,
     ArrivalTime,
-    Definition,
     Manifest,
-    arrived_in,
+    RowDefinition,
+    blobs_that_may_hold,
     in_order,
     is_complete,
-    plan,
+    pin_blobs,
     survey,
 )
 from recapture.archive.progress import progress
@@ -47,14 +47,14 @@ def put(folder: Path, name: str, last_modified: datetime) -> str:
     return name
 
 
-def planned(folder: Path, definition: Definition, hours: int = 1, now: datetime = LATER) -> Manifest:
-    return plan(definition, open_container(folder.as_uri()), ten_to(hours), now)
+def planned(folder: Path, definition: RowDefinition, hours: int = 1, now: datetime = LATER) -> Manifest:
+    return pin_blobs(definition, open_container(folder.as_uri()), ten_to(hours), now)
 
 
-def listed_for(folder: Path, definition: Definition) -> list[str]:
+def listed_for(folder: Path, definition: RowDefinition) -> list[str]:
     """Return the prefixes that are listed for a slice."""
     container = Watched(open_container(folder.as_uri()))
-    plan(definition, container, ten_to(1), LATER)  # type: ignore[arg-type]
+    pin_blobs(definition, container, ten_to(1), LATER)  # type: ignore[arg-type]
     return sorted(container.listed)
 
 
@@ -129,7 +129,7 @@ def test_no_batch_that_may_hold_an_arrival_is_left_out(
     assert [pinned.blob.name for pinned in ordered] == [
         blob.name for blob in blobs if blob in [p.blob for p in ordered]
     ]
-    read = {pinned.blob.name for pinned in arrived_in(ordered, arrivals)}
+    read = {pinned.blob.name for pinned in blobs_that_may_hold(ordered, arrivals)}
     for name, (earliest, latest) in holds.items():
         ends = from_datetime(TEN) + from_seconds(latest) >= arrivals.first
         begins = arrivals.last is None or from_datetime(TEN) + from_seconds(earliest) <= arrivals.last
@@ -137,8 +137,8 @@ def test_no_batch_that_may_hold_an_arrival_is_left_out(
     for pinned in ordered:
         assert pinned.enqueued is not None
         earliest, latest = (from_datetime(TEN) + from_seconds(second) for second in holds[pinned.blob.name])
-        assert pinned.enqueued.first - CLOCKS_APART <= earliest
-        assert latest <= pinned.enqueued.last + CLOCKS_APART
+        assert pinned.enqueued.first - MAX_CLOCK_SKEW <= earliest
+        assert latest <= pinned.enqueued.last + MAX_CLOCK_SKEW
 
 
 # A path of folders
@@ -217,7 +217,7 @@ def test_what_is_not_there_is_an_error_that_says_where_to_look(tmp_path: Path) -
 def test_what_last_modified_dates_is_there_when_the_clock_says_so(tmp_path: Path) -> None:
     """A user's writer has no interval to wait for; only clocks may differ."""
     slice_ = ten_to(1)[0]
-    due = TEN + HOUR + 10 * MINUTE + timedelta(microseconds=CLOCKS_APART // 10)
+    due = TEN + HOUR + 10 * MINUTE + timedelta(microseconds=MAX_CLOCK_SKEW // 10)
     for definition in (FOLDER, DAYS):
         assert not is_complete(definition, slice_, None, due)
         assert is_complete(definition, slice_, None, due + timedelta(seconds=1))
@@ -234,10 +234,10 @@ def test_what_last_modified_dates_is_there_when_the_clock_says_so(tmp_path: Path
 def test_what_was_enqueued_is_in_its_folder_when_its_period_is_over() -> None:
     """Or when there is a later folder."""
     slice_, enqueued = ten_to(1)[0], replace(HOURS, arrival_time=ArrivalTime.EVENT_ENQUEUED)
-    needed = TEN + HOUR + 10 * MINUTE + timedelta(microseconds=CLOCKS_APART // 10)
+    needed = TEN + HOUR + 10 * MINUTE + timedelta(microseconds=MAX_CLOCK_SKEW // 10)
     assert not is_complete(enqueued, slice_, None, needed + HOUR)
     assert is_complete(enqueued, slice_, None, needed + HOUR + timedelta(seconds=1))
-    later = Newest("0", "", from_datetime(TEN + 2 * HOUR), from_datetime(LATER))
+    later = NewestBlob("0", "", from_datetime(TEN + 2 * HOUR), from_datetime(LATER))
     assert is_complete(enqueued, slice_, later, TEN)
 
 
@@ -254,7 +254,7 @@ def test_what_was_enqueued_is_in_its_folder_when_its_period_is_over() -> None:
     ],
 )
 def test_a_modified_or_deleted_blob_of_a_kept_manifest_is_named(
-    tmp_path: Path, definition: Definition, name: str
+    tmp_path: Path, definition: RowDefinition, name: str
 ) -> None:
     put(tmp_path, name, TEN + 10 * MINUTE)
     manifest, container = planned(tmp_path, definition), open_container(tmp_path.as_uri())

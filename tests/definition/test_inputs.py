@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recapture.archive.manifest import ArrivalTime
-from recapture.definition.digest import definition_of
+from recapture.definition.digest import row_definition
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
 from recapture.formats.csv import CsvInput
@@ -222,7 +222,7 @@ def test_how_long_a_user_s_own_writer_waits_is_not_known_and_not_warned_of(file:
 
 def test_what_a_run_is_planned_by_changes_with_the_names_but_for_capture(file: Path) -> None:
     def digest(keys: str) -> str:
-        return definition_of(loaded(file, keys)).digest
+        return row_definition(loaded(file, keys)).digest
 
     assert digest(CAPTURE) == digest("namespace: fabrikam, event_hub: other")
     others = ["path: a", "path: 'a/{partition}'", "path: 'a/{date}'", "path: 'a/{date}', date_format: DD/MM/YYYY"]
@@ -233,7 +233,7 @@ def test_what_a_blob_may_inflate_to_decides_what_a_run_reads(file: Path) -> None
     limits = [loaded(file, f"{CAPTURE}{keys}").input.limits for keys in ("", ", max_block_mib: 1, max_blob_mib: 3")]
     assert limits == [Limits(256, 2048), Limits(1, 3)]
     keys = ["", ", max_block_mib: 1", ", max_blob_mib: 1"]
-    assert len({definition_of(loaded(file, f"{IOT_HUB}{each}")).digest for each in keys}) == 3
+    assert len({row_definition(loaded(file, f"{IOT_HUB}{each}")).digest for each in keys}) == 3
     assert loaded(file, "format: Json, path: a, max_blob_mib: 5").input.limits.blob == 5
     assert "max_block_mib" in complaint(file, "format: Json, path: a, max_block_mib: 5")[1]
     assert "max_blob_mib" in complaint(file, f"{CAPTURE}, max_blob_mib: 0")[1]

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recapture.archive.manifest import CaptureBlob, EnqueuedRange
+from recapture.archive.manifest import EnqueuedRange, PinnedBlob
 from recapture.formats.events import Events, Reader
 from recapture.model import Metadata, MetadataColumn
 from recapture.storage import Blob
@@ -16,11 +16,11 @@ NAME = "archive/2026/03/01/10/blob"
 
 def pinned(
     arrival: datetime = TEN, enqueued: EnqueuedRange | None = None, partition: str = "3", name: str = NAME
-) -> CaptureBlob:
-    return CaptureBlob("telemetry", partition, Blob(name, "etag", 0, arrival), enqueued)
+) -> PinnedBlob:
+    return PinnedBlob("telemetry", partition, Blob(name, "etag", 0, arrival), enqueued)
 
 
-def read(reader: Reader, content: bytes, *wanted: MetadataColumn, blob: CaptureBlob | None = None) -> Events:
+def read(reader: Reader, content: bytes, *wanted: MetadataColumn, blob: PinnedBlob | None = None) -> Events:
     return reader.read(blob or pinned(), content, wanted)
 
 

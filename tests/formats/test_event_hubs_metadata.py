@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.archive.manifest import CaptureBlob, EnqueuedRange
+from recapture.archive.manifest import EnqueuedRange, PinnedBlob
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import event_hubs_metadata as metadata
 from recapture.formats.avro import decode
@@ -26,7 +26,7 @@ from recapture.time_model.ticks import from_datetime
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NAME = "contoso/telemetry/3/2026/03/01/11/55/00.avro"
-BLOB = CaptureBlob("telemetry", "3", Blob(NAME, "etag", 1, NOON))
+BLOB = PinnedBlob("telemetry", "3", Blob(NAME, "etag", 1, NOON))
 
 
 def file(*events: Mapping[str, Any]) -> bytes:
@@ -39,7 +39,7 @@ def file(*events: Mapping[str, Any]) -> bytes:
     return out.getvalue()
 
 
-def read(column: MetadataColumn, *events: Mapping[str, Any], pinned: CaptureBlob = BLOB) -> list[Any]:
+def read(column: MetadataColumn, *events: Mapping[str, Any], pinned: PinnedBlob = BLOB) -> list[Any]:
     content = file(*events)
     found = metadata.read([column], pinned, decode(pinned.blob.name, content, EVENT_DATA, fields_of([column])))
     kinds = {AsaType.BIGINT: pa.int64(), AsaType.DATETIME: pa.int64(), AsaType.TEXT: pa.string()}
@@ -186,7 +186,7 @@ def test_an_event_was_processed_when_it_arrived() -> None:
     event = enqueued("3/1/2026 11:57:00 AM")
     processed = MetadataColumn(Metadata.EVENT_PROCESSED)
     assert read(processed, event) == [from_datetime(NOON)]
-    in_window = CaptureBlob("telemetry", "3", BLOB.blob, EnqueuedRange(from_datetime(NOON), from_datetime(NOON)))
+    in_window = PinnedBlob("telemetry", "3", BLOB.blob, EnqueuedRange(from_datetime(NOON), from_datetime(NOON)))
     content = file(event)
     columns = [processed, ENQUEUED]
     found = metadata.read(columns, in_window, decode(NAME, content, EVENT_DATA, fields_of(columns)))
@@ -195,4 +195,4 @@ def test_an_event_was_processed_when_it_arrived() -> None:
 
 def test_a_partition_that_is_no_number_is_an_error_of_one_line() -> None:
     with pytest.raises(RunError, match="is of partition 'a', which is not a number"):
-        read(MetadataColumn(Metadata.PARTITION_ID), {}, pinned=CaptureBlob("telemetry", "a", BLOB.blob))
+        read(MetadataColumn(Metadata.PARTITION_ID), {}, pinned=PinnedBlob("telemetry", "a", BLOB.blob))

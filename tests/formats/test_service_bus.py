@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.archive.manifest import CaptureBlob, PlannedSlice
+from recapture.archive.manifest import PinnedBlob, PlannedSlice
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.service_bus import ServiceBusReader
 from recapture.model import Metadata
@@ -59,7 +59,7 @@ def ordered(folder: Path, *blobs: tuple[datetime, list[str]]) -> tuple[list[dict
         path.write_text("\n".join(lines))
         os.utime(path, (arrival.timestamp(),) * 2)
     for blob in open_container(folder.as_uri()).list():
-        found.append(CaptureBlob("telemetry", "0", blob))
+        found.append(PinnedBlob("telemetry", "0", blob))
     start = from_datetime(TEN)
     hour = Slice(start, start + from_seconds(3600))
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(3 * 3600), hour.end), "", ())

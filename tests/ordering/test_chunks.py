@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.formats.events import Events
 from recapture.ordering import chunks
 from recapture.ordering.chunks import batched, prefetched
@@ -19,8 +19,8 @@ from recapture.storage import Blob
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 
 
-def pinned(name: str, minute: int = 0) -> CaptureBlob:
-    return CaptureBlob("telemetry", "0", Blob(name, "", 1, TEN + timedelta(minutes=minute)))
+def pinned(name: str, minute: int = 0) -> PinnedBlob:
+    return PinnedBlob("telemetry", "0", Blob(name, "", 1, TEN + timedelta(minutes=minute)))
 
 
 class Recorder:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recapture.archive.manifest import CaptureBlob, PlannedSlice
+from recapture.archive.manifest import PinnedBlob, PlannedSlice
 from recapture.formats.avro import walk
 from recapture.formats.event_hubs import EVENT_DATA, CaptureInput, CaptureReader
 from recapture.ordering.counters import Counters
@@ -109,7 +109,7 @@ def judged(content: bytes) -> Counters:
     """What a task makes of a blob with this content."""
     start = from_datetime(TEN)
     hour = Slice(start, start + from_seconds(3600))
-    pinned = CaptureBlob("telemetry", "0", Blob("b.avro", "etag", len(content), TEN + timedelta(minutes=30)))
+    pinned = PinnedBlob("telemetry", "0", Blob("b.avro", "etag", len(content), TEN + timedelta(minutes=30)))
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(4500), hour.end), "", ())
     container: Any = OneBlob(content)
     task = Task("telemetry", "0", (planned,), (pinned,))

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recapture.archive.manifest import ArrivalTime, CaptureBlob, Definition, Manifest, plan
+from recapture.archive.manifest import ArrivalTime, Manifest, PinnedBlob, RowDefinition, pin_blobs
 from recapture.errors import RunError
 from recapture.formats.avro import decode
 from recapture.formats.event_hubs import EVENT_DATA, CaptureInput, CaptureNames, CaptureReader
@@ -101,10 +101,10 @@ def planned(
 ) -> Manifest:
     """The manifest of `hours` slices from `first` hours after ten."""
     names = CaptureNames("contoso", "telemetry")
-    definition = Definition("t", names, "1", "", policies, query.look_back, 300, "telemetry", {}, arrival_time)
+    definition = RowDefinition("t", names, "1", "", policies, query.look_back, 300, "telemetry", {}, arrival_time)
     start = from_datetime(TEN + first * HOUR)
     slices = slices_between(start, start + hours * from_seconds(3600), from_seconds(3600))
-    return plan(definition, open_container(folder.as_uri()), slices, TEN + 100 * HOUR)
+    return pin_blobs(definition, open_container(folder.as_uri()), slices, TEN + 100 * HOUR)
 
 
 Ordered = tuple[dict[Slice, pa.Table], dict[Slice, Counters]]
@@ -388,7 +388,7 @@ class Stumbling:
     limits = DEFAULT
     numbered = True
 
-    def read(self, pinned: CaptureBlob, content: bytes, metadata: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, metadata: Sequence[MetadataColumn]) -> Events:
         events = CaptureReader().read(pinned, content, metadata)
         if len(events.number):
             raise self.error
@@ -1046,7 +1046,7 @@ def reaches(query: CompiledQuery, time: int, slice_: Slice) -> bool:
     return first_end <= slice_.end and first_end < time + size
 
 
-def events_of(folder: Path, blobs: Sequence[CaptureBlob], over: bool) -> Iterable[Event]:
+def events_of(folder: Path, blobs: Sequence[PinnedBlob], over: bool) -> Iterable[Event]:
     """The events as the oracle takes them, by json.loads."""
     for pinned in blobs:
         for row in decode(pinned.blob.name, (folder / pinned.blob.name).read_bytes(), EVENT_DATA).to_pylist():

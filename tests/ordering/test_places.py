@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from recapture.archive.manifest import CaptureBlob, PlannedSlice
+from recapture.archive.manifest import PinnedBlob, PlannedSlice
 from recapture.formats.csv import CsvReader
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.json_lines import JsonReader
@@ -51,7 +51,7 @@ def ordered(
     start = from_datetime(TEN)
     hour = Slice(start, start + from_seconds(3600))
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(3 * 3600), hour.end), "", ())
-    task = Task("telemetry", "0", (planned,), tuple(CaptureBlob("telemetry", "0", blob) for blob in container.list()))
+    task = Task("telemetry", "0", (planned,), tuple(PinnedBlob("telemetry", "0", blob) for blob in container.list()))
     batches, counters = order(task, container, QUERY, POLICIES, reader, quarantine_damaged=False)
     rows = pa.Table.from_batches(batches, schema(QUERY)).to_pylist()
     return [(row["n"], (row["_system_timestamp"] - start) // from_seconds(1)) for row in rows], counters[hour]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recapture.archive.manifest import CaptureBlob, PlannedSlice
+from recapture.archive.manifest import PinnedBlob, PlannedSlice
 from recapture.ordering.task import Task, split
 from recapture.storage import Blob
 from recapture.time_model.slices import Arrivals, Slice
@@ -32,10 +32,10 @@ def some_slices(count: int, late: int | None = 2) -> list[PlannedSlice]:
     ]
 
 
-def some_blobs(partition: str, *seconds: int, size: int = 1) -> list[CaptureBlob]:
+def some_blobs(partition: str, *seconds: int, size: int = 1) -> list[PinnedBlob]:
     """Blobs of one partition that arrived so many seconds after ten."""
     return [
-        CaptureBlob("telemetry", partition, Blob(f"{partition}/{number}", "", size, TEN + timedelta(seconds=number)))
+        PinnedBlob("telemetry", partition, Blob(f"{partition}/{number}", "", size, TEN + timedelta(seconds=number)))
         for number in seconds
     ]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recapture.archive.blob_names import BlobNames
-from recapture.archive.listing import LISTINGS
+from recapture.archive.listing import CONCURRENT_LISTINGS
 from recapture.archive.manifest import Manifest
 from recapture.errors import DefinitionError
 from recapture.storage import Blob, Container
@@ -40,7 +40,8 @@ class Change:
 def since(manifest: Manifest, names: BlobNames, container: Container) -> list[Change]:
     """Return the changes of the manifest's blobs since they were pinned, in the manifest's order.
 
-    The blobs are listed by prefix, not requested one by one. Raise DefinitionError if a name is not of the input.
+    The blobs are listed by prefix, not requested one by one. Raise DefinitionError if a name does not belong to the
+    input.
     """
     prefixes = _prefixes(manifest, names)
     pinned_names = {pinned.blob.name for pinned in manifest.blobs}
@@ -48,7 +49,7 @@ def since(manifest: Manifest, names: BlobNames, container: Container) -> list[Ch
     def list_pinned(prefix: str) -> list[Blob]:
         return [blob for blob in container.list(prefix) if blob.name in pinned_names]
 
-    with ThreadPoolExecutor(LISTINGS) as pool:
+    with ThreadPoolExecutor(CONCURRENT_LISTINGS) as pool:
         now = {blob.name: blob for blob in itertools.chain.from_iterable(pool.map(list_pinned, prefixes))}
     changes = (Change(pinned.blob, now.get(pinned.blob.name)) for pinned in manifest.blobs)
     return [change for change in changes if change.now is None or _version(change.pinned) != _version(change.now)]
@@ -62,7 +63,7 @@ def summary(changes: Iterable[Change]) -> str:
 
 
 def _prefixes(manifest: Manifest, names: BlobNames) -> list[str]:
-    """Return prefixes that cover the manifest's blobs. Raise DefinitionError if a name is not of the input."""
+    """Return prefixes that cover the manifest's blobs. Raise DefinitionError if a name does not belong to the input."""
     partitions, days = set(), set()
     for pinned in manifest.blobs:
         parsed = names.parse(pinned.blob.name)
@@ -71,11 +72,11 @@ def _prefixes(manifest: Manifest, names: BlobNames) -> list[str]:
                 f"the manifest of run {manifest.run} pins {pinned.blob.name}, which is not a blob name of this "
                 "pipeline's input: input.path or another name in the input section has changed; plan again"
             )
-        partition, opened = parsed
-        if opened is None:
+        partition, name_time = parsed
+        if name_time is None:
             return [names.prefix]
         partitions.add(partition)
-        days.add(opened.replace(hour=0, minute=0, second=0))
+        days.add(name_time.replace(hour=0, minute=0, second=0))
     prefixes = (names.prefixes(first, last, partitions) for first, last in _spans(sorted(days)))
     return sorted(set(itertools.chain.from_iterable(prefixes)))
 

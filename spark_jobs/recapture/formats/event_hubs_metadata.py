@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.bodies import utf8, whole
 from recapture.formats.events import metadata_of
@@ -36,7 +36,7 @@ def fields_of(columns: Iterable[MetadataColumn]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(field for column in columns for field in _FIELDS.get(column.metadata, ())))
 
 
-def read(columns: Iterable[MetadataColumn], pinned: CaptureBlob, events: pa.Table) -> dict[MetadataColumn, pa.Array]:
+def read(columns: Iterable[MetadataColumn], pinned: PinnedBlob, events: pa.Table) -> dict[MetadataColumn, pa.Array]:
     """Return the columns of the events of one blob, which were decoded with `fields_of` them; a datetime is in ticks.
 
     If EventProcessedUtcTime is the enqueued time, its fields must be decoded too. Raises DamagedBlobError if an

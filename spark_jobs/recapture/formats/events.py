@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats.inflate import Limits
 from recapture.model import TYPES, Metadata, MetadataColumn
@@ -63,7 +63,7 @@ class Reader(Protocol):
     def numbered(self) -> bool:
         """Whether sequence numbers order the events; otherwise they keep their order in the blob."""
 
-    def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         """Return the events of a blob, with these columns of metadata; a datetime is in ticks.
 
         `columns` contains ENQUEUED if the blob has an enqueued range. Raises DamagedBlobError unless the whole blob is
@@ -73,7 +73,7 @@ class Reader(Protocol):
 
 def metadata_of(
     columns: Iterable[MetadataColumn],
-    pinned: CaptureBlob,
+    pinned: PinnedBlob,
     count: int,
     own: Callable[[Metadata, str], pa.Array | None],
 ) -> dict[MetadataColumn, pa.Array]:
@@ -92,7 +92,7 @@ def metadata_of(
     return metadata
 
 
-def enqueued_times(pinned: CaptureBlob, texts: pa.Array, field: str) -> tuple[pa.Array, NDArray[np.int64]]:
+def enqueued_times(pinned: PinnedBlob, texts: pa.Array, field: str) -> tuple[pa.Array, NDArray[np.int64]]:
     """Return the enqueued times that a field contains as text: in ticks, or NULL; and as in `Events.enqueued`.
 
     Raises DamagedBlobError for an event without a time if events arrive when they are enqueued: no slice could count
@@ -108,7 +108,7 @@ def enqueued_times(pinned: CaptureBlob, texts: pa.Array, field: str) -> tuple[pa
     return pa.array(instants, mask=~valid), seconds
 
 
-def _of_blob(metadata: Metadata, pinned: CaptureBlob, count: int) -> pa.Array:
+def _of_blob(metadata: Metadata, pinned: PinnedBlob, count: int) -> pa.Array:
     match metadata:
         case Metadata.PARTITION_ID:
             return pa.repeat(_partition_id(pinned), count)
@@ -119,7 +119,7 @@ def _of_blob(metadata: Metadata, pinned: CaptureBlob, count: int) -> pa.Array:
     raise AssertionError(f"compile_query refuses {metadata} for this format")
 
 
-def _partition_id(pinned: CaptureBlob) -> pa.Scalar:
+def _partition_id(pinned: PinnedBlob) -> pa.Scalar:
     try:
         return pa.scalar(int(pinned.partition), pa.int64())
     except ValueError:

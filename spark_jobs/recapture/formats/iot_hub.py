@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pydantic import AfterValidator, Field
 
 from recapture.archive.blob_names import BlobNames
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.archive.name_format import HUB_PARTITIONS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.errors import DamagedBlobError
 from recapture.formats.avro import END_BODY, MAGIC, Record, decode, has_block
@@ -135,7 +135,7 @@ class IotHubReader:
     limits: Limits = DEFAULT
     numbered = False
 
-    def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name
         if not content:
             raise DamagedBlobError(name, "it has no bytes")
@@ -147,7 +147,7 @@ class IotHubReader:
         return _of_lines(pinned, plain, columns)
 
 
-def _of_avro(pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn], limits: Limits) -> Events:
+def _of_avro(pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn], limits: Limits) -> Events:
     maps = {_FIELDS[column.metadata] for column in columns if column.metadata in _FIELDS}
     events = decode(pinned.blob.name, content, MESSAGE, tuple(sorted(maps)), limits)
     times, enqueued = enqueued_times(pinned, whole(events["EnqueuedTimeUtc"]), "EnqueuedTimeUtc")
@@ -165,7 +165,7 @@ def _of_avro(pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColu
     return Events(np.arange(count), enqueued, whole(events["Body"]), metadata, without_block=without_block)
 
 
-def _of_lines(pinned: CaptureBlob, plain: bytes, columns: Sequence[MetadataColumn]) -> Events:
+def _of_lines(pinned: PinnedBlob, plain: bytes, columns: Sequence[MetadataColumn]) -> Events:
     line = lines(plain)
     keyed = [column for column in columns if column.metadata in _FIELDS]
     more = "".join(

@@ -8,7 +8,7 @@ from typing import IO, ClassVar, Literal
 
 import pyarrow as pa
 
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.base import BLOB_METADATA, BodiesInput
 from recapture.formats.bodies import duckdb_connection, literal, whole
@@ -39,7 +39,7 @@ class JsonReader:
     limits: Limits = DEFAULT
     numbered = False
 
-    def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         plain = text(pinned.blob.name, content, self.limits)
         if not re.match(rb"\s*\[", plain):
             return in_place(pinned, lines(plain), columns)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from recapture.archive.manifest import ArrivalTime, CaptureBlob
+from recapture.archive.manifest import ArrivalTime, PinnedBlob
 from recapture.formats.base import BLOB_METADATA, PathInput, Section
 from recapture.formats.bodies import pointer, select, utf8, whole
 from recapture.formats.events import UNNUMBERED, Events, Reader, enqueued_times, metadata_of
@@ -63,7 +63,7 @@ class ServiceBusReader:
     limits: Limits = DEFAULT
     numbered = True
 
-    def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         line = lines(text(pinned.blob.name, content, self.limits))
         read = select({"line": utf8(line)}, self._reading())
         number = whole(read["number"])

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.formats.events import UNNUMBERED, Reader
 from recapture.model import MetadataColumn
 from recapture.ordering.application_time import metadata_of
@@ -44,10 +44,10 @@ class Chunk:
 
     events: pa.RecordBatch
     """The columns that this module's docstring lists."""
-    blobs: tuple[CaptureBlob, ...]
+    blobs: tuple[PinnedBlob, ...]
     """All blobs that were read, empty and damaged ones included."""
     damaged: tuple[DecodedBlob, ...]
-    without_block: tuple[CaptureBlob, ...]
+    without_block: tuple[PinnedBlob, ...]
     """Blobs that are an Avro file of a header alone."""
     judged: bool
     """Whether events are judged; otherwise only their sequence numbers count."""
@@ -169,7 +169,7 @@ def chunks(
             yield _chunk(batch, metadata, True, reader.numbered, unrolled)
 
 
-def prefetched(pool: ThreadPoolExecutor, container: Container, blobs: Iterable[CaptureBlob]) -> Iterator[Future[bytes]]:
+def prefetched(pool: ThreadPoolExecutor, container: Container, blobs: Iterable[PinnedBlob]) -> Iterator[Future[bytes]]:
     """Yield the download of each blob; that of the next blob has begun by then."""
     current = None
     for pinned in blobs:
@@ -195,7 +195,7 @@ def batched(arrivals: Iterable[list[DecodedBlob]]) -> Iterator[list[DecodedBlob]
 
 
 def _decoded(
-    decoder: Decoder, blobs: Sequence[CaptureBlob], downloads: Iterator[Future[bytes]]
+    decoder: Decoder, blobs: Sequence[PinnedBlob], downloads: Iterator[Future[bytes]]
 ) -> Iterator[list[DecodedBlob]]:
     """Yield the blobs of one arrival after the other."""
     for _, arrived_together in itertools.groupby(blobs, key=lambda pinned: pinned.arrival):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.archive.manifest import PlannedSlice, arrived_in
+from recapture.archive.manifest import PlannedSlice, blobs_that_may_hold
 from recapture.ordering import quarantine
 from recapture.ordering.chunks import Chunk
 from recapture.ordering.sequence import Missing, Step
@@ -82,7 +82,7 @@ class Counters(Counts):
             pinned.blob.name for pinned in chunk.without_block if slice_.start < pinned.arrival <= slice_.end
         ]
         for blob in chunk.damaged:
-            self.whole &= not arrived_in([blob.pinned], self.planned.arrivals)
+            self.whole &= not blobs_that_may_hold([blob.pinned], self.planned.arrivals)
             if slice_.start < blob.pinned.arrival <= slice_.end:
                 self.damaged += 1
                 self.quarantine.append(quarantine.blob_row(blob))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from recapture.archive.manifest import CLOCKS_APART
+from recapture.archive.manifest import MAX_CLOCK_SKEW
 from recapture.formats.events import UNKNOWN
 from recapture.time_model.slices import DUPLICATE_HORIZON
 from recapture.time_model.ticks import LARGEST
@@ -84,7 +84,7 @@ class Missing:
 
     def without(self, numbers: Numbers, enqueued: Numbers) -> "Missing":
         """Return what is still missing after these numbers, which ascend, have arrived."""
-        arrived = numbers[enqueued <= self.enqueued_by + CLOCKS_APART]
+        arrived = numbers[enqueued <= self.enqueued_by + MAX_CLOCK_SKEW]
         return replace(self, ranges=self.ranges.without(Ranges.of(arrived))) if len(arrived) else self
 
 
@@ -149,7 +149,7 @@ class SequenceNumbers:
         duplicates = np.zeros(len(number), bool)
         if not len(number):
             return duplicates, []
-        while self._arrived and self._arrived[0].last_arrival < blob_arrival[0] - CLOCKS_APART - DUPLICATE_HORIZON:
+        while self._arrived and self._arrived[0].last_arrival < blob_arrival[0] - MAX_CLOCK_SKEW - DUPLICATE_HORIZON:
             self._arrived.popleft()
         duplicates[1:] = (np.diff(number) == 0) & (np.diff(blob_arrival) == 0) & (np.diff(enqueued) == 0)
         steps = []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from recapture.archive import changes, manifest
 from recapture.archive.manifest import Manifest
-from recapture.definition.digest import definition_of
+from recapture.definition.digest import row_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
 from recapture.run.planned import PlannedRun, files_of, require_same_definition
@@ -24,7 +24,7 @@ def preview(pipeline: Pipeline, start: datetime, end: datetime) -> Manifest:
     _require_publishable(pipeline)
     container = open_container(pipeline.input.container)
     slices = slices_of(pipeline, start, end)
-    return manifest.plan(definition_of(pipeline), container, slices, datetime.now(UTC))
+    return manifest.pin_blobs(row_definition(pipeline), container, slices, datetime.now(UTC))
 
 
 def plan_run(pipeline: Pipeline, start: datetime, end: datetime) -> PlannedRun:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from recapture import __version__
 from recapture.archive.manifest import Manifest, PlannedSlice
-from recapture.definition.digest import definition_of
+from recapture.definition.digest import row_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
 from recapture.run.files import RunFiles
@@ -43,7 +43,7 @@ def load_run(pipeline: Pipeline, run_id: str) -> PlannedRun:
 
 def require_same_definition(pipeline: Pipeline, planned: Manifest) -> None:
     """Raise DefinitionError if a manifest was planned by another definition: its run would give other rows."""
-    if planned.definition_digest != definition_of(pipeline).digest:
+    if planned.definition_digest != row_definition(pipeline).digest:
         raise DefinitionError(
             f"{pipeline.file} is not what run {planned.run} was planned by: the engine (then {planned.engine}, now "
             f"{__version__}), the query, the policies or the input has changed; plan again"

@@ -8,8 +8,8 @@ from typing import Any
 
 from recapture.archive import manifest
 from recapture.archive.manifest import Manifest
-from recapture.archive.progress import Progress, far_blobs, progress, warnings
-from recapture.definition.digest import definition_of
+from recapture.archive.progress import PartitionProgress, far_blobs, progress, warnings
+from recapture.definition.digest import row_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.run.slices import slices_of
 from recapture.storage import open_container
@@ -21,7 +21,7 @@ from recapture.time_model.slices import Arrivals
 class Completeness:
     """How far the archive reaches, and what a range still waits for."""
 
-    partitions: tuple[Progress, ...]
+    partitions: tuple[PartitionProgress, ...]
     waiting: tuple[str, ...]
     """Reasons to wait, a line each; empty when every slice is complete (docs/time-model.md, section 3)."""
 
@@ -34,37 +34,37 @@ def completeness(
     The container is opened with the credentials of `environment`.
     """
     last = slices_of(pipeline, start, end)[-1]
-    definition = replace(definition_of(pipeline), search_hours=0)
+    definition = replace(row_definition(pipeline), search_hours=0)
     needed = Arrivals(last.start, definition.last_needed(last))
     container = open_container(pipeline.input.container, environment)
     listing, partitions = manifest.survey(definition, container, [needed], now)
     if not partitions:
         return Completeness((), (f"no blob of this input under {definition.names.prefix} yet",))
-    reached = tuple(
+    progresses = tuple(
         progress(definition, name, listing.newest.get(name), pipeline.input.empty_blobs, now) for name in partitions
     )
     waiting = tuple(
         f"{partition}; slice {ticks.to_text(last.start)} needs more"
-        for partition in reached
+        for partition in progresses
         if not manifest.is_complete(definition, last, listing.newest.get(partition.partition), now)
     )
-    return Completeness(reached, waiting)
+    return Completeness(progresses, waiting)
 
 
-def capture_progress(pipeline: Pipeline, planned: Manifest, now: datetime) -> list[Progress]:
+def capture_progress(pipeline: Pipeline, planned: Manifest, now: datetime) -> list[PartitionProgress]:
     """Return how far the archive reaches in each partition of a plan."""
-    definition, newest = definition_of(pipeline), {newest.partition: newest for newest in planned.newest}
+    definition, newest = row_definition(pipeline), {newest.partition: newest for newest in planned.newest}
     return [
         progress(definition, name, newest.get(name), pipeline.input.empty_blobs, now) for name in planned.partitions
     ]
 
 
-def described(pipeline: Pipeline, planned: Manifest, progress: Iterable[Progress]) -> dict[str, Any]:
+def described(pipeline: Pipeline, planned: Manifest, progress: Iterable[PartitionProgress]) -> dict[str, Any]:
     """Return what a backfill of a manifest would read, slice by slice, and how complete that is; JSON-able.
 
     `progress` says how far the archive reaches. The warnings are those of the plan, without the pipeline's own.
     """
-    reads = manifest.read_for(planned.blobs, [slice_.arrivals for slice_ in planned.slices])
+    reads = manifest.blobs_for(planned.blobs, [slice_.arrivals for slice_ in planned.slices])
     slices = [
         {
             "slice_start": ticks.to_text(slice_.slice.start),
