@@ -11,6 +11,7 @@ from recapture.archive.listing import CONCURRENT_LISTINGS
 from recapture.archive.manifest import Manifest
 from recapture.errors import DefinitionError
 from recapture.storage import Blob, Container
+from recapture.time_model import ticks
 
 SHOWN = 100
 """Number of changes that a message lists."""
@@ -30,7 +31,7 @@ class Change:
             return f"{self.pinned.name} was deleted"
         pairs = [
             ("size", self.pinned.size, self.now.size),
-            ("LastModified", _text(self.pinned.last_modified), _text(self.now.last_modified)),
+            ("LastModified", _last_modified(self.pinned), _last_modified(self.now)),
             ("etag", self.pinned.etag, self.now.etag),
         ]
         differences = ", ".join(f"{name} {before}, now {after}" for name, before, after in pairs if before != after)
@@ -92,5 +93,5 @@ def _version(blob: Blob) -> tuple[str, int, datetime]:
     return blob.etag, blob.size, blob.last_modified
 
 
-def _text(instant: datetime) -> str:
-    return instant.isoformat().replace("+00:00", "Z")
+def _last_modified(blob: Blob) -> str:
+    return ticks.to_text(ticks.from_datetime(blob.last_modified))

@@ -300,7 +300,7 @@ def pin_blobs(definition: RowDefinition, container: Container, slices: Iterable[
     start, end = planned[0].slice.start, planned[-1].slice.end
     digest = _digest([planned_slice.digest for planned_slice in planned])
     return Manifest(
-        run=f"{_compact(start)}-{_compact(end)}-{digest[:12]}",
+        run=f"{ticks.to_compact_text(start)}-{ticks.to_compact_text(end)}-{digest[:12]}",
         pipeline=definition.name,
         container=container.url,
         engine=definition.engine,
@@ -420,10 +420,6 @@ def _slice_digest(definition_digest: str, slice_: Slice, pinned_blobs: Iterable[
     blobs = (pinned.blob for pinned in pinned_blobs)
     evidence = [[blob.name, blob.etag, blob.size, blob.last_modified.isoformat()] for blob in blobs]
     return _digest([definition_digest, slice_.start, slice_.end, evidence])
-
-
-def _compact(instant: int) -> str:
-    return f"{ticks.to_datetime(instant):%Y%m%dT%H%M%SZ}"
 
 
 def _digest(value: object) -> str:

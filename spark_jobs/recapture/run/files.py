@@ -13,7 +13,7 @@ from recapture.archive.manifest import Manifest
 from recapture.errors import RunError
 from recapture.quality.metrics import UNUSABLE
 from recapture.storage import Container
-from recapture.table.files import compact
+from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 from recapture.versions import FORMAT, require_format
 
@@ -49,10 +49,10 @@ class RunFiles:
 
     def counters(self, alias: str, partition: str, slice_: Slice) -> str:
         """Return the run file of what the task of an input's partition counted in a slice."""
-        return f"counters/{alias}/{compact(slice_.start)}/{partition}.json"
+        return f"counters/{alias}/{ticks.to_compact_text(slice_.start)}/{partition}.json"
 
     def quarantine_name(self, alias: str, partition: str, slice_: Slice) -> str:
-        return self.name(f"quarantine/{alias}/{compact(slice_.start)}/{partition}.parquet")
+        return self.name(f"quarantine/{alias}/{ticks.to_compact_text(slice_.start)}/{partition}.parquet")
 
     @property
     def quarantine_url(self) -> str:

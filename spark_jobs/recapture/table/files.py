@@ -18,7 +18,7 @@ def stage(table: Container, start: int, digest: str, rows: pa.Table) -> tuple[st
     """
     content = parquet(rows)
     name = f"{digest[:16]}-{hashlib.sha256(content).hexdigest()[:16]}.parquet"
-    path = f"slice_start={compact(start)}/{name}"
+    path = f"slice_start={ticks.to_compact_text(start)}/{name}"
     table.create(path, content)
     return path, len(content)
 
@@ -33,8 +33,3 @@ def parquet(rows: pa.Table) -> bytes:
     file = io.BytesIO()
     pq.write_table(rows.combine_chunks(), file, compression="zstd")
     return file.getvalue()
-
-
-def compact(instant: int) -> str:
-    """Return an instant (ticks) without separators, for names of files: 20260301T100000Z."""
-    return f"{ticks.to_datetime(instant):%Y%m%dT%H%M%SZ}"
