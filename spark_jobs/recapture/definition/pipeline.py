@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, ValidationError
 
 from recapture.archive.manifest import ArrivalTime
-from recapture.definition.document import Document, Place, read
+from recapture.definition.document import Document, KeyPath, read
 from recapture.definition.sections import Job, Output, Quality
 from recapture.definition.validation import definition_error
 from recapture.errors import DefinitionError
@@ -166,11 +166,11 @@ def load(path: Path) -> Pipeline:
 
 def require_addresses(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError unless the container and the tables have addresses that storage can open."""
-    for place, address in [(("input", "container"), pipeline.input.container), *_tables(pipeline)]:
+    for key_path, address in [(("input", "container"), pipeline.input.container), *_tables(pipeline)]:
         try:
             parse(address)
         except DefinitionError as error:
-            raise document.error(place, str(error)) from error
+            raise document.error(key_path, str(error)) from error
 
 
 def require_distinct_blob_names(pipeline: Pipeline, document: Document) -> None:
@@ -198,19 +198,19 @@ def require_one_suite_per_output(pipeline: Pipeline, document: Document) -> None
 
 def require_named_tables(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError for a table that is a whole container: its metrics have no place next to it."""
-    for place, table in _tables(pipeline):
+    for key_path, table in _tables(pipeline):
         address = parse(table)
         if isinstance(address, AzureAddress) and not address.prefix:
             reason = "a table needs a name in its container: its metrics lie next to it, in the table NAME_metrics"
-            raise document.error(place, reason)
+            raise document.error(key_path, reason)
 
 
 def require_outputs_outside_input(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if the files of a table would be blobs of the input."""
-    for (place, _), output in zip(_tables(pipeline), pipeline.outputs, strict=True):
+    for (key_path, _), output in zip(_tables(pipeline), pipeline.outputs, strict=True):
         if any(pipeline.input_holds(folder) for folder in _folders(output)):
             reason = "the input would read this table's own files: choose another place, or set input.path"
-            raise document.error(place, reason)
+            raise document.error(key_path, reason)
 
 
 def require_distinct_aliases(pipeline: Pipeline, document: Document) -> None:
@@ -239,7 +239,7 @@ def require_compiling_query(pipeline: Pipeline, document: Document) -> None:
         raise document.error(("job", "query"), str(error)) from error
 
 
-def _tables(pipeline: Pipeline) -> list[tuple[Place, str]]:
+def _tables(pipeline: Pipeline) -> list[tuple[KeyPath, str]]:
     return [(("output", index, "table"), output.table) for index, output in enumerate(pipeline.outputs)]
 
 

@@ -87,12 +87,12 @@ def _values(properties: pa.MapArray, key: str) -> Iterator[tuple[NDArray[np.intp
     rows = np.searchsorted(bounds, entries, side="right") - 1
     union = properties.items
     kinds = union.type_codes.to_numpy()[entries]
-    places = union.offsets.to_numpy()[entries]
+    indices = union.offsets.to_numpy()[entries]
     for kind in np.unique(kinds).tolist():
         if pa.types.is_null(union.type.field(kind).type):
             continue
         of_kind = kinds == kind
-        yield rows[of_kind], union.field(kind).take(pa.array(places[of_kind]))
+        yield rows[of_kind], union.field(kind).take(pa.array(indices[of_kind]))
 
 
 def _enqueued(name: str, events: pa.Table) -> pa.Array:

@@ -169,8 +169,8 @@ def _of_lines(pinned: PinnedBlob, plain: bytes, columns: Sequence[MetadataColumn
     line = lines(plain)
     keyed = [column for column in columns if column.metadata in _FIELDS]
     more = "".join(
-        f", json_extract_string(json, {pointer((_FIELDS[column.metadata], column.key))}) AS m{place}"
-        for place, column in enumerate(keyed)
+        f", json_extract_string(json, {pointer((_FIELDS[column.metadata], column.key))}) AS m{index}"
+        for index, column in enumerate(keyed)
     )
     read = select({"line": utf8(line)}, _READING.format(structure=_STRUCTURE, more=more))
     times, enqueued = enqueued_times(pinned, whole(read["enqueued"]), "EnqueuedTimeUtc")
