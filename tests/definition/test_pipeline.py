@@ -184,23 +184,23 @@ def test_asa_s_early_window_is_no_cause_for_a_warning(file: Path) -> None:
         (
             "  early_arrival_seconds: 0",
             {"early_window": 0},
-            "early_arrival_seconds is 0, in ASA it is 300: runs do not repeat what the live job did",
+            "early_arrival_seconds is 0, but 300 in ASA: runs do not repeat what the live job did",
         ),
         (
             "  early_arrival_seconds: 86400",
             {"early_window": from_seconds(86_400)},
-            "early_arrival_seconds is 86400, in ASA it is 300: runs do not repeat what the live job did",
+            "early_arrival_seconds is 86400, but 300 in ASA: runs do not repeat what the live job did",
         ),
         (
             "  early_arrival_seconds: null",
             {"early_window": None},
-            "the early window is off: runs do not repeat what the live job did, and no slice can be computed on its "
-            "own: what it holds depends on where reading began; set early_arrival_seconds to 300",
+            "the early window is off: runs do not repeat what the live job did, and a slice has the same rows each "
+            "time that it is run, but not those that one long run would give it; set early_arrival_seconds to 300",
         ),
         (
             "  early_policy: Adjust",
             {"adjust_early": True},
-            "early_policy is Adjust, ASA drops early events: runs do not repeat what the live job did",
+            "early_policy is Adjust, but ASA drops early events: runs do not repeat what the live job did",
         ),
     ],
 )
@@ -545,7 +545,7 @@ def test_a_list_of_no_output_is_refused(two: Path) -> None:
 
 def test_a_suite_is_written_at_the_output_or_at_the_top_but_not_twice(file: Path) -> None:
     change(file, "output:\n", "output:\n  quality: {suite: own.json}\n")
-    assert complaint(file)[1] == "quality: the output has a suite of its own: write quality here or there"
+    assert complaint(file)[1] == "quality: the output has a suite of its own: remove one of the two quality keys"
     file.write_text(file.read_text()[: file.read_text().index("quality:\n  suite")])
     assert suite_path(file) == file.parent / "own.json"
 
