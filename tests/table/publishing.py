@@ -1,8 +1,10 @@
 """The tables of a pipeline without its runs: files of one row that says which run wrote it, and what readers see."""
 
+import os
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 from azure.storage.blob import ContainerClient
@@ -10,6 +12,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from embedded.azurite import Azurite
 from recapture.storage import delta_storage_options, delta_table_uri, open_container
+from recapture.storage.address import parse
 from recapture.table import publish
 from recapture.table.delta import File, OpenTable, Table
 from recapture.table.files import stage
@@ -86,6 +89,17 @@ class Place:
         folder = open_container(self.table_url(name))
         instant = ticks.from_datetime(datetime.fromisoformat(start))
         return File(*stage(folder, instant, digest(run), pa.table({"run": [run]})), 1)
+
+
+def remove(url: str, path: str) -> None:
+    """Delete a file of a table, which Recapture itself never does."""
+    address = parse(url)
+    if isinstance(address, Path):
+        (address / path).unlink()
+    else:
+        connection = os.environ["AZURE_STORAGE_CONNECTION_STRING"]
+        container = ContainerClient.from_connection_string(connection, address.container)
+        container.delete_blob(f"{address.prefix}/{path}")
 
 
 def digest(run: str) -> str:

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 from recapture.errors import DefinitionError, InterruptedRunError, RunError, UnfinishedError
-from recapture.storage import open_container
 from recapture.table import delta as delta_table
 from recapture.table import publish
 from recapture.table.delta import File, OpenTable, metadata_of
@@ -28,6 +27,7 @@ from tests.table.publishing import (
     Place,
     everywhere,
     on_azurite,
+    remove,
 )
 
 
@@ -182,7 +182,7 @@ def test_rollback_to_a_file_that_was_removed_is_refused_and_changes_nothing(plac
     versions = place.versions()
     file = first.files[name]
     assert file is not None
-    open_container(place.table_url(name)).delete(file.path)
+    remove(place.table_url(name), file.path)
     with pytest.raises(RunError, match=r"held before, no longer exists .* backfill the slice again"):
         place.rollback()
     assert place.versions() == versions
@@ -465,7 +465,7 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 def test_a_publication_whose_file_is_gone_is_named(folder: Place) -> None:
     folder.publish("run")
     (path,) = OpenTable(folder.tables.publications).paths([NINE])[NINE]
-    open_container(folder.tables.publications.url).delete(path)
+    remove(folder.tables.publications.url, path)
     with pytest.raises(RunError, match=r"/publications has lost the file .*, which its newest version names"):
         folder.publish("other")
 

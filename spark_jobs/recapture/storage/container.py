@@ -57,9 +57,6 @@ class Container(Protocol):
     def create(self, name: str, content: bytes) -> bool:
         """Write a blob unless it exists, and return whether it was written: True for exactly one of several writers."""
 
-    def delete(self, name: str) -> None:
-        """Delete the blob if it exists."""
-
     def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
         """Remove and return the temporary files of killed writers, in folders whose names start with `prefix`."""
 
