@@ -505,7 +505,7 @@ def test_the_blobs_that_arrived_in_a_range_lie_side_by_side(seconds: list[int], 
     ]
     start = from_datetime(TEN)
     arrivals = Arrivals(start + from_seconds(first), None if last is None else start + from_seconds(last))
-    assert blobs_that_may_hold(blobs, arrivals) == [pinned for pinned in blobs if arrivals.hold(pinned.arrival)]
+    assert blobs_that_may_hold(blobs, arrivals) == [pinned for pinned in blobs if arrivals.contains(pinned.arrival)]
 
 
 def test_a_month_of_many_partitions_is_planned_in_seconds() -> None:

@@ -18,7 +18,7 @@ from recapture.formats.service_bus import ServiceBusReader
 from recapture.model import Metadata
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order, schema
-from recapture.ordering.sequence_partitions import UnrolledNumbers, ranges_of
+from recapture.ordering.sequence_partitions import ContinuousNumbers, ranges_of
 from recapture.ordering.task import Task
 from recapture.query import compile_query
 from recapture.storage import open_container
@@ -103,7 +103,7 @@ def test_messages_are_in_the_order_of_their_numbers_not_of_their_times_or_lines(
     later = [message(0, number, TEN + timedelta(seconds=second)) for number, second in [(3, 2), (1, 9), (2, 5)]]
     rows, counted = ordered(tmp_path, (TEN + MINUTE, later))
     assert [row["_system_timestamp"] for row in rows] == [from_datetime(TEN + timedelta(seconds=9))] * 3
-    assert (counted.out_of_order, counted.missing) == (2, [])
+    assert (counted.out_of_order, counted.open_gaps) == (2, [])
 
 
 def test_each_partition_of_the_entity_has_a_watermark_of_its_own(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_number_that_rolled_over_follows_the_largest(tmp_path: Path) -> None:
     rows, counted = ordered(tmp_path, (TEN + 4 * MINUTE, first), (TEN + 9 * MINUTE, [message(4, 3, TEN + 8 * MINUTE)]))
     assert [(row["_system_timestamp"] - from_datetime(TEN)) // from_seconds(60) for row in rows] == [1, 2, 3, 8]
     assert counted.out_of_order == 0
-    assert [ranges_of(missing) for missing in counted.missing] == [[(4 * ROUND + 2, 4 * ROUND + 2)]]
+    assert [ranges_of(gaps) for gaps in counted.open_gaps] == [[(4 * ROUND + 2, 4 * ROUND + 2)]]
 
 
 def test_copies_and_gaps_are_counted_in_each_partition(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_copies_and_gaps_are_counted_in_each_partition(tmp_path: Path) -> None:
     ]
     _, counted = ordered(tmp_path, *blobs)
     assert (counted.events, counted.duplicates, counted.verdicts.sum()) == (8, 2, 6)
-    assert [ranges_of(missing) for missing in counted.missing] == [[(2, 3)]]
+    assert [ranges_of(gaps) for gaps in counted.open_gaps] == [[(2, 3)]]
     (aside,) = [row for batch in counted.quarantine for row in batch.to_pylist()]
     assert (aside["sequence_number"], aside["place"], aside["body"]) == (None, 3, b"nothing")
 
@@ -146,7 +146,7 @@ def test_turns_are_as_far_apart_as_the_numbers_wherever_these_roll_over_and_read
     true = [first + ROUND + step for _, step in steps]
     entity = np.array([each for each, _ in steps], np.int64)
     number = np.array([each * ROUND + turn % ROUND for (each, _), turn in zip(steps, true, strict=True)], np.int64)
-    unrolled = UnrolledNumbers()
+    unrolled = ContinuousNumbers()
     parts = [slice(begin, begin + size) for begin in range(0, len(steps), size)]
     turns = np.concatenate([unrolled.read(number[part], entity[part]) for part in parts])
     for each in set(entity.tolist()):

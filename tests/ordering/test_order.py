@@ -25,9 +25,9 @@ from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT
 from recapture.model import AsaType, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
 from recapture.ordering import chunks, decoding
-from recapture.ordering.counters import Ahead, Counters
+from recapture.ordering.counters import Counters, FurthestAhead
 from recapture.ordering.order import order, schema
-from recapture.ordering.quarantine import QUARANTINE
+from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task, split
 from recapture.query import CompiledQuery, compile_query
 from recapture.sample import SampleEvent, capture_file, write_world
@@ -151,7 +151,7 @@ def verdicts(counted: Counters) -> dict[str, int]:
 
 
 def quarantined(counted: Counters) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pa.Table.from_batches(counted.quarantine, QUARANTINE).to_pylist()
+    rows: list[dict[str, Any]] = pa.Table.from_batches(counted.quarantine, QUARANTINE_SCHEMA).to_pylist()
     return rows
 
 
@@ -506,7 +506,7 @@ def test_only_the_first_arrival_of_an_event_is_used(tmp_path: Path, arrival_time
     assert again.equals(rows)
     assert (twice.events, twice.duplicates, twice.blobs) == (10, 5, 2)
     assert twice.event_bytes == 2 * once.event_bytes
-    changed = {"planned", "events", "event_bytes", "blobs", "duplicates"}
+    changed = {"planned_slice", "events", "event_bytes", "blobs", "duplicates"}
     assert {key: value for key, value in plain(twice).items() if key not in changed} == {
         key: value for key, value in plain(once).items() if key not in changed
     }
@@ -661,7 +661,7 @@ def test_an_early_event_may_be_adjusted(tmp_path: Path) -> None:
     assert system_times(rows) == [900, 900, 900]
     assert verdicts(counted) == {"early_adjusted": 1, "out_of_order_adjusted": 1, "on_time": 1}
     assert counted.early == 1
-    assert counted.furthest_ahead == Ahead(from_seconds(300), 3, name, True)
+    assert counted.furthest_ahead == FurthestAhead(from_seconds(300), 3, name, True)
     rows, counted = only(tmp_path)
     assert system_times(rows) == [600, 900]
     assert verdicts(counted) == {"early_dropped": 1, "on_time": 2}
@@ -986,12 +986,12 @@ def plain(counted: Counters) -> dict[str, Any]:
     return vars(counted) | {
         "verdicts": counted.verdicts.tolist(),
         "quarantine": quarantined(counted),
-        "missing": gaps(counted),
+        "open_gaps": gaps(counted),
     }
 
 
 def gaps(counted: Counters) -> list[tuple[int, int]]:
-    ranges = [missing.ranges for missing in counted.missing]
+    ranges = [gaps.ranges for gaps in counted.open_gaps]
     return [bounds for range_ in ranges for bounds in zip(range_.first.tolist(), range_.last.tolist(), strict=True)]
 
 

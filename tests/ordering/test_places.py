@@ -61,7 +61,7 @@ def test_blobs_that_arrived_together_stand_one_behind_the_other_by_name(tmp_path
     texts = {"b": "\n".join([event(3, 30), event(4, 20)]), "a": "\n".join([event(1, 40), event(2, 10)])}
     rows, counted = ordered(tmp_path, texts, JsonReader())
     assert rows == [("1", 40), ("2", 10), ("3", 30), ("4", 20)]
-    assert (counted.events, counted.duplicates, counted.missing) == (4, 0, [])
+    assert (counted.events, counted.duplicates, counted.open_gaps) == (4, 0, [])
 
 
 def test_the_same_line_twice_is_two_events_as_nothing_tells_them_apart(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recapture.archive.manifest import MAX_CLOCK_SKEW
 from recapture.formats.events import UNKNOWN
-from recapture.ordering.sequence import Missing, Ranges, SequenceNumbers
+from recapture.ordering.sequence import Gaps, Ranges, SequenceNumbers
 from recapture.time_model.slices import DUPLICATE_HORIZON
 from recapture.time_model.ticks import from_datetime, from_seconds
 from tests.worlds import TEN
@@ -42,20 +42,20 @@ def read(blobs: list[Blob], chunk: int = 1) -> tuple[list[bool], list[tuple[int,
     """Return which events are duplicates, and the ranges that are missing in the end, by their first number."""
     numbers = SequenceNumbers()
     duplicates: list[bool] = []
-    missing: list[Missing] = []
+    missing: list[Gaps] = []
     for begin in range(0, len(blobs), chunk):
         together = blobs[begin : begin + chunk]
         rows = [(n, b.arrival, e) for b in together for n, e in b.events]
         number = np.array([n for n, _, _ in rows], np.int64)
         arrival = np.array([ticks(a) for _, a, _ in rows], np.int64)
         enqueued = np.array([UNKNOWN if e == UNTOLD else ticks(e) for _, _, e in rows], np.int64)
-        again, steps = numbers.read(number, arrival, arrival, enqueued)
+        again, ascents = numbers.read(number, arrival, arrival, enqueued)
         duplicates += again.tolist()
-        for step in steps:
-            if step.goes_back:
-                missing = [gaps.without(number[step.rows], enqueued[step.rows]) for gaps in missing]
-            if step.missing is not None:
-                missing.append(step.missing)
+        for ascent in ascents:
+            if ascent.may_fill_gaps:
+                missing = [gaps.without(number[ascent.rows], enqueued[ascent.rows]) for gaps in missing]
+            if ascent.gaps is not None:
+                missing.append(ascent.gaps)
     pairs = [
         pair for gaps in missing for pair in zip(gaps.ranges.first.tolist(), gaps.ranges.last.tolist(), strict=True)
     ]

@@ -94,7 +94,9 @@ def test_every_slice_of_every_partition_is_in_one_task_with_all_that_it_reads(ta
         assert [planned for task in mine for planned in task.slices] == slices
         for task in mine:
             needed = [
-                b for b in blobs if b.partition == partition and any(s.arrivals.hold(b.arrival) for s in task.slices)
+                b
+                for b in blobs
+                if b.partition == partition and any(s.arrivals.contains(b.arrival) for s in task.slices)
             ]
             assert list(task.blobs) == needed
 

@@ -31,8 +31,8 @@ def test_the_slices_of_a_range_lie_side_by_side() -> None:
 
 def test_both_bounds_of_the_arrivals_are_held() -> None:
     arrivals = Arrivals(5, 7)
-    assert [arrivals.hold(arrival) for arrival in (4, 5, 7, 8)] == [False, True, True, False]
-    assert Arrivals(5, None).hold(1 << 62)
+    assert [arrivals.contains(arrival) for arrival in (4, 5, 7, 8)] == [False, True, True, False]
+    assert Arrivals(5, None).contains(1 << 62)
 
 
 def test_the_arrivals_reach_from_the_early_window_and_the_late_tolerance_before_to_the_late_tolerance_after() -> None:
@@ -54,9 +54,9 @@ def test_without_a_late_limit_every_later_arrival_counts() -> None:
 
 def test_without_timestamp_by_only_the_slice_itself_and_the_look_back_count() -> None:
     arrivals = arrivals_of(Slice(TEN, TEN + HOUR), None, look_back=MINUTE)
-    assert arrivals.hold(TEN - MINUTE + 1)
-    assert arrivals.hold(TEN + HOUR)
-    assert not arrivals.hold(TEN + HOUR + 1)
+    assert arrivals.contains(TEN - MINUTE + 1)
+    assert arrivals.contains(TEN + HOUR)
+    assert not arrivals.contains(TEN + HOUR + 1)
 
 
 def test_an_hour_is_read_before_what_is_judged_so_that_duplicates_find_their_events() -> None:
@@ -84,7 +84,7 @@ def test_what_is_read_for_a_slice_gives_it_the_times_and_verdicts_of_the_whole_s
     chosen = Policies(policy.out_of_order, policy.late, policy.early, policy.action == "Adjust")
     arrivals = arrivals_of(Slice(case.start, case.end), chosen, look_back)
     judged = replace(arrivals, first=arrivals.first_judged)
-    read = [event for event in case.events if judged.hold(event.arrival)]
+    read = [event for event in case.events if judged.contains(event.arrival)]
     alone = dict(zip((event.sequence for event in read), judge_in_chunks(read, policy, Random(seed)), strict=True))
     held = {n for n, (_, time, _, _) in alone.items() if time is not None and case.start < time <= case.end}
     everything = judge_in_chunks(case.events, policy, Random(seed))

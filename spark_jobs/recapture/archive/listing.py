@@ -161,10 +161,10 @@ class Listing:
         newest = NewestBlob(blob.partition, blob.blob.name, blob.name_time, blob.written)
         self.newest[blob.partition] = max(self.newest.get(blob.partition, newest), newest, key=search.rank)
         within = search.by_enqueued_time or search.within_reach(blob)
-        arrives = search.arrivals.hold(blob.name_time if search.by_enqueued_time else blob.written)
+        arrives = search.arrivals.contains(blob.name_time if search.by_enqueued_time else blob.written)
         if search.by_enqueued_time or (arrives and within):
             self.blobs.append(blob)
-        if search.is_far(blob) and (arrives or search.arrivals.hold(blob.name_time)):
+        if search.is_far(blob) and (arrives or search.arrivals.contains(blob.name_time)):
             self.far_read += arrives and within
             self.far_unread += arrives and not within
             self.far_elsewhere += not arrives

@@ -18,7 +18,7 @@ ENQUEUED = MetadataColumn(Metadata.EVENT_ENQUEUED)
 UNKNOWN = -1
 """Stands for an enqueued time that the blob does not contain."""
 UNNUMBERED = -1
-"""Stands for the entity of an event without a sequence number."""
+"""Stands for the sequence partition of an event without a sequence number."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,9 @@ class Events:
     body: pa.Array
     """Bytes of the body (binary)."""
     metadata: dict[MetadataColumn, pa.Array]
-    entity: NDArray[np.int64] | None = None
-    """Partition of the entity that gave the number, or UNNUMBERED; None if the blob's partition gave all numbers."""
+    """Values of the metadata columns that are read."""
+    sequence_partition: NDArray[np.int64] | None = None
+    """Partition that gave the event its number, or UNNUMBERED; None if the blob's partition gave all numbers."""
     unreadable: pa.Array | None = None
     """Reason why an event has no body to parse (string), or NULL; None if all have one."""
     without_block: bool = False

@@ -24,7 +24,7 @@ class Damage:
 
     reason: str
     content: bytes | None
-    """The blob's bytes; None if they are too many, or not those that were written."""
+    """Bytes of the blob; None if they are too many, or not those that were written."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class DecodedBlob:
     """Arrival of each event in ticks."""
     events: Events
     damage: Damage | None = None
-    """If the blob is damaged; it has no events then."""
+    """Damage of the blob, which has no events then; None if it is not damaged."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,15 @@ class Decoder:
 
     reader: Reader
     metadata: tuple[MetadataColumn, ...]
-    """Metadata that is read of the events."""
+    """Metadata columns that are read."""
     quarantine_damaged: bool
     """Whether a damaged blob is recorded as such; otherwise it is an error."""
 
     def decode(self, pinned: PinnedBlob, download: Future[bytes]) -> DecodedBlob:
         """Return the events of a blob.
 
-        Raises DamagedBlobError if it is damaged and not to be quarantined, RunError if it changed since it was planned,
-        or if its events were enqueued at times that its name denies.
+        Raise DamagedBlobError if it is damaged and not to be quarantined. Raise RunError if it changed since it was
+        planned, or if events were enqueued outside the range that its name and LastModified allow.
         """
         content = None
         try:

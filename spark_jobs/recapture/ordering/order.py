@@ -18,7 +18,7 @@ from recapture.model import TYPES, InputColumn, MetadataColumn, dateadd_fields, 
 from recapture.ordering.application_time import times_of
 from recapture.ordering.chunks import Chunk, chunks
 from recapture.ordering.counters import Counters
-from recapture.ordering.sequence import Step
+from recapture.ordering.sequence import AscendingEvents
 from recapture.ordering.sequence_partitions import PartitionedNumbers
 from recapture.ordering.task import Task
 from recapture.query.model import CompiledQuery
@@ -52,11 +52,13 @@ def order(
 ) -> tuple[Iterator[pa.RecordBatch], dict[Slice, Counters]]:
     """Return the ordered events of a task as batches of `schema(query)`, and its counters.
 
-    The counters are complete after the batches were consumed. An event occurs once for each slice in which one of its
-    windows ends. Consuming raises DamagedBlobError for a damaged blob, unless these are quarantined, and RunError for a
-    blob that changed since it was planned.
+    The counters are complete once all batches have been consumed. An event occurs once for each slice in which one of
+    its windows ends. Consuming the batches raises DamagedBlobError for a damaged blob, unless these are quarantined,
+    and RunError for a blob that changed since it was planned.
     """
-    counters = {planned.slice: Counters(task.input, task.partition, planned) for planned in task.slices}
+    counters = {
+        planned_slice.slice: Counters(task.input, task.partition, planned_slice) for planned_slice in task.slices
+    }
     orderer = _Orderer(task.partition, query, policies, counters)
     ordered = (
         batch
@@ -79,11 +81,11 @@ class _Orderer:
 
     def ordered(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         """Judge and count the events of a chunk, and yield those that the slices need."""
-        duplicates, steps = self._duplicates(chunk)
+        duplicates, ascents = self._duplicates(chunk)
         for counters in self.counters.values():
             counters.count_blobs(chunk)
-            counters.count_numbers(chunk, duplicates, steps)
-        if not chunk.judged:
+            counters.count_numbers(chunk, duplicates, ascents)
+        if not chunk.is_judged:
             return
         chunk = chunk.without(duplicates)
         parsed = self._parsed(chunk)
@@ -94,11 +96,11 @@ class _Orderer:
         payload += [chunk.metadata(column) for column in self.query.metadata]
         yield from self._by_slice(judged, payload)
 
-    def _duplicates(self, chunk: Chunk) -> tuple[NDArray[np.bool_], list[Step]]:
+    def _duplicates(self, chunk: Chunk) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:
         if not chunk.numbered:
             return np.zeros(len(chunk), bool), []
         return self.numbers.read(
-            chunk.unrolled, chunk.sequence_partition, chunk.blob_arrival, chunk.arrival, chunk.enqueued
+            chunk.continuous_number, chunk.sequence_partition, chunk.blob_arrival, chunk.arrival, chunk.enqueued
         )
 
     def _parsed(self, chunk: Chunk) -> bodies.Bodies:
@@ -110,7 +112,7 @@ class _Orderer:
         return replace(parsed, malformed=pc.coalesce(chunk.unreadable, parsed.malformed))
 
     def _judged(self, chunk: Chunk, parsed: bodies.Bodies) -> tuple[Judged, pa.Array]:
-        """Return the verdict on each event, and why one is malformed or has no time (string, else NULL)."""
+        """Return the verdicts, and for each event the reason why it is malformed or has no time (string), or NULL."""
         decoded = pc.is_null(parsed.malformed).to_numpy(zero_copy_only=False)
         if self.policies is None or self.query.timestamp_by is None:
             none = np.zeros(len(decoded), bool)

@@ -29,7 +29,7 @@ from recapture.formats.events import Reader
 from recapture.model import OutputColumn, published_schema
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order, schema
-from recapture.ordering.quarantine import QUARANTINE
+from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task, split
 from recapture.query.generate.values import quoted_name
 from recapture.query.model import CompiledQuery
@@ -222,7 +222,7 @@ def _write_counters(files: RunFiles, slice_: Slice, counted: Counters, policies:
     if counted.quarantine:
         files.table.write(
             files.quarantine_name(counted.input, counted.partition, slice_),
-            parquet(pa.Table.from_batches(counted.quarantine, QUARANTINE)),
+            parquet(pa.Table.from_batches(counted.quarantine, QUARANTINE_SCHEMA)),
         )
     files.write(files.counters(counted.input, counted.partition, slice_), counted.row(policies))
 

@@ -25,7 +25,7 @@ class Slice:
     end: int
     """End of the range, inclusive."""
 
-    def holds(self, times: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def contains(self, times: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of these times lie in the slice."""
         return (times > self.start) & (times <= self.end)
 
@@ -46,7 +46,7 @@ class Arrivals:
         """First arrival that is judged; of events before it, only the sequence numbers are read."""
         return self.first + DUPLICATE_HORIZON
 
-    def hold(self, arrival: int) -> bool:
+    def contains(self, arrival: int) -> bool:
         """Return whether an arrival is one of these."""
         return self.first <= arrival and (self.last is None or arrival <= self.last)
 
