@@ -15,7 +15,7 @@ from recapture.run.audit import audit
 from recapture.run.plan import plan_run
 from recapture.run.publish import publish
 from recapture.run.status import status
-from tests.worlds import COUNTS, TEN, World, at, backfill, body, papers, published, staged, version
+from tests.worlds import COUNTS, TEN, World, at, backfill, body, published, run_file, staged, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -126,7 +126,7 @@ def test_slices_for_which_capture_is_not_done_are_not_published(spark: "SparkSes
 
 def test_the_audits_result_is_kept_with_the_run(spark: "SparkSession", world: World) -> None:
     report = backfill(spark, judged(world, "warning", 19), TEN, at(60))
-    kept = papers(world.table, report["run"], "audit.json")
+    kept = run_file(world.table, report["run"], "audit.json")
     assert kept["verdict"] == "passed with warnings"
     assert {result["suite"] for result in kept["json"]["results"]} == {"run_metrics", "rooms"}
 

@@ -13,7 +13,7 @@ from recapture import cli
 from recapture.archive import changes
 from recapture.errors import DefinitionError, RunError
 from recapture.run.plan import changed_since, load_manifest, plan_run, preview
-from tests.worlds import TEN, World, at, backfill, body, files, papers, published, steady, version
+from tests.worlds import TEN, World, at, backfill, body, files, published, run_file, steady, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,7 +88,7 @@ def test_all_blobs_that_are_not_as_they_were_are_named_and_the_user_chooses(
     capsys: pytest.CaptureFixture[str], world: World
 ) -> None:
     run = plan_run(world.define(), TEN, at(60)).id
-    pinned = papers(world.table, run, "manifest.json")["blobs"]
+    pinned = run_file(world.table, run, "manifest.json")["blobs"]
     in_range = {world.capture / each["blob"]["name"] for each in pinned}
     longer, later, gone = sorted(in_range)[3:6]
     touch(longer, longer.read_bytes() + b"x")

@@ -29,9 +29,9 @@ from tests.worlds import (
     backfill,
     files,
     lenient,
-    papers,
     published,
     quarantine,
+    run_file,
     steady,
 )
 
@@ -292,7 +292,7 @@ def test_the_published_rows_and_the_counts_of_any_world_are_those_of_the_oracle(
     pipeline = world.define(made.query, quality=lenient(world), **made.job)
     report = backfill(spark, pipeline, TEN, at(60 * made.hours))
     assert by_identity(published(world.table)) == by_identity(expected_rows(made))
-    metrics = papers(world.table, report["run"], "metrics.json")
+    metrics = run_file(world.table, report["run"], "metrics.json")
     assert all(row["complete"] for row in metrics)
     counted = {(row["slice_start"], row["partition"]): row for row in metrics}
     expected = expected_counts(made)
