@@ -82,14 +82,14 @@ def python() -> Python:
 
 @pytest.fixture(scope="session")
 def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
-    """The storage emulator, in memory, on a free port. All tests share it."""
+    """The storage emulator, in memory, on a free port. All tests of the session share it."""
     with Azurite(tmp_path_factory.mktemp("azurite") / "azurite.log") as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    """The Spark session of the command, with two cores and a JVM that starts quickly. All tests share it."""
+    """The Spark session of the command: two cores, and a JVM that starts quickly. All tests of the session share it."""
     from recapture.run.session import pin_settings, session
     from tests.worlds import QUICK_START
 

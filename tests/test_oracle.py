@@ -65,7 +65,7 @@ def test_hopping_windows_reproduce_the_output_of_the_asa_runtime() -> None:
 
 
 @pytest.mark.parametrize(("window", "hop"), [("tumbling", 100), ("hopping", 50)])
-def test_the_figures_of_tumbling_and_hopping_windows(window: str, hop: int) -> None:
+def test_tumbling_and_hopping_windows_reproduce_their_figures(window: str, hop: int) -> None:
     figure = vector("windows/tumbling_hopping_figures.json")
     events = [Event(int(event["t"] * 10), {"label": event["label"]}) for event in figure["input"]]
     rows = ending_in(contents(events, Hopping(100, hop)), 50, 300)
@@ -73,17 +73,17 @@ def test_the_figures_of_tumbling_and_hopping_windows(window: str, hop: int) -> N
     assert {row.end: collect(row.members, "label") for row in rows} == expected
 
 
-def test_the_sliding_window_that_the_documentation_spells_out() -> None:
+def test_a_sliding_window_reproduces_the_example_that_the_documentation_spells_out() -> None:
     rows = times(at(34, 38, 42), Sliding(5))
     assert rows == {34: [34], 38: [34, 38], 39: [38], 42: [38, 42], 43: [42]}
 
 
-def test_the_figure_of_the_sliding_window() -> None:
+def test_a_sliding_window_reproduces_its_figure() -> None:
     rows = times(at(100, 117, 150, 150, 266), Sliding(100))
     assert {end: len(inside) for end, inside in rows.items()} == {100: 1, 117: 2, 150: 4, 200: 3, 217: 2, 266: 1}
 
 
-def test_the_figure_of_the_session_window() -> None:
+def test_a_session_window_reproduces_its_figure() -> None:
     rows = times(at(13, 39, 127, 152, 195, 242, 265, 340), Session(50, 100))
     assert rows == {89: [13, 39], 300: [127, 152, 195, 242, 265], 390: [340]}
 
@@ -109,7 +109,7 @@ def test_session_windows_reproduce_the_output_of_a_live_job() -> None:
     ]
 
 
-def test_the_figure_of_the_snapshot_window() -> None:
+def test_a_snapshot_window_reproduces_its_figure() -> None:
     rows = times(at(5, 5, 5, 5, 10, 10, 13, 20, 20), Snapshot())
     assert {end: len(inside) for end, inside in rows.items()} == {5: 4, 10: 2, 13: 1, 20: 2}
 
@@ -209,7 +209,7 @@ def test_the_variance_of_a_sample_needs_two_values_and_that_of_a_population_one(
     assert [variance([3], population=True), deviation([3], population=True)] == [0.0, 0.0]
 
 
-def test_the_percentiles_of_the_documentation() -> None:
+def test_percentiles_reproduce_the_example_of_the_documentation() -> None:
     availability = [0.98, 0.93, 0.78, 0.99, 0.89]
     assert percentile_cont(availability, "0.95") == pytest.approx(0.988)
     assert percentile_disc(availability, "0.95") == 0.99

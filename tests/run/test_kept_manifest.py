@@ -76,8 +76,8 @@ def test_a_rerun_from_a_stored_manifest_is_the_same_run(
     before, rows = files(world.table), published(world.table)
     for table in (world.table, world.home / "table_metrics"):
         table.rename(world.home / f"old_{table.name}")
-    code, anew, _ = called(capsys, world, "--manifest", elsewhere)
-    assert (code, anew["run"]) == (0, first["run"])
+    code, rerun, _ = called(capsys, world, "--manifest", elsewhere)
+    assert (code, rerun["run"]) == (0, first["run"])
     assert files(world.table) == before
     assert published(world.table) == rows
     assert preview(world.define(), TEN, at(60)).run != first["run"], "the new blob makes another run"

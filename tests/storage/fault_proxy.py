@@ -141,7 +141,7 @@ def slow(bytes_per_second: int) -> Fault:
 
 
 def held(until: threading.Event, seconds: float = 60) -> Fault:
-    """Pass the request on when the event is set. Raises TimeoutError, which resets the connection, if it never is."""
+    """Pass the request on when the event is set. If it never is, raise TimeoutError, which resets the connection."""
 
     def fault(exchange: Exchange) -> Answer:
         if not until.wait(seconds):
@@ -185,7 +185,7 @@ class FaultProxy:
 
     @property
     def connection_string(self) -> str:
-        """What AZURE_STORAGE_CONNECTION_STRING must hold to reach the emulator through the proxy."""
+        """Value of AZURE_STORAGE_CONNECTION_STRING that reaches the emulator through the proxy."""
         return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={self.url};"
 
     def inject(

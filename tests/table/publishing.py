@@ -104,7 +104,7 @@ def everywhere(run: str | None) -> dict[str, str | None]:
 
 
 def on_azurite(azurite: Azurite) -> Place:
-    """A place in a new container; the environment must have the emulator's connection string."""
+    """Return a place in a new container. The environment must have the emulator's connection string."""
     name = f"test-{uuid.uuid4().hex}"
     ContainerClient.from_connection_string(azurite.connection_string, name).create_container()
     return Place(f"{azurite.url}/{name}/curated")

@@ -155,7 +155,7 @@ def test_rolling_back_a_slice_that_was_never_published_is_refused_and_changes_no
     assert folder.versions() == versions
 
 
-def test_after_a_publication_the_next_rollback_takes_that_back(folder: Place) -> None:
+def test_a_rollback_after_a_publication_takes_that_publication_back(folder: Place) -> None:
     folder.publish("first")
     folder.publish("second")
     folder.rollback()
@@ -287,7 +287,7 @@ def unacknowledged(commit: Callable[[], bool]) -> bool:
 
 
 def taken_for_lost(commit: Callable[[], bool]) -> bool:
-    """As when the request is repeated after its acknowledgement was lost."""
+    """Commit and say that it failed, as a repeated request does after its acknowledgement was lost."""
     commit()
     return False
 

@@ -29,7 +29,7 @@ def test_substrings_count_from_1_and_a_start_below_1_costs_length(spark: SparkSe
     check(spark, [("SUBSTRING", (source, start, length), part) for source, start, length, part in cases])
 
 
-def test_left_right_and_stuff(spark: SparkSession) -> None:
+def test_left_right_and_stuff_cut_and_insert_by_position(spark: SparkSession) -> None:
     check(
         spark,
         [
@@ -169,7 +169,7 @@ def test_texts_are_changed(spark: SparkSession) -> None:
     )
 
 
-def test_characters_and_their_code_points(spark: SparkSession) -> None:
+def test_unicode_and_nchar_convert_between_characters_and_code_points(spark: SparkSession) -> None:
     check(
         spark,
         [

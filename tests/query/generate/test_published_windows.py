@@ -65,11 +65,11 @@ STREAM = [
 """The events of the figures of the tumbling and the hopping window."""
 
 
-def test_the_figure_of_the_tumbling_window(run: Run) -> None:
+def test_a_tumbling_window_reproduces_its_figure(run: Run) -> None:
     assert run(STREAM, "TumblingWindow(second, 10)") == {10: "15462", 20: "86", 30: "5361"}
 
 
-def test_the_figure_of_the_hopping_window(run: Run) -> None:
+def test_a_hopping_window_reproduces_its_figure(run: Run) -> None:
     """The windows that end at 5 and 35 are not drawn."""
     assert run(STREAM, "HoppingWindow(second, 10, 5)") == {
         5: "15",
@@ -95,7 +95,7 @@ def test_a_negative_offset_puts_the_event_on_the_full_ten_seconds_into_the_next_
     assert shifted == {9.999: "a", 19.999: "bc", 29.999: "d"}
 
 
-def test_the_sliding_window_that_the_documentation_of_2016_spells_out(run: Run) -> None:
+def test_a_sliding_window_reproduces_the_example_that_the_documentation_of_2016_spells_out(run: Run) -> None:
     """Five seconds; at 47 the last event leaves and the window is empty, so there is no row."""
     stream = [(34, "A"), (38, "B"), (42, "C")]
     assert run(stream, "SlidingWindow(second, 5)") == {34: "A", 38: "AB", 39: "B", 42: "BC", 43: "C"}
@@ -104,13 +104,13 @@ def test_the_sliding_window_that_the_documentation_of_2016_spells_out(run: Run) 
 TWEETS = [(10, "1"), (11.7, "5"), (15, "9"), (15, "7"), (26.6, "8")]
 
 
-def test_the_figure_of_the_sliding_window(run: Run) -> None:
+def test_a_sliding_window_reproduces_its_figure(run: Run) -> None:
     """It draws only the windows with three tweets or more; at 20 the tweet at 10 is already out."""
     having = "HAVING COUNT(*) >= 3"
     assert run(TWEETS, "SlidingWindow(second, 10)", having) == {15: "1597", 20: "597"}
 
 
-def test_all_windows_of_the_figure_of_the_sliding_window(run: Run) -> None:
+def test_a_sliding_window_has_more_rows_than_its_figure_draws(run: Run) -> None:
     assert run(TWEETS, "SlidingWindow(second, 10)") == {
         10: "1",
         11.7: "15",
@@ -121,13 +121,13 @@ def test_all_windows_of_the_figure_of_the_sliding_window(run: Run) -> None:
     }
 
 
-def test_the_figure_of_the_session_window(run: Run) -> None:
+def test_a_session_window_reproduces_its_figure(run: Run) -> None:
     """The second window is closed by the check at 30, the first one that is ten after 12.7; not at 26.5 + 5."""
     stream = [(1.3, "1"), (3.9, "2"), (12.7, "3"), (15.2, "4"), (19.5, "5"), (24.2, "6"), (26.5, "7"), (34.0, "8")]
     assert run(stream, "SessionWindow(second, 5, 10)") == {8.9: "12", 30: "34567", 39: "8"}
 
 
-def test_the_session_of_each_user_in_the_documentation(spark: "SparkSession") -> None:
+def test_sessions_of_each_user_reproduce_the_example_of_the_documentation(spark: "SparkSession") -> None:
     """A session ends two minutes after the last click, or after an hour. Its duration counts from the first click."""
     text = (
         "CREATE TABLE telemetry (time datetime, user_id bigint, url nvarchar(max));\n"
@@ -159,7 +159,7 @@ def test_the_session_of_each_user_in_the_documentation(spark: "SparkSession") ->
     ]
 
 
-def test_the_figure_of_the_snapshot_window(run: Run) -> None:
+def test_a_snapshot_window_reproduces_its_figure(run: Run) -> None:
     stream = [(5, "1"), (5, "2"), (5, "3"), (5, "4"), (10, "5"), (10, "6"), (13, "7"), (20, "8"), (20, "9")]
     assert run(stream, "System.Timestamp()") == {5: "1234", 10: "56", 13: "7", 20: "89"}
 
