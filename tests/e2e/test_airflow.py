@@ -18,7 +18,7 @@ from recapture.run.status import status
 from recapture.table.delta import OpenTable, Table
 from recapture.table.publications import SCHEMA
 from tests.formats.test_published import archive, defined
-from tests.leaks import Watch, forms
+from tests.leaks import Watch, spellings
 from tests.paths import ROOT
 from tests.worlds import HOUR, TEN
 
@@ -64,7 +64,7 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
     csv = csv_pipeline(home)
     storage_environment["AIRFLOW__CORE__DAGS_FOLDER"] = str(home / "dags")
     with (
-        Watch(forms(KEY), tmp_path) as watch,
+        Watch(spellings(KEY), tmp_path) as watch,
         Airflow(storage_environment, schedule=False, homes=tmp_path) as airflow,
     ):
         airflow.connect(
@@ -81,9 +81,9 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
         log = airflow.log(PIPELINE, run, {"task_id": "wait_for_capture", "try_number": 1}, lines=1000)
 
     assert "partition 3: written up to" in log, "the api-server reads the logs from the disk"
-    assert watch.found == set()
-    assert {str(tmp_path / "1" / name) for name in ("airflow.db", "scheduler.log")} < watch.seen
-    assert any("org.apache.spark.deploy.SparkSubmit" in line for line in watch.seen)
+    assert watch.leaks == set()
+    assert {str(tmp_path / "1" / name) for name in ("airflow.db", "scheduler.log")} < watch.checked
+    assert any("org.apache.spark.deploy.SparkSubmit" in line for line in watch.checked)
     assert "127.0.0.1" in watch.listening
     assert watch.listening <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
     private = [tmp_path / "1" / name for name in ("airflow.db", "airflow.cfg", "logs")]

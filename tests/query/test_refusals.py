@@ -1,4 +1,4 @@
-"""What is not supported is refused with line and column, before anything is read; nothing is silently ignored."""
+"""What is not supported is refused with its line and column before anything is read; nothing is silently ignored."""
 
 import re
 
@@ -13,6 +13,7 @@ GROUP = "GROUP BY TumblingWindow(minute, 5)"
 
 
 def refused(text: str) -> str:
+    """Return the first line of the error; the other two show the place."""
     with pytest.raises(DefinitionError) as refusal:
         compile_query(
             text, input_alias="telemetry", output_aliases=["aggregates"], input_metadata=CaptureInput.metadata
@@ -95,7 +96,7 @@ def test_the_template_itself_compiles() -> None:
         ("(SELECT 1) AS n", 16, "a query inside a query"),
     ],
 )
-def test_refused_in_select(select: str, column: int, reason: str) -> None:
+def test_an_unsupported_select_is_refused(select: str, column: int, reason: str) -> None:
     message = refused(query(select))
     assert message.startswith(f"query, line 1, column {column}: ")
     assert reason in message
@@ -128,7 +129,7 @@ def test_refused_in_select(select: str, column: int, reason: str) -> None:
         ("WITH (NOLOCK)", 6, "write WITH step AS (SELECT …)"),
     ],
 )
-def test_refused_after_from(where: str, column: int, reason: str) -> None:
+def test_an_unsupported_clause_after_from_is_refused(where: str, column: int, reason: str) -> None:
     message = refused(query(where=where))
     assert message.startswith(f"query, line 4, column {column}: ")
     assert reason in message
@@ -188,7 +189,7 @@ def test_refused_after_from(where: str, column: int, reason: str) -> None:
         ("GROUP Tumbling(s, 1)", 1, "syntax error near `GROUP`"),
     ],
 )
-def test_refused_in_group_by(group: str, column: int | None, reason: str) -> None:
+def test_an_unsupported_group_by_is_refused(group: str, column: int | None, reason: str) -> None:
     message = refused(query(group=group))
     assert reason in message
     if column is not None:
@@ -208,7 +209,7 @@ def test_refused_in_group_by(group: str, column: int | None, reason: str) -> Non
         ("TABLESAMPLE (1)", 29, "TABLESAMPLE is not supported"),
     ],
 )
-def test_refused_beside_the_input(source: str, column: int, reason: str) -> None:
+def test_an_unsupported_clause_next_to_the_input_is_refused(source: str, column: int, reason: str) -> None:
     message = refused(query(source=source))
     assert message.startswith(f"query, line 3, column {column}: ")
     assert reason in message
@@ -244,7 +245,7 @@ def test_refused_beside_the_input(source: str, column: int, reason: str) -> None
         (query("*"), "line 1, column 8", "* cannot stand with GROUP BY"),
     ],
 )
-def test_refused_as_a_whole(text: str, place: str, reason: str) -> None:
+def test_an_unsupported_query_is_refused(text: str, place: str, reason: str) -> None:
     message = refused(text)
     assert place in message
     assert reason in message
@@ -264,7 +265,7 @@ def test_refused_as_a_whole(text: str, place: str, reason: str) -> None:
         ("CREATE TABLE telemetry (x bigint) CREATE TABLE telemetry (y bigint)", 35, "one CREATE TABLE is enough"),
     ],
 )
-def test_refused_in_create_table(declaration: str, column: int, reason: str) -> None:
+def test_an_unsupported_create_table_is_refused(declaration: str, column: int, reason: str) -> None:
     message = refused(f"{declaration};\n{query()}")
     assert message.startswith(f"query, line 1, column {column}: ")
     assert reason in message
@@ -313,10 +314,10 @@ def test_a_key_that_is_aggregated_as_a_number_is_a_measure() -> None:
         assert [column.type for column in output.columns] == ["float", "float"]
 
 
-def test_an_error_deep_in_the_text_is_placed() -> None:
+def test_an_error_deep_in_the_text_has_its_line_and_column() -> None:
     message = refused(query("SUM(a) AS a,\n  /* x\n */ COUNT(*) AS n,\n  SUMM(c) AS d"))
     assert message.startswith("query, line 4, column 3: there is no function SUMM: did you mean SUM?")
 
 
-def test_a_query_nested_beyond_reason_is_refused_and_not_a_crash() -> None:
+def test_a_query_nested_beyond_reason_is_refused_without_a_crash() -> None:
     assert "nested too deep" in refused(query(where="WHERE " + "(" * 2000 + "x = 1" + ")" * 2000))

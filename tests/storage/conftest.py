@@ -22,7 +22,7 @@ class AzurePlace:
     client: ContainerClient
 
     def touch(self, name: str) -> None:
-        """Changes LastModified and nothing else."""
+        """Change LastModified and nothing else."""
         self.client.get_blob_client(name).set_blob_metadata({"touched": "yes"})
 
 
@@ -37,7 +37,7 @@ class FolderPlace:
         return self.folder.as_uri()
 
     def touch(self, name: str) -> None:
-        """Changes the modification time and nothing else."""
+        """Change the modification time and nothing else."""
         os.utime(self.folder / name)
 
 
@@ -61,8 +61,8 @@ def folder(tmp_path: Path) -> FolderPlace:
 @pytest.fixture(params=["azure", "folder"])
 def place(request: pytest.FixtureRequest) -> AzurePlace | FolderPlace:
     """Either kind of place."""
-    found: AzurePlace | FolderPlace = request.getfixturevalue(request.param)
-    return found
+    chosen: AzurePlace | FolderPlace = request.getfixturevalue(request.param)
+    return chosen
 
 
 @pytest.fixture
