@@ -89,7 +89,7 @@ def test_skipped_numbers_are_a_gap_within_a_blob_and_between_two() -> None:
 
 def test_a_gap_reaches_from_the_highest_number_before_to_the_one_that_overtook_it() -> None:
     assert read([blob(0, [4]), blob(5, [3, 6, 7, 10], -1)]) == ([False] * 5, [(5, 5), (8, 9)])
-    assert read([blob(5, [3, 6, 7, 10])]) == ([False] * 4, [(4, 5), (8, 9)]), "nothing is known of what was before"
+    assert read([blob(5, [3, 6, 7, 10])]) == ([False] * 4, [(4, 5), (8, 9)]), "no earlier number is known"
 
 
 def test_late_events_fill_their_gap_or_a_part_of_it() -> None:
@@ -144,9 +144,9 @@ def test_duplicates_of_old_events_are_not_evidence_of_a_gap_whether_the_events_a
 
 
 def test_without_enqueued_times_the_number_alone_decides() -> None:
-    nameless = blob(0, range(5), UNRECORDED)
-    assert read([nameless, Blob(5, nameless.events), blob(10, range(3))])[0] == [False] * 5 + [True] * 8
-    assert read([nameless, blob(5, [7], UNRECORDED), blob(8, [5, 6], UNRECORDED)])[1] == []
+    untimed = blob(0, range(5), UNRECORDED)
+    assert read([untimed, Blob(5, untimed.events), blob(10, range(3))])[0] == [False] * 5 + [True] * 8
+    assert read([untimed, blob(5, [7], UNRECORDED), blob(8, [5, 6], UNRECORDED)])[1] == []
 
 
 def test_the_smallest_and_the_largest_long_are_numbers_like_any_other() -> None:
