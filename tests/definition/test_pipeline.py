@@ -194,8 +194,8 @@ def test_asa_s_early_window_gives_no_warning(file: Path) -> None:
         (
             "  early_arrival_seconds: null",
             {"early": None},
-            "the early window is off: runs do not repeat what the live job did, because no slice reads far enough back "
-            "to get every System.Timestamp right; set early_arrival_seconds to 300",
+            "the early window is off: runs do not repeat what the live job did, and no slice can be computed on its "
+            "own: what it holds depends on where reading began; set early_arrival_seconds to 300",
         ),
         (
             "  early_policy: Adjust",

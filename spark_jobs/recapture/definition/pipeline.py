@@ -122,8 +122,9 @@ class Pipeline(Section):
         early = self.job.early_arrival_seconds
         if early is None:
             yield (
-                "the early window is off: runs do not repeat what the live job did, because no slice reads far enough "
-                f"back to get every System.Timestamp right; set early_arrival_seconds to {EARLY_SECONDS}"
+                "the early window is off: runs do not repeat what the live job did, and no slice can be computed on "
+                "its own: what it holds depends on where reading began; set early_arrival_seconds to "
+                f"{EARLY_SECONDS}"
             )
         elif early != EARLY_SECONDS:
             yield (
