@@ -8,12 +8,12 @@ import os
 
 from hypothesis import settings
 
-USUAL = 100
-"""Examples of a test that asks for no number of its own, in the default profile."""
+DEFAULT_EXAMPLES = 100
+"""Examples that a test draws in the default profile, unless it sets a number."""
 
-settings.register_profile("repeatable", deadline=None, max_examples=USUAL, derandomize=True, database=None)
-settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=USUAL // 5)
-settings.register_profile("deep", deadline=None, max_examples=10 * USUAL, derandomize=False, print_blob=True)
+settings.register_profile("repeatable", deadline=None, max_examples=DEFAULT_EXAMPLES, derandomize=True, database=None)
+settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=DEFAULT_EXAMPLES // 5)
+settings.register_profile("deep", deadline=None, max_examples=10 * DEFAULT_EXAMPLES, derandomize=False, print_blob=True)
 
 
 def load_profile() -> None:
@@ -22,4 +22,4 @@ def load_profile() -> None:
 
 def examples(count: int) -> int:
     """Return `count` in the default profile, and proportionally fewer or more in the others; at least one."""
-    return max(1, count * settings().max_examples // USUAL)
+    return max(1, count * settings().max_examples // DEFAULT_EXAMPLES)

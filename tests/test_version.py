@@ -1,4 +1,4 @@
-"""The version is that of the code: other code has another version, and so another run."""
+"""The version follows the code: different code has a different version, and so a different run."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Whatever happens to a blob: it is read to its last event or refused, never in part. pytest stops one that hangs."""
+"""Whatever happens to a blob, it is read to its last event or refused. The timeout of pytest catches endless loops."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from tests.worlds import body
 
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 MUTATIONS = 60
-"""Mutations of each file."""
+"""Number of mutations of each file."""
 QUERY = compile_query(
     "SELECT COUNT(*) AS events, MAX(EventEnqueuedUtcTime) AS newest INTO out FROM t TIMESTAMP BY eventTime "
     "GROUP BY TumblingWindow(minute, 5), GetMetadataPropertyValue(t, '[User].[a]')",
@@ -106,7 +106,7 @@ class OneBlob:
 
 
 def judged(content: bytes) -> Counters:
-    """What a task makes of a blob with this content."""
+    """Return the counters of a task that reads a blob with this content."""
     start = from_datetime(TEN)
     hour = Slice(start, start + from_seconds(3600))
     pinned = PinnedBlob("telemetry", "0", Blob("b.avro", "etag", len(content), TEN + timedelta(minutes=30)))
@@ -128,15 +128,15 @@ def test_a_mutated_blob_is_read_to_its_last_event_or_quarantined_whole(name: str
     chance = Random(name)
     outcomes: Counter[str] = Counter()
     for _ in range(MUTATIONS):
-        kind, other = mutated(content, chance)
-        counted = judged(other)
+        kind, mutant = mutated(content, chance)
+        counted = judged(mutant)
         assert counted.events == counted.duplicates + counted.verdicts.sum()
         if counted.damaged:
             (row,) = [row for batch in counted.quarantine for row in batch.to_pylist()]
-            assert (counted.events, row["verdict"], row["body"]) == (0, "damaged", other)
+            assert (counted.events, row["verdict"], row["body"]) == (0, "damaged", mutant)
             assert "\n" not in row["reason"]
-        elif kind == "cut" and len(other) in borders:
-            assert len(other) < len(content), "complete in itself: the size that was listed and the numbers tell"
+        elif kind == "cut" and len(mutant) in borders:
+            assert len(mutant) < len(content), "complete in itself: only the listed size and the numbers show it"
         else:
             assert counted.events >= expected.events, (name, kind)
         outcomes["quarantined" if counted.damaged else "decoded"] += 1

@@ -15,12 +15,12 @@ TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 
 
 def second(number: int) -> int:
-    """The ticks of a second after ten."""
+    """Return the ticks of a second after ten."""
     return from_datetime(TEN) + from_seconds(number)
 
 
 def some_slices(count: int, late: int | None = 2) -> list[PlannedSlice]:
-    """Slices of 10 seconds with arrivals from 3 before to `late` after them."""
+    """Return slices of 10 seconds, with arrivals from 3 seconds before to `late` seconds after them."""
     return [
         PlannedSlice(
             Slice(second(start), second(start + 10)),
@@ -33,7 +33,7 @@ def some_slices(count: int, late: int | None = 2) -> list[PlannedSlice]:
 
 
 def some_blobs(partition: str, *seconds: int, size: int = 1) -> list[PinnedBlob]:
-    """Blobs of one partition that arrived so many seconds after ten."""
+    """Return blobs of one partition that arrived so many seconds after ten."""
     return [
         PinnedBlob("telemetry", partition, Blob(f"{partition}/{number}", "", size, TEN + timedelta(seconds=number)))
         for number in seconds
@@ -41,7 +41,7 @@ def some_blobs(partition: str, *seconds: int, size: int = 1) -> list[PinnedBlob]
 
 
 def shape(tasks: Iterable[Task]) -> list[tuple[str, list[int], list[int]]]:
-    """Each task's partition, the starts of its slices and the arrivals of its blobs, in seconds after ten."""
+    """Return each task's partition, starts of slices and arrivals of blobs, in seconds after ten."""
 
     def after_ten(ticks: Iterable[int]) -> list[int]:
         return [(tick - second(0)) // from_seconds(1) for tick in ticks]

@@ -1,3 +1,5 @@
+"""Suites: what is loaded, and what is refused with its place."""
+
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +22,7 @@ Refusal = Callable[[str], str]
 
 @pytest.fixture
 def refusal(tmp_path: Path) -> Refusal:
-    """The one-line error for a suite file with this text."""
+    """Return the one-line error for a suite file with this text."""
 
     def refuse(text: str) -> str:
         path = tmp_path / "mine.json"
@@ -68,7 +70,7 @@ def test_a_nameless_suite_is_refused(refusal: Refusal) -> None:
     assert "give the suite a name" in refusal(json.dumps({"expectations": [NOT_NULL]}))
 
 
-def test_the_built_in_suite_s_name_is_taken(refusal: Refusal) -> None:
+def test_the_name_of_the_built_in_suite_is_taken(refusal: Refusal) -> None:
     assert 'the name "run_metrics" belongs to the built-in suite' in refusal(suite(NOT_NULL, name="run_metrics"))
 
 
@@ -177,8 +179,8 @@ def test_loading_does_not_import_great_expectations_or_pandas(python: Python) ->
         "import sys; from recapture.quality import checkpoint, report, suites; suites.built_in();"
         "print({'great_expectations', 'pandas'} & set(sys.modules))"
     )
-    done = python("-c", program)
-    assert (done.returncode, done.stdout) == (0, b"set()\n"), done.stderr
+    completed = python("-c", program)
+    assert (completed.returncode, completed.stdout) == (0, b"set()\n"), completed.stderr
 
 
 @pytest.mark.usefixtures("great_expectations")

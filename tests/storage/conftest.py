@@ -69,8 +69,8 @@ def folder(tmp_path: Path) -> FolderPlace:
 @pytest.fixture(params=["azure", "folder"])
 def place(request: pytest.FixtureRequest) -> AzurePlace | FolderPlace:
     """Either kind of place."""
-    found: AzurePlace | FolderPlace = request.getfixturevalue(request.param)
-    return found
+    chosen: AzurePlace | FolderPlace = request.getfixturevalue(request.param)
+    return chosen
 
 
 @pytest.fixture

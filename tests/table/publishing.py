@@ -1,4 +1,4 @@
-"""The tables of a pipeline without its runs: files of one row that says which run wrote it, and what readers see."""
+"""The tables of a pipeline without its runs: files of one row that names its run, and what readers see."""
 
 import os
 import uuid
@@ -36,8 +36,8 @@ class Place:
 
     @property
     def tables(self) -> publish.Tables:
-        others = {name: Table(self.table_url(name), self.schema) for name in self.names}
-        return publish.Tables(Table(f"{self.url}/publications", SCHEMA), others)
+        tables = {name: Table(self.table_url(name), self.schema) for name in self.names}
+        return publish.Tables(Table(f"{self.url}/publications", SCHEMA), tables)
 
     def table_url(self, name: str) -> str:
         return f"{self.url}/{name.replace(' ', '_').strip('@')}"
@@ -63,12 +63,12 @@ class Place:
         opened = DeltaTable(delta_table_uri(url), storage_options=delta_storage_options(url))
         read = QueryBuilder().register("t", opened).execute("SELECT slice_start, run FROM t").read_all()
         rows = pa.table(read).to_pylist()
-        found = {f"{row['slice_start']:%Y-%m-%dT%H:%M:%SZ}": row["run"] for row in rows}
-        assert len(found) == len(rows), "a slice has the rows of one run"
-        return dict(sorted(found.items()))
+        runs = {f"{row['slice_start']:%Y-%m-%dT%H:%M:%SZ}": row["run"] for row in rows}
+        assert len(runs) == len(rows), "a slice has the rows of one run"
+        return dict(sorted(runs.items()))
 
     def held(self, start: str = NINE) -> dict[str, str | None]:
-        """Return the run that a slice holds in each table, and in the publications; nothing is read but the logs."""
+        """Return the run that a slice holds in each table and in the publications. Only the logs are read."""
         runs = {"publications": self.entry(start).run}
         for name, table in self.tables.others.items():
             paths = OpenTable(table).paths([start]).get(start)
@@ -118,7 +118,7 @@ def everywhere(run: str | None) -> dict[str, str | None]:
 
 
 def on_azurite(azurite: Azurite) -> Place:
-    """A place in a new container; the environment must have the emulator's connection string."""
+    """Return a place in a new container. The environment must have the emulator's connection string."""
     name = f"test-{uuid.uuid4().hex}"
     ContainerClient.from_connection_string(azurite.connection_string, name).create_container()
     return Place(f"{azurite.url}/{name}/curated")

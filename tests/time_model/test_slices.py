@@ -20,7 +20,7 @@ def policies(late: int | None = 10 * MINUTE, early: int | None = 5 * MINUTE) -> 
     return Policies(out_of_order_tolerance=0, late_tolerance=late, early_window=early, adjust=True)
 
 
-def test_the_slices_of_a_range_lie_side_by_side() -> None:
+def test_the_slices_of_a_range_are_adjacent() -> None:
     assert list(slices_between(TEN, TEN + 3 * HOUR, HOUR)) == [
         Slice(TEN, TEN + HOUR),
         Slice(TEN + HOUR, TEN + 2 * HOUR),
@@ -29,13 +29,13 @@ def test_the_slices_of_a_range_lie_side_by_side() -> None:
     assert list(slices_between(TEN, TEN, HOUR)) == []
 
 
-def test_both_bounds_of_the_arrivals_are_held() -> None:
+def test_the_arrivals_hold_both_of_their_bounds() -> None:
     arrivals = Arrivals(5, 7)
     assert [arrivals.contains(arrival) for arrival in (4, 5, 7, 8)] == [False, True, True, False]
     assert Arrivals(5, None).contains(1 << 62)
 
 
-def test_the_arrivals_reach_from_the_early_window_and_the_late_tolerance_before_to_the_late_tolerance_after() -> None:
+def test_the_arrivals_reach_from_early_window_and_late_tolerance_before_a_slice_to_late_tolerance_after_it() -> None:
     assert arrivals_of(Slice(TEN, TEN + HOUR), policies(), look_back=MINUTE) == Arrivals(
         TEN - 5 * MINUTE - 10 * MINUTE - DUPLICATE_HORIZON, TEN + HOUR + 10 * MINUTE
     )
@@ -59,19 +59,19 @@ def test_without_timestamp_by_only_the_slice_itself_and_the_look_back_count() ->
     assert not arrivals.contains(TEN + HOUR + 1)
 
 
-def test_an_hour_is_read_before_what_is_judged_so_that_duplicates_find_their_events() -> None:
+def test_an_hour_is_read_before_what_is_judged_so_that_duplicates_are_recognized() -> None:
     arrivals = arrivals_of(Slice(TEN, TEN + HOUR), policies(), look_back=MINUTE)
     assert (arrivals.first_judged, DUPLICATE_HORIZON) == (TEN - 15 * MINUTE, HOUR)
 
 
-def test_without_an_early_window_it_is_read_as_with_asa_s_and_depends_on_where_reading_began() -> None:
+def test_without_an_early_window_a_slice_is_read_as_with_asas_and_depends_on_where_reading_began() -> None:
     exact = arrivals_of(Slice(TEN, TEN + HOUR), policies(), look_back=MINUTE)
     assert exact.independent_of_start
     without = arrivals_of(Slice(TEN, TEN + HOUR), policies(early=None), look_back=MINUTE)
     assert without == replace(exact, independent_of_start=False)
 
 
-def test_an_early_window_of_another_length_is_read_so_far_before() -> None:
+def test_an_early_window_of_another_length_moves_the_start_of_reading() -> None:
     arrivals = arrivals_of(Slice(TEN, TEN + HOUR), policies(early=30 * MINUTE), look_back=2 * HOUR)
     assert arrivals == Arrivals(TEN - 2 * HOUR - 30 * MINUTE - DUPLICATE_HORIZON, TEN + HOUR + 10 * MINUTE)
 

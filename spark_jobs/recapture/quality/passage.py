@@ -26,7 +26,7 @@ DROPPED = ("late_dropped", "early_dropped", "out_of_order_dropped")
 """Verdicts of events that the policies dropped."""
 _FIELDS_SHOWN = 12
 _NO_ROWS = (
-    "check WHERE, HAVING and JOIN and the field names in them; if no rows are expected, lower the severity of "
+    "check WHERE and HAVING and the field names in them; if no rows are expected, lower the severity of "
     "query_returns_rows in the output's suite"
 )
 

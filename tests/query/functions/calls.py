@@ -101,12 +101,12 @@ def _written(given: str | float | None) -> str:
 
 
 def _is_verbatim(name: str, place: int) -> bool:
-    """Return whether a text is no literal but stands in the query as it is: the part of a date, a condition."""
+    """Return whether a text is not a literal but goes into the query as it is: the part of a date, a condition."""
     return place == 0 and (name == "IIF" or name in ("DATEADD", "DATEDIFF", "DATEPART", "DATENAME"))
 
 
 Case = tuple[str, tuple[Given, ...], object]
-"""A function, its arguments, and what it gives."""
+"""A function, its arguments, and its result."""
 
 _LITERAL_ONLY = {"ROUND": (1,), "PATINDEX": (0,), "REGEXMATCH": (1,)}
 """Positions of the arguments that must be literals."""
@@ -118,9 +118,9 @@ def computed(spark: SparkSession, values: Sequence[str]) -> Row:
 
 
 def computed_over_columns(spark: SparkSession, cases: Sequence[Case], times: int = 1) -> list[object]:
-    """Return what the calls give when each argument is a column, which Spark cannot compute beforehand.
+    """Return the results of the calls when each argument is a column, which Spark cannot compute beforehand.
 
-    The argument is an expression that names the column so many `times`.
+    The argument is an expression that names the column as many `times`.
     """
     columns: list[str] = []
     sqls = []

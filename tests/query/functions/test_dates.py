@@ -46,7 +46,7 @@ SPANS = {
 MONTHS = {"year": 12, "quarter": 3, "month": 1}
 
 
-def test_every_spelling_of_a_part_and_no_other() -> None:
+def test_a_part_has_these_spellings_and_no_others() -> None:
     assert {short: part for part, names in SPELLINGS.items() for short in names.split()} == PARTS
     with pytest.raises(DefinitionError, match="`iso_week` is not a part of a date: there are year, quarter, month, "):
         call("DATEPART", "iso_week", time("2026-03-01"))
@@ -97,7 +97,7 @@ def test_additions_keep_100_ns_and_the_last_day_of_a_shorter_month(spark: SparkS
     )
 
 
-def test_parts_and_their_names(spark: SparkSession) -> None:
+def test_datepart_and_datename_read_the_parts_of_a_time(spark: SparkSession) -> None:
     moment = time("2026-03-01T09:08:07.1234567Z")
     parts = {
         "year": 2026,
@@ -142,11 +142,11 @@ def test_a_text_literal_is_a_time() -> None:
 
 
 def test_a_time_is_put_together_from_its_parts(spark: SparkSession) -> None:
-    whole = ticks("2014-09-10T12:30:15.007Z")
+    expected = ticks("2014-09-10T12:30:15.007Z")
     check(
         spark,
         [
-            ("DATETIMEFROMPARTS", (2014, 9, 10, 12, 30, 15, 7), whole),
+            ("DATETIMEFROMPARTS", (2014, 9, 10, 12, 30, 15, 7), expected),
             ("DATETIMEFROMPARTS", (1, 1, 1, 0, 0, 0, 0), 0),
             ("DATETIMEFROMPARTS", (9999, 12, 31, 23, 59, 59, 999), ticks("9999-12-31T23:59:59.999Z")),
             ("DATETIMEFROMPARTS", (2014, 9, None, 12, 30, 15, 7), None),
@@ -159,7 +159,7 @@ def test_a_time_is_put_together_from_its_parts(spark: SparkSession) -> None:
     "parts",
     [(2014, 9, 10, 12, 60, 0, 0), (0, 9, 10, 12, 0, 0, 0), (2014, 9, 10, 24, 0, 0, 0), (2014, 2, 29, 0, 0, 0, 0)],
 )
-def test_parts_that_are_no_time_stop_the_run(spark: SparkSession, parts: tuple[int, ...]) -> None:
+def test_parts_that_are_not_a_time_stop_the_run(spark: SparkSession, parts: tuple[int, ...]) -> None:
     with pytest.raises(PySparkException, match=r"DATETIMEFROMPARTS: the parts are not a time|Invalid date"):
         computed(spark, [call("DATETIMEFROMPARTS", *parts).sql])
 
@@ -201,7 +201,7 @@ def test_nested_additions_add_up(spark: SparkSession) -> None:
 
 
 def naive(instant: int) -> tuple[datetime, int]:
-    """The time in microseconds, and the ticks below."""
+    """Return the time in microseconds, and the ticks that remain."""
     return ORIGIN + timedelta(microseconds=instant // 10), instant % 10
 
 
@@ -218,7 +218,7 @@ def shifted(part: str, number: int, instant: int) -> int:
 
 
 def boundaries(part: str, instant: int) -> int:
-    """A count of the part's boundaries since some fixed time."""
+    """Return the number of the part's boundaries since a fixed time."""
     moment, _ = naive(instant)
     if part == "week":
         return moment.toordinal() // 7
@@ -265,14 +265,14 @@ ROWS = st.lists(
 @settings(max_examples=examples(6))
 def test_dates_agree_with_a_naive_calendar(spark: SparkSession, rows: list[tuple[tuple[int, int], int]]) -> None:
     spark.createDataFrame(
-        [(place, one, other, number) for place, ((one, other), number) in enumerate(rows)],
+        [(place, first, second, number) for place, ((first, second), number) in enumerate(rows)],
         "place bigint, one bigint, other bigint, number bigint",
     ).createOrReplaceTempView("dates")
-    one, other, number = Value("one", DATETIME), Value("other", DATETIME), Value("number", BIGINT)
+    start, end, number = Value("one", DATETIME), Value("other", DATETIME), Value("number", BIGINT)
     sqls = [
-        *(call("DATEADD", part, number, one).sql for part in SPELLINGS),
-        *(call("DATEDIFF", part, one, other).sql for part in SPELLINGS),
-        *(call("DATEPART", part, one).sql for part in SPELLINGS),
+        *(call("DATEADD", part, number, start).sql for part in SPELLINGS),
+        *(call("DATEDIFF", part, start, end).sql for part in SPELLINGS),
+        *(call("DATEPART", part, start).sql for part in SPELLINGS),
     ]
     actual = spark.sql(
         f"SELECT place, {', '.join(f'{sql} AS c{at}' for at, sql in enumerate(sqls))} FROM dates"

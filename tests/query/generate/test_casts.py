@@ -14,7 +14,7 @@ from recapture.time_model.ticks import LARGEST
 from tests.draws import examples
 from tests.query.functions.calls import BIGINT, BIT, DATETIME, FLOAT, TEXT, Given, literal, ticks, time
 
-DONE: list[tuple[Given, AsaType, object]] = [
+POSSIBLE: list[tuple[Given, AsaType, object]] = [
     ("12", BIGINT, 12),
     (" +12 ", BIGINT, 12),
     ("-9223372036854775808", BIGINT, -(2**63)),
@@ -123,14 +123,14 @@ def run(spark: SparkSession, sqls: list[str]) -> list[object]:
 
 @pytest.mark.parametrize("lenient", [False, True])
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
-def test_casts_that_can_be_done(spark: SparkSession, lenient: bool, zone: str) -> None:
+def test_a_possible_cast_gives_its_value(spark: SparkSession, lenient: bool, zone: str) -> None:
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
-        actual = run(spark, [cast(literal(value), to, lenient) for value, to, _ in DONE])
+        actual = run(spark, [cast(literal(value), to, lenient) for value, to, _ in POSSIBLE])
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
-    names = [f"{value} as {to}" for value, to, _ in DONE]
-    expected = [repr(value) for *_, value in DONE]
+    names = [f"{value} as {to}" for value, to, _ in POSSIBLE]
+    expected = [repr(value) for *_, value in POSSIBLE]
     assert list(zip(names, map(repr, actual), strict=True)) == list(zip(names, expected, strict=True))
 
 
@@ -145,7 +145,7 @@ def test_cast_stops_the_run_for_what_cannot_be_cast(spark: SparkSession, value: 
         run(spark, [cast(literal(value), to, lenient=False)])
 
 
-def test_the_error_tells_the_value(spark: SparkSession) -> None:
+def test_the_error_names_the_value(spark: SparkSession) -> None:
     with pytest.raises(PySparkException, match="'no ISO time: yesterday'"):
         run(spark, [cast(literal("yesterday"), DATETIME, lenient=False)])
 
@@ -162,7 +162,7 @@ def test_the_error_tells_the_value(spark: SparkSession) -> None:
         (BIGINT, AsaType.ARRAY),
     ],
 )
-def test_types_between_which_there_is_no_cast(source: AsaType, to: AsaType) -> None:
+def test_a_cast_between_unrelated_types_is_refused(source: AsaType, to: AsaType) -> None:
     with pytest.raises(DefinitionError, match=f"a {source} cannot be cast to {to}"):
         cast(Value("x", source), to, lenient=True)
 

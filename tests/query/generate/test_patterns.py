@@ -20,7 +20,7 @@ def matches(spark: SparkSession, cases: list[tuple[str, str, str | None]]) -> li
     return list(row)
 
 
-def test_wildcards(spark: SparkSession) -> None:
+def test_wildcards_match_as_in_t_sql(spark: SparkSession) -> None:
     cases: list[tuple[str, str, str | None, bool]] = [
         ("abc", "a%", None, True),
         ("abc", "A%", None, False),
@@ -86,7 +86,7 @@ def test_a_pattern_that_can_match_nothing_is_refused(pattern: str, escape: str |
 
 @dataclass(frozen=True)
 class Piece:
-    """One step of a pattern: how it is written, and which characters it takes; None for any text."""
+    """One step of a pattern: how it is written, and which characters it matches; None for any text."""
 
     written: str
     takes: frozenset[str] | None
@@ -99,8 +99,8 @@ PLAIN = st.sampled_from("ab-]^.\\\n😀").map(lambda sign: Piece(sign, frozenset
 QUOTED = st.sampled_from("[%_").map(lambda sign: Piece(f"[{sign}]", frozenset(sign)))
 MEMBERS = st.lists(st.sampled_from("ab.[%_\\\n😀"), min_size=1, max_size=3).map("".join)
 SETS = MEMBERS.map(lambda members: Piece(f"[{members}]", frozenset(members)))
-OTHERS = MEMBERS.map(lambda members: Piece(f"[^{members}]", frozenset(ALPHABET) - frozenset(members)))
-PATTERNS = st.lists(st.one_of(st.just(ANY), st.just(ONE), PLAIN, QUOTED, SETS, OTHERS), max_size=5)
+COMPLEMENTS = MEMBERS.map(lambda members: Piece(f"[^{members}]", frozenset(ALPHABET) - frozenset(members)))
+PATTERNS = st.lists(st.one_of(st.just(ANY), st.just(ONE), PLAIN, QUOTED, SETS, COMPLEMENTS), max_size=5)
 TEXTS = st.lists(st.text(ALPHABET, max_size=6), min_size=1, max_size=30)
 
 
@@ -114,7 +114,7 @@ def fits(pieces: list[Piece], text: str) -> bool:
 
 
 def place(pieces: list[Piece], text: str) -> int:
-    """PATINDEX by trial: with a leading %, the first start at which the rest fits; % alone fits at once."""
+    """Return PATINDEX by trial: with a leading %, the first start at which the rest fits; % alone fits at once."""
     if pieces[:1] != [ANY] or len(pieces) == 1:
         return int(fits(pieces, text))
     rest = pieces[1:]

@@ -1,7 +1,7 @@
-"""Every window and every aggregate of the query language: the fast path against the oracle on made-up streams.
+"""Every window and every aggregate of the query language: the fast path against the oracle on generated streams.
 
-A query on Spark costs most of a second, so each example is many streams at once: each has a slice of its own, weeks
-from the others, and must come out as if it were alone.
+A query on Spark takes most of a second, so each example has many streams at once. Each stream has its own slice, weeks
+from the others, and must give the rows that it gives alone.
 """
 
 import itertools
@@ -34,12 +34,12 @@ def values(members: Members, field: str) -> list[Any]:
 
 
 def whole_microseconds(ticks: int | None) -> int | None:
-    """As a datetime is published."""
+    """Return a datetime as it is published."""
     return None if ticks is None else ticks // TICKS_PER_MICROSECOND * TICKS_PER_MICROSECOND
 
 
 Aggregates = dict[str, tuple[str, Callable[[Members], Any]]]
-"""By the column's name: what the query says and what the oracle says."""
+"""Expression of the query and function of the oracle, by the name of the column."""
 
 EXACT: Aggregates = {
     "events": ("COUNT(*)", len),
@@ -52,11 +52,11 @@ EXACT: Aggregates = {
     "greatest": ("MAX(n)", lambda members: oracle.greatest(values(members, "n"))),
     "ids": ("Collect(id)", lambda members: sorted(values(members, "id"))),
 }
-"""Of eighths a sum is exact in whatever order."""
+"""Aggregates of eighths, whose sums are exact in any order."""
 
 
 def of_windows(aggregates: Aggregates, windows: Named, slice_: Slice) -> list[Row]:
-    """The oracle's rows."""
+    """Return the oracle's rows."""
     return [
         {
             "window": content.window,
@@ -70,7 +70,7 @@ def of_windows(aggregates: Aggregates, windows: Named, slice_: Slice) -> list[Ro
 
 
 def ending(windows: Named, slice_: Slice) -> list[Content]:
-    """The windows that end in the slice; a session, of what is read for it."""
+    """Return the windows that end in the slice. Sessions are computed from what is read for the slice."""
     contents = []
     for name, window in windows:
         if isinstance(window, Session):
@@ -83,7 +83,7 @@ def ending(windows: Named, slice_: Slice) -> list[Content]:
 
 
 def of_spark(spark: "SparkSession", aggregates: Aggregates, window: str, slices: list[Slice]) -> list[list[Row]]:
-    """The fast path's rows, slice by slice."""
+    """Return the fast path's rows, slice by slice."""
     columns = ["System.Timestamp() AS e", "k", *(f"{text} AS {name}" for name, (text, _) in aggregates.items())]
     if window.startswith("Windows"):
         columns.append("System.Window().Id AS window")
@@ -100,7 +100,7 @@ def by_identity(rows: Sequence[Row]) -> list[Row]:
 
 
 def agree(windows: Named, aggregates: Aggregates, slices: list[Slice], actual: list[list[Row]]) -> None:
-    """Tell of the shortest stream that came out otherwise."""
+    """Assert that both have the same rows; a failure shows the shortest stream whose rows differ."""
     for slice_, rows in sorted(zip(slices, actual, strict=True), key=lambda pair: len(pair[0].events)):
         expected = by_identity(of_windows(aggregates, windows, slice_))
         assert by_identity(rows) == expected, described(slice_)
@@ -181,7 +181,7 @@ def disc(members: Members, field: str, portion: str, descending: bool = False) -
 @few
 @given(slices=batches(_MEASURED, partitions="0", size=20))
 def test_the_aggregates_are_those_of_the_oracle(spark: "SparkSession", window: str, slices: list[Slice]) -> None:
-    """Lists in the order of time, then of arrival."""
+    """Lists are in the order of time, then of arrival."""
     for slice_, rows in zip(slices, of_spark(spark, STATISTICS, window, slices), strict=True):
         expected = by_identity(of_windows(STATISTICS, WINDOWS[window], slice_))
         rows = by_identity(rows)

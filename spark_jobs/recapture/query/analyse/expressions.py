@@ -157,7 +157,7 @@ class Expressions:
         number = self.coercion.typed(value, AsaType.FLOAT, node)
         if number is None or value.type is None:
             raise self.types.disagree(value.fields, AsaType.FLOAT, node) or self.source.refuse(
-                node, f"arithmetic takes bigint and float, and this is {value.type or 'NULL'}{_joining(value)}"
+                node, f"arithmetic takes bigint and float, but this is {value.type or 'NULL'}{_joining(value)}"
             )
         return number
 
@@ -209,7 +209,7 @@ class Expressions:
         bits = self.coercion.typed(value, AsaType.BIGINT, node)
         if bits is None:
             raise self.types.disagree(value.fields, AsaType.BIGINT, node) or self.source.refuse(
-                node, f"bits are those of a bigint, and this is {value.type}"
+                node, f"~ & | ^ take bigint, but this is {value.type}"
             )
         return bits.sql
 
@@ -308,7 +308,7 @@ class Expressions:
         undecided = all(value.element or self.types.by_use(value.fields) for value in values)
         if self.types.closed and fields and undecided:
             raise self.source.refuse(
-                where, f"nothing tells as what fields are compared here: {self.types.advice(fields[0])}"
+                where, f"the type of the fields that are compared here is not known: {self.types.advice(fields[0])}"
             )
         unified, kind = self.coercion.unify(values, where)
         if kind in INCOMPARABLE:
@@ -322,7 +322,7 @@ class Expressions:
 
 
 def _joining(value: Value) -> str:
-    return ": CONCAT joins texts" if value.type is AsaType.TEXT else ""
+    return ": to join texts, use CONCAT" if value.type is AsaType.TEXT else ""
 
 
 @dataclass

@@ -88,7 +88,7 @@ class FieldTypes:
     def advice(self, path: Path) -> str:
         """Return what to write where the use does not tell the type."""
         table = f"CREATE TABLE {self.input_alias} ({'.'.join(path)} bigint, …)"
-        return f"say the type of every field, such as {table}"
+        return f"declare the type of every field, such as {table}"
 
     def state(self) -> dict[Path, AsaType]:
         """Return the types that uses have decided; equal before and after a pass that learns nothing."""
@@ -102,5 +102,5 @@ class FieldTypes:
         return not path or any(declared.get(path[:depth]) is AsaType.RECORD for depth in range(1, len(path)))
 
     def _doubtful_key(self, path: Path, kind: AsaType, where: exp.Expr) -> DefinitionError:
-        message = f"`{'.'.join(path)}` is a key and used as {kind} here, so which is it? {self.advice(path)}"
+        message = f"`{'.'.join(path)}` is a key, but is used as {kind} here: {self.advice(path)}"
         return self.source.refuse(where, message)

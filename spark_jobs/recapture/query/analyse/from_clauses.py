@@ -73,7 +73,7 @@ class FromCompiler:
         only(self.source, clause, "this")
         table = clause.this
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-            raise self.source.refuse(table, f"FROM takes a name, `{names[-1]}`: no query and no function")
+            raise self.source.refuse(table, f"FROM takes a name, such as `{names[-1]}`, not a query or a function")
         only(self.source, table, "this", "alias", "timestamp_by", "over", "partition_by", "joins", "laterals")
         if table.args.get("alias"):
             only(self.source, table.args["alias"], "this")

@@ -91,7 +91,7 @@ class GroupScope:
         for place, (key, _) in enumerate(self.keys):
             if key.sql == value.sql:
                 return place
-        raise self.source.refuse(node, f"`{self.source.word(node)}` has sessions of its own: add it to GROUP BY")
+        raise self.source.refuse(node, f"`{self.source.word(node)}` is in PARTITION BY but not in GROUP BY: add it")
 
     def known(self, node: exp.Expr) -> Value | None:
         if isinstance(node, exp.Literal | exp.Null) or _has_group_parts(node):

@@ -150,7 +150,9 @@ class SelectCompiler:
         * => id, site, …    in a step: only the columns that later steps ask for
         """
         if isinstance(item, exp.Column) and item.table and item.table.lower() != starred.qualifier.lower():
-            raise self.source.refuse(item, f"`{item.table}` is not in FROM; records are not spread by .*")
+            raise self.source.refuse(
+                item, f"`{item.table}` is not in FROM, and .* does not expand a record: name its fields"
+            )
         if requests is not None:
             items.starred = starred
             for path in requests:

@@ -11,8 +11,8 @@ from recapture.query.parse.source import Source
 from recapture.query.parse.window_calls import UNITS
 
 _FORMS = (
-    "a field, DATEADD(millisecond, field, '1970-01-01T00:00:00Z'), COALESCE of such, CAST(field AS datetime), "
-    "EventEnqueuedUtcTime or BlobLastModifiedUtcTime"
+    "a field, CAST(field AS datetime), DATEADD(millisecond, field, '1970-01-01T00:00:00Z'), a fixed time, "
+    "an input column such as EventEnqueuedUtcTime, or COALESCE of these"
 )
 
 

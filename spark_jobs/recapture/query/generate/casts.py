@@ -1,6 +1,6 @@
 """CAST and TRY_CAST between the types of ASA, as Spark SQL.
 
-Microsoft's page "Data types in Azure Stream Analytics" gives few rules. A text is a datetime if it is ISO 8601, UTC
+Microsoft's page "Data Types (Azure Stream Analytics)" gives few rules. A text is a datetime if it is ISO 8601, UTC
 unless it names a zone; its 7 decimals count. A datetime becomes text with 7 decimals and Z, a bit becomes true or
 false. Everything else follows T-SQL: a float is truncated towards zero to a bigint, and blanks around a number do not
 matter. Unlike in T-SQL, an empty text is not a number.

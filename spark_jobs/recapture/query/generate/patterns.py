@@ -1,7 +1,7 @@
 """T-SQL's wildcards as Spark SQL: % any text, _ one character, [a-f] one of these, [^a-f] one of the others.
 
 A pattern is a text literal, translated when the query is compiled. Letter case and blanks at the end count, and ranges
-go by code point; Microsoft's page "LIKE (Azure Stream Analytics)" does not say.
+go by code point; Microsoft's page "WHERE (Azure Stream Analytics)" does not say.
 """
 
 from recapture.errors import DefinitionError
@@ -16,7 +16,7 @@ def like(text: str, pattern: str, escape: str | None = None) -> str:
 
     x LIKE '[ab]%' => (x RLIKE '(?s)^[ab].*\\\\z')
 
-    Raises DefinitionError for a pattern that can match nothing.
+    Raises DefinitionError for a pattern that can never match.
     """
     pieces = _pieces(pattern, escape)
     if any(wild and piece not in (_MANY, _ONE) for piece, wild in pieces):

@@ -292,7 +292,7 @@ def _unclosed(source: Source) -> DefinitionError:
 
 def _end_of_declaration(source: Source, tokens: list[Token]) -> int:
     if [token.text.upper() for token in tokens[:2]] != ["CREATE", "TABLE"]:
-        raise source.refuse(tokens[0], "of CREATE only CREATE TABLE input (field type, …) is supported")
+        raise source.refuse(tokens[0], "the only CREATE that is supported is CREATE TABLE input (field type, …)")
     depth = 0
     for index, token in enumerate(tokens):
         if token.token_type == TokenType.SEMICOLON:
