@@ -16,7 +16,7 @@ from recapture.run.metrics import with_written_rows
 from recapture.run.planned import PlannedRun
 from recapture.run.staged import of_output
 from recapture.run.tables import QUARANTINE, metrics_name, tables_of
-from recapture.storage import open_container, side_by_side
+from recapture.storage import in_parallel, open_container
 from recapture.table import publish as tables
 from recapture.table.delta import File
 from recapture.table.files import stage
@@ -121,7 +121,7 @@ def _stage_metrics(run: PlannedRun, output: Output, counted: Mapping[str, Mappin
         rows, planned = metrics.table_rows(counted[start]), slices[start]
         return File(*stage(folder, planned.slice.start, planned.digest, rows), rows.num_rows)
 
-    return dict(zip(counted, side_by_side(write, counted), strict=True))
+    return dict(zip(counted, in_parallel(write, counted), strict=True))
 
 
 def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, File], dict[str, Any]]:
@@ -143,7 +143,7 @@ def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tup
         counted = quarantined.group_by(["verdict", "reason"]).aggregate([([], "count_all")])
         return File(*stage(folder, planned.slice.start, planned.digest, quarantined), quarantined.num_rows), counted
 
-    written = side_by_side(write, slices)
+    written = in_parallel(write, slices)
     reasons: Counter[tuple[str, str]] = Counter()
     for _, counted in written:
         for row in counted.to_pylist():

@@ -36,7 +36,7 @@ from recapture.query.model import CompiledQuery
 from recapture.run.files import RunFiles, StagedSlice
 from recapture.run.planned import PlannedRun, load_run
 from recapture.run.session import pin_settings
-from recapture.storage import open_container, side_by_side
+from recapture.storage import in_parallel, open_container
 from recapture.table.files import parquet, stage
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
@@ -239,7 +239,7 @@ def _metrics(files: RunFiles, alias: str, manifest: Manifest) -> Iterator[dict[s
         return metrics
 
     places = [(planned, partition) for planned in manifest.slices for partition in manifest.partitions]
-    for (planned, partition), metrics in zip(places, side_by_side(counted, places), strict=True):
+    for (planned, partition), metrics in zip(places, in_parallel(counted, places), strict=True):
         yield metrics | {"complete": partition not in planned.incomplete}
 
 

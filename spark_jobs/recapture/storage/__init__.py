@@ -7,9 +7,9 @@ from pathlib import Path
 from recapture.storage.address import parse
 from recapture.storage.container import Blob, Container
 from recapture.storage.delta import delta_storage_options, delta_table_uri
-from recapture.storage.side_by_side import side_by_side
+from recapture.storage.parallel import in_parallel
 
-__all__ = ["Blob", "Container", "delta_storage_options", "delta_table_uri", "open_container", "side_by_side"]
+__all__ = ["Blob", "Container", "delta_storage_options", "delta_table_uri", "in_parallel", "open_container"]
 
 
 def open_container(url: str, environment: Mapping[str, str] = os.environ) -> Container:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
 from recapture.errors import RunError
-from recapture.storage import open_container, side_by_side
+from recapture.storage import in_parallel, open_container
 from recapture.table.delta import File, OpenTable, Table
 from recapture.table.files import stage
 from recapture.time_model import ticks
@@ -120,12 +120,12 @@ class Publications:
         """
         paths = {start: path for start, (path, *_) in self.table.paths(slice_starts).items()}
         unread = [path for path in paths.values() if path not in self._cache]
-        self._cache |= zip(unread, side_by_side(self._read, unread), strict=True)
+        self._cache |= zip(unread, in_parallel(self._read, unread), strict=True)
         return {start: self._cache[paths[start]] if start in paths else Entry(None) for start in slice_starts}
 
     def stage(self, entries: Mapping[str, Entry]) -> dict[str, File]:
         """Write the file of each slice's entry, and return the files. No commit names them yet."""
-        files = dict(zip(entries, side_by_side(self._write, entries.items()), strict=True))
+        files = dict(zip(entries, in_parallel(self._write, entries.items()), strict=True))
         self._cache |= {files[start].path: entry for start, entry in entries.items()}
         return files
 

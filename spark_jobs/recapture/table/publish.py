@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recapture.errors import InterruptedRunError, RecaptureError, RunError, UnfinishedError
-from recapture.storage import open_container, side_by_side
+from recapture.storage import in_parallel, open_container
 from recapture.table.delta import File, OpenTable, Table
 from recapture.table.publications import Entry, Publication, Publications
 
@@ -112,7 +112,7 @@ def _require_files(tables: Tables, entries: Mapping[str, Entry]) -> None:
         _, url, path = file
         return not any(open_container(url).list(path))
 
-    for (start, url, path), missing in zip(named, side_by_side(is_missing, named), strict=True):
+    for (start, url, path), missing in zip(named, in_parallel(is_missing, named), strict=True):
         if missing:
             raise RunError(
                 f"{path}, which slice {start} held before, no longer exists in {url}, perhaps after a vacuum: "
