@@ -19,7 +19,7 @@ from recapture.run.tables import QUARANTINE, metrics_name, tables_of
 from recapture.storage import in_parallel, open_container
 from recapture.table import publish as tables
 from recapture.table.delta import File
-from recapture.table.files import stage
+from recapture.table.files import write_slice_file
 from recapture.table.publications import Publication
 
 _LOG = logging.getLogger(__name__)
@@ -66,8 +66,8 @@ def publish(run: PlannedRun) -> dict[str, Any]:
 
 def warnings(outcome: tables.Outcome) -> Iterator[str]:
     """Yield what somebody who published or rolled back slices should know."""
-    if outcome.finished:
-        count, first = len(outcome.finished), outcome.finished[0]
+    if outcome.repaired:
+        count, first = len(outcome.repaired), outcome.repaired[0]
         yield (
             f"{count} slices, the first {first}: finished a change that an earlier call had begun; every table agrees "
             "now"
@@ -119,7 +119,7 @@ def _stage_metrics(run: PlannedRun, output: Output, counted: Mapping[str, Mappin
 
     def write(start: str) -> File:
         rows, planned = metrics.table_rows(counted[start]), slices[start]
-        return File(*stage(folder, planned.slice.start, planned.digest, rows), rows.num_rows)
+        return File(*write_slice_file(folder, planned.slice.start, planned.digest, rows), rows.num_rows)
 
     return dict(zip(counted, in_parallel(write, counted), strict=True))
 
@@ -141,7 +141,9 @@ def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tup
         of_partitions = [run.files.quarantined(*partition, planned.slice) for partition in partitions[slice_start]]
         quarantined = pa.concat_tables(of_partitions)
         counted = quarantined.group_by(["verdict", "reason"]).aggregate([([], "count_all")])
-        return File(*stage(folder, planned.slice.start, planned.digest, quarantined), quarantined.num_rows), counted
+        return File(
+            *write_slice_file(folder, planned.slice.start, planned.digest, quarantined), quarantined.num_rows
+        ), counted
 
     written = in_parallel(write, slices)
     reasons: Counter[tuple[str, str]] = Counter()

@@ -37,7 +37,7 @@ from recapture.run.files import RunFiles, StagedSlice
 from recapture.run.planned import PlannedRun, load_run
 from recapture.run.session import pin_settings
 from recapture.storage import in_parallel, open_container
-from recapture.table.files import parquet, stage
+from recapture.table.files import parquet, write_slice_file
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice
@@ -177,7 +177,7 @@ def _every_slice(destination: Destination, rows: list[Any], digests: dict[int, s
             row = staged[start]
             yield StagedSlice(destination.alias, text, row.path, row.size, row.rows, row.unanchored)
         else:
-            yield StagedSlice(destination.alias, text, *stage(table, start, digests[start], nothing), 0, 0)
+            yield StagedSlice(destination.alias, text, *write_slice_file(table, start, digests[start], nothing), 0, 0)
 
 
 def _events(spark: SparkSession, work: Work, tasks: list[Task]) -> DataFrame:
@@ -254,7 +254,7 @@ def _written(result: DataFrame, destination: Destination, digests: dict[int, str
         for start, group in _by_slice(batches):
             rows = pa.Table.from_batches(group)
             unanchored = pc.sum(rows[UNANCHORED]).as_py() if UNANCHORED in rows.column_names else 0
-            path, size = stage(table, start, digests[start], rows.select(names).cast(destination.schema))
+            path, size = write_slice_file(table, start, digests[start], rows.select(names).cast(destination.schema))
             entry = {"slice_start": start, "path": path, "size": size, "rows": len(rows), "unanchored": unanchored or 0}
             yield pa.RecordBatch.from_pylist([entry], schema=_STAGED)
 

@@ -14,7 +14,7 @@ from recapture.quality.rows import Rows, SliceFile
 from recapture.run.files import StagedSlice
 from recapture.run.planned import PlannedRun
 from recapture.storage import open_container
-from recapture.table.delta import SLICE
+from recapture.table.delta import SLICE_COLUMN
 
 
 def of_output(staged: Iterable[StagedSlice], output: Output) -> list[StagedSlice]:
@@ -34,7 +34,7 @@ def staged_rows(run: PlannedRun, output: Output, most: int | None = None) -> pa.
                 else:
                     rows = pa.Table.from_batches([next(file.iter_batches(rest))]).slice(0, rest)
             start = pa.scalar(datetime.fromisoformat(staged.slice_start), pa.timestamp("us", tz="UTC"))
-            tables.append(rows.append_column(SLICE, pa.repeat(start, rows.num_rows)))
+            tables.append(rows.append_column(SLICE_COLUMN, pa.repeat(start, rows.num_rows)))
     return pa.concat_tables(tables)
 
 
@@ -45,7 +45,7 @@ def written_locally(output: Output, staged: Iterable[StagedSlice], run_id: str, 
         local = folder / f"{output.alias}-{number}.parquet"
         local.write_bytes(_content(output, file, run_id))
         files.append(SliceFile(local, datetime.fromisoformat(file.slice_start)))
-    return Rows(pq.read_schema(files[0].path), SLICE, files)
+    return Rows(pq.read_schema(files[0].path), SLICE_COLUMN, files)
 
 
 def _content(output: Output, staged: StagedSlice, run_id: str) -> bytes:

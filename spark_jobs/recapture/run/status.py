@@ -12,7 +12,7 @@ from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.tables import tables_of
 from recapture.table import publish as tables
 from recapture.table.delta import OpenTable
-from recapture.table.files import is_of
+from recapture.table.files import is_for_input
 from recapture.time_model import ticks
 
 
@@ -65,7 +65,7 @@ def rollback(pipeline: Pipeline, start: datetime, end: datetime, run_id: str | N
 
 def _published_slice(start: str, held: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> dict[str, Any]:
     events = entry["input_events"]
-    holds = held is not None and is_of(held["path"], entry["digest"])
+    holds = held is not None and is_for_input(held["path"], entry["digest"])
     return {
         "slice_start": start,
         "rows": held["rows"] if held is not None and holds else None,
