@@ -96,7 +96,7 @@ def results(
     why = ""
     if unusable and worst:
         event = example(worst.start)
-        why = f"{_share(worst)}{f': {explained(event)}' if event else ''}"
+        why = f"{_share(worst)}{f': {explanation(event)}' if event else ''}"
     severity = strictest("events_can_be_used", "critical" if most else "warning")
     title = "nearly all events can be used"
     checks = [_result("events_can_be_used", "slices", severity, title, full, unusable, why)]
@@ -119,7 +119,7 @@ def results(
     return checks
 
 
-def explained(example: Example) -> str:
+def explanation(example: Example) -> str:
     """Return the reason why an event could not be used, and what to change."""
     fields = _fields(example.body)
     has = f"its fields are {', '.join(fields)}" if fields else ""
