@@ -255,7 +255,9 @@ def _report(run: PlannedRun, warnings: list[str], arguments: _BackfillArguments)
         result = report(run)
         result["warnings"] += warnings
         if not arguments.json:
-            printing.print_report(printing.console(), run, result)
+            out = printing.console()
+            printing.print_staged_rows(out, run, result)
+            printing.print_report(out, result)
     except RunError as error:
         raise UnfinishedError(f"run {run.id} is published, but its report failed: {error}") from error
     return result

@@ -69,11 +69,15 @@ def print_import(out: Console, name: str, file: Path, draft: asa_job.Draft) -> N
             out.print(f"  {escape(str(finding))}")
 
 
-def print_report(out: Console, run: PlannedRun, result: dict[str, Any]) -> None:
-    """Print the first rows of a run, its metrics, and what the audit said."""
+def print_staged_rows(out: Console, run: PlannedRun, result: dict[str, Any]) -> None:
+    """Print the first rows of a run's outputs; `result` is its report."""
     for output, written in zip(run.pipeline.outputs, result["outputs"], strict=True):
         rows = staged_rows(run, output, SHOWN_ROWS)
         print_rows(out, output.alias, rows, written["metrics"]["OutputEvents"])
+
+
+def print_report(out: Console, result: dict[str, Any]) -> None:
+    """Print the report of a run without its rows: the metrics, the audit, the quarantine, warnings and versions."""
     counts = Table("slice", "rows", "events", "late", "out of order", "early", "no time", "malformed", title="metrics")
     for slice_ in result["slices"]:
         counts.add_row(
