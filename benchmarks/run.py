@@ -89,7 +89,7 @@ def main() -> None:
 def compare(spark: SparkSession, archive: Path, scratch: Path, events: int, rounds: int) -> Iterator[Rates]:
     """Yield the rates of each round on a world of that many events, which is made if `archive` lacks it.
 
-    Raises AssertionError if the three programs do not compute the same.
+    Raise AssertionError if the three programs do not compute the same.
     """
     world.make(archive, events, HOURS)
     definition = scratch / "benchmark.yaml"

@@ -44,7 +44,7 @@ P = TypeVar("P", bound=JobPart)
 
 
 def read_json(path: Path, shown: str) -> Any:
-    """Return the document in a file. Raises DefinitionError, with line and column if it is not JSON."""
+    """Return the document in a file. Raise DefinitionError, with line and column if it is not JSON."""
     try:
         document = json.loads(read_text(path, shown))
         json.dumps(document, ensure_ascii=False).encode()
@@ -58,7 +58,10 @@ def read_json(path: Path, shown: str) -> Any:
 
 
 def read_text(path: Path, shown: str) -> str:
-    """Return the text of a file without a byte order mark, with \\n at the end of its lines. Raises DefinitionError."""
+    """Return the text of a file without a byte order mark, with \\n at the end of its lines.
+
+    Raise DefinitionError if it cannot be read, or is not UTF-8.
+    """
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -68,7 +71,10 @@ def read_text(path: Path, shown: str) -> str:
 
 
 def parse_part(model: type[P], value: Any, where: str) -> P:
-    """Return a part of a document as this model. Raises DefinitionError that names the key, never its value."""
+    """Return a part of a document as this model.
+
+    Raise DefinitionError, with the key but never its value, if the part does not fit the model.
+    """
     try:
         return model.model_validate(value)
     except ValidationError as error:

@@ -39,7 +39,7 @@ class TemplateScope:
     def resolve(self, value: Any) -> Any:
         """Return the value with its expressions evaluated; an unknown value is ${NAME}.
 
-        Raises DefinitionError if a parameter or variable refers to itself.
+        Raise DefinitionError if a parameter or variable refers to itself.
         """
         if isinstance(value, dict):
             return {key: self.resolve(item) for key, item in value.items()}

@@ -61,7 +61,7 @@ class _Function(JobPart):
 
 
 def read_project(file: Path) -> AsaJob:
-    """Return the job of the project in this file. Raises DefinitionError if a file is absent or damaged."""
+    """Return the job of the project in this file. Raise DefinitionError if a file is missing or damaged."""
     is_xml = file.suffix.lower() == ".asaproj"
     project = _from_xml(file) if is_xml else parse_part(_Project, read_json(file, file.name), file.name)
     folder = file.parent
@@ -83,7 +83,7 @@ def read_project(file: Path) -> AsaJob:
 
 
 def _query_file(file: Path, project: _Project) -> Path:
-    """Return the path of the query. Raises DefinitionError if the project names no query file, or an absent one."""
+    """Return the path of the query. Raise DefinitionError if the project names no query file, or a missing one."""
     queries = ", ".join(sorted(path.name for path in file.parent.glob("*.asaql")))
     if project.start_file is None:
         choice = f"one of {queries}" if queries else "an .asaql file"
@@ -98,7 +98,7 @@ def _query_file(file: Path, project: _Project) -> Path:
 def _from_xml(file: Path) -> _Project:
     """Return the project of a Visual Studio file: MSBuild items Configure, with a SubType, and Script.
 
-    Raises DefinitionError if the file is not such XML.
+    Raise DefinitionError if the file is not such XML.
     """
     text = read_text(file, file.name)
     if "<!DOCTYPE" in text:

@@ -143,7 +143,7 @@ class _Resource:
 def read_template(path: Path, document: Any, chosen: str | None) -> AsaJob:
     """Return the job in a template; `chosen` names one of several.
 
-    Raises DefinitionError if the template has no such job, or is damaged.
+    Raise DefinitionError if the template has no such job, or is damaged.
     """
     file = path.name
     if not isinstance(document, dict) or "resources" not in {key.lower() for key in document}:
@@ -182,7 +182,7 @@ def read_template(path: Path, document: Any, chosen: str | None) -> AsaJob:
 
 
 def _job(file: str, jobs: list[_Resource], chosen: str | None) -> _Resource:
-    """Return the chosen job. Raises DefinitionError if there is no such job, or several and none is chosen."""
+    """Return the chosen job. Raise DefinitionError if there is no such job, or several and none is chosen."""
     names = ", ".join(job.name for job in jobs)
     if not jobs:
         raise DefinitionError(f"{file}: the template has no Microsoft.StreamAnalytics/streamingjobs resource")

@@ -57,7 +57,7 @@ class OpenTable:
     """Table as it was when it was last read. Opening it reads it. The table need not exist."""
 
     def __init__(self, table: Table) -> None:
-        """Read the table. Raises RunError if the storage refuses, DefinitionError if the table has other columns."""
+        """Read the table. Raise RunError if the storage refuses, DefinitionError if the table has other columns."""
         self.table = table
         self._delta: DeltaTable | None = None
         self._files = _NO_FILES
@@ -69,7 +69,7 @@ class OpenTable:
         return None if self._delta is None else self._delta.version()
 
     def refresh(self) -> None:
-        """Read the table again. Raises RunError if the storage refuses."""
+        """Read the table again. Raise RunError if the storage refuses."""
         if self._delta is None:
             self._open()
             return
@@ -94,7 +94,7 @@ class OpenTable:
     def commit(self, files: Mapping[str, File | None], metadata: Mapping[str, Any]) -> bool:
         """Replace what the slices hold by their files, in one commit; None empties a slice.
 
-        Return False if another writer committed since the table was read, else True. Raises RunError if the storage
+        Return False if another writer committed since the table was read, else True. Raise RunError if the storage
         refuses; whether the commit took place is then unknown. The table must exist.
         """
         assert self._delta is not None
@@ -113,7 +113,7 @@ class OpenTable:
         return True
 
     def _open(self) -> None:
-        """Read the table if it exists. Raises DefinitionError if it has other columns."""
+        """Read the table if it exists. Raise DefinitionError if it has other columns."""
         try:
             with _refusals(self.table.url):
                 self._delta = DeltaTable(

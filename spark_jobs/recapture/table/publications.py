@@ -116,7 +116,7 @@ class Publications:
     def entries(self, slice_starts: Collection[str]) -> dict[str, Entry]:
         """Return the entry of each slice; an empty one for a slice that was never published.
 
-        Raises RunError if a file of the table is missing.
+        Raise RunError if a file of the table is missing.
         """
         paths = {start: path for start, (path, *_) in self.table.paths(slice_starts).items()}
         unread = [path for path in paths.values() if path not in self._cache]

@@ -75,7 +75,7 @@ def rollback(tables: Tables, slice_starts: Sequence[str], run: str | None = None
     """Restore in every table what the slices held before their publication by `run`.
 
     Without `run`, the last publication of each slice is rolled back, unless the last change of the slice was a
-    rollback. So a repeated call goes back only once. Raises RunError if a slice holds another run, if nothing is
+    rollback. So a repeated call goes back only once. Raise RunError if a slice holds another run, if nothing is
     published for it, or if a file that it held was deleted since; then nothing has changed. Other errors are as in
     `publish`.
     """
@@ -89,7 +89,7 @@ def rollback(tables: Tables, slice_starts: Sequence[str], run: str | None = None
 
 
 def _rolled_back(tables: Tables, start: str, entry: Entry, run: str | None) -> Entry:
-    """Return the entry after its rollback. Raises RunError if the slice holds another run, or none."""
+    """Return the entry after its rollback. Raise RunError if the slice holds another run, or none."""
     if entry.taken_back is not None and run in (None, entry.taken_back):
         return entry
     if entry.current is None:
