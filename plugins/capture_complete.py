@@ -39,12 +39,12 @@ def chosen_range(
     Raise DefinitionError if only one of the two is given, if neither is and the run has no interval, or if the range is
     empty.
     """
-    given = {name: params.get(name) for name in ("from", "to")}
-    missing = [name for name, value in given.items() if not value]
+    bounds = {name: params.get(name) for name in ("from", "to")}
+    missing = [name for name, value in bounds.items() if not value]
     if len(missing) == 1:
         raise DefinitionError(f"`{missing[0]}` is missing: give both `from` and `to`, or neither")
     if not missing:
-        start, end = (_instant(name, str(value)) for name, value in given.items())
+        start, end = (_instant(name, str(value)) for name, value in bounds.items())
     elif interval_start is not None and interval_end is not None:
         start, end = interval_start, interval_end
     else:

@@ -224,7 +224,7 @@ def _combine(parts: Sequence[ExpectationValidationResult]) -> JsonResult:
         ),
         key=itemgetter(0),
     )[:_SHOWN]
-    shown = [value for _, value in examples]
+    example_values = [value for _, value in examples]
     share = unexpected / present * 100 if present else None
     whole = copy.copy(parts[0])
     whole.success = not present or (float(present) - float(unexpected)) / float(present) >= _mostly(whole)
@@ -232,8 +232,8 @@ def _combine(parts: Sequence[ExpectationValidationResult]) -> JsonResult:
         "element_count": rows,
         "unexpected_count": unexpected,
         "unexpected_percent": share,
-        "partial_unexpected_list": shown,
-        **_example_counts(shown),
+        "partial_unexpected_list": example_values,
+        **_example_counts(example_values),
         "partial_unexpected_index_list": [index for index, _ in examples],
     }
     if "missing_count" in details[0]:
@@ -246,9 +246,9 @@ def _combine(parts: Sequence[ExpectationValidationResult]) -> JsonResult:
     return _json(whole)
 
 
-def _example_counts(shown: Sequence[Any]) -> dict[str, Any]:
+def _example_counts(example_values: Sequence[Any]) -> dict[str, Any]:
     """Return the number of times that each example occurs; empty if Great Expectations cannot count or sort them."""
-    keys = [tuple(value.values()) if isinstance(value, dict) else value for value in shown]
+    keys = [tuple(value.values()) if isinstance(value, dict) else value for value in example_values]
     try:
         counts = sorted(Counter(keys).most_common(_SHOWN), key=lambda counted: (-counted[1], counted[0]))
     except TypeError:

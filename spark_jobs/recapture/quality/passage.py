@@ -198,10 +198,10 @@ def _looks(body: bytes) -> str:
         return "the body looks like gzip, but event bodies must be uncompressed JSON"
     if body.startswith(b"Obj\x01"):
         return "the body looks like an Avro file, but event bodies must be JSON"
-    shown = body[:60].decode("utf-8", "backslashreplace")
+    start = body[:60].decode("utf-8", "backslashreplace")
     if body[:1] in (b"{", b"["):
-        return f"the body starts like JSON but is not valid ({shown!r}): check the sender"
+        return f"the body starts like JSON but is not valid ({start!r}): check the sender"
     return (
-        f"the body is not a JSON object (it starts with {shown!r}): if the blobs are not those of Event Hubs Capture, "
+        f"the body is not a JSON object (it starts with {start!r}): if the blobs are not those of Event Hubs Capture, "
         "try input.format IotHub, ServiceBus, Json or Csv"
     )

@@ -108,9 +108,9 @@ def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str) -> Iterato
     gaps = sum(counts["SequenceGaps"] for counts in slices.values())
     if gaps:
         missing = sum(counts["gaps"]["missing"] for counts in slices.values())
-        shown = [gap for counts in slices.values() for gap in counts["gaps"]["ranges"]][:SHOWN_GAPS]
-        ranges = ", ".join(f"{gap['first']} to {gap['last']} of partition {gap['partition']}" for gap in shown)
-        more = f" and {gaps - len(shown)} more gaps" if gaps > len(shown) else ""
+        named = [gap for counts in slices.values() for gap in counts["gaps"]["ranges"]][:SHOWN_GAPS]
+        ranges = ", ".join(f"{gap['first']} to {gap['last']} of partition {gap['partition']}" for gap in named)
+        more = f" and {gaps - len(named)} more gaps" if gaps > len(named) else ""
         yield f"{missing} sequence numbers never arrived: {ranges}{more}"
 
 

@@ -151,12 +151,12 @@ def _change(tables: Tables, starts: Sequence[str], change: Change, what: str) ->
 def _bring_in_line(table: OpenTable, name: str, publications: Publications, starts: Sequence[str]) -> set[str]:
     """Make a table hold the files that the publications name, and return the slices that changed."""
 
-    def named() -> dict[str, File | None]:
+    def named_files() -> dict[str, File | None]:
         publications.table.refresh()
         return {start: _file(entry, name) for start, entry in publications.entries(starts).items()}
 
     table.refresh()
-    return _settle(table, named, lambda slices: _metadata(publications.entries(slices), slices))
+    return _settle(table, named_files, lambda slices: _metadata(publications.entries(slices), slices))
 
 
 def _file(entry: Entry, name: str) -> File | None:
