@@ -156,7 +156,7 @@ class Chunk:
 def chunks(
     task: Task, container: Container, query: CompiledQuery, reader: Reader, quarantine_damaged: bool
 ) -> Iterator[Chunk]:
-    """Yield the events of a task. Raises what `Decoder.decode` does."""
+    """Yield the events of a task. Raise what `Decoder.decode` does."""
     over = [column for column in query.over if isinstance(column, MetadataColumn)]
     metadata = tuple(dict.fromkeys([*query.metadata, *over, *metadata_of(query.timestamp_by)]))
     numbering, judging = Decoder(reader, (), quarantine_damaged), Decoder(reader, metadata, quarantine_damaged)

@@ -52,7 +52,7 @@ class Decoder:
     def decode(self, pinned: CaptureBlob, download: Future[bytes]) -> DecodedBlob:
         """Return the events of a blob.
 
-        Raises DamagedBlobError if it is damaged and not to be quarantined, RunError if it changed since it was planned,
+        Raise DamagedBlobError if it is damaged and not to be quarantined, RunError if it changed since it was planned,
         or if its events were enqueued at times that its name denies.
         """
         content = None

@@ -16,7 +16,7 @@ def open_container(url: str, environment: Mapping[str, str] = os.environ) -> Con
     """Return the container at `https://ACCOUNT.blob.core.windows.net/container[/prefix]` or `file:///absolute/folder`.
 
     The url of an emulator is `http://127.0.0.1:10000/devstoreaccount1/container[/prefix]`. Names of blobs are relative
-    to the prefix. The environment supplies the credentials (see `credentials.access`). Nothing is read yet. Raises
+    to the prefix. The environment supplies the credentials (see `credentials.access`). Nothing is read yet. Raise
     DefinitionError if the url has another form, or if the environment has no credentials for it.
     """
     address = parse(url)

@@ -50,7 +50,7 @@ class AzureAddress:
 def parse(url: str) -> AzureAddress | Path:
     """Return the container or folder that a url names.
 
-    Raises DefinitionError if the url has no known form, or contains a secret.
+    Raise DefinitionError if the url has no known form, or contains a secret.
     """
     try:
         parts = urlsplit(url)
@@ -94,7 +94,7 @@ def _azure(parts: SplitResult, host: str, shown: str) -> AzureAddress:
 
 
 def spelling(url: str) -> str:
-    """Return the same text for all urls of one place, with links resolved. Raises DefinitionError as `parse` does."""
+    """Return the same text for all urls of one place, with links resolved. Raise DefinitionError as `parse` does."""
     place = parse(url)
     if isinstance(place, Path):
         return os.path.realpath(place)

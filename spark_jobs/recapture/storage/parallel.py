@@ -12,6 +12,6 @@ Result = TypeVar("Result")
 
 
 def in_parallel(call: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Return the result of a call for every item, in the order of the items. Raises the error of the first failure."""
+    """Return the result of a call for every item, in the order of the items. Raise the error of the first failure."""
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return list(threads.map(call, items))
