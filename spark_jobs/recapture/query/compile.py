@@ -32,7 +32,7 @@ def compile_query(
 ) -> CompiledQuery:
     """Compile a query that reads `input_alias` and writes each of `output_aliases`.
 
-    Raises DefinitionError, with line and column of the text, for a syntax error and for whatever is not supported.
+    Raise DefinitionError, with line and column of the text, for a syntax error and for whatever is not supported.
     """
     source = Source(text)
     try:

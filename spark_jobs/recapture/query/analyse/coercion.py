@@ -41,7 +41,7 @@ class Coercion:
 
         1, 2.5 => 1.0, 2.5 · field of open type, 1 => both float · datetime, '2026-03-01' => both datetime
 
-        Raises DefinitionError if no type fits all values.
+        Raise DefinitionError if no type fits all values.
         """
         kinds = {value.type for value in values if value.type and not self._is_open(value)}
         if not kinds:
@@ -112,7 +112,7 @@ class Coercion:
         return Value(f"{ticks}L", AsaType.DATETIME)
 
     def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
-        """Return CAST, or where `lenient` TRY_CAST, of a value. Raises DefinitionError for types without a cast."""
+        """Return CAST, or where `lenient` TRY_CAST, of a value. Raise DefinitionError for types without a cast."""
         if kind is AsaType.BIGINT and (value.element or self.types.by_use(value.fields)):
             value = Value(_whole(value.sql), AsaType.TEXT)
         try:

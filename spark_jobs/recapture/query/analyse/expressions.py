@@ -79,7 +79,7 @@ class Expressions:
         return self.coercion.types
 
     def value(self, node: exp.Expr) -> Value:
-        """Return a scalar's SQL and type. Raises DefinitionError for whatever is not supported.
+        """Return a scalar's SQL and type. Raise DefinitionError for whatever is not supported.
 
         `x / 2.0` => Value("(`x` / 2.0D)", FLOAT)
         """
@@ -116,7 +116,7 @@ class Expressions:
         raise unsupported(self.source, node)
 
     def condition(self, node: exp.Expr) -> str:
-        """Return a condition's SQL, with SQL's three truth values. Raises DefinitionError for anything else.
+        """Return a condition's SQL, with SQL's three truth values. Raise DefinitionError for anything else.
 
         `x BETWEEN 1 AND y` => ((`x` >= CAST(1L AS DOUBLE)) AND (`x` <= `y`))
         """
@@ -150,7 +150,7 @@ class Expressions:
         raise not_a_condition(self.source, node)
 
     def number(self, node: exp.Expr) -> Value:
-        """Return a bigint or a float. Raises DefinitionError for values of other types."""
+        """Return a bigint or a float. Raise DefinitionError for values of other types."""
         value = self.value(node)
         if value.type in _NUMBERS:
             return value
@@ -264,7 +264,7 @@ class Expressions:
         raise unsupported(self.source, node)
 
     def comparison(self, sign: str, left: Value, right: Value, where: exp.Expr) -> str:
-        """Return the SQL of a comparison, both sides in one type. Raises DefinitionError if they have none."""
+        """Return the SQL of a comparison, both sides in one type. Raise DefinitionError if they have none."""
         (one, other), _ = self._comparable([left, right], sign, where)
         return f"({one.sql} {sign} {other.sql})"
 

@@ -91,7 +91,7 @@ class FromCompiler:
         return read, tuple(self._apply(read, join) for join in joins)
 
     def _read_time(self, read: From, table: exp.Table, step: StepRelation | None) -> None:
-        """Read TIMESTAMP BY and OVER. Raises DefinitionError for a step, and for times that differ from above."""
+        """Read TIMESTAMP BY and OVER. Raise DefinitionError for a step, and for times that differ from above."""
         node = table.args.get("timestamp_by")
         if step is not None:
             if node is not None:

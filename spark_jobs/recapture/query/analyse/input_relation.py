@@ -68,7 +68,7 @@ class InputRelation:
 
         site.id => InputColumn(("site", "id"), …); PartitionId => MetadataColumn(PARTITION_ID)
 
-        Raises DefinitionError if an event has no such column.
+        Raise DefinitionError if an event has no such column.
         """
         path = tuple(name.name for name in names)
         declared = self.types.declared or {}
@@ -129,7 +129,7 @@ class InputRelation:
         return Value(quoted_name(column.name), column.type)
 
     def _checked(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> InputColumn | MetadataColumn:
-        """Return the column. Raises DefinitionError if the input lacks it, or another is read under an equal name."""
+        """Return the column. Raise DefinitionError if the input lacks it, or another is read under an equal name."""
         if isinstance(column, MetadataColumn) and column.metadata not in self.offered.known:
             known = ", ".join(self.offered.known)
             raise self.source.refuse(

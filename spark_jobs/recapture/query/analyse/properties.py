@@ -17,7 +17,7 @@ def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence
 
     r, [site, id] => get_json_object(r, '$[\\'site\\'][\\'id\\']')
 
-    Raises DefinitionError if the value is not a record.
+    Raise DefinitionError if the value is not a record.
     """
     if not names:
         return value

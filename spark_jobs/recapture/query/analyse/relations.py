@@ -64,7 +64,7 @@ class Element:
         return Value(json_record(columns), AsaType.RECORD)
 
     def field(self, source: Source, types: FieldTypes, names: Sequence[exp.Identifier]) -> Value:
-        """Return the field that a dotted path names. Raises DefinitionError if there is none."""
+        """Return the field that a dotted path names. Raise DefinitionError if there is none."""
         for name, kind, is_element in self.fields:
             if name.lower() == names[0].name.lower():
                 value = Value(f"{self.column}.`{name}`", kind, element=is_element)
@@ -117,7 +117,7 @@ class From:
         return self.relation.lookup(names)
 
     def _is_qualified(self, names: Sequence[exp.Identifier]) -> bool:
-        """Return whether a path begins with the relation's name. Raises DefinitionError for the name alone."""
+        """Return whether a path begins with the relation's name. Raise DefinitionError for the name alone."""
         if names[0].name.lower() != self.qualifier.lower():
             return False
         if len(names) == 1:

@@ -74,7 +74,7 @@ class GroupScope:
         self.source, self.types = self.read.source, self.read.types
 
     def add_key(self, node: exp.Expr) -> None:
-        """Add a key of GROUP BY. Raises DefinitionError for literals, records and arrays."""
+        """Add a key of GROUP BY. Raise DefinitionError for literals, records and arrays."""
         value = self.row.value(node)
         if value.type is None or node.find(exp.Literal) is node:
             raise self.source.refuse(node, "GROUP BY takes fields and expressions of them")
@@ -86,7 +86,7 @@ class GroupScope:
             self.keys.append((value, node))
 
     def key_of(self, node: exp.Expr) -> int:
-        """Return the position of a key. Raises DefinitionError if GROUP BY does not have it."""
+        """Return the position of a key. Raise DefinitionError if GROUP BY does not have it."""
         value = self.row.value(node)
         for place, (key, _) in enumerate(self.keys):
             if key.sql == value.sql:

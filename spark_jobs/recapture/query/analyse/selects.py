@@ -69,7 +69,7 @@ class SelectCompiler:
     def compile(self, select: exp.Select, requests: dict[Path, None] | None) -> Part:
         """Compile a SELECT. `requests` are the columns that later steps ask of its *, None for an output.
 
-        Raises DefinitionError for whatever is not supported.
+        Raise DefinitionError for whatever is not supported.
         """
         self._check_clauses(select)
         read, laterals = self.from_.compile(select)

@@ -38,7 +38,7 @@ _JSON = (AsaType.RECORD, AsaType.ARRAY)
 def cast(value: Value, to: AsaType, lenient: bool) -> str:
     """Return the SQL of CAST, or where `lenient` of TRY_CAST.
 
-    A value that cannot be cast stops the run in CAST, and is NULL in TRY_CAST. Raises DefinitionError for two types
+    A value that cannot be cast stops the run in CAST, and is NULL in TRY_CAST. Raise DefinitionError for two types
     between which there is no cast.
     """
     source, sql = value.type, value.sql

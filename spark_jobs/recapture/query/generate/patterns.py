@@ -16,7 +16,7 @@ def like(text: str, pattern: str, escape: str | None = None) -> str:
 
     x LIKE '[ab]%' => (x RLIKE '(?s)^[ab].*\\\\z')
 
-    Raises DefinitionError for a pattern that can never match.
+    Raise DefinitionError if the pattern can never match.
     """
     pieces = _pieces(pattern, escape)
     if any(wild and piece not in (_MANY, _ONE) for piece, wild in pieces):
