@@ -14,9 +14,10 @@ from recapture.query.analyse.inference import Requests, infer_types
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.selects import Part, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation
+from recapture.query.generate import trees
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import Selection, Table, output_sql
-from recapture.query.generate.values import Value, quoted_name
+from recapture.query.generate.values import Value
 from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.query.parse.asaql import Script, parse, selects_of
 from recapture.query.parse.canonical import canonical
@@ -57,7 +58,7 @@ def _most_passes(script: Script) -> int:
 
 @dataclass
 class _Output:
-    """A SELECT … INTO, as far as it is compiled."""
+    """A SELECT … INTO as trees."""
 
     alias: str
     """Name after INTO, as the pipeline spells it."""
@@ -88,7 +89,7 @@ class _Pass:
         self.selects = SelectCompiler(self.source, self.types, self.from_)
 
     def compile(self) -> None:
-        """Compile the steps and the outputs, as far as the types are known."""
+        """Compile the steps and the outputs to trees, as far as the types are known."""
         for step in self.script.steps:
             self._step(step.name, step.query)
         for statement in self.script.statements:
@@ -96,7 +97,7 @@ class _Pass:
         self._check_outputs([output.alias for output in self.outputs])
 
     def result(self) -> CompiledQuery:
-        """Return the compiled query, written as Spark SQL."""
+        """Return the compiled query, its trees written as Spark SQL."""
         written = [output_sql(self.tables, output.table, output.columns) for output in self.outputs]
         time, over = self.from_.timing or (None, ())
         columns = self.input.columns.values()
@@ -140,7 +141,7 @@ class _Pass:
             self.source,
             name.text,
             table,
-            [(column, replace(value, sql=quoted_name(column))) for column, value in columns],
+            [(column, replace(value, node=trees.column(column))) for column, value in columns],
             starred,
             self.requests[key],
             self.types,
@@ -214,7 +215,7 @@ def _united(
         unified, kind = coercion.unify(values, selects[-1])
         columns.append((name, replace(unified[0], type=kind)))
         for part_items, value in zip(items, unified, strict=True):
-            part_items.append(SelectItem(name, value.sql))
+            part_items.append(SelectItem(name, value.node))
     selections = [
         replace(part.selection, items=tuple(part_items)) for part, part_items in zip(parts, items, strict=True)
     ]
