@@ -8,6 +8,7 @@ aggregates into windows and merges them (`windows`).
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -53,13 +54,13 @@ class Grouping:
         """Columns of the keys: `_k0`, …"""
         return [column(f"_k{number}") for number in range(len(self.keys))]
 
-    @property
+    @cached_property
     def inputs(self) -> list[SelectItem]:
         """Items over a row: the keys, and the prepared arguments `_a0`, … of the aggregates."""
         keys = [SelectItem(f"_k{number}", key) for number, key in enumerate(self.keys)]
         return keys + self._items(lambda aggregate, number: [SelectItem(f"_a{number}", aggregate.prepared())])
 
-    @property
+    @cached_property
     def partials(self) -> list[SelectItem]:
         """Items of the first step, over the prepared arguments: the partial aggregates `_p0`, …"""
         return self._items(lambda aggregate, number: aggregate.partials(trees.column(f"_a{number}"), f"_p{number}"))

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -30,7 +31,7 @@ class Panes:
         """Columns of a pane, without `_unanchored`."""
         return [*self._by, *columns(self.grouping.partials)]
 
-    @property
+    @cached_property
     def sql(self) -> str:
         """Statement that computes the panes.
 
