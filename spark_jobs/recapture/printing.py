@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from recapture import asa_job
+from recapture.archive.progress import PartitionProgress
 from recapture.run.planned import PlannedRun
 from recapture.run.staged import staged_rows
 

@@ -8,7 +8,8 @@ from sqlglot import exp
 
 from recapture.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.generate.values import Value, quoted_name
+from recapture.query.generate import trees
+from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source
 
@@ -126,7 +127,7 @@ class InputRelation:
     def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
         """Read a column for the rows."""
         self.columns[column.name.lower()] = self._checked(column, where)
-        return Value(quoted_name(column.name), column.type)
+        return Value(trees.column(column.name), column.type)
 
     def _checked(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> InputColumn | MetadataColumn:
         """Return the column. Raise DefinitionError if the input lacks it, or another is read under an equal name."""
