@@ -8,7 +8,7 @@ import pytest
 from recapture.asa_job import Draft, carry_over, read_job
 from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput
-from recapture.query import compile_query
+from recapture.query.compile import compile_query
 from tests.asa_job.jobs import (
     PLAIN,
     PLAIN_QUERY,

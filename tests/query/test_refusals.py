@@ -6,7 +6,7 @@ import pytest
 
 from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput
-from recapture.query import compile_query
+from recapture.query.compile import compile_query
 
 TEMPLATE = "SELECT {select}\nINTO aggregates\nFROM telemetry {source}\n{where}\n{group}\n{having}"
 GROUP = "GROUP BY TumblingWindow(minute, 5)"

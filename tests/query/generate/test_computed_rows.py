@@ -22,7 +22,8 @@ from pyspark.sql.types import (
 
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import AsaType
-from recapture.query import CompiledQuery, compile_query
+from recapture.query.compile import compile_query
+from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
 from tests.paths import VECTORS
 
