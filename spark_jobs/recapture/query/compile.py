@@ -22,7 +22,7 @@ from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.query.parse.asaql import Script, parse, selects_of
 from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
-from recapture.query.parse.source import Source, only
+from recapture.query.parse.source import Source, require_only
 
 _DEFAULT_OUTPUT = "output"
 
@@ -48,7 +48,7 @@ def compile_query(
 
         return infer_types(types, requests, compile_script, _most_passes(script)).result()
     except RecursionError:
-        raise source.refuse(0, "the query is nested too deep") from None
+        raise source.error(0, "the query is nested too deep") from None
 
 
 def _most_passes(script: Script) -> int:
@@ -125,18 +125,18 @@ class _Pass:
         """
         key = name.text.lower()
         if key in self.from_.steps or key == self.input_alias.lower():
-            raise self.source.refuse(name, f"`{name.text}` is taken: choose another name for this step")
+            raise self.source.error(name, f"`{name.text}` is taken: choose another name for this step")
         selects = selects_of(self.source, query)
         for select in selects:
             if select.args.get("into"):
-                raise self.source.refuse(select.args["into"], "INTO belongs to the SELECTs after WITH")
+                raise self.source.error(select.args["into"], "INTO belongs to the SELECTs after WITH")
         table = f"`step {len(self.tables)}`"
         parts = [self.selects.compile(select, self.requests[key]) for select in selects]
         columns, selections = _united(self.source, self.types, parts, selects)
         self.tables.append(Table(table, selections))
         starred = next((part.starred for part in parts if part.starred), None)
         if starred is not None and len(parts) > 1:
-            raise self.source.refuse(name, f"step `{name.text}` selects * in a UNION: name the columns")
+            raise self.source.error(name, f"step `{name.text}` selects * in a UNION: name the columns")
         self.from_.steps[key] = StepRelation(
             self.source,
             name.text,
@@ -157,9 +157,9 @@ class _Pass:
         selects = selects_of(self.source, query)
         for select in selects[1:]:
             if select.args.get("into"):
-                raise self.source.refuse(select.args["into"], "INTO belongs to the first SELECT of a UNION")
+                raise self.source.error(select.args["into"], "INTO belongs to the first SELECT of a UNION")
         if not selects[0].expressions:
-            raise self.source.refuse(selects[0], "SELECT names no column")
+            raise self.source.error(selects[0], "SELECT names no column")
         alias = self._into(selects[0])
         parts = [self.selects.compile(select, None) for select in selects]
         columns, selections = _united(self.source, self.types, parts, selects)
@@ -175,21 +175,21 @@ class _Pass:
                 if alias.lower() == _DEFAULT_OUTPUT:
                     return alias
             message = f"without INTO a query writes to `output`, and the pipeline's output is {known}: write INTO …"
-            raise self.source.refuse(select.args.get("from_") or 0, message)
-        only(self.source, into, "this")
-        only(self.source, into.this, "this")
+            raise self.source.error(select.args.get("from_") or 0, message)
+        require_only(self.source, into, "this")
+        require_only(self.source, into.this, "this")
         for alias in self.output_aliases:
             if isinstance(into.this.this, exp.Identifier) and into.this.name.lower() == alias.lower():
                 return alias
-        raise self.source.refuse(into, f"INTO {into.this.name}: the pipeline's output is {known}")
+        raise self.source.error(into, f"INTO {into.this.name}: the pipeline's output is {known}")
 
     def _check_outputs(self, written: list[str]) -> None:
         """Raise DefinitionError unless one statement writes to each output."""
         for alias in self.output_aliases:
             if written.count(alias) > 1:
-                raise self.source.refuse(0, f"several SELECTs write INTO {alias}: put them together with UNION")
+                raise self.source.error(0, f"several SELECTs write INTO {alias}: put them together with UNION")
             if alias not in written:
-                raise self.source.refuse(0, f"no SELECT writes INTO {alias}, which is an output of the pipeline")
+                raise self.source.error(0, f"no SELECT writes INTO {alias}, which is an output of the pipeline")
 
 
 def _united(
@@ -206,7 +206,7 @@ def _united(
         names = [name.lower() for name, _ in part.columns]
         if names != [name.lower() for name, _ in first]:
             expected = ", ".join(name for name, _ in first)
-            raise source.refuse(select, f"UNION needs the same columns in the same order: {expected}")
+            raise source.error(select, f"UNION needs the same columns in the same order: {expected}")
     coercion = Coercion(source, types)
     columns: list[tuple[str, Value]] = []
     items: list[list[SelectItem]] = [[] for _ in parts]

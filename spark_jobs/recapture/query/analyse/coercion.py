@@ -73,7 +73,7 @@ class Coercion:
     def _unify_open(self, values: list[Value], where: exp.Expr) -> tuple[list[Value], AsaType]:
         """Return values of open type as text; a type that is asked of one of them later is then the type of all."""
         if not any(value.type for value in values):
-            raise self.source.refuse(where, "NULL alone has no type here")
+            raise self.source.error(where, "NULL alone has no type here")
         if not any(self.types.open(value.fields) for value in values):
             return values, AsaType.TEXT
         fields = tuple(path for value in values for path in value.fields)
@@ -84,7 +84,7 @@ class Coercion:
             disagreement = self.types.disagree(value.fields, min(kinds - {value.type}, default=AsaType.TEXT), where)
             if disagreement is not None and len(kinds) > 1:
                 return disagreement
-        return self.source.refuse(
+        return self.source.error(
             where,
             f"{' and '.join(sorted(kinds))} do not go together here: declare the types with CREATE TABLE, or CAST",
         )
@@ -109,7 +109,7 @@ class Coercion:
                 return Value(exp.Boolean(this=value.text == "1"), kind)
         ticks = ticks_of(value.text or "")
         if ticks is None:
-            raise self.source.refuse(where, f"'{value.text}' is not an ISO time, such as '2026-03-01T10:00:00Z'")
+            raise self.source.error(where, f"'{value.text}' is not an ISO time, such as '2026-03-01T10:00:00Z'")
         return Value(bigint(ticks), AsaType.DATETIME)
 
     def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
@@ -119,7 +119,7 @@ class Coercion:
         try:
             return Value(cast(value, kind, lenient), kind)
         except DefinitionError as error:
-            raise self.source.refuse(where, str(error)) from None
+            raise self.source.error(where, str(error)) from None
 
 
 def _whole(json: exp.Expr) -> exp.Expr:

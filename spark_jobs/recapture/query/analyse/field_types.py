@@ -34,7 +34,7 @@ class FieldTypes:
         if self.declared is not None and path in self.declared:
             return self.declared[path]
         if self.declared is not None and not self._within_record(path):
-            raise self.source.refuse(where, f"`{'.'.join(path)}` is missing in CREATE TABLE: declare every field")
+            raise self.source.error(where, f"`{'.'.join(path)}` is missing in CREATE TABLE: declare every field")
         return self._known[path][0] if path in self._known else AsaType.TEXT
 
     def open(self, paths: Iterable[Path]) -> bool:
@@ -82,7 +82,7 @@ class FieldTypes:
             if path in self._known and self._known[path][0] is not AsaType.DATETIME:
                 held = self._known[path][0]
                 message = f"`{'.'.join(path)}` is used as {kind} here and as {held} elsewhere: {self.advice(path)}"
-                return self.source.refuse(where, message)
+                return self.source.error(where, message)
         return None
 
     def advice(self, path: Path) -> str:
@@ -103,4 +103,4 @@ class FieldTypes:
 
     def _doubtful_key(self, path: Path, kind: AsaType, where: exp.Expr) -> DefinitionError:
         message = f"`{'.'.join(path)}` is a key, but is used as {kind} here: {self.advice(path)}"
-        return self.source.refuse(where, message)
+        return self.source.error(where, message)

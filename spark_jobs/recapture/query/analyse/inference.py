@@ -33,7 +33,7 @@ def infer_types(types: FieldTypes, requests: Requests, compile_script: Callable[
         if settled and types.closed:
             return result
         types.closed = settled
-    raise types.source.refuse(
+    raise types.source.error(
         0, f"the uses of the fields do not settle their types: declare them, CREATE TABLE {types.input_alias} (…)"
     )
 

@@ -80,7 +80,7 @@ class InputRelation:
         self._check(path, names[0])
         for name in names:
             if "start" not in name.meta:
-                raise self.source.refuse(name, f"write [{name.name}], in brackets, for a field of this name")
+                raise self.source.error(name, f"write [{name.name}], in brackets, for a field of this name")
             self.source.exact.add(name.meta["start"])
         return self._checked(InputColumn(path, self.types.of(path, names[0])), names[0])
 
@@ -102,7 +102,7 @@ class InputRelation:
     def _of_iot_hub(self, path: Path, where: exp.Identifier) -> MetadataColumn:
         column = _OF_IOT_HUB.get(".".join(path).lower())
         if column is None:
-            raise self.source.refuse(
+            raise self.source.error(
                 where,
                 "of IoTHub there are MessageId, CorrelationId, ConnectionDeviceId, ConnectionDeviceGenerationId and "
                 "EnqueuedTime, each by its name",
@@ -122,7 +122,7 @@ class InputRelation:
             if name and metadata.lower() == name.lower():
                 return self._read(MetadataColumn(metadata), where)
         known = ", ".join(f"[EventHub].[{metadata}]" for metadata in _ADAPTERS["eventhub"][:4])
-        raise self.source.refuse(where, f"'{property_name}' is not supported: there are {known} and [User].[name]")
+        raise self.source.error(where, f"'{property_name}' is not supported: there are {known} and [User].[name]")
 
     def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
         """Read a column for the rows."""
@@ -133,7 +133,7 @@ class InputRelation:
         """Return the column. Raise DefinitionError if the input lacks it, or another is read under an equal name."""
         if isinstance(column, MetadataColumn) and column.metadata not in self.offered.known:
             known = ", ".join(self.offered.known)
-            raise self.source.refuse(
+            raise self.source.error(
                 where,
                 f"{column.metadata} is no metadata of {self.offered.format} blobs: they have {known}; a field of that "
                 "name in the body has to be declared in CREATE TABLE",
@@ -144,19 +144,17 @@ class InputRelation:
             column.name,
             getattr(column, "path", ()),
         ):
-            raise self.source.refuse(
-                where, f"`{column.name}` and `{other.name}` cannot be read by one query: too alike"
-            )
+            raise self.source.error(where, f"`{column.name}` and `{other.name}` cannot be read by one query: too alike")
         return column
 
     def _check(self, path: Path, where: exp.Identifier) -> None:
         name = ".".join(path)
         if path[0].lower() == "system" and len(path) > 1:
-            raise self.source.refuse(where, "of System there are System.Timestamp() and System.Window().Id")
+            raise self.source.error(where, "of System there are System.Timestamp() and System.Window().Id")
         if not all(path) or "\n" in name or name.startswith("@"):
-            raise self.source.refuse(where, f"`{name}` cannot be a field's name here")
+            raise self.source.error(where, f"`{name}` cannot be a field's name here")
         if name.lower() in _RESERVED:
-            raise self.source.refuse(where, f"the name `{name}` is taken by the pipeline")
+            raise self.source.error(where, f"the name `{name}` is taken by the pipeline")
 
     def has(self, name: str) -> bool:
         return name.lower() in self.columns

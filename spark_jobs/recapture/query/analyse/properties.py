@@ -25,11 +25,11 @@ def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence
     if types.open(value.fields):
         types.decide(value.fields, AsaType.RECORD, names[0])
     elif value.type is not AsaType.RECORD and not value.element:
-        raise source.refuse(names[0], f"`{names[0].name}` is asked of a {value.type}, which has no properties")
+        raise source.error(names[0], f"`{names[0].name}` is asked of a {value.type}, which has no properties")
     source.exact.update(name.meta["start"] for name in names if "start" in name.meta)
     for name in names:
         if not _NOT_IN_A_PATH.isdisjoint(name.name):
-            raise source.refuse(
+            raise source.error(
                 name, f"`{name.name}` cannot stand in a path: write GetRecordPropertyValue(record, '{name.name}')"
             )
     steps = "".join(f"['{name.name}']" for name in names)

@@ -30,21 +30,19 @@ class RowScope:
         return Value(column("_system_timestamp"), AsaType.DATETIME)
 
     def window_id(self, node: exp.Expr) -> Value:
-        raise self.read.source.refuse(node, "System.Window().Id stands in SELECT and HAVING of a query with a window")
+        raise self.read.source.error(node, "System.Window().Id stands in SELECT and HAVING of a query with a window")
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         word = self.read.source.word(node)
-        raise self.read.source.refuse(node, f"{word} is an aggregate: it {self.no_aggregate}")
+        raise self.read.source.error(node, f"{word} is an aggregate: it {self.no_aggregate}")
 
     def metadata(self, node: exp.Anonymous) -> Value:
         source, arguments = self.read.source, node.expressions
         if len(arguments) != 2 or not (isinstance(arguments[1], exp.Literal) and arguments[1].is_string):
-            raise source.refuse(node, "write GetMetadataPropertyValue(input, '[EventHub].[SequenceNumber]')")
+            raise source.error(node, "write GetMetadataPropertyValue(input, '[EventHub].[SequenceNumber]')")
         names = identifiers(arguments[0]) or []
         if [name.name.lower() for name in names] != [self.read.qualifier.lower()]:
-            raise source.refuse(
-                arguments[0], f"the first argument is the input as FROM names it: {self.read.qualifier}"
-            )
+            raise source.error(arguments[0], f"the first argument is the input as FROM names it: {self.read.qualifier}")
         return self.read.relation.metadata(arguments[1].name, arguments[1])
 
 
@@ -55,7 +53,7 @@ class ArgumentScope(RowScope):
     no_aggregate: ClassVar[str] = "cannot stand in another one: aggregate in a step of WITH, and again"
 
     def system_timestamp(self, node: exp.Expr) -> Value:
-        raise self.read.source.refuse(
+        raise self.read.source.error(
             node, "System.Timestamp() is the window's end here, one for all rows: it stands outside of aggregates"
         )
 
@@ -81,9 +79,9 @@ class GroupScope:
         """
         value = self.row.value(node)
         if value.type is None or node.find(exp.Literal) is node:
-            raise self.source.refuse(node, "GROUP BY takes fields and expressions of them")
+            raise self.source.error(node, "GROUP BY takes fields and expressions of them")
         if value.type in (AsaType.RECORD, AsaType.ARRAY):
-            raise self.source.refuse(node, f"GROUP BY cannot take a {value.type}: take its properties")
+            raise self.source.error(node, f"GROUP BY cannot take a {value.type}: take its properties")
         for path in value.fields:
             self.types.note_key(path, node)
         if value.node not in [key.node for key, _ in self.keys]:
@@ -95,7 +93,7 @@ class GroupScope:
         for place, (key, _) in enumerate(self.keys):
             if key.node == value.node:
                 return place
-        raise self.source.refuse(node, f"`{self.source.word(node)}` is in PARTITION BY but not in GROUP BY: add it")
+        raise self.source.error(node, f"`{self.source.word(node)}` is in PARTITION BY but not in GROUP BY: add it")
 
     def known(self, node: exp.Expr) -> Value | None:
         """Return a key's column, or a column that SELECT names: UPPER(k) => `_k0`; None for anything else."""
@@ -111,7 +109,7 @@ class GroupScope:
                 return replace(value, node=column(f"_k{place}"))
         if self.read.field(plain) is not None:
             name = ".".join(identifier.name for identifier in identifiers(plain) or [])
-            raise self.source.refuse(plain, f"`{name}` is neither in GROUP BY nor in an aggregate")
+            raise self.source.error(plain, f"`{name}` is neither in GROUP BY nor in an aggregate")
         return None
 
     def _given(self, node: exp.Expr) -> Value | None:
@@ -127,7 +125,7 @@ class GroupScope:
         return Value(column("_window_id"), AsaType.TEXT)
 
     def metadata(self, node: exp.Anonymous) -> Value:
-        raise self.source.refuse(node, "this is neither in GROUP BY nor in an aggregate")
+        raise self.source.error(node, "this is neither in GROUP BY nor in an aggregate")
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         inside = Expressions(self.row.coercion, ArgumentScope(self.read))

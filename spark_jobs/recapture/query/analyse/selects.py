@@ -17,7 +17,7 @@ from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import Selection
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path, identifiers, is_system_timestamp, is_window_id
-from recapture.query.parse.source import Source, only
+from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import is_window, windows_of
 from recapture.time_model.windows import SnapshotWindow
 
@@ -79,7 +79,7 @@ class SelectCompiler:
         where = row.condition(select.args["where"].this) if select.args.get("where") else None
         if select.args.get("group") is None:
             if select.args.get("having"):
-                raise self.source.refuse(select.args["having"], "HAVING needs GROUP BY: use WHERE")
+                raise self.source.error(select.args["having"], "HAVING needs GROUP BY: use WHERE")
             items = self._select_list(select, row, read, requests)
             grouping = None
         else:
@@ -109,15 +109,17 @@ class SelectCompiler:
         for name, message in _CLAUSES.items():
             clause = select.args.get(name)
             if clause:
-                raise self.source.refuse(clause[0] if isinstance(clause, list) else clause, message)
-        only(self.source, select, "expressions", "into", "from_", "joins", "laterals", "where", "group", "having")
+                raise self.source.error(clause[0] if isinstance(clause, list) else clause, message)
+        require_only(
+            self.source, select, "expressions", "into", "from_", "joins", "laterals", "where", "group", "having"
+        )
         if not select.expressions:
-            raise self.source.refuse(select, "SELECT names no column")
+            raise self.source.error(select, "SELECT names no column")
         placed = [
             self.source.offset(select.args[name]) for name in ("where", "group", "having") if select.args.get(name)
         ]
         if placed != sorted(placed):
-            raise self.source.refuse(max(placed), "the order of a query is SELECT, INTO, FROM, WHERE, GROUP BY, HAVING")
+            raise self.source.error(max(placed), "the order of a query is SELECT, INTO, FROM, WHERE, GROUP BY, HAVING")
 
     def _select_list(
         self,
@@ -133,19 +135,19 @@ class SelectCompiler:
         items = _SelectList()
         for item in select.expressions:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
-                only(self.source, item.this if isinstance(item, exp.Column) else item)
+                require_only(self.source, item.this if isinstance(item, exp.Column) else item)
                 if starred is None:
-                    raise self.source.refuse(item, "* cannot stand with GROUP BY: name the keys and the aggregates")
+                    raise self.source.error(item, "* cannot stand with GROUP BY: name the keys and the aggregates")
                 self._star(items, item, starred, requests)
                 continue
             node = item.this if isinstance(item, exp.Alias) else item
             value = expressions.value(node)
             name, where = self._output_name(item)
             if value.type is None:
-                raise self.source.refuse(node, "NULL alone has no type here: CAST(NULL AS float), say")
+                raise self.source.error(node, "NULL alone has no type here: CAST(NULL AS float), say")
             self._check_name(name, where, items, is_output=requests is None)
             if items.starred is not None and items.starred.relation.has(name):
-                raise self.source.refuse(where, f"`{name}` stands in the * before it, which wins: choose another name")
+                raise self.source.error(where, f"`{name}` stands in the * before it, which wins: choose another name")
             items.columns.append((name, value))
         return items
 
@@ -155,7 +157,7 @@ class SelectCompiler:
         * => id, site, …    in a step: only the columns that later steps ask for
         """
         if isinstance(item, exp.Column) and item.table and item.table.lower() != starred.qualifier.lower():
-            raise self.source.refuse(
+            raise self.source.error(
                 item, f"`{item.table}` is not in FROM, and .* does not expand a record: name its fields"
             )
         if requests is not None:
@@ -173,7 +175,7 @@ class SelectCompiler:
             return
         columns = starred.star(item)
         if columns is None:
-            raise self.source.refuse(
+            raise self.source.error(
                 item,
                 "* has no known columns here: name the columns, or declare the input's with CREATE TABLE "
                 f"{self.from_.input.alias} (field type, …)",
@@ -186,11 +188,11 @@ class SelectCompiler:
     def _check_name(self, name: str, where: exp.Expr, items: _SelectList, is_output: bool) -> None:
         """Raise DefinitionError for a name that a column cannot have, or another column has."""
         if not name or (is_output and _NOT_IN_DELTA.search(name)):
-            raise self.source.refuse(where, f"`{name}` cannot name a column: leave out blanks and ,;{{}}()=")
+            raise self.source.error(where, f"`{name}` cannot name a column: leave out blanks and ,;{{}}()=")
         if name.lower() == _SLICE_START or name.startswith("_"):
-            raise self.source.refuse(where, f"the pipeline itself adds `{name}`: choose another name")
+            raise self.source.error(where, f"the pipeline itself adds `{name}`: choose another name")
         if name.lower() in (other.lower() for other, _ in items.columns):
-            raise self.source.refuse(where, f"`{name}` names two columns: choose another name with AS")
+            raise self.source.error(where, f"`{name}` names two columns: choose another name with AS")
 
     def _output_name(self, item: exp.Expr) -> tuple[str, exp.Expr]:
         """Return the name that a column is given, and where: x * 2 AS y => y; site.id => id."""
@@ -201,11 +203,11 @@ class SelectCompiler:
                 return names[-1].name, item
             if is_window_id(item):
                 return "Id", item
-            raise self.source.refuse(item, "this column has no name: write AS and a name after it")
-        only(self.source, item, "this", "alias")
+            raise self.source.error(item, "this column has no name: write AS and a name after it")
+        require_only(self.source, item, "this", "alias")
         alias = item.args["alias"]
         if self.source.text[alias.meta["start"]] == "'":
-            raise self.source.refuse(alias, f"write AS {alias.name}, without quotes")
+            raise self.source.error(alias, f"write AS {alias.name}, without quotes")
         self.source.exact.add(alias.meta["start"])
         return alias.name, alias
 
@@ -215,20 +217,20 @@ class SelectCompiler:
         GROUP BY k, Tumbling(second, 1) => the window of one second; the scope's keys are [`k`]
         """
         group = select.args["group"]
-        only(self.source, group, "expressions")
+        require_only(self.source, group, "expressions")
         window: exp.Expr | None = None
         for node in (expression.unnest() for expression in group.expressions):
             if not is_window(node) and not is_system_timestamp(node):
                 scope.add_key(node)
                 continue
             if window is not None:
-                raise self.source.refuse(
+                raise self.source.error(
                     node, "GROUP BY takes one window, and this is the second: Windows(…) takes several"
                 )
             window = node
             calls = [] if is_system_timestamp(node) else windows_of(self.source, node)
         if window is None:
-            raise self.source.refuse(group, "GROUP BY has no window: add one, such as TumblingWindow(minute, 5)")
+            raise self.source.error(group, "GROUP BY has no window: add one, such as TumblingWindow(minute, 5)")
         if is_system_timestamp(window):
             return (GroupedWindow(SnapshotWindow(), None),)
         return tuple(GroupedWindow(call.window, call.id, tuple(map(scope.key_of, call.partition_by))) for call in calls)

@@ -55,7 +55,7 @@ class StepRelation:
         """Ask the * for a column, and return its path; a column in two spellings is one column."""
         name = ".".join(path).lower()
         if name in (column.lower() for column, _ in self.columns):
-            raise self.source.refuse(where, f"`{name}` is both a column and a property here: rename the column")
+            raise self.source.error(where, f"`{name}` is both a column and a property here: rename the column")
         for known in self.requests:
             if ".".join(known).lower() == name:
                 return known
@@ -81,18 +81,18 @@ class StepRelation:
             return replace(self.starred.relation.record(where), node=column(WHOLE_NAME))
         columns = self.star(where)
         if columns is None:
-            raise self.source.refuse(
+            raise self.source.error(
                 where, f"the columns of `{self.name}` are not known: name them there instead of *, or CREATE TABLE"
             )
         for name, value in columns:
             if self.types.untyped(value):
-                raise self.source.refuse(
+                raise self.source.error(
                     where, f"nothing tells the type of `{name}`, which stands in the record: CAST it"
                 )
         return Value(json_record(columns), AsaType.RECORD)
 
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
-        raise self.source.refuse(where, "GetMetadataPropertyValue needs the input: select it in the step that reads it")
+        raise self.source.error(where, "GetMetadataPropertyValue needs the input: select it in the step that reads it")
 
     def has(self, name: str) -> bool:
         is_own = name.lower() in (column.lower() for column, _ in self.columns)

@@ -27,7 +27,7 @@ def time_of(read: From, node: exp.Expr) -> TimeExpression:
         return time_of(read, node.this)
     if isinstance(node, exp.Cast):
         if getattr(node.args["to"].this, "name", "") != "DATETIME":
-            raise _refused(read.source, node)
+            raise _unsupported(read.source, node)
         return time_of(read, node.this)
     if isinstance(node, exp.Literal) and node.is_string:
         return _instant(read.source, node)
@@ -38,10 +38,10 @@ def time_of(read: From, node: exp.Expr) -> TimeExpression:
             return _shifted(read, node)
     column = read.lookup(node)
     if column is None:
-        raise _refused(read.source, node)
+        raise _unsupported(read.source, node)
     if isinstance(column, MetadataColumn):
         if column.type is not AsaType.DATETIME:
-            raise _refused(read.source, node)
+            raise _unsupported(read.source, node)
         return column
     _require(read, column, AsaType.DATETIME, node)
     return InputColumn(column.path, AsaType.DATETIME)
@@ -52,7 +52,7 @@ def _shifted(read: From, node: exp.Expr) -> Shifted:
     unit = UNITS.get(parts[0].name.lower()) if len(parts) == 3 else None
     amount = read.lookup(parts[1]) if len(parts) == 3 else None
     if unit is None or not isinstance(amount, InputColumn):
-        raise read.source.refuse(
+        raise read.source.error(
             node, "in TIMESTAMP BY, DATEADD takes a unit from day to microsecond, a field and a time: " + _FORMS
         )
     _require(read, amount, AsaType.BIGINT, parts[1])
@@ -65,15 +65,15 @@ def _require(read: From, column: InputColumn, kind: AsaType, where: exp.Expr) ->
         read.types.decide([column.path], kind, where)
     elif read.types.of(column.path, where) is not kind:
         message = f"`{column.name}` is declared {column.type}: TIMESTAMP BY takes a {kind} here"
-        raise read.types.disagree([column.path], kind, where) or read.source.refuse(where, message)
+        raise read.types.disagree([column.path], kind, where) or read.source.error(where, message)
 
 
 def _instant(source: Source, node: exp.Literal) -> Instant:
     ticks = ticks_of(node.name)
     if ticks is None:
-        raise source.refuse(node, f"'{node.name}' is not an ISO time, such as '1970-01-01T00:00:00Z'")
+        raise source.error(node, f"'{node.name}' is not an ISO time, such as '1970-01-01T00:00:00Z'")
     return Instant(ticks)
 
 
-def _refused(source: Source, node: exp.Expr) -> DefinitionError:
-    return source.refuse(node, f"TIMESTAMP BY takes {_FORMS}")
+def _unsupported(source: Source, node: exp.Expr) -> DefinitionError:
+    return source.error(node, f"TIMESTAMP BY takes {_FORMS}")

@@ -51,5 +51,5 @@ class Call(Protocol):
     def number(self, place: int) -> int:
         """Return an argument that is a literal whole number; it may be negative."""
 
-    def refuse(self, place: int | None, message: str) -> DefinitionError:
+    def error(self, place: int | None, message: str) -> DefinitionError:
         """Return the error for an argument, or with None for the whole call, for the function to raise."""

@@ -27,7 +27,7 @@ def regexmatch(call: Call) -> Value:
         re.compile(pattern)
         return Value(first_match(text, java(pattern), "isud"), AsaType.BIGINT)
     except (re.error, _UnknownError) as error:
-        raise call.refuse(1, f"REGEXMATCH cannot use this pattern: {error}") from None
+        raise call.error(1, f"REGEXMATCH cannot use this pattern: {error}") from None
 
 
 class _UnknownError(Exception):

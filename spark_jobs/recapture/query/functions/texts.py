@@ -221,7 +221,7 @@ def patindex(call: Call) -> Value:
     try:
         return Value(patterns.position(text, pattern), AsaType.BIGINT)
     except DefinitionError as error:
-        raise call.refuse(0, str(error)) from None
+        raise call.error(0, str(error)) from None
 
 
 def _only_text(call: Call) -> exp.Expr:
