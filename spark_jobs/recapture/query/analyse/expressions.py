@@ -339,11 +339,11 @@ class _Call:
     name: str
     count: int
 
-    def value(self, place: int) -> Value:
-        return self.expressions.value(self._argument(place))
+    def value(self, index: int) -> Value:
+        return self.expressions.value(self._node(index))
 
-    def of(self, place: int, *types: AsaType) -> Value:
-        node = self._argument(place)
+    def argument(self, index: int, *types: AsaType) -> Value:
+        node = self._node(index)
         value = self.expressions.value(node)
         if value.type in types and not self.expressions.types.open(value.fields) and not value.element:
             return value
@@ -353,43 +353,43 @@ class _Call:
                 return typed
         types_ = self.expressions.types
         raise types_.disagree(value.fields, types[0], node) or self.error(
-            place, f"{self.name} takes {' or '.join(types)} here, and this is {value.type}"
+            index, f"{self.name} takes {' or '.join(types)} here, and this is {value.type}"
         )
 
-    def unify(self, *places: int) -> tuple[list[Value], AsaType]:
-        return self.expressions.coercion.unify([self.value(place) for place in places], self.node)
+    def unify(self, *indexes: int) -> tuple[list[Value], AsaType]:
+        return self.expressions.coercion.unify([self.value(index) for index in indexes], self.node)
 
-    def condition(self, place: int) -> exp.Expr:
-        return self.expressions.condition(self._argument(place))
+    def condition(self, index: int) -> exp.Expr:
+        return self.expressions.condition(self._node(index))
 
-    def equal(self, place: int, other: int) -> exp.Expr:
-        return self.expressions.comparison(exp.EQ, self.value(place), self.value(other), self.node)
+    def equal(self, index: int, other: int) -> exp.Expr:
+        return self.expressions.comparison(exp.EQ, self.value(index), self.value(other), self.node)
 
-    def word(self, place: int) -> str:
-        node = self._argument(place)
+    def word(self, index: int) -> str:
+        node = self._node(index)
         if not isinstance(node, exp.Column) or "." in node.sql():
-            raise self.error(place, f"{self.name} takes a bare word here, such as minute")
+            raise self.error(index, f"{self.name} takes a bare word here, such as minute")
         return node.name.lower()
 
-    def literal(self, place: int) -> str:
-        node = self._argument(place)
+    def literal(self, index: int) -> str:
+        node = self._node(index)
         if not (isinstance(node, exp.Literal) and node.is_string):
-            raise self.error(place, f"{self.name} takes a text in quotes here")
+            raise self.error(index, f"{self.name} takes a text in quotes here")
         return node.name
 
-    def number(self, place: int) -> int:
-        node = self._argument(place)
+    def number(self, index: int) -> int:
+        node = self._node(index)
         sign, digits = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
         if not (isinstance(digits, exp.Literal) and not digits.is_string and digits.name.isdecimal()):
-            raise self.error(place, f"{self.name} takes a whole number here, written out")
+            raise self.error(index, f"{self.name} takes a whole number here, written out")
         return sign * int(digits.name)
 
-    def error(self, place: int | None, message: str) -> DefinitionError:
-        where = self.node if place is None or place >= self.count else self.node.expressions[place]
+    def error(self, index: int | None, message: str) -> DefinitionError:
+        where = self.node if index is None or index >= self.count else self.node.expressions[index]
         return self.expressions.source.error(where, message)
 
-    def _argument(self, place: int) -> exp.Expr:
-        if place >= self.count:
+    def _node(self, index: int) -> exp.Expr:
+        if index >= self.count:
             raise self.error(None, f"{self.name} takes more arguments than these {self.count}")
-        argument: exp.Expr = self.node.expressions[place]
-        return argument
+        node: exp.Expr = self.node.expressions[index]
+        return node

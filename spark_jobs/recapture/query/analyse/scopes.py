@@ -88,11 +88,11 @@ class GroupScope:
             self.keys.append((value, node))
 
     def key_of(self, node: exp.Expr) -> int:
-        """Return the position of a key. Raise DefinitionError if GROUP BY does not have it."""
+        """Return the index of a key. Raise DefinitionError if GROUP BY does not have it."""
         value = self.row.value(node)
-        for place, (key, _) in enumerate(self.keys):
+        for index, (key, _) in enumerate(self.keys):
             if key.node == value.node:
-                return place
+                return index
         raise self.source.error(node, f"`{self.source.word(node)}` is in PARTITION BY but not in GROUP BY: add it")
 
     def known(self, node: exp.Expr) -> Value | None:
@@ -104,9 +104,9 @@ class GroupScope:
         if given is not None:
             return given
         value = self.row.value(plain)
-        for place, (key, _) in enumerate(self.keys):
+        for index, (key, _) in enumerate(self.keys):
             if key.node == value.node:
-                return replace(value, node=column(f"_k{place}"))
+                return replace(value, node=column(f"_k{index}"))
         if self.read.field(plain) is not None:
             name = ".".join(identifier.name for identifier in identifiers(plain) or [])
             raise self.source.error(plain, f"`{name}` is neither in GROUP BY nor in an aggregate")
@@ -132,9 +132,9 @@ class GroupScope:
         aggregate = AggregateCall(inside, self.read, node, call, orderings).read()
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
-        place = self.aggregates.index(aggregate)
+        index = self.aggregates.index(aggregate)
         of_one = aggregate.argument if aggregate.function is Function.TOPONE else None
-        return Value(column(f"_r{place}"), aggregate.type, element=of_one is not None and of_one.element)
+        return Value(column(f"_r{index}"), aggregate.type, element=of_one is not None and of_one.element)
 
 
 def _has_group_parts(node: exp.Expr) -> bool:

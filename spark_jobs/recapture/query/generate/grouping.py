@@ -29,7 +29,7 @@ class GroupedWindow:
     id: str | None
     """Its name in Windows(Window('id', …), …)."""
     partition_by: tuple[int, ...] = ()
-    """Positions of the keys that have sessions of their own."""
+    """Indexes of the keys that have sessions of their own."""
 
 
 @dataclass(frozen=True)
