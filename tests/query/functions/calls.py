@@ -46,7 +46,7 @@ class _GivenScope:
 
     values: Sequence[Value]
 
-    def known(self, node: exp.Expr) -> Value | None:
+    def named_value(self, node: exp.Expr) -> Value | None:
         return self.values[int(node.name[1:])] if isinstance(node, exp.Column) else None
 
     def system_timestamp(self, node: exp.Expr) -> Value:

@@ -24,7 +24,7 @@ class AggregateCall:
 
     inside: Expressions
     """Compiler of its arguments."""
-    read_from: From
+    from_clause: From
     node: exp.Expr
     """The call with its OVER, if it has one."""
     call: exp.Anonymous
@@ -32,8 +32,8 @@ class AggregateCall:
     orderings: Sequence[exp.Ordered]
     """Expressions of OVER (ORDER BY …)."""
 
-    def read(self) -> Aggregate:
-        """Return the aggregate. Raise DefinitionError for arguments that it does not take."""
+    def compile(self) -> Aggregate:
+        """Compile the call. Raise DefinitionError for arguments that it does not take."""
         if self.function in PERCENTILES:
             return self._percentile()
         if self.function in COLLECTIONS:
@@ -58,7 +58,7 @@ class AggregateCall:
             return Aggregate(self.function, self._value(argument))
         if self.function in (Function.MIN, Function.MAX):
             return Aggregate(self.function, self._ordinal(argument))
-        return Aggregate(self.function, self._number(argument), ordered=self.read_from.relation.ordered)
+        return Aggregate(self.function, self._number(argument), ordered=self.from_clause.relation.ordered)
 
     @property
     def function(self) -> Function:
@@ -95,12 +95,12 @@ class AggregateCall:
             raise source.error(self.node, f"{self.function} takes fewer arguments")
         value = self._collected(arguments[0]) if arguments else self._row()
         orderings = tuple(Ordering(self._ordinal(by.this), bool(by.args.get("desc"))) for by in self.orderings)
-        return Aggregate(self.function, value, orderings, limit=limit, ordered=self.read_from.relation.ordered)
+        return Aggregate(self.function, value, orderings, limit=limit, ordered=self.from_clause.relation.ordered)
 
     def _row(self) -> Value:
-        if self.read_from.elements:
+        if self.from_clause.elements:
             raise self.inside.source.error(self.node, f"next to APPLY, name what {self.function} takes")
-        return self.read_from.relation.record(self.node)
+        return self.from_clause.relation.record(self.node)
 
     def _collected(self, node: exp.Expr) -> Value:
         value = self.inside.value(node)

@@ -43,11 +43,11 @@ _CAST_TYPES = {
 }
 
 
-class Scope(Protocol):
-    """What names mean in a place of the query: in a row, or in a group of a window."""
+class NameScope(Protocol):
+    """What names mean where an expression is: in a row, or in a group of a window."""
 
-    def known(self, node: exp.Expr) -> Value | None:
-        """Return the value of a node that is a name as a whole: a column, or a key of GROUP BY; else None."""
+    def named_value(self, node: exp.Expr) -> Value | None:
+        """Return the value of a node that, as a whole, is a column or a key of GROUP BY; None for any other node."""
 
     def system_timestamp(self, node: exp.Expr) -> Value:
         """Return the value of System.Timestamp()."""
@@ -67,7 +67,7 @@ class Expressions:
     """The compiler of expressions in one scope."""
 
     coercion: Coercion
-    scope: Scope
+    scope: NameScope
 
     @property
     def source(self) -> Source:
@@ -88,9 +88,9 @@ class Expressions:
             return self.scope.system_timestamp(node)
         if is_window_id(node):
             return self.scope.window_id(node)
-        known = self.scope.known(node)
-        if known is not None:
-            return known
+        named = self.scope.named_value(node)
+        if named is not None:
+            return named
         if isinstance(node, exp.Paren):
             require_only(self.source, node, "this")
             return self.value(node.this)

@@ -85,30 +85,30 @@ class FromCompiler:
             steps = "; that step comes later or is this one: put it before" if later else ""
             steps = steps or f"; its steps are {', '.join(f'`{name}`' for name in names[1:])}" if names[1:] else ""
             raise self.source.error(table, f"FROM {table.name}: the pipeline's input is `{self.input.alias}`{steps}")
-        read = From(self.source, self.types, qualifier, step or self.input)
-        self._read_time(read, table, step)
+        from_clause = From(self.source, self.types, qualifier, step or self.input)
+        self._read_time(from_clause, table, step)
         self._check_partition_by(table, select)
         joins = [*(table.args.get("joins") or []), *(select.args.get("joins") or [])]
-        return read, tuple(self._apply(read, join) for join in joins)
+        return from_clause, tuple(self._apply(from_clause, join) for join in joins)
 
-    def _read_time(self, read: From, table: exp.Table, step: StepRelation | None) -> None:
+    def _read_time(self, from_clause: From, table: exp.Table, step: StepRelation | None) -> None:
         """Read TIMESTAMP BY and OVER. Raise DefinitionError for a step, and for times that differ from above."""
         node = table.args.get("timestamp_by")
         if step is not None:
             if node is not None:
                 raise self.source.error(node, f"`{step.name}` is a step: TIMESTAMP BY belongs to the input itself")
             return
-        time = time_of(read, node) if node is not None else None
-        over = self._over(read, table)
+        time = time_of(from_clause, node) if node is not None else None
+        over = self._over(from_clause, table)
         if self.timing not in (None, (time, over)):
             raise self.source.error(node or table, _ONE_TIME)
         self.timing = (time, over)
 
-    def _over(self, read: From, table: exp.Table) -> tuple[InputColumn | MetadataColumn, ...]:
+    def _over(self, from_clause: From, table: exp.Table) -> tuple[InputColumn | MetadataColumn, ...]:
         """Return the keys of OVER, without PartitionId: no timeline spans partitions anyway."""
         keys: dict[InputColumn | MetadataColumn, None] = {}
         for node in table.args.get("over") or []:
-            column = read.lookup(node)
+            column = from_clause.lookup(node)
             if column is None:
                 raise self.source.error(node, "OVER takes fields, not expressions")
             if isinstance(column, InputColumn):
@@ -130,8 +130,8 @@ class FromCompiler:
                     group, f"PARTITION BY {key} aggregates each {key} by itself: add {key} to GROUP BY"
                 )
 
-    def _apply(self, read: From, join: exp.Join) -> Lateral:
-        """Add the element of an APPLY to what is read, and return the APPLY.
+    def _apply(self, from_clause: From, join: exp.Join) -> Lateral:
+        """Add the element of an APPLY to the FROM clause, and return the APPLY.
 
         OUTER APPLY GetArrayElements(list) AS e => Lateral(0, `list`'s elements, outer=True)
         """
@@ -145,10 +145,13 @@ class FromCompiler:
         if alias is None or not alias.name:
             raise self.source.error(call, "name what APPLY gives: CROSS APPLY GetArrayElements(array) AS element")
         require_only(self.source, alias, "this")
-        if alias.name.lower() in (read.qualifier.lower(), *(element.alias.lower() for element in read.elements)):
+        if alias.name.lower() in (
+            from_clause.qualifier.lower(),
+            *(element.alias.lower() for element in from_clause.elements),
+        ):
             raise self.source.error(alias, f"`{alias.name}` is taken: choose another name")
         self.source.exact.add(alias.this.meta["start"])
-        row = Expressions(Coercion(self.source, self.types), RowScope(read))
+        row = Expressions(Coercion(self.source, self.types), RowScope(from_clause))
         [node] = call.expressions
         argument = row.value(node)
         value = row.coercion.typed(argument, applied.argument, node)
@@ -156,6 +159,6 @@ class FromCompiler:
             message = f"{self.source.word(call)} takes a {applied.argument}, not {argument.type}"
             raise self.source.error(node, message)
         outer = not lateral.args["cross_apply"]
-        added = Lateral(len(read.elements), applied.rows(value.node), outer)
-        read.elements.append(Element(alias.name, added.column, applied.fields))
+        added = Lateral(len(from_clause.elements), applied.rows(value.node), outer)
+        from_clause.elements.append(Element(alias.name, added.column, applied.fields))
         return added

@@ -20,30 +20,34 @@ from recapture.query.parse.names import call_name, identifiers, is_system_timest
 class RowScope:
     """Names in a row of a FROM."""
 
-    read: From
+    from_clause: From
     no_aggregate: ClassVar[str] = "needs GROUP BY with a window, and stands in SELECT and HAVING only"
 
-    def known(self, node: exp.Expr) -> Value | None:
-        return self.read.field(node)
+    def named_value(self, node: exp.Expr) -> Value | None:
+        return self.from_clause.field(node)
 
     def system_timestamp(self, node: exp.Expr) -> Value:
         return Value(column("_system_timestamp"), AsaType.DATETIME)
 
     def window_id(self, node: exp.Expr) -> Value:
-        raise self.read.source.error(node, "System.Window().Id stands in SELECT and HAVING of a query with a window")
+        raise self.from_clause.source.error(
+            node, "System.Window().Id stands in SELECT and HAVING of a query with a window"
+        )
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
-        word = self.read.source.word(node)
-        raise self.read.source.error(node, f"{word} is an aggregate: it {self.no_aggregate}")
+        word = self.from_clause.source.word(node)
+        raise self.from_clause.source.error(node, f"{word} is an aggregate: it {self.no_aggregate}")
 
     def metadata(self, node: exp.Anonymous) -> Value:
-        source, arguments = self.read.source, node.expressions
+        source, arguments = self.from_clause.source, node.expressions
         if len(arguments) != 2 or not (isinstance(arguments[1], exp.Literal) and arguments[1].is_string):
             raise source.error(node, "write GetMetadataPropertyValue(input, '[EventHub].[SequenceNumber]')")
         names = identifiers(arguments[0]) or []
-        if [name.name.lower() for name in names] != [self.read.qualifier.lower()]:
-            raise source.error(arguments[0], f"the first argument is the input as FROM names it: {self.read.qualifier}")
-        return self.read.relation.metadata(arguments[1].name, arguments[1])
+        if [name.name.lower() for name in names] != [self.from_clause.qualifier.lower()]:
+            raise source.error(
+                arguments[0], f"the first argument is the input as FROM names it: {self.from_clause.qualifier}"
+            )
+        return self.from_clause.relation.metadata(arguments[1].name, arguments[1])
 
 
 @dataclass
@@ -53,7 +57,7 @@ class ArgumentScope(RowScope):
     no_aggregate: ClassVar[str] = "cannot stand in another one: aggregate in a step of WITH, and again"
 
     def system_timestamp(self, node: exp.Expr) -> Value:
-        raise self.read.source.error(
+        raise self.from_clause.source.error(
             node, "System.Timestamp() is the window's end here, one for all rows: it stands outside of aggregates"
         )
 
@@ -62,7 +66,7 @@ class ArgumentScope(RowScope):
 class GroupScope:
     """Names in a group of a window: keys, aggregates and the window itself."""
 
-    read: From
+    from_clause: From
     row: Expressions
     keys: list[tuple[Value, exp.Expr]] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
@@ -70,7 +74,7 @@ class GroupScope:
     """Columns of SELECT by lower-case name, which HAVING may use."""
 
     def __post_init__(self) -> None:
-        self.source, self.types = self.read.source, self.read.types
+        self.source, self.types = self.from_clause.source, self.from_clause.types
 
     def add_key(self, node: exp.Expr) -> None:
         """Add a key of GROUP BY, unless it is there. Raise DefinitionError for literals, records and arrays.
@@ -95,7 +99,7 @@ class GroupScope:
                 return index
         raise self.source.error(node, f"`{self.source.word(node)}` is in PARTITION BY but not in GROUP BY: add it")
 
-    def known(self, node: exp.Expr) -> Value | None:
+    def named_value(self, node: exp.Expr) -> Value | None:
         """Return a key's column, or a column that SELECT names: UPPER(k) => `_k0`; None for anything else."""
         if isinstance(node, exp.Literal | exp.Null) or _has_group_parts(node):
             return None
@@ -107,7 +111,7 @@ class GroupScope:
         for index, (key, _) in enumerate(self.keys):
             if key.node == value.node:
                 return replace(value, node=column(f"_k{index}"))
-        if self.read.field(plain) is not None:
+        if self.from_clause.field(plain) is not None:
             name = ".".join(identifier.name for identifier in identifiers(plain) or [])
             raise self.source.error(plain, f"`{name}` is neither in GROUP BY nor in an aggregate")
         return None
@@ -128,8 +132,8 @@ class GroupScope:
         raise self.source.error(node, "this is neither in GROUP BY nor in an aggregate")
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
-        inside = Expressions(self.row.coercion, ArgumentScope(self.read))
-        aggregate = AggregateCall(inside, self.read, node, call, orderings).read()
+        inside = Expressions(self.row.coercion, ArgumentScope(self.from_clause))
+        aggregate = AggregateCall(inside, self.from_clause, node, call, orderings).compile()
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
         index = self.aggregates.index(aggregate)

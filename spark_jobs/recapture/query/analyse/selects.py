@@ -74,28 +74,28 @@ class SelectCompiler:
         Raise DefinitionError for whatever is not supported.
         """
         self._check_clauses(select)
-        read, laterals = self.from_.compile(select)
-        row = Expressions(Coercion(self.source, self.types), RowScope(read))
+        from_clause, laterals = self.from_.compile(select)
+        row = Expressions(Coercion(self.source, self.types), RowScope(from_clause))
         where = row.condition(select.args["where"].this) if select.args.get("where") else None
         if select.args.get("group") is None:
             if select.args.get("having"):
                 raise self.source.error(select.args["having"], "HAVING needs GROUP BY: use WHERE")
-            items = self._select_list(select, row, read, requests)
+            items = self._select_list(select, row, from_clause, requests)
             grouping = None
         else:
-            items, grouping = self._groups(select, row, read)
-        relation = read.relation
+            items, grouping = self._groups(select, row, from_clause)
+        relation = from_clause.relation
         selected = tuple(SelectItem(name, value.node) for name, value in [*items.columns, *items.requested])
         selection = Selection(relation.table, relation.unanchored, laterals, where, grouping, selected)
         return Part(selection, items.columns, items.starred, ordered=relation.ordered and grouping is None)
 
-    def _groups(self, select: exp.Select, row: Expressions, read: From) -> tuple[_SelectList, Grouping]:
+    def _groups(self, select: exp.Select, row: Expressions, from_clause: From) -> tuple[_SelectList, Grouping]:
         """Compile a SELECT with GROUP BY: the select list and HAVING over its groups.
 
         SELECT k, COUNT(*) AS n … GROUP BY k, Tumbling(minute, 1) HAVING n > 1
         => columns `_k0`, `_r0`; Grouping(windows, keys k, aggregates COUNT(*), having `_r0` > 1)
         """
-        scope = GroupScope(read, row)
+        scope = GroupScope(from_clause, row)
         windows = self._windows(select, scope)
         group = Expressions(Coercion(self.source, self.types), scope)
         items = self._select_list(select, group, None, None)
