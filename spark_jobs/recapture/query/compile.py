@@ -163,7 +163,9 @@ class _Pass:
         alias = self._into(selects[0])
         parts = [self.selects.compile(select, None) for select in selects]
         columns, selections = _united(self.source, self.types, parts, selects)
-        columns = [(name, replace(value, type=AsaType.TEXT) if value.element else value) for name, value in columns]
+        columns = [
+            (name, replace(value, type=AsaType.TEXT) if value.is_json_element else value) for name, value in columns
+        ]
         self.outputs.append(_Output(alias, Table("`output`", selections), columns))
 
     def _into(self, select: exp.Select) -> str:

@@ -123,7 +123,7 @@ class AggregateCall:
         types.note_measures(value.fields)
         number = self.inside.coercion.typed(value, AsaType.FLOAT, node)
         if number is None or value.type is None:
-            raise types.disagree(value.fields, AsaType.FLOAT, node) or self.inside.source.error(
+            raise types.disagreement(value.fields, AsaType.FLOAT, node) or self.inside.source.error(
                 node, f"{self.function} takes bigint or float, and this is {value.type or 'NULL'}"
             )
         return replace(number, fields=())
@@ -132,8 +132,8 @@ class AggregateCall:
         value, types = self.inside.value(node), self.inside.types
         if value.type in (AsaType.DATETIME, AsaType.BIT):
             return replace(value, fields=())
-        if value.type is AsaType.TEXT and not types.open(value.fields) and not value.element:
-            raise types.disagree(value.fields, AsaType.FLOAT, node) or self.inside.source.error(
+        if value.type is AsaType.TEXT and not types.are_open(value.fields) and not value.is_json_element:
+            raise types.disagreement(value.fields, AsaType.FLOAT, node) or self.inside.source.error(
                 node, f"{self.function} of nvarchar(max) is not supported: CAST it to a number or a datetime"
             )
         return self._number(node)

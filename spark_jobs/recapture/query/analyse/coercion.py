@@ -34,7 +34,7 @@ class Coercion:
 
     def typed(self, value: Value, kind: AsaType, where: exp.Expr) -> Value | None:
         """Return the value in a type, if it is of this type or open, a literal of it, or may be widened; else None."""
-        is_open = self.types.open(value.fields)
+        is_open = self.types.are_open(value.fields)
         return self._converted(value, kind, is_open, where) if self._fits(value, kind) else None
 
     def unify(self, values: list[Value], where: exp.Expr) -> tuple[list[Value], AsaType]:
@@ -47,16 +47,16 @@ class Coercion:
         kinds = {value.type for value in values if value.type and not self._is_open(value)}
         if not kinds:
             return self._unify_open(values, where)
-        kind = self._join(kinds, values)
+        kind = self._common_type(kinds, values)
         if kind is None:
             raise self._mismatch(kinds, values, where)
-        opened = [self.types.open(value.fields) for value in values]
+        opened = [self.types.are_open(value.fields) for value in values]
         unified = [self._converted(value, kind, is_open, where) for value, is_open in zip(values, opened, strict=True)]
         return unified, kind
 
     def _is_open(self, value: Value) -> bool:
         """Return whether a value takes any type that it is asked for: a field of open type, an element of JSON."""
-        return value.element or self.types.open(value.fields)
+        return value.is_json_element or self.types.are_open(value.fields)
 
     def _fits(self, value: Value, kind: AsaType) -> bool:
         if value.type is None or value.type is kind or self._is_open(value):
@@ -64,7 +64,7 @@ class Coercion:
         widens = _WIDENINGS.get((value.type, kind))
         return widens is not None and widens(value)
 
-    def _join(self, kinds: set[AsaType], values: list[Value]) -> AsaType | None:
+    def _common_type(self, kinds: set[AsaType], values: list[Value]) -> AsaType | None:
         """Return the type among `kinds` that fits all values. A field of open type is a float next to a bigint."""
         if kinds == {AsaType.BIGINT} and any(value.type and self._is_open(value) for value in values):
             return AsaType.FLOAT
@@ -74,14 +74,14 @@ class Coercion:
         """Return values of open type as text; a type that is asked of one of them later is then the type of all."""
         if not any(value.type for value in values):
             raise self.source.error(where, "NULL alone has no type here")
-        if not any(self.types.open(value.fields) for value in values):
+        if not any(self.types.are_open(value.fields) for value in values):
             return values, AsaType.TEXT
         fields = tuple(path for value in values for path in value.fields)
         return [replace(value, type=AsaType.TEXT, fields=fields) for value in values], AsaType.TEXT
 
     def _mismatch(self, kinds: set[AsaType], values: list[Value], where: exp.Expr) -> DefinitionError:
         for value in values:
-            disagreement = self.types.disagree(value.fields, min(kinds - {value.type}, default=AsaType.TEXT), where)
+            disagreement = self.types.disagreement(value.fields, min(kinds - {value.type}, default=AsaType.TEXT), where)
             if disagreement is not None and len(kinds) > 1:
                 return disagreement
         return self.source.error(
@@ -98,9 +98,9 @@ class Coercion:
         if is_open:
             self.types.decide(value.fields, kind, where)
             return replace(value, type=kind)
-        if value.element:
+        if value.is_json_element:
             if kind in INCOMPARABLE:
-                return replace(value, type=kind, element=False)
+                return replace(value, type=kind, is_json_element=False)
             return self.cast(value, kind, lenient=False, where=where)
         match kind:
             case AsaType.FLOAT:
@@ -114,15 +114,15 @@ class Coercion:
 
     def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
         """Return CAST, or where `lenient` TRY_CAST, of a value. Raise DefinitionError for types without a cast."""
-        if kind is AsaType.BIGINT and (value.element or self.types.by_use(value.fields)):
-            value = Value(_whole(value.node), AsaType.TEXT)
+        if kind is AsaType.BIGINT and (value.is_json_element or self.types.are_undecided(value.fields)):
+            value = Value(_bigint_text(value.node), AsaType.TEXT)
         try:
             return Value(cast(value, kind, lenient), kind)
         except DefinitionError as error:
             raise self.source.error(where, str(error)) from None
 
 
-def _whole(json: exp.Expr) -> exp.Expr:
+def _bigint_text(json: exp.Expr) -> exp.Expr:
     """Return a value of JSON as the text of a bigint: floats without fraction, bits as 1 or 0, the rest as it is."""
     return template(
         "CASE WHEN {json} RLIKE '^-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$' AND NOT {json} RLIKE '^-?[0-9]+$'"

@@ -156,7 +156,7 @@ class Expressions:
             return value
         number = self.coercion.typed(value, AsaType.FLOAT, node)
         if number is None or value.type is None:
-            raise self.types.disagree(value.fields, AsaType.FLOAT, node) or self.source.error(
+            raise self.types.disagreement(value.fields, AsaType.FLOAT, node) or self.source.error(
                 node, f"arithmetic takes bigint and float, but this is {value.type or 'NULL'}{_joining(value)}"
             )
         return number
@@ -207,7 +207,7 @@ class Expressions:
         value = self.value(node)
         bits = self.coercion.typed(value, AsaType.BIGINT, node)
         if bits is None:
-            raise self.types.disagree(value.fields, AsaType.BIGINT, node) or self.source.error(
+            raise self.types.disagreement(value.fields, AsaType.BIGINT, node) or self.source.error(
                 node, f"~ & | ^ take bigint, but this is {value.type}"
             )
         return bits.node
@@ -227,7 +227,7 @@ class Expressions:
         other = self.value(default) if default else Value(exp.Null(), None)
         (*values, other), kind = self.coercion.unify([*results, other], node)
         branches = [(condition, value.node) for condition, value in zip(conditions, values, strict=True)]
-        fields = values[0].fields if self.types.open(values[0].fields) else ()
+        fields = values[0].fields if self.types.are_open(values[0].fields) else ()
         return Value(case_when(branches, other.node), kind, fields=fields)
 
     def _cast(self, node: exp.Cast) -> Value:
@@ -310,7 +310,7 @@ class Expressions:
         if any(value.type is None for value in values):
             raise self.source.error(where, "nothing is equal to NULL: write IS NULL or IS NOT NULL")
         fields = [path for value in values for path in value.fields]
-        undecided = all(value.element or self.types.by_use(value.fields) for value in values)
+        undecided = all(value.is_json_element or self.types.are_undecided(value.fields) for value in values)
         if self.types.closed and fields and undecided:
             raise self.source.error(
                 where, f"the type of the fields that are compared here is not known: {self.types.advice(fields[0])}"
@@ -323,7 +323,7 @@ class Expressions:
         return unified, kind
 
     def _pending(self, values: list[Value]) -> bool:
-        return any(self.types.open(value.fields) for value in values)
+        return any(self.types.are_open(value.fields) for value in values)
 
 
 def _joining(value: Value) -> str:
@@ -345,14 +345,14 @@ class _Call:
     def argument(self, index: int, *types: AsaType) -> Value:
         node = self._node(index)
         value = self.expressions.value(node)
-        if value.type in types and not self.expressions.types.open(value.fields) and not value.element:
+        if value.type in types and not self.expressions.types.are_open(value.fields) and not value.is_json_element:
             return value
         for kind in types:
             typed = self.expressions.coercion.typed(value, kind, node)
             if typed is not None:
                 return typed
         types_ = self.expressions.types
-        raise types_.disagree(value.fields, types[0], node) or self.error(
+        raise types_.disagreement(value.fields, types[0], node) or self.error(
             index, f"{self.name} takes {' or '.join(types)} here, and this is {value.type}"
         )
 

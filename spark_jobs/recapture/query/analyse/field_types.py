@@ -37,12 +37,12 @@ class FieldTypes:
             raise self.source.error(where, f"`{'.'.join(path)}` is missing in CREATE TABLE: declare every field")
         return self._known[path][0] if path in self._known else AsaType.TEXT
 
-    def open(self, paths: Iterable[Path]) -> bool:
+    def are_open(self, paths: Iterable[Path]) -> bool:
         """Return whether these are fields, and a use may still decide the type of all of them."""
         paths = list(paths)
         return bool(paths) and not self.closed and not any(self._decided(path) for path in paths)
 
-    def by_use(self, paths: Iterable[Path]) -> bool:
+    def are_undecided(self, paths: Iterable[Path]) -> bool:
         """Return whether these are fields, and neither CREATE TABLE nor a use has decided the type of any of them."""
         paths = list(paths)
         return bool(paths) and not any(self._decided(path) for path in paths)
@@ -56,7 +56,7 @@ class FieldTypes:
 
     def untyped(self, value: Value) -> bool:
         """Return whether a value may be of any type of JSON, in the last pass: its text would be a guess."""
-        return value.element or (self.closed and self.by_use(value.fields))
+        return value.is_json_element or (self.closed and self.are_undecided(value.fields))
 
     def refreshed(self, value: Value) -> Value:
         """Return a step's column in the type that a use of its fields has decided since the step was compiled."""
@@ -76,7 +76,7 @@ class FieldTypes:
             kind, use = self._known[path]
             raise self._doubtful_key(path, kind, use)
 
-    def disagree(self, paths: Iterable[Path], kind: AsaType, where: exp.Expr) -> DefinitionError | None:
+    def disagreement(self, paths: Iterable[Path], kind: AsaType, where: exp.Expr) -> DefinitionError | None:
         """Return the error for a field that is used as one type and was used as another; else None."""
         for path in paths:
             if path in self._known and self._known[path][0] is not AsaType.DATETIME:

@@ -66,9 +66,9 @@ class Element:
 
     def field(self, source: Source, types: FieldTypes, names: Sequence[exp.Identifier]) -> Value:
         """Return the field that a dotted path names. Raise DefinitionError if there is none."""
-        for name, kind, is_element in self.fields:
+        for name, kind, is_json_element in self.fields:
             if name.lower() == names[0].name.lower():
-                value = Value(trees.column(name, self.column), kind, element=is_element)
+                value = Value(trees.column(name, self.column), kind, is_json_element=is_json_element)
                 return property_of(source, types, value, list(names[1:]))
         known = " and ".join(name for name, _, _ in self.fields)
         raise source.error(names[0], f"`{self.alias}` has {known}, and no {names[0].name}")

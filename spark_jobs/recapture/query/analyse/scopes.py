@@ -138,7 +138,9 @@ class GroupScope:
             self.aggregates.append(aggregate)
         index = self.aggregates.index(aggregate)
         of_one = aggregate.argument if aggregate.function is Function.TOPONE else None
-        return Value(column(f"_r{index}"), aggregate.type, element=of_one is not None and of_one.element)
+        return Value(
+            column(f"_r{index}"), aggregate.type, is_json_element=of_one is not None and of_one.is_json_element
+        )
 
 
 def _has_group_parts(node: exp.Expr) -> bool:

@@ -61,11 +61,11 @@ def _shifted(from_clause: From, node: exp.Expr) -> Shifted:
 
 def _require(from_clause: From, column: InputColumn, kind: AsaType, where: exp.Expr) -> None:
     """Let a field be of a type; raises DefinitionError if it is of another."""
-    if from_clause.types.by_use([column.path]):
+    if from_clause.types.are_undecided([column.path]):
         from_clause.types.decide([column.path], kind, where)
     elif from_clause.types.of(column.path, where) is not kind:
         message = f"`{column.name}` is declared {column.type}: TIMESTAMP BY takes a {kind} here"
-        raise from_clause.types.disagree([column.path], kind, where) or from_clause.source.error(where, message)
+        raise from_clause.types.disagreement([column.path], kind, where) or from_clause.source.error(where, message)
 
 
 def _instant(source: Source, node: exp.Literal) -> Instant:

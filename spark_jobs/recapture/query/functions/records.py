@@ -23,7 +23,7 @@ def array_element(call: Call) -> Value:
     takes(call, 2)
     array, index = call.argument(0, AsaType.ARRAY), call.argument(1, AsaType.BIGINT)
     element = template("get(from_json({array}, 'ARRAY<STRING>'), {index})", array=array.node, index=_index(index))
-    return Value(element, AsaType.TEXT, element=True)
+    return Value(element, AsaType.TEXT, is_json_element=True)
 
 
 def array_length(call: Call) -> Value:
@@ -39,11 +39,11 @@ def record_property(call: Call) -> Value:
     record, name = call.argument(0, AsaType.RECORD), call.argument(1, AsaType.TEXT)
     if name.text is not None and _IN_A_PATH.fullmatch(name.text):
         path = string(f"$['{name.text}']")
-        return Value(spark_call("get_json_object", record.node, path), AsaType.TEXT, element=True)
+        return Value(spark_call("get_json_object", record.node, path), AsaType.TEXT, is_json_element=True)
     value = template(
         "try_element_at(from_json({record}, 'MAP<STRING, STRING>'), {name})", record=record.node, name=name.node
     )
-    return Value(value, AsaType.TEXT, element=True)
+    return Value(value, AsaType.TEXT, is_json_element=True)
 
 
 def parsed(call: Call) -> Value:

@@ -20,7 +20,7 @@ class Value:
     """Text of a literal, as written; None for other expressions."""
     fields: tuple[Path, ...] = ()
     """Fields of the body that have this value's type."""
-    element: bool = False
+    is_json_element: bool = False
     """Whether it is text taken out of JSON, which is cast where another type is asked for."""
 
 
