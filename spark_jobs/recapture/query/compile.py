@@ -12,11 +12,11 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.inference import Requests, infer_types
 from recapture.query.analyse.input_relation import InputRelation
-from recapture.query.analyse.selects import Part, SelectCompiler
+from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation
 from recapture.query.generate import trees
 from recapture.query.generate.select_items import SelectItem
-from recapture.query.generate.statements import Selection, Table, output_sql
+from recapture.query.generate.statements import CommonTable, Selection, output_sql
 from recapture.query.generate.values import Value
 from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.query.parse.asaql import Script, parse, selects_of
@@ -62,7 +62,7 @@ class _Output:
 
     alias: str
     """Name after INTO, as the pipeline spells it."""
-    table: Table
+    table: CommonTable
     columns: list[tuple[str, Value]]
     """Published columns by name, in order."""
 
@@ -77,7 +77,7 @@ class _Pass:
     input_alias: str
     output_aliases: Sequence[str]
     input_metadata: InputMetadata
-    tables: list[Table] = field(default_factory=list)
+    tables: list[CommonTable] = field(default_factory=list)
     """Tables of the steps compiled so far."""
     outputs: list[_Output] = field(default_factory=list)
 
@@ -130,23 +130,23 @@ class _Pass:
         for select in selects:
             if select.args.get("into"):
                 raise self.source.error(select.args["into"], "INTO belongs to the SELECTs after WITH")
-        table = f"`step {len(self.tables)}`"
         parts = [self.selects.compile(select, self.requests[key]) for select in selects]
         columns, selections = _united(self.source, self.types, parts, selects)
-        self.tables.append(Table(table, selections))
-        starred = next((part.starred for part in parts if part.starred), None)
-        if starred is not None and len(parts) > 1:
+        table = CommonTable(f"`step {len(self.tables)}`", selections)
+        self.tables.append(table)
+        star_source = next((part.star_source for part in parts if part.star_source), None)
+        if star_source is not None and len(parts) > 1:
             raise self.source.error(name, f"step `{name.text}` selects * in a UNION: name the columns")
         self.from_.steps[key] = StepRelation(
             self.source,
             name.text,
-            table,
+            table.name,
             [(column, replace(value, node=trees.column(column))) for column, value in columns],
-            starred,
+            star_source,
             self.requests[key],
             self.types,
             ordered=len(parts) == 1 and parts[0].ordered,
-            unanchored=Table(table, selections).unanchored,
+            unanchored=table.unanchored,
         )
 
     def _output(self, query: exp.Query) -> None:
@@ -166,7 +166,7 @@ class _Pass:
         columns = [
             (name, replace(value, type=AsaType.TEXT) if value.is_json_element else value) for name, value in columns
         ]
-        self.outputs.append(_Output(alias, Table("`output`", selections), columns))
+        self.outputs.append(_Output(alias, CommonTable("`output`", selections), columns))
 
     def _into(self, select: exp.Select) -> str:
         """Return the alias of the output that a SELECT writes to, as the pipeline spells it."""
@@ -195,7 +195,7 @@ class _Pass:
 
 
 def _united(
-    source: Source, types: FieldTypes, parts: list[Part], selects: list[exp.Select]
+    source: Source, types: FieldTypes, parts: list[CompiledSelect], selects: list[exp.Select]
 ) -> tuple[list[tuple[str, Value]], tuple[Selection, ...]]:
     """Unify the columns of a UNION by their position; for one SELECT return its own.
 

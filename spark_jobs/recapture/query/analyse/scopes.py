@@ -70,7 +70,7 @@ class GroupScope:
     row: Expressions
     keys: list[tuple[Value, exp.Expr]] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
-    given: dict[str, Value] = field(default_factory=dict)
+    select_columns: dict[str, Value] = field(default_factory=dict)
     """Columns of SELECT by lower-case name, which HAVING may use."""
 
     def __post_init__(self) -> None:
@@ -104,9 +104,9 @@ class GroupScope:
         if isinstance(node, exp.Literal | exp.Null) or _has_group_parts(node):
             return None
         plain = node.unnest()
-        given = self._given(plain)
-        if given is not None:
-            return given
+        selected = self._select_column(plain)
+        if selected is not None:
+            return selected
         value = self.row.value(plain)
         for index, (key, _) in enumerate(self.keys):
             if key.node == value.node:
@@ -116,11 +116,11 @@ class GroupScope:
             raise self.source.error(plain, f"`{name}` is neither in GROUP BY nor in an aggregate")
         return None
 
-    def _given(self, node: exp.Expr) -> Value | None:
-        """Return the column that SELECT gives this name, unless it is the name of a key."""
+    def _select_column(self, node: exp.Expr) -> Value | None:
+        """Return the column that SELECT names like this, unless it is the name of a key."""
         names = [name.name.lower() for name in identifiers(node) or []]
         keys = [[name.name.lower() for name in identifiers(key) or []] for _, key in self.keys]
-        return self.given.get(names[0]) if len(names) == 1 and names not in keys else None
+        return self.select_columns.get(names[0]) if len(names) == 1 and names not in keys else None
 
     def system_timestamp(self, node: exp.Expr) -> Value:
         return Value(column("_window_end"), AsaType.DATETIME)

@@ -14,32 +14,31 @@ from recapture.query.analyse.scopes import GroupScope, RowScope
 from recapture.query.analyse.step_relation import WHOLE, WHOLE_NAME
 from recapture.query.generate.grouping import GroupedWindow, Grouping
 from recapture.query.generate.select_items import SelectItem
-from recapture.query.generate.statements import Selection
+from recapture.query.generate.statements import SLICE_START, Selection
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path, identifiers, is_system_timestamp, is_window_id
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import is_window, windows_of
 from recapture.time_model.windows import SnapshotWindow
 
-_CLAUSES = {
+_REFUSED_CLAUSES = {
     "with_": "WITH stands before the first SELECT",
     "distinct": "SELECT DISTINCT is not supported: GROUP BY gives each group once",
     "limit": "TOP is not supported; leave it out",
     "order": "ORDER BY is not supported: a table has no order; leave it out",
 }
 _NOT_IN_DELTA = re.compile(r"[ ,;{}()\n\t=]")
-_SLICE_START = "slice_start"
 
 
 @dataclass
-class Part:
+class CompiledSelect:
     """One compiled SELECT."""
 
     selection: Selection
     """SELECT, ready to be written as Spark SQL."""
     columns: list[tuple[str, Value]]
     """Columns of its select list by name, in order."""
-    starred: From | None
+    star_source: From | None
     """FROM clause that its * stands for, in a step; None without a *."""
     ordered: bool
     """Whether its rows come in arrival order."""
@@ -53,7 +52,7 @@ class _SelectList:
     """Columns by name, in order."""
     requested: list[tuple[str, Value]] = field(default_factory=list)
     """Columns that later steps ask of the *."""
-    starred: From | None = None
+    star_source: From | None = None
     """FROM clause that a step's * stands for."""
 
 
@@ -66,7 +65,7 @@ class SelectCompiler:
     from_: FromCompiler
     """Compiler of the FROM clauses, which also holds the steps."""
 
-    def compile(self, select: exp.Select, requests: dict[Path, None] | None) -> Part:
+    def compile(self, select: exp.Select, requests: dict[Path, None] | None) -> CompiledSelect:
         """Compile a SELECT. `requests` are the columns that later steps ask of its *, None for an output.
 
         SELECT x AS y FROM input WHERE x > 1 => Selection(`events`, where (`x` > 1.0D), items `x` AS `y`)
@@ -87,7 +86,9 @@ class SelectCompiler:
         relation = from_clause.relation
         selected = tuple(SelectItem(name, value.node) for name, value in [*items.columns, *items.requested])
         selection = Selection(relation.table, relation.unanchored, laterals, where, grouping, selected)
-        return Part(selection, items.columns, items.starred, ordered=relation.ordered and grouping is None)
+        return CompiledSelect(
+            selection, items.columns, items.star_source, ordered=relation.ordered and grouping is None
+        )
 
     def _groups(self, select: exp.Select, row: Expressions, from_clause: From) -> tuple[_SelectList, Grouping]:
         """Compile a SELECT with GROUP BY: the select list and HAVING over its groups.
@@ -99,14 +100,14 @@ class SelectCompiler:
         windows = self._windows(select, scope)
         group = Expressions(Coercion(self.source, self.types), scope)
         items = self._select_list(select, group, None, None)
-        scope.given = {name.lower(): value for name, value in items.columns}
+        scope.select_columns = {name.lower(): value for name, value in items.columns}
         having = group.condition(select.args["having"].this) if select.args.get("having") else None
         keys = tuple(value.node for value, _ in scope.keys)
         return items, Grouping(windows, keys, tuple(scope.aggregates), having)
 
     def _check_clauses(self, select: exp.Select) -> None:
         """Raise DefinitionError for a clause that is not supported, and for clauses in another order than a query's."""
-        for name, message in _CLAUSES.items():
+        for name, message in _REFUSED_CLAUSES.items():
             clause = select.args.get(name)
             if clause:
                 raise self.source.error(clause[0] if isinstance(clause, list) else clause, message)
@@ -125,10 +126,10 @@ class SelectCompiler:
         self,
         select: exp.Select,
         expressions: Expressions,
-        starred: From | None,
+        star_source: From | None,
         requests: dict[Path, None] | None,
     ) -> _SelectList:
-        """Compile a select list; a * stands for all columns of `starred`, or in a step for its `requests`.
+        """Compile a select list; a * stands for all columns of `star_source`, or in a step for its `requests`.
 
         x, UPPER(k) AS u => columns [("x", `x`), ("u", upper(`k`))]
         """
@@ -136,9 +137,9 @@ class SelectCompiler:
         for item in select.expressions:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
                 require_only(self.source, item.this if isinstance(item, exp.Column) else item)
-                if starred is None:
+                if star_source is None:
                     raise self.source.error(item, "* cannot stand with GROUP BY: name the keys and the aggregates")
-                self._star(items, item, starred, requests)
+                self._star(items, item, star_source, requests)
                 continue
             node = item.this if isinstance(item, exp.Alias) else item
             value = expressions.value(node)
@@ -146,34 +147,34 @@ class SelectCompiler:
             if value.type is None:
                 raise self.source.error(node, "NULL alone has no type here: CAST(NULL AS float), say")
             self._check_name(name, where, items, is_output=requests is None)
-            if items.starred is not None and items.starred.relation.has(name):
+            if items.star_source is not None and items.star_source.relation.has(name):
                 raise self.source.error(where, f"`{name}` stands in the * before it, which wins: choose another name")
             items.columns.append((name, value))
         return items
 
-    def _star(self, items: _SelectList, item: exp.Expr, starred: From, requests: dict[Path, None] | None) -> None:
+    def _star(self, items: _SelectList, item: exp.Expr, star_source: From, requests: dict[Path, None] | None) -> None:
         """Add the columns of a *.
 
         * => id, site, …    in a step: only the columns that later steps ask for
         """
-        if isinstance(item, exp.Column) and item.table and item.table.lower() != starred.qualifier.lower():
+        if isinstance(item, exp.Column) and item.table and item.table.lower() != star_source.qualifier.lower():
             raise self.source.error(
                 item, f"`{item.table}` is not in FROM, and .* does not expand a record: name its fields"
             )
         if requests is not None:
-            items.starred = starred
+            items.star_source = star_source
             for path in requests:
                 if path == WHOLE:
-                    items.requested.append((WHOLE_NAME, starred.relation.record(item)))
+                    items.requested.append((WHOLE_NAME, star_source.relation.record(item)))
                     continue
                 names = [exp.to_identifier(name) for name in path]
                 for identifier in names:
                     identifier.meta["start"] = self.source.offset(item)
-                value = starred.unqualified(names)
+                value = star_source.unqualified(names)
                 if value is not None:
                     items.requested.append((".".join(path), value))
             return
-        columns = starred.star(item)
+        columns = star_source.star(item)
         if columns is None:
             raise self.source.error(
                 item,
@@ -189,7 +190,7 @@ class SelectCompiler:
         """Raise DefinitionError for a name that a column cannot have, or another column has."""
         if not name or (is_output and _NOT_IN_DELTA.search(name)):
             raise self.source.error(where, f"`{name}` cannot name a column: leave out blanks and ,;{{}}()=")
-        if name.lower() == _SLICE_START or name.startswith("_"):
+        if name.lower() == SLICE_START or name.startswith("_"):
             raise self.source.error(where, f"the pipeline itself adds `{name}`: choose another name")
         if name.lower() in (other.lower() for other, _ in items.columns):
             raise self.source.error(where, f"`{name}` names two columns: choose another name with AS")

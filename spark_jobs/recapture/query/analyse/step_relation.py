@@ -28,7 +28,7 @@ class StepRelation:
     name: str
     table: str
     columns: list[tuple[str, Value]]
-    starred: From | None
+    star_source: From | None
     """FROM clause that its * stands for; None if it selects no *."""
     requests: dict[Path, None]
     """Columns that later steps ask of its *, in this pass and those before."""
@@ -43,9 +43,9 @@ class StepRelation:
         if in_any_case:
             value = self.types.refreshed((exact or in_any_case)[0])
             return property_of(self.source, self.types, value, list(names[1:]))
-        if self.starred is None:
+        if self.star_source is None:
             return None
-        starred = self.starred.unqualified(names)
+        starred = self.star_source.unqualified(names)
         if starred is None:
             return None
         path = self._request(tuple(name.name for name in names), names[0])
@@ -63,9 +63,9 @@ class StepRelation:
         return path
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
-        if self.starred is None:
+        if self.star_source is None:
             return [(name, self.types.refreshed(value)) for name, value in self.columns]
-        below = self.starred.star(where)
+        below = self.star_source.star(where)
         if below is None:
             return None
         own = {name.lower() for name, _ in self.columns}
@@ -76,9 +76,9 @@ class StepRelation:
         return [*self.columns, *added]
 
     def record(self, where: exp.Expr) -> Value:
-        if self.starred is not None and not self.columns and not self.starred.elements:
+        if self.star_source is not None and not self.columns and not self.star_source.elements:
             self.requests.setdefault(WHOLE)
-            return replace(self.starred.relation.record(where), node=column(WHOLE_NAME))
+            return replace(self.star_source.relation.record(where), node=column(WHOLE_NAME))
         columns = self.star(where)
         if columns is None:
             raise self.source.error(
@@ -96,4 +96,4 @@ class StepRelation:
 
     def has(self, name: str) -> bool:
         is_own = name.lower() in (column.lower() for column, _ in self.columns)
-        return is_own or (self.starred is not None and self.starred.relation.has(name))
+        return is_own or (self.star_source is not None and self.star_source.relation.has(name))

@@ -17,7 +17,7 @@ from recapture.query.generate.aggregates import Aggregate
 from recapture.query.generate.select_items import SelectItem, column
 from recapture.time_model.windows import SessionWindow, Window
 
-SLICE = (column("_slice_start"), column("_slice_end"))
+SLICE_BOUNDS = (column("_slice_start"), column("_slice_end"))
 UNANCHORED = column("_unanchored")
 
 

@@ -8,7 +8,7 @@ this stretch up to its end, and those of the stretch before that are later than 
 from sqlglot import exp
 
 from recapture.query.generate import trees
-from recapture.query.generate.grouping import SLICE, UNANCHORED
+from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED
 from recapture.query.generate.panes import Panes, any_unanchored
 from recapture.query.generate.select_items import SelectItem, column, columns, select_list, struct
 from recapture.query.generate.trees import render, spark_call, template
@@ -27,10 +27,12 @@ def sliding(panes: Panes, size: int, items: list[SelectItem], flag: list[SelectI
 def _panes_of_windows(panes: Panes, size: int, items: list[SelectItem], flag: list[SelectItem]) -> str:
     """Join panes and window ends, in the stretches where they can meet."""
     keys = panes.grouping.key_columns
-    same = " AND ".join(f"`panes`.{part.sql} <=> `ends`.{part.sql}" for part in [SLICE[0], *keys, column("_stretch")])
+    same = " AND ".join(
+        f"`panes`.{part.sql} <=> `ends`.{part.sql}" for part in [SLICE_BOUNDS[0], *keys, column("_stretch")]
+    )
     stretch = f"explode(array(`_pane` div {size}L, `_pane` div {size}L + 1L)) AS `_stretch`"
     ends = (
-        f"SELECT DISTINCT {select_list([SLICE[0], *keys, column('_window_end')])},"
+        f"SELECT DISTINCT {select_list([SLICE_BOUNDS[0], *keys, column('_window_end')])},"
         f" `_window_end` div {size}L AS `_stretch`\n"
         f"FROM (SELECT *, explode(array(`_pane`, `_pane` + {size}L)) AS `_window_end` FROM (\n{panes.sql}\n)"
         f" AS `panes`)\n"
@@ -64,7 +66,7 @@ def _halves_of_windows(panes: Panes, size: int, items: list[SelectItem], flag: l
     A half without a pane before it gives no row. So the windows hold 3: 1, 8: 2, 13: 1, 15: 2, 18: 1 events; the one
     that ends at 25 is empty.
     """
-    by = [*SLICE, *panes.grouping.key_columns]
+    by = [*SLICE_BOUNDS, *panes.grouping.key_columns]
     placed = _timelines(by, size, _running(panes, by, size))
     timeline = f"PARTITION BY {select_list([*by, column('_half'), column('_stretch')])} ORDER BY `_at`, `_turn`"
     held = (
