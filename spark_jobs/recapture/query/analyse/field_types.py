@@ -22,9 +22,22 @@ class FieldTypes:
     """Types that CREATE TABLE declares; None without one."""
     closed: bool = False
     """Whether this is the last pass, in which no field is open."""
+    _spellings: dict[Path, Path] = field(default_factory=dict)
+    """First spelling of every field in the query, by its path in lower case."""
     _known: dict[Path, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
     _keys: dict[Path, exp.Expr] = field(default_factory=dict)
     _measures: set[Path] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for path in self.declared or ():
+            self.spell(path)
+
+    def spell(self, path: Path) -> Path:
+        """Return a field's path as the query spells it first: names that differ in letter case are one field.
+
+        CREATE TABLE telemetry (deviceId bigint) SELECT DeviceID => ("deviceId",)
+        """
+        return self._spellings.setdefault(tuple(step.lower() for step in path), path)
 
     def of(self, path: Path, where: exp.Expr) -> AsaType:
         """Return the type of a field, nvarchar(max) while it is open.
@@ -99,7 +112,9 @@ class FieldTypes:
 
     def _within_record(self, path: Path) -> bool:
         declared = self.declared or {}
-        return not path or any(declared.get(path[:depth]) is AsaType.RECORD for depth in range(1, len(path)))
+        return not path or any(
+            declared.get(self.spell(path[:depth])) is AsaType.RECORD for depth in range(1, len(path))
+        )
 
     def _doubtful_key(self, path: Path, kind: AsaType, where: exp.Expr) -> DefinitionError:
         message = f"`{'.'.join(path)}` is a key, but is used as {kind} here: {self.advice(path)}"

@@ -3,19 +3,15 @@
 A property or element that is missing or null is NULL; so is any of a value that is not a record or an array.
 """
 
-import re
-
 from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
+from recapture.query.generate.json_properties import json_property
 from recapture.query.generate.let import once
-from recapture.query.generate.trees import spark_call, string, template
+from recapture.query.generate.trees import template
 from recapture.query.generate.values import Value
-
-_IN_A_PATH = re.compile(r"[^'?*\[\]\\]+")
-"""Regular expression of the names that may stand in a JSON path of Spark."""
 
 
 def array_element(call: Call) -> Value:
@@ -34,16 +30,10 @@ def array_length(call: Call) -> Value:
 
 
 def record_property(call: Call) -> Value:
-    """GetRecordPropertyValue(record, name): names go by letter case."""
+    """GetRecordPropertyValue(record, name): a name in any letter case."""
     takes(call, 2)
     record, name = call.argument(0, AsaType.RECORD), call.argument(1, AsaType.TEXT)
-    if name.text is not None and _IN_A_PATH.fullmatch(name.text):
-        path = string(f"$['{name.text}']")
-        return Value(spark_call("get_json_object", record.node, path), AsaType.TEXT, is_json_element=True)
-    value = template(
-        "try_element_at(from_json({record}, 'MAP<STRING, STRING>'), {name})", record=record.node, name=name.node
-    )
-    return Value(value, AsaType.TEXT, is_json_element=True)
+    return Value(json_property(record.node, name.node, "record"), AsaType.TEXT, is_json_element=True)
 
 
 def parsed(call: Call) -> Value:

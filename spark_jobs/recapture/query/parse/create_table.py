@@ -35,7 +35,7 @@ def declared_types(source: Source, declarations: list[list[Token]], input_alias:
         kind = _TYPES.get("".join(token.text for token in rest).lower())
         if kind is None:
             raise source.error(rest[0] if rest else column[0], f"the type of `{'.'.join(path)}` is one of {_NAMES}")
-        if path in types:
+        if ".".join(path).lower() in (".".join(known).lower() for known in types):
             raise source.error(column[0], f"`{'.'.join(path)}` is declared twice")
         types[path] = kind
     return types
