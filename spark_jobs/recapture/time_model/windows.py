@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from recapture.time_model.ticks import TICKS_PER_SECOND
 
+REMEMBERED_SPANS = 4
+"""Number of spans with one event each, after a cut that is certain, over which the cuts alternate as in ASA."""
+
 LARGEST_SIZE = 7 * 24 * 3600 * TICKS_PER_SECOND
 """Largest size of a window, seven days, in ticks."""
 
@@ -44,12 +47,18 @@ class SessionWindow:
     """Events of one partition key, each within `timeout` of the one before, cut at multiples of `longest`."""
 
     timeout: int
+    """At most `longest`."""
     longest: int
 
     @property
     def look_back(self) -> int:
-        """Three `longest` and a timeout: a session lasts less than two, the rest must hold the pause that opened it."""
-        return 3 * self.longest + self.timeout
+        """Return how far back an event may decide where a session that ends in the slice begins (section 4.2).
+
+        That is the event before the opening that the first cut depends on. Each span holds two events if the timeout
+        is at most half of `longest`, and then there is a cut at the end of every span.
+        """
+        spans = 4 if 2 * self.timeout <= self.longest else 6 + REMEMBERED_SPANS
+        return spans * self.longest + self.timeout
 
 
 @dataclass(frozen=True)
