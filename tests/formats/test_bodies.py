@@ -81,6 +81,8 @@ NOON = from_datetime(datetime(2026, 3, 1, 12, tzinfo=UTC))
         (BIT, "1", True),
         (BIT, "0", False),
         (BIT, '"true"', True),
+        (BIT, "-9223372036854775809", True),
+        (BIT, "123456789012345678901234567890", True),
     ],
 )
 def test_a_value_of_the_column_s_type(kind: AsaType, written: str, value: Any) -> None:

@@ -115,9 +115,14 @@ def _reading(columns: tuple[InputColumn, ...]) -> str:
         for place, group in enumerate(groups)
         for column in group
     }
+    for column in columns:
+        if column.type is AsaType.BIT and not any(step.isdigit() for step in column.path):
+            # DuckDB converts no whole number beyond 64 bits to a BOOLEAN, and gives DOUBLE as its type.
+            beyond = f"json_type(json, {pointer(column.path)}) = 'DOUBLE'"
+            fields[column] = f"coalesce({fields[column]}, CASE WHEN {beyond} THEN true END)"
     selected = "".join(f", {fields[column]} AS c{place}" for place, column in enumerate(columns))
     checked = "SELECT CASE WHEN json_valid(body) THEN body END AS json FROM bodies"
-    read = f"SELECT json_type(json) AS kind{', ' if transforms else ''}{transforms} FROM ({checked})"
+    read = f"SELECT json, json_type(json) AS kind{', ' if transforms else ''}{transforms} FROM ({checked})"
     return f"SELECT kind{selected} FROM ({read})"
 
 
