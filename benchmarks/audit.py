@@ -1,7 +1,7 @@
 """`python -m benchmarks.audit 1000000`: memory and time of an audit of that many rows, in a process of its own.
 
-The rows have five columns, as the sample's: window end, device (10,000 of them), a count, a mean, and the slice. They
-are audited without a suite and with the sample's, and lie in one file for each hour as a run stages them.
+The rows have the five columns of the sample: window end, device (10,000 of them), a count, a mean, and the slice. They
+are in one file per hour, as a run stages them, and are audited without a suite and with the sample's suite.
 """
 
 import argparse
@@ -47,13 +47,13 @@ def main(arguments: list[str] | None = None) -> None:
             for suite in (None, TELEMETRY):
                 command = [sys.executable, "-m", "benchmarks.audit", "--folder", folder]
                 command += ["--suite", str(suite)] if suite else []
-                told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-                shown = f"{told['peak']:8,.0f} {told['seconds']:8.1f}  {told['verdict']}"
+                result = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+                shown = f"{result['peak']:8,.0f} {result['seconds']:8.1f}  {result['verdict']}"
                 print(f"{rows:10,}  {suite.stem if suite else 'none':9} {shown}", flush=True)
 
 
 def fill(folder: Path, rows: int) -> None:
-    """Write the rows, a file for each slice."""
+    """Write the rows, one file per slice."""
     of_slice = rows // SLICES
     devices = pa.array([f"device-{number:05}" for number in range(DEVICES)])
     for number in range(SLICES):
@@ -84,7 +84,7 @@ def measure(folder: Path, suite: Path | None) -> dict[str, object]:
     files = [SliceFile(folder / f"{number:02}.parquet", hour) for number, hour in enumerate(hours)]
     rows = Rows(pq.read_schema(files[0].path), "slice_start", files)
     begin = time.perf_counter()
-    found = checkpoint.audit(
+    result = checkpoint.audit(
         counts,
         {"aggregates": rows} if suite else {},
         {"aggregates": suites.load(suite, NAMES)} if suite else {},
@@ -94,7 +94,7 @@ def measure(folder: Path, suite: Path | None) -> dict[str, object]:
     )
     seconds = time.perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"peak": peak, "seconds": seconds, "verdict": found.verdict}
+    return {"peak": peak, "seconds": seconds, "verdict": result.verdict}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A service that answers List Blobs as Azure does, for an archive of Capture blobs that are nowhere."""
+"""A service that answers List Blobs as Azure does, for an archive of Capture blobs that do not exist."""
 
 import time
 from bisect import bisect_left
@@ -29,7 +29,7 @@ _ANSWER = (
 def serve(blobs: Sequence[tuple[str, datetime]], latency: float, ready: Connection, counted: Any) -> None:
     """Answer until the process ends. `blobs` are (name, LastModified) in order of name; `latency` is in seconds.
 
-    Sends the port when it is there, and counts requests and listed blobs in `counted`.
+    Send the port when the server listens, and count requests and listed blobs in `counted`.
     """
     names = [name for name, _ in blobs]
 
@@ -38,12 +38,12 @@ def serve(blobs: Sequence[tuple[str, datetime]], latency: float, ready: Connecti
 
         def do_GET(self) -> None:
             time.sleep(latency)
-            asked = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
-            entries, marker = _page(blobs, names, asked)
+            query = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
+            entries, marker = _page(blobs, names, query)
             with counted.get_lock():
                 counted[0] += 1
                 counted[1] += len(entries)
-            content = _ANSWER.format(prefix=asked.get("prefix", ""), entries="".join(entries), marker=marker).encode()
+            content = _ANSWER.format(prefix=query.get("prefix", ""), entries="".join(entries), marker=marker).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/xml")
             self.send_header("Content-Length", str(len(content)))
@@ -58,17 +58,17 @@ def serve(blobs: Sequence[tuple[str, datetime]], latency: float, ready: Connecti
     server.serve_forever()
 
 
-def _page(blobs: Sequence[tuple[str, datetime]], names: Sequence[str], asked: dict[str, str]) -> tuple[list[str], str]:
-    """The entries of a page, and the marker of the next one."""
-    prefix = asked.get("prefix", "")
+def _page(blobs: Sequence[tuple[str, datetime]], names: Sequence[str], query: dict[str, str]) -> tuple[list[str], str]:
+    """Return the entries of a page, and the marker of the next page."""
+    prefix = query.get("prefix", "")
     entries: list[str] = []
-    place = bisect_left(names, asked.get("marker", prefix))
+    place = bisect_left(names, query.get("marker", prefix))
     while place < len(names) and names[place].startswith(prefix):
         if len(entries) == PAGE:
             return entries, names[place]
         name, written = blobs[place]
-        if "delimiter" in asked and asked["delimiter"] in name[len(prefix) :]:
-            folder = prefix + name[len(prefix) :].partition(asked["delimiter"])[0]
+        if "delimiter" in query and query["delimiter"] in name[len(prefix) :]:
+            folder = prefix + name[len(prefix) :].partition(query["delimiter"])[0]
             entries.append(f"<BlobPrefix><Name>{folder}/</Name></BlobPrefix>")
             place = bisect_left(names, f"{folder}0")
         else:

@@ -9,17 +9,18 @@ from threading import Barrier
 
 from recapture.formats import bodies
 from recapture.formats.avro import decode
+from recapture.formats.duckdb_sql import whole
 from recapture.formats.event_hubs import EVENT_DATA
-from recapture.model import fields
+from recapture.model import time_fields
 from recapture.query.model import CompiledQuery
 
 WARM_UP_SECONDS = 120
 
 
 def events_per_second(folder: Path, query: CompiledQuery, events: int) -> float:
-    """Return the rate for the blobs below a folder. One process runs on each core, warm before the clock starts.
+    """Return the rate for the blobs below a folder. Each core runs one process, which is warm before the clock starts.
 
-    Raises AssertionError if the blobs do not hold that many events.
+    Raise AssertionError if the blobs do not hold that many events.
     """
     blobs = sorted(folder.rglob("*.avro"))
     cores = os.cpu_count() or 1
@@ -42,6 +43,6 @@ def _warm_up(blob: Path, query: CompiledQuery, warm: Barrier) -> None:
 def _read(blobs: Iterable[Path], query: CompiledQuery) -> int:
     count = 0
     for blob in blobs:
-        body = bodies.whole(decode(blob.name, blob.read_bytes(), EVENT_DATA)["Body"])
-        count += len(bodies.parse(body, query.columns, fields(query.timestamp_by)).malformed)
+        body = whole(decode(blob.name, blob.read_bytes(), EVENT_DATA)["Body"])
+        count += len(bodies.parse(body, query.columns, time_fields(query.timestamp_by)).malformed)
     return count

@@ -1,8 +1,8 @@
 """`python -m benchmarks.history`: what publishing, status and rollback of one hour cost after a long history.
 
 The tables of a pipeline with one output are filled as hourly runs would have filled them: all slices are published, and
-the log holds the commits of the last 30 days, after which Delta tidies them away. Then they are copied to the storage
-emulator, and one more hour is published, shown, published again and rolled back there. The first line warms up.
+the log holds the commits of the last 30 days, after which Delta deletes them. Then they are copied to the storage
+emulator, and one more hour is published, shown, published again and rolled back there. The first line is a warm-up.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from embedded.azurite import Azurite
-from recapture.storage import open_container, side_by_side
+from recapture.storage import in_parallel, open_container
 from recapture.table import publish
 from recapture.table.delta import OpenTable
 from tests.storage.fault_proxy import FaultProxy
@@ -23,9 +23,9 @@ from tests.table.publishing import Place, on_azurite
 
 CALLS = ("publish", "status", "publish again", "rollback")
 HOUR = timedelta(hours=1)
-KEPT_HOURS = 30 * 24
+LOG_HOURS = 30 * 24
 MONTH = 31 * 24
-"""Slices that one commit publishes of the hours whose commits are gone."""
+"""Slices per commit in the part of the history whose own commits Delta has deleted."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -46,31 +46,31 @@ def main(arguments: list[str] | None = None) -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one call cost."""
+    """Cost of one call."""
 
     requests: int
     seconds: float
 
 
 def measure(home: Path, hours: int, azurite: Azurite, proxy: FaultProxy) -> list[Cost]:
-    """Return the cost of each of CALLS for the hour after a history, which is made in `home`."""
+    """Write a history of this many hours to `home`; return the cost of each of CALLS for the hour after it."""
     fill(Place(home.as_uri()), hours)
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = azurite.connection_string
     place = on_azurite(azurite)
     _copy(home, place)
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = proxy.connection_string
-    behind = Place(place.url.replace(azurite.url, proxy.url))
-    return [_cost(proxy, call) for call in _calls(behind, _start(hours))]
+    proxied = Place(place.url.replace(azurite.url, proxy.url))
+    return [_cost(proxy, call) for call in _calls(proxied, _start(hours))]
 
 
 def fill(place: Place, hours: int) -> None:
-    """Publish this many hours, the last one an hour ago; all files are as old as they would be."""
+    """Publish this many hours, the last of them an hour ago, and date the log's files accordingly."""
     ages = {_start(number): (hours - number) * HOUR for number in range(hours)}
-    early, late = max(hours - KEPT_HOURS, 0), min(hours, KEPT_HOURS)
+    early, late = max(hours - LOG_HOURS, 0), min(hours, LOG_HOURS)
     months = [range(first, min(first + MONTH, early)) for first in range(0, early, MONTH)]
     for numbers in [*months, *(range(number, number + 1) for number in range(hours - late, hours))]:
         starts = [_start(number) for number in numbers]
-        staged = side_by_side(lambda start: place.publication(f"run {start}", start), starts)
+        staged = in_parallel(lambda start: place.publication(f"run {start}", start), starts)
         publish.publish(place.tables, dict(zip(starts, staged, strict=True)))
         then = (datetime.now(UTC) - ages[starts[-1]]).timestamp()
         for log in Path(place.url.removeprefix("file://")).glob("*/_delta_log"):
@@ -86,7 +86,7 @@ def _start(number: int) -> str:
 def _copy(home: Path, place: Place) -> None:
     folder = open_container(place.url)
     files = [path for path in home.rglob("*") if path.is_file()]
-    side_by_side(lambda path: folder.write(path.relative_to(home).as_posix(), path.read_bytes()), files)
+    in_parallel(lambda path: folder.write(path.relative_to(home).as_posix(), path.read_bytes()), files)
 
 
 def _calls(place: Place, start: str) -> Iterator[Callable[[], object]]:

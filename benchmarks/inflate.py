@@ -1,7 +1,6 @@
 """`python -m benchmarks.inflate`: peak memory of reading one compressed blob, in bytes per inflated byte.
 
-Each blob is read as a task reads it that needs no property of its events, in a process of its own that has read a small
-blob before.
+Each blob is read as by a task that needs no event properties. Its process is new and has read a small blob before.
 """
 
 import argparse
@@ -14,7 +13,7 @@ from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.formats.event_hubs import CaptureReader
 from recapture.formats.events import Reader
 from recapture.formats.json_lines import JsonReader
@@ -22,15 +21,15 @@ from recapture.sample.capture_file import SampleEvent, capture_file
 from recapture.storage import Blob
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-BLOB = CaptureBlob("telemetry", "0", Blob("a.avro", "etag", 0, NOON))
+BLOB = PinnedBlob("telemetry", "0", Blob("a.avro", "etag", 0, NOON))
 BODIES = (100, 1_000, 1_000_000)
-"""Bytes of an event's body."""
+"""Sizes of an event's body, in bytes."""
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Print a line for each kind of blob."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.inflate", description=__doc__)
-    parser.add_argument("--mib", type=int, default=64, help="of bodies in a blob (default: %(default)s)")
+    parser.add_argument("--mib", type=int, default=64, help="MiB of bodies in a blob (default: %(default)s)")
     chosen = parser.parse_args(arguments)
     print("blob                    inflated MiB  peak MiB  peak per inflated byte")
     for name, reader, small, content, inflated in blobs(chosen.mib << 20):
@@ -39,7 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def blobs(size: int) -> Iterator[tuple[str, Reader, bytes, bytes, int]]:
-    """Yield the name of a kind, its reader, a small blob, a large one, and the inflated bytes of that."""
+    """Yield the name of a kind, its reader, a small blob, a large blob, and the inflated size of the large one."""
     for body in BODIES:
         text = json.dumps({"text": "x" * (body - 12)}).encode()
         count = size // len(text)
@@ -55,7 +54,7 @@ def blobs(size: int) -> Iterator[tuple[str, Reader, bytes, bytes, int]]:
 
 
 def measure(reader: Reader, small: bytes, large: bytes) -> int:
-    """Return by how many bytes the process of a reader grows for a large blob."""
+    """Return the number of bytes by which a reader's process grows for a large blob."""
     fresh = multiprocessing.get_context("spawn")
     receiver, sender = fresh.Pipe(duplex=False)
     process = fresh.Process(target=_read, args=(reader, small, large, sender))
@@ -65,12 +64,12 @@ def measure(reader: Reader, small: bytes, large: bytes) -> int:
     return peak
 
 
-def _read(reader: Reader, small: bytes, large: bytes, done: Connection) -> None:
+def _read(reader: Reader, small: bytes, large: bytes, sender: Connection) -> None:
     reader.read(BLOB, small, ())
     Path("/proc/self/clear_refs").write_text("5")
     before = _peak()
     reader.read(BLOB, large, ())
-    done.send(_peak() - before)
+    sender.send(_peak() - before)
 
 
 def _peak() -> int:

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from benchmarks.blob_service import serve
-from recapture.archive.manifest import Definition, plan
+from recapture.archive.manifest import RowDefinition, pin_blobs
 from recapture.formats.event_hubs import CaptureNames
 from recapture.storage import open_container
 from recapture.time_model import ticks
@@ -27,14 +27,14 @@ INTERVAL = timedelta(minutes=5)
 PARTITIONS = 32
 NAMES = CaptureNames("contoso", "telemetry")
 KEY = "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-"""The public one of every emulator."""
+"""Key of the storage emulator's account, which is public."""
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Print a line for each size."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.listing", description=__doc__)
     parser.add_argument("--blobs", type=int, nargs="*", default=[35_000, 70_000, 140_000, 280_000])
-    parser.add_argument("--latency-ms", type=float, default=20, help="of each request (default: %(default)s)")
+    parser.add_argument("--latency-ms", type=float, default=20, help="latency of each request (default: %(default)s)")
     chosen = parser.parse_args(arguments)
     print("   pinned    listed  requests  seconds  peak MiB  manifest MiB")
     for blobs in chosen.blobs:
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def archive(hours: int) -> list[tuple[str, datetime]]:
-    """(name, LastModified) of every blob, from a month before the range to an hour after it; in order of name."""
+    """Return (name, LastModified) of every blob from a month before the range to an hour after it, in order of name."""
     count = (BEFORE + timedelta(hours=hours + 1)) // INTERVAL
     opened = [START - BEFORE + number * INTERVAL for number in range(count)]
     written = INTERVAL + timedelta(seconds=3)
@@ -54,7 +54,7 @@ def archive(hours: int) -> list[tuple[str, datetime]]:
 
 
 def measure(hours: int, latency: float) -> tuple[int, int, int, float, float, float]:
-    """Of planning so many hours: blobs pinned, blobs listed, requests, seconds, peak MiB of the process, MiB kept."""
+    """Plan this many hours; return blobs pinned, blobs listed, requests, seconds, peak MiB and MiB of the manifest."""
     fresh = multiprocessing.get_context("spawn")
     receiver, sender = fresh.Pipe(duplex=False)
     counted = fresh.Array("q", 2)
@@ -75,21 +75,21 @@ def _serve(hours: int, latency: float, ready: Connection, counted: Any) -> None:
     serve(archive(hours), latency, ready, counted)
 
 
-def _plan(hours: int, port: int, done: Connection) -> None:
+def _plan(hours: int, port: int, sender: Connection) -> None:
     endpoint = f"http://127.0.0.1:{port}/devstoreaccount1"
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = f"AccountName=devstoreaccount1;{KEY};BlobEndpoint={endpoint}"
-    policies = Policies(0, late=ticks.from_seconds(600), early=ticks.from_seconds(300), adjust=True)
-    definition = Definition(
+    policies = Policies(0, late_tolerance=ticks.from_seconds(600), early_window=ticks.from_seconds(300), adjust=True)
+    definition = RowDefinition(
         "telemetry", NAMES, "benchmark", "SELECT 1", policies, ticks.from_seconds(300), 300, "telemetry", {}
     )
     first = ticks.from_datetime(START)
     slices = list(slices_between(first, first + ticks.from_seconds(3600 * hours), ticks.from_seconds(3600)))
     begin = time.perf_counter()
-    planned = plan(definition, open_container(f"{endpoint}/capture"), slices, datetime.now(UTC))
-    kept = len(planned.to_json())
+    planned = pin_blobs(definition, open_container(f"{endpoint}/capture"), slices, datetime.now(UTC))
+    size = len(planned.to_json())
     seconds = time.perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    done.send((len(planned.blobs), seconds, peak, kept / 1024 / 1024))
+    sender.send((len(planned.blobs), seconds, peak, size / 1024 / 1024))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The peer: the job as one would write it first, with fastavro, from_json and a window function for the watermark."""
+"""The peer: the job in its simplest form, with fastavro, from_json and a window function for the watermark."""
 
 import io
 import time
@@ -13,14 +13,14 @@ LATE, EARLY = 600, 300
 
 
 def events_per_second(spark: SparkSession, folder: Path, out: Path, events: int) -> float:
-    """From the folder of blobs to the Parquet of the aggregates, as `recapture` computes them."""
+    """Return the rate from the folder of blobs to the Parquet files of the aggregates that Recapture computes too."""
     begin = time.perf_counter()
     aggregates(spark, folder).write.mode("overwrite").parquet(str(out))
     return events / (time.perf_counter() - begin)
 
 
 def aggregates(spark: SparkSession, folder: Path) -> DataFrame:
-    """windowEnd, deviceId, events and avgTemperature of five-minute windows."""
+    """Return windowEnd, deviceId, events and avgTemperature of five-minute windows."""
     paths = [(str(path), path.parts[-7], path.stat().st_mtime) for path in sorted(folder.rglob("*.avro"))]
     blobs = spark.sparkContext.parallelize(paths, 16)
     columns = "partition string, arrival double, seq long, body string"

@@ -23,12 +23,12 @@ from benchmarks import floor, plain_spark, world
 from recapture.definition.pipeline import Pipeline, load
 from recapture.run.plan import plan_run
 from recapture.run.planned import PlannedRun
-from recapture.run.session import session
+from recapture.run.session import create_session
 from recapture.run.spark import compute
 from recapture.run.staged import staged_rows
 
-KEPT = Path(__file__).parents[1] / ".cache" / "benchmarks"
-"""The folder of the worlds, which are made once."""
+WORLDS = Path(__file__).parents[1] / ".cache" / "benchmarks"
+"""Folder of the worlds, which are made once."""
 HOURS = 6
 END = world.START + timedelta(hours=HOURS)
 FEWEST_EVENTS = world.blob_count(HOURS)
@@ -57,7 +57,7 @@ Row = tuple[datetime, str, int, float]
 
 @dataclass(frozen=True)
 class Rates:
-    """Events per second of the three in one round."""
+    """Events per second of the three programs in one round."""
 
     recapture: float
     floor: float
@@ -74,9 +74,9 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.events < FEWEST_EVENTS or chosen.rounds < 1:
         parser.error(f"give at least {FEWEST_EVENTS} events and 1 round")
-    archive = KEPT / f"{chosen.events}-events"
+    archive = WORLDS / f"{chosen.events}-events"
     with tempfile.TemporaryDirectory() as scratch:
-        spark = session("local[*]", "benchmark", Path(scratch))
+        spark = create_session("local[*]", "benchmark", Path(scratch))
         try:
             _, *counted = _printed(compare(spark, archive, Path(scratch), chosen.events, chosen.rounds + 1))
         finally:
@@ -87,9 +87,9 @@ def main() -> None:
 
 
 def compare(spark: SparkSession, archive: Path, scratch: Path, events: int, rounds: int) -> Iterator[Rates]:
-    """Measure all three, round by round, on the world of that many events; it is made if `archive` lacks it.
+    """Yield the rates of each round on a world of that many events, which is made if `archive` lacks it.
 
-    Raises AssertionError if they do not compute the same.
+    Raise AssertionError if the three programs do not compute the same.
     """
     world.make(archive, events, HOURS)
     definition = scratch / "benchmark.yaml"

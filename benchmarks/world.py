@@ -24,8 +24,8 @@ def blob_count(hours: int) -> int:
 def make(folder: Path, events: int, hours: int) -> None:
     """Write `events` events over `hours` hours as Capture would, spread evenly over the blobs."""
     folder.mkdir(parents=True, exist_ok=True)
-    done = folder / f".{events}-{hours}"
-    if done.exists():
+    marker = folder / f".{events}-{hours}"
+    if marker.exists():
         return
     random = np.random.default_rng(7)
     blobs = blob_count(hours)
@@ -49,7 +49,7 @@ def make(folder: Path, events: int, hours: int) -> None:
             with path.open("wb") as file:
                 fastavro.writer(file, schema, records, codec="null", sync_interval=1 << 30)
             os.utime(path, (modified.timestamp(), modified.timestamp()))
-    done.touch()
+    marker.touch()
 
 
 def _record(sequence: int, enqueued: datetime, random: np.random.Generator) -> dict[str, object]:

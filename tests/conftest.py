@@ -1,4 +1,4 @@
-"""What every test shares, and the lane that a test belongs to. HYPOTHESIS_PROFILE says how many examples are drawn."""
+"""Fixtures for all tests, and the marks of the tests. HYPOTHESIS_PROFILE sets how many examples are drawn."""
 
 import logging
 import os
@@ -30,7 +30,7 @@ LONG = (
     "run/test_spark_settings.py",
     "test_package.py",
 )
-"""Files whose tests take long: first, so that no worker begins one when the others have finished."""
+"""Files with long tests. They run first, so that no worker starts one when the others have finished."""
 FIXTURES = {
     "spark": "spark",
     "azurite": "storage",
@@ -40,9 +40,9 @@ FIXTURES = {
     "parse": "airflow",
     "python": "process",
 }
-"""The mark of a test that uses a fixture, also through other fixtures or as the value of a parameter."""
+"""The mark of a test that uses a fixture: directly, through another fixture, or as the value of a parameter."""
 FOLDERS = {"dags/": "airflow", "e2e/": "e2e", "embedded/": "storage", "plugins/": "airflow"}
-"""The mark of the tests in a folder whose tests start services or load Airflow by themselves."""
+"""The mark of the tests in a folder. These tests start services or load Airflow themselves."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -70,7 +70,7 @@ def _marks(item: pytest.Item) -> set[str]:
 
 @pytest.fixture
 def python() -> Python:
-    """A process of its own that runs Python with these arguments and variables, and imports from the checkout."""
+    """Run Python in another process with these arguments and variables; it imports from the checkout."""
 
     def run(*arguments: str | Path, **env: str) -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, *map(str, arguments)]
@@ -82,21 +82,21 @@ def python() -> Python:
 
 @pytest.fixture(scope="session")
 def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
-    """The storage emulator, in memory, on a free port; one for the whole run."""
+    """The storage emulator, in memory, on a free port. All tests of the session share it."""
     with Azurite(tmp_path_factory.mktemp("azurite") / "azurite.log") as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    """The command's own Spark session, one for the whole run: two cores, and a JVM that is quick to start."""
-    from recapture.run.session import pin_settings, session
+    """The Spark session of the command: two cores, and a JVM that starts quickly. All tests of the session share it."""
+    from recapture.run.session import create_session, pin_settings
     from tests.worlds import QUICK_START
 
     logging.getLogger("py4j").setLevel(logging.WARNING)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_TOOL_OPTIONS", QUICK_START)
-        running = session("local[2]", "recapture-tests", tmp_path_factory.mktemp("spark"))
+        running = create_session("local[2]", "recapture-tests", tmp_path_factory.mktemp("spark"))
     pin_settings(running)
     yield running
     running.stop()

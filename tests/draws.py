@@ -1,19 +1,23 @@
 """How Hypothesis draws: HYPOTHESIS_PROFILE is `repeatable`, `quick` or `deep`.
 
 The default profile, `repeatable`, draws the same examples on every machine and in every run, also in a fresh clone.
-`quick` draws a fifth of them. `deep` draws ten times as many, at random, and prints how to reproduce a failure.
+`quick` draws a fifth of them. `deep` draws ten times as many, at random, and prints how to reproduce a failure. It also
+shrinks the failures of slow tests.
 """
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, Phase, settings
 
-USUAL = 100
-"""Examples of a test that asks for no number of its own, in the default profile."""
+DEFAULT_EXAMPLES = 100
+"""Examples that a test draws in the default profile, unless it sets a number."""
 
-settings.register_profile("repeatable", deadline=None, max_examples=USUAL, derandomize=True, database=None)
-settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=USUAL // 5)
-settings.register_profile("deep", deadline=None, max_examples=10 * USUAL, derandomize=False, print_blob=True)
+SLOW_EXAMPLES = (HealthCheck.too_slow, HealthCheck.data_too_large)
+"""Health checks that a test with large examples does not have to pass."""
+
+settings.register_profile("repeatable", deadline=None, max_examples=DEFAULT_EXAMPLES, derandomize=True, database=None)
+settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=DEFAULT_EXAMPLES // 5)
+settings.register_profile("deep", deadline=None, max_examples=10 * DEFAULT_EXAMPLES, derandomize=False, print_blob=True)
 
 
 def load_profile() -> None:
@@ -22,4 +26,10 @@ def load_profile() -> None:
 
 def examples(count: int) -> int:
     """Return `count` in the default profile, and proportionally fewer or more in the others; at least one."""
-    return max(1, count * settings().max_examples // USUAL)
+    return max(1, count * settings().max_examples // DEFAULT_EXAMPLES)
+
+
+def slow(count: int) -> settings:
+    """Return the settings of a test whose examples take seconds each: `examples(count)`, shrunk in `deep` only."""
+    phases = list(Phase) if settings.get_current_profile_name() == "deep" else [Phase.explicit, Phase.generate]
+    return settings(max_examples=examples(count), phases=phases, suppress_health_check=SLOW_EXAMPLES)

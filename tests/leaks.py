@@ -1,4 +1,4 @@
-"""Looks for leaks: a secret in files and command lines, as `ps` lists them, and sockets that other machines reach."""
+"""Look for leaks: secrets in files and command lines, as `ps` lists them, and sockets that other machines can reach."""
 
 import base64
 import contextlib
@@ -16,41 +16,41 @@ SECONDS = 0.5
 PROCESSES = Path("/proc")
 
 
-def forms(secret: str) -> frozenset[bytes]:
-    """The spellings of a key or a signature, which are base64, that a url, a log or a file may have."""
+def spellings(secret: str) -> frozenset[bytes]:
+    """Return the spellings of a key or signature (both are base64) that a URL, a log or a file may contain."""
     plain = unquote(secret)
-    spelt = {secret, plain, plain.rstrip("="), quote(plain), quote(plain, safe=""), quote_plus(plain)}
-    return frozenset(text.encode() for text in spelt) | {base64.b64decode(plain), base64.b64encode(plain.encode())}
+    texts = {secret, plain, plain.rstrip("="), quote(plain), quote(plain, safe=""), quote_plus(plain)}
+    return frozenset(text.encode() for text in texts) | {base64.b64decode(plain), base64.b64encode(plain.encode())}
 
 
-def tells(text: str | bytes, secrets: frozenset[bytes]) -> bool:
+def holds_secret(text: str | bytes, secrets: frozenset[bytes]) -> bool:
     content = text.encode(errors="surrogateescape") if isinstance(text, str) else text
     return any(secret in content for secret in secrets)
 
 
 class Watch:
-    """While it is entered, looks at all command lines, at the folder's files and at the sockets of started servers.
+    """Watch all command lines, the files of a folder and the sockets of started servers, as a context manager.
 
-    It sees those that are soon gone too.
+    It looks twice a second, so that processes and files that do not last are seen too.
     """
 
     def __init__(self, secrets: frozenset[bytes], folder: Path) -> None:
         if not PROCESSES.is_dir():
             pytest.skip(f"the command lines of other processes are read from {PROCESSES}, which only Linux has")
-        self.seen: set[str] = set()
-        """Every command line and every file that was looked at."""
-        self.found: set[str] = set()
-        """Those that hold a secret."""
+        self.checked: set[str] = set()
+        """Command lines and names of files that were checked."""
+        self.leaks: set[str] = set()
+        """Command lines and names of files that contain a secret."""
         self.listening: set[str] = set()
-        """The addresses on which processes of other sessions listen that this process or its children started."""
+        """Addresses on which descendants of this process listen that run in sessions of their own."""
         self._secrets = secrets
         self._folder = folder
         self._versions: dict[Path, tuple[int, int]] = {}
-        self._left = threading.Event()
+        self._stopped = threading.Event()
         self._watcher = threading.Thread(target=self._watch, daemon=True)
 
     def _watch(self) -> None:
-        while not self._left.wait(SECONDS):
+        while not self._stopped.wait(SECONDS):
             self._look_at_processes()
             self._look_at_files()
             self._look_at_sockets()
@@ -67,8 +67,10 @@ class Watch:
         for process in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error, ProcessLookupError):
                 if os.getsid(process.pid) != os.getsid(0):
-                    sockets = process.net_connections("tcp")
-                    self.listening |= {each.laddr.ip for each in sockets if each.status == psutil.CONN_LISTEN}
+                    connections = process.net_connections("tcp")
+                    self.listening |= {
+                        connection.laddr.ip for connection in connections if connection.status == psutil.CONN_LISTEN
+                    }
 
     def _look_at_files(self) -> None:
         for path in self._folder.rglob("*"):
@@ -82,9 +84,9 @@ class Watch:
                 continue
 
     def _note(self, name: str, content: bytes) -> None:
-        self.seen.add(name)
-        if tells(content, self._secrets) or tells(name, self._secrets):
-            self.found.add(name)
+        self.checked.add(name)
+        if holds_secret(content, self._secrets) or holds_secret(name, self._secrets):
+            self.leaks.add(name)
 
     def __enter__(self) -> Self:
         self._watcher.start()
@@ -93,6 +95,6 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._left.set()
+        self._stopped.set()
         self._watcher.join()
         self._look_at_files()

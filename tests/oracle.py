@@ -1,7 +1,7 @@
-"""The time model as its text reads: one event at a time, dictionaries and Python ints, nothing clever.
+"""The time model of docs/time-model.md, written plainly: one event at a time, with dictionaries and Python ints.
 
-Every test of the fast path ends at this file, so it shares no code with it. All instants and durations are ticks of
-100 ns, instants since 0001-01-01T00:00Z.
+The tests compare the fast path with this file, so the two share no code. Instants and durations are ticks of 100 ns;
+instants count from 0001-01-01T00:00Z.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,7 @@ Scope = tuple[str, tuple[Any, ...] | None]
 
 @dataclass(frozen=True)
 class Policy:
-    """The policies of one job; `late` None is no limit, `early` None is no early window."""
+    """The policies of one job. `late` is None without a limit; `early` is None without an early window."""
 
     out_of_order: int
     late: int | None
@@ -36,7 +36,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Event:
-    """One event; `time` None is a missing or unconvertible TIMESTAMP BY, `over` None is a query without OVER.
+    """One event. `time` is None if TIMESTAMP BY is missing or not a time; `over` is None if the query has no OVER.
 
     A NULL in the OVER key is a None inside the tuple.
     """
@@ -54,9 +54,9 @@ class Event:
 class Outcome:
     """What the policies did to one event.
 
-    `system_timestamp` is None when the event was not processed. `late` and `out_of_order` tell which tests it failed,
-    whatever its verdict. `watermark_after` is that of the event's scope, None while the scope has processed nothing
-    and for an event that never reached a scope.
+    `system_timestamp` is None if the event was not processed. `late` and `out_of_order` say which tests it failed,
+    whatever its verdict. `watermark_after` is the watermark of the event's scope. It is None while the scope has
+    processed nothing, and for an event that never reached a scope.
     """
 
     event: Event
@@ -84,7 +84,7 @@ def process(events: Sequence[Event], policy: Policy, timestamp_by: bool = True) 
 
 
 def judge_event(event: Event, policy: Policy, timestamp_by: bool, largest: dict[Scope, int]) -> Outcome:
-    """Judge the next event in arrival order; `largest` is the largest time of each scope, and is updated."""
+    """Judge the next event in arrival order. `largest` holds the largest time of each scope; it is updated."""
     if event.malformed:
         return Outcome(event, "malformed")
     if not timestamp_by:
@@ -156,19 +156,19 @@ def _aggregate(payloads: list[dict[str, Any]], values: Sequence[str]) -> dict[st
     members = {name: [payload[name] for payload in payloads if payload.get(name) is not None] for name in values}
     return {
         "count": len(payloads),
-        "count_of": {name: len(found) for name, found in members.items()},
-        "sum": {name: oracle_windows.total(found) for name, found in members.items()},
-        "avg": {name: oracle_windows.average(found) for name, found in members.items()},
-        "min": {name: oracle_windows.least(found) for name, found in members.items()},
-        "max": {name: oracle_windows.greatest(found) for name, found in members.items()},
+        "count_of": {name: len(present) for name, present in members.items()},
+        "sum": {name: oracle_windows.total(present) for name, present in members.items()},
+        "avg": {name: oracle_windows.average(present) for name, present in members.items()},
+        "min": {name: oracle_windows.least(present) for name, present in members.items()},
+        "max": {name: oracle_windows.greatest(present) for name, present in members.items()},
         "members": members,
     }
 
 
 def slice_metrics(outcomes: Iterable[Outcome], start: int, end: int) -> dict[str, dict[str, int]]:
-    """Count, per partition, the events that arrived in (start, end]: ASA's metrics and one count a verdict (section 5).
+    """Return ASA's metrics and the counts of the verdicts, per partition, for the events that arrived in (start, end].
 
-    What only the blobs know (bytes, sources) is not counted here.
+    See docs/time-model.md, section 5. Bytes and sources are not counted here: only the blobs know them.
     """
     counts: dict[str, dict[str, int]] = {}
     for outcome in outcomes:

@@ -1,7 +1,7 @@
-"""The windows and the aggregates of docs/time-model.md, sections 4 and 6, word for word, in plain Python.
+"""The windows and the aggregates of docs/time-model.md, sections 4 and 6, in plain Python.
 
-The tests of the query language end at this file, so it shares no code with the fast path. All instants and durations
-are ticks of 100 ns, instants since 0001-01-01T00:00Z.
+The tests of the query language compare the fast path with this file, so the two share no code. Instants and durations
+are ticks of 100 ns; instants count from 0001-01-01T00:00Z.
 """
 
 import math
@@ -17,7 +17,7 @@ Members = list["Event"]
 
 @dataclass(frozen=True)
 class Event:
-    """An event at its System.Timestamp. Wherever events are listed, equal times stand in the order of arrival."""
+    """An event at its System.Timestamp. In every list, events with equal times are in arrival order."""
 
     time: int
     payload: dict[str, Any]
@@ -26,7 +26,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Hopping:
-    """A tumbling window is one whose hop is its size."""
+    """A hopping window. A tumbling window is one whose hop is its size."""
 
     size: int
     hop: int
@@ -40,7 +40,7 @@ class Sliding:
 
 @dataclass(frozen=True)
 class Session:
-    """`over` names the partition key; without it a session is of all events."""
+    """A session window. `over` names the partition key; without it, all events share the sessions."""
 
     timeout: int
     longest: int
@@ -57,20 +57,20 @@ Window = Hopping | Sliding | Session | Snapshot
 
 @dataclass(frozen=True)
 class Content:
-    """A row's window: its id in Windows(…), its end, its group, and the events in it by (time, arrival)."""
+    """A row's window: its id in Windows(…), its end, its group, and its events, ordered by time, then arrival."""
 
     window: str | None
     end: int
     group: Key
     members: Members
     unanchored: bool = False
-    """A session that is cut at even multiples, because its stream is too sparse."""
+    """Whether it is a session that is cut at even multiples, because its stream is too sparse."""
 
 
 def contents(
     events: Iterable[Event], window: Window, group_by: Sequence[str] = (), name: str | None = None
 ) -> list[Content]:
-    """Every window with an event in it, group by group (docs/time-model.md, section 4)."""
+    """Return every window that holds an event, group by group (docs/time-model.md, section 4)."""
     ordered = sorted(events, key=lambda event: event.time)
     if isinstance(window, Session):
         return [
@@ -87,7 +87,7 @@ def contents(
 
 
 def split(events: Iterable[Event], fields: Sequence[str]) -> dict[Key, Members]:
-    """The events by the values of some fields. NULL is a value like any other, and so is a field that is missing."""
+    """Return the events by the values of some fields. NULL is a value like any other; a missing field is NULL."""
     groups: dict[Key, Members] = {}
     for event in events:
         groups.setdefault(tuple(event.payload.get(field) for field in fields), []).append(event)
@@ -105,32 +105,32 @@ def _placed(events: Members, window: Hopping | Sliding | Snapshot) -> list[tuple
 
 
 def hopping(events: Members, size: int, hop: int, offset: int = 0) -> list[tuple[int, Members]]:
-    """A window at every offset + k * hop that has an event in the `size` up to it, the end included."""
+    """Return a window at every offset + k * hop that has an event in the `size` up to it, end included."""
     if not events:
         return []
     end = multiple_from(events[0].time - offset, hop) + offset
-    found = []
+    windows = []
     while end < events[-1].time + size:
-        found.append((end, [event for event in events if end - size < event.time <= end]))
+        windows.append((end, [event for event in events if end - size < event.time <= end]))
         end += hop
-    return [(end, members) for end, members in found if members]
+    return [(end, members) for end, members in windows if members]
 
 
 def sliding(events: Members, size: int) -> list[tuple[int, Members]]:
-    """A window wherever an event enters or leaves, unless nothing is left."""
+    """Return a window wherever an event enters or leaves, unless it is empty."""
     ends = {event.time for event in events} | {event.time + size for event in events}
-    found = [(end, [event for event in events if end - size < event.time <= end]) for end in sorted(ends)]
-    return [(end, members) for end, members in found if members]
+    windows = [(end, [event for event in events if end - size < event.time <= end]) for end in sorted(ends)]
+    return [(end, members) for end, members in windows if members]
 
 
 def snapshot(events: Members) -> list[tuple[int, Members]]:
-    """A window for each time at which there are events."""
+    """Return a window for each time at which there are events."""
     times = sorted({event.time for event in events})
     return [(time, [event for event in events if event.time == time]) for time in times]
 
 
 def sessions(events: Members, timeout: int, longest: int) -> list[tuple[int, Members, bool]]:
-    """The sessions of one partition key, each with its end, its events, and whether it is unanchored."""
+    """Return the sessions of one partition key, each with its end, its events, and whether it is unanchored."""
     result: list[tuple[int, Members, bool]] = []
     last_before: int | None = None
     for stream in streams(events, timeout):
@@ -153,7 +153,7 @@ def sessions(events: Members, timeout: int, longest: int) -> list[tuple[int, Mem
 
 
 def streams(events: Members, timeout: int) -> list[Members]:
-    """The events in order, divided where a pause is longer than the timeout."""
+    """Return the events in order, divided where a pause is longer than the timeout."""
     result: list[Members] = []
     for event in events:
         if result and event.time - result[-1][-1].time <= timeout:
@@ -164,7 +164,7 @@ def streams(events: Members, timeout: int) -> list[Members]:
 
 
 def cuts_of(stream: Members, first_deadline: int, longest: int) -> dict[int, tuple[bool, bool]]:
-    """By span: whether there is a cut at its end, and whether that is so by the rule for sparse streams."""
+    """Return by span whether there is a cut at its end, and whether the rule for sparse streams says so."""
     held = Counter(span_of(event.time, longest) for event in stream)
     cuts = {}
     turn = -1
@@ -181,17 +181,17 @@ def cuts_of(stream: Members, first_deadline: int, longest: int) -> dict[int, tup
 
 
 def span_of(time: int, longest: int) -> int:
-    """The number k of the span (k * longest, (k + 1) * longest] that holds a time."""
+    """Return the number k of the span (k * longest, (k + 1) * longest] that holds a time."""
     return multiple_from(time, longest) // longest - 1
 
 
 def multiple_from(instant: int, step: int) -> int:
-    """The first multiple of `step` that is not before an instant."""
+    """Return the first multiple of `step` that is not before an instant."""
     return -(-instant // step) * step
 
 
 def ending_in(rows: Iterable[Content], start: int, end: int) -> list[Content]:
-    """The windows that a slice (start, end] publishes."""
+    """Return the windows that a slice (start, end] publishes."""
     return [row for row in rows if start < row.end <= end]
 
 
@@ -200,12 +200,12 @@ def count_distinct(values: Iterable[Any]) -> int:
 
 
 def count(values: Iterable[Any]) -> int:
-    """COUNT(x); COUNT(*) is the number of members."""
+    """Return COUNT(x). COUNT(*) is the number of members."""
     return len(_present(values))
 
 
 def total(values: Iterable[Any]) -> int | float | None:
-    """SUM: a bigint of bigints, else a float."""
+    """Return SUM: a bigint if all values are bigints, otherwise a float."""
     present = _present(values)
     if not present:
         return None
@@ -226,19 +226,19 @@ def greatest(values: Iterable[Any]) -> Any:
 
 
 def variance(values: Iterable[Any], population: bool = False) -> float | None:
-    """VAR, NULL for fewer than two values, or VARP."""
+    """Return VAR, which is NULL for fewer than two values, or VARP."""
     exact = _variance(_present(values), population)
     return None if exact is None else float(exact)
 
 
 def deviation(values: Iterable[Any], population: bool = False) -> float | None:
-    """STDEV or STDEVP."""
+    """Return STDEV or STDEVP."""
     exact = _variance(_present(values), population)
     return None if exact is None else math.sqrt(exact)
 
 
 def percentile_cont(values: Iterable[Any], portion: str, descending: bool = False) -> float | None:
-    """PERCENTILE_CONT(portion) OVER (ORDER BY x): interpolated between the two values around it."""
+    """Return PERCENTILE_CONT(portion) OVER (ORDER BY x), interpolated between the two values around it."""
     ranked = sorted(_present(values), reverse=descending)
     if not ranked:
         return None
@@ -249,7 +249,7 @@ def percentile_cont(values: Iterable[Any], portion: str, descending: bool = Fals
 
 
 def percentile_disc(values: Iterable[Any], portion: str, descending: bool = False) -> Any:
-    """PERCENTILE_DISC(portion) OVER (ORDER BY x): the first value at which the share of all so far is the portion."""
+    """Return PERCENTILE_DISC(portion) OVER (ORDER BY x): the first value whose cumulative share reaches the portion."""
     ranked = sorted(_present(values), reverse=descending)
     for n, value in enumerate(ranked, 1):
         if Fraction(n, len(ranked)) >= Fraction(portion):
@@ -258,26 +258,29 @@ def percentile_disc(values: Iterable[Any], portion: str, descending: bool = Fals
 
 
 def ranked(members: Members, *order: tuple[str, str]) -> Members:
-    """By the fields of an ORDER BY, each with "ASC" or "DESC"; NULL is the least. Ties stay by (time, arrival)."""
-    found = sorted(members, key=lambda event: event.time)
+    """Return the members in the order of ORDER BY fields, each with "ASC" or "DESC".
+
+    NULL is the least value. Ties are in the order of time, then arrival.
+    """
+    ordered = sorted(members, key=lambda event: event.time)
     for field, direction in reversed(order):
-        found.sort(key=lambda event: _null_first(event.payload.get(field)), reverse=direction == "DESC")
-    return found
+        ordered.sort(key=lambda event: _null_first(event.payload.get(field)), reverse=direction == "DESC")
+    return ordered
 
 
 def top_one(members: Members, field: str | None, *order: tuple[str, str]) -> Any:
-    """TopOne(field) OVER (ORDER BY …); without a field, the whole event."""
+    """Return TopOne(field) OVER (ORDER BY …); without a field, the whole event."""
     return _shown(ranked(members, *order)[0], field)
 
 
 def collect_top(members: Members, number: int, field: str | None, *order: tuple[str, str]) -> list[dict[str, Any]]:
-    """CollectTop(number, field) OVER (ORDER BY …)."""
+    """Return CollectTop(number, field) OVER (ORDER BY …)."""
     best = ranked(members, *order)[:number]
     return [{"rank": rank, "value": _shown(event, field)} for rank, event in enumerate(best, 1)]
 
 
 def collect(members: Members, field: str | None) -> list[Any]:
-    """Collect(field): a NULL is an element too."""
+    """Return Collect(field), in which a NULL is an element too."""
     return [_shown(event, field) for event in sorted(members, key=lambda event: event.time)]
 
 

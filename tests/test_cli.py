@@ -1,4 +1,4 @@
-"""The command: its exit codes, what it prints where, and its one-line errors."""
+"""The command: its exit codes, its output, and its one-line errors."""
 
 import json
 import os
@@ -23,7 +23,7 @@ HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Two hours with an event each; that of the second hour is late."""
+    """Two hours with one event each; the event of the second hour is late."""
     world = World(tmp_path)
     world.put("0", at(12), [body("a", at(10))])
     world.put("0", at(72), [body("a", at(50))], 1)
@@ -33,15 +33,16 @@ def world(tmp_path: Path) -> World:
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """The one line that the command says on standard error when it ends with 2."""
+    """Return the only line on standard error of a command that exits with 2."""
     return failed(capsys, 2, *arguments)
 
 
 def failed(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> str:
+    """Return the only line on standard error, warnings aside, of a command that exits with this code."""
     assert cli.main([str(argument) for argument in arguments]) == code
-    told = capsys.readouterr()
-    assert told.out == ""
-    (line,) = (line for line in told.err.splitlines() if not line.startswith("warning:"))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = (line for line in captured.err.splitlines() if not line.startswith("warning:"))
     assert line.startswith("recapture: ")
     return line
 
@@ -104,32 +105,36 @@ def test_times_without_a_zone_are_utc(capsys: pytest.CaptureFixture[str], world:
     assert planned("--from", "2024-03-01T10:00", "--to", "2024-03-01T12:00+01:00") == planned(*HOUR)
 
 
-def test_plan_tells_what_would_be_read_and_writes_nothing(capsys: pytest.CaptureFixture[str], world: World) -> None:
+def test_plan_shows_what_would_be_read_and_writes_nothing(capsys: pytest.CaptureFixture[str], world: World) -> None:
     before = contents(world.home)
     assert cli.main(["plan", str(world.file), *HOUR, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    plan = json.loads(capsys.readouterr().out)
     assert cli.main(["plan", str(world.file), *HOUR]) == 0
     assert "2024-03-01T10:00:00Z" in capsys.readouterr().out
     assert contents(world.home) == before
-    assert (told["partitions"], told["blobs"], told["complete"]) == (["0"], 1, True)
+    assert (plan["partitions"], plan["blobs"], plan["complete"]) == (["0"], 1, True)
     blob = next(path for path in world.capture.rglob("*.avro") if path.stat().st_mtime == at(12).timestamp())
-    assert told["slices"] == [
+    assert plan["slices"] == [
         {"slice_start": "2024-03-01T10:00:00Z", "blobs": 1, "bytes": blob.stat().st_size, "incomplete": []}
     ]
 
 
-def test_plan_says_how_far_capture_has_got_and_what_it_saw(capsys: pytest.CaptureFixture[str], world: World) -> None:
-    """Of each partition, one that never spoke in the range included; and the blobs far from their names."""
+def test_plan_shows_how_far_capture_has_got_and_warns_of_unusual_blobs(
+    capsys: pytest.CaptureFixture[str], world: World
+) -> None:
+    """It names every partition, also a silent one, and a blob that was written far from the time in its name."""
     world.put("1", at(-120))
     late = world.put("0", at(40), opened=at(-600)).relative_to(world.capture)
     assert cli.main(["plan", str(world.file), *HOUR, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [(each["partition"], each["reached"], each["path_time"]) for each in told["capture"]] == [
+    plan = json.loads(capsys.readouterr().out)
+    assert [
+        (partition["partition"], partition["reached"], partition["path_time"]) for partition in plan["capture"]
+    ] == [
         ("0", "2024-03-01T12:30:00Z", "2024-03-01T12:25:00Z"),
         ("1", "2024-03-01T08:00:00Z", "2024-03-01T07:55:00Z"),
     ]
-    assert told["silent_partitions"] == ["1"]
-    assert (told["far_blobs"]["read"], told["far_blobs"]["example"]) == (1, str(late))
+    assert plan["silent_partitions"] == ["1"]
+    assert (plan["far_blobs"]["read"], plan["far_blobs"]["example"]) == (1, str(late))
     assert cli.main(["plan", str(world.file), *HOUR]) == 0
     shown = capsys.readouterr()
     assert "partition 0: written up to 2024-03-01T12:30:00Z; the newest blob has the time 2024-03-01T12:25" in (
@@ -156,14 +161,14 @@ def test_a_table_that_cannot_be_written_is_one_line_and_exit_1(
     assert str(world.table) in failed(capsys, 1, "status", world.file)
 
 
-def test_status_without_a_table_is_empty_and_makes_none(capsys: pytest.CaptureFixture[str], world: World) -> None:
+def test_status_without_a_table_is_empty_and_creates_none(capsys: pytest.CaptureFixture[str], world: World) -> None:
     assert cli.main(["status", str(world.file), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["slices"], told["gaps"]) == ([], [])
+    output = json.loads(capsys.readouterr().out)
+    assert (output["slices"], output["gaps"]) == ([], [])
     assert not world.table.exists()
 
 
-def test_rollback_of_what_was_never_published_is_one_line_and_exit_1(
+def test_a_rollback_of_an_unpublished_slice_is_one_line_and_exit_1(
     capsys: pytest.CaptureFixture[str], world: World
 ) -> None:
     assert "nothing is published for slice 2024-03-01T10:00:00Z" in failed(capsys, 1, "rollback", world.file, *HOUR)
@@ -177,13 +182,15 @@ def test_status_shows_slices_their_lateness_and_the_gaps_between_them(
     backfill(spark, pipeline, at(-60), TEN)
     backfill(spark, pipeline, at(60), at(120))
     assert cli.main(["status", str(world.file), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    shown = [(each["slice_start"], each["rows"], each["late_share"], each["quality"]) for each in told["slices"]]
+    output = json.loads(capsys.readouterr().out)
+    shown = [
+        (slice_["slice_start"], slice_["rows"], slice_["late_share"], slice_["quality"]) for slice_ in output["slices"]
+    ]
     assert shown == [
         ("2024-03-01T09:00:00Z", 0, None, "passed"),
         ("2024-03-01T11:00:00Z", 1, 1.0, "passed with warnings"),
     ]
-    assert told["gaps"] == [{"from": "2024-03-01T10:00:00Z", "to": "2024-03-01T11:00:00Z"}]
+    assert output["gaps"] == [{"from": "2024-03-01T10:00:00Z", "to": "2024-03-01T11:00:00Z"}]
     assert cli.main(["status", str(world.file)]) == 0
     text = capsys.readouterr().out
     assert "100.0%" in text
@@ -199,17 +206,22 @@ def test_rollback_gives_a_slice_back_what_it_held(
     second = backfill(spark, world.define(), TEN, at(60))
     assert published(world.table) != before
     assert cli.main(["rollback", str(world.file), *HOUR, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    did = {"version": version(world.table), "slices": ["2024-03-01T10:00:00Z"]}
-    output = {"alias": "aggregates", "table": world.table.as_uri(), **did}
+    report = json.loads(capsys.readouterr().out)
+    change = {"version": version(world.table), "slices": ["2024-03-01T10:00:00Z"]}
+    output = {"alias": "aggregates", "table": world.table.as_uri(), **change}
     rolled_back = [{"slice_start": "2024-03-01T10:00:00Z", "taken_back": second["run"], "run": first["run"]}]
-    rest = {"rolled_back": rolled_back, "warnings": []}
-    assert told == {"pipeline": "telemetry", "outputs": [output], **rest, **did}
+    assert report == {
+        "pipeline": "telemetry",
+        "outputs": [output],
+        "rolled_back": rolled_back,
+        "warnings": [],
+        **change,
+    }
     assert published(world.table) == before
     assert status(world.define())["slices"][0]["run"] == first["run"]
     assert cli.main(["rollback", str(world.file), *HOUR]) == 0
     text = capsys.readouterr().out
-    assert f"aggregates: nothing to do, version {did['version']} was rolled back already" in text
+    assert f"aggregates: nothing to do, version {change['version']} was rolled back already" in text
     assert "to go back further, name the run that the slices hold now with --run" in text
     assert cli.main(["rollback", str(world.file), *HOUR, "--run", first["run"]]) == 0
     assert f"run {first['run']} taken back, holds nothing" in capsys.readouterr().out
@@ -222,10 +234,10 @@ def test_a_late_tolerance_below_the_capture_interval_warns_on_standard_error(
 ) -> None:
     world.define(eventsLateArrivalMaxDelayInSeconds=5)
     assert cli.main(["plan", str(world.file), *HOUR, "--json"]) == 0
-    told = capsys.readouterr()
-    json.loads(told.out)
-    assert "warning: " in told.err
-    assert "eventsLateArrivalMaxDelayInSeconds is 5" in told.err
+    captured = capsys.readouterr()
+    json.loads(captured.out)
+    assert "warning: " in captured.err
+    assert "eventsLateArrivalMaxDelayInSeconds is 5" in captured.err
 
 
 def test_import_writes_a_pipeline_that_loads_and_exits_0(
@@ -234,9 +246,9 @@ def test_import_writes_a_pipeline_that_loads_and_exits_0(
     monkeypatch.chdir(tmp_path)
     project(tmp_path / "job", {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")})
     assert cli.main(["import", "job"]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[0] == "contoso_telemetry.yaml: the pipeline of the ASA job contoso-telemetry"
-    assert told[1] == "not quite as in the job:"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "contoso_telemetry.yaml: the pipeline of the ASA job contoso-telemetry"
+    assert lines[1] == "not quite as in the job:"
     assert load(Path("contoso_telemetry.yaml")).name == "contoso_telemetry"
 
 
@@ -249,10 +261,10 @@ def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
     text = file.read_text()
     file.unlink()
     assert cli.main(["import", str(folder), "--output", str(file), "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
+    report = json.loads(capsys.readouterr().out)
     assert file.read_text() == text
-    assert (told["job"], told["pipeline"], told["ready"]) == ("contoso-telemetry", str(file), False)
-    assert [each["where"] for each in told["missing"]] == [
+    assert (report["job"], report["pipeline"], report["ready"]) == ("contoso-telemetry", str(file), False)
+    assert [entry["where"] for entry in report["missing"]] == [
         "Inputs/telemetry.json",
         "Inputs/alerts.json",
         "Inputs/regions.json",
@@ -260,10 +272,10 @@ def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
         "Outputs/dashboard.json",
         "Transformation.asaql",
     ]
-    assert "to be done before it runs as the job did:" in listed
-    for each in [*told["missing"], *told["different"]]:
-        assert f"  {each['where']}: {each['what']}" in listed
-    assert SECRET not in listed + text + json.dumps(told)
+    assert "to do before the pipeline gives the results of the job:" in listed
+    for entry in [*report["missing"], *report["different"]]:
+        assert f"  {entry['where']}: {entry['what']}" in listed
+    assert SECRET not in listed + text + json.dumps(report)
 
 
 def test_import_never_overwrites_and_needs_a_place_to_write_to(
@@ -279,7 +291,7 @@ def test_import_never_overwrites_and_needs_a_place_to_write_to(
     )
 
 
-def test_import_tells_what_is_no_job_and_asks_which_of_several(
+def test_import_says_what_is_not_a_job_and_asks_which_of_several(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert "there is no such file or folder" in refused(capsys, "import", tmp_path / "absent")
@@ -289,7 +301,7 @@ def test_import_tells_what_is_no_job_and_asks_which_of_several(
     assert "name: second\n" in (tmp_path / "second.yaml").read_text()
 
 
-def test_a_setting_that_asa_has_and_a_pipeline_has_not_is_in_the_list_of_an_import(
+def test_import_lists_a_setting_that_a_pipeline_does_not_accept(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     changed = {**PLAIN["JobConfig.json"], "EventsOutOfOrderMaxDelayInSeconds": 600}
@@ -313,10 +325,10 @@ def test_a_time_beyond_the_calendar_is_refused(capsys: pytest.CaptureFixture[str
     assert "'0001-01-01T00:00+05:00' is not an ISO 8601 time" in line
 
 
-def test_a_spark_master_that_is_none_is_one_line_and_exit_1(python: Python, world: World) -> None:
-    done = python("-m", "recapture.cli", "backfill", world.file, *HOUR, "--master", "nonsense")
-    assert (done.returncode, done.stdout) == (1, b"")
-    (line,) = done.stderr.decode().splitlines()
+def test_an_invalid_spark_master_is_one_line_and_exit_1(python: Python, world: World) -> None:
+    completed = python("-m", "recapture.cli", "backfill", world.file, *HOUR, "--master", "nonsense")
+    assert (completed.returncode, completed.stdout) == (1, b"")
+    (line,) = completed.stderr.decode().splitlines()
     assert line.startswith("recapture: Spark did not start")
     assert "Master must" in line
     assert version(world.table) is None
@@ -330,7 +342,7 @@ def test_the_query_of_these_tests_names_the_columns_of_the_table(spark: "SparkSe
 
 
 @pytest.mark.parametrize(
-    ("locale", "code", "said"),
+    ("locale", "code", "message"),
     [
         ({"LC_ALL": "C"}, 0, ""),
         (
@@ -341,22 +353,22 @@ def test_the_query_of_these_tests_names_the_columns_of_the_table(spark: "SparkSe
     ],
     ids=["no locale", "another encoding"],
 )
-def test_names_are_utf8_in_every_locale_that_is_taken(
-    python: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locale: dict[str, str], code: int, said: str
+def test_names_are_utf8_in_every_accepted_locale(
+    python: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locale: dict[str, str], code: int, message: str
 ) -> None:
-    """A locale of another encoding would give blobs other names, and with them the run another id."""
+    """In another encoding, blobs would have other names, and so the run another id."""
     world = World(tmp_path / "büro")
     world.put("0", at(30), [body("a", at(29))])
     world.define()
     for name in [name for name in os.environ if name.startswith(("LC_", "LANG", "PYTHON"))]:
         monkeypatch.delenv(name)
-    done = python("-m", "recapture.cli", "plan", world.file, *HOUR, **locale)
-    assert (done.returncode, done.stderr.decode()) == (code, said)
+    completed = python("-m", "recapture.cli", "plan", world.file, *HOUR, **locale)
+    assert (completed.returncode, completed.stderr.decode()) == (code, message)
 
 
-def test_standard_output_shows_what_its_encoding_cannot_spell(python: Python, tmp_path: Path) -> None:
+def test_standard_output_escapes_what_its_encoding_cannot_represent(python: Python, tmp_path: Path) -> None:
     folder = project(tmp_path / "job", {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")})
     command = ("-m", "recapture.cli", "import", folder, "--output", tmp_path / "büro.yaml")
-    done = python(*command, PYTHONIOENCODING="ascii")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert b"b\\xfcro.yaml: the pipeline of the ASA job" in done.stdout
+    completed = python(*command, PYTHONIOENCODING="ascii")
+    assert (completed.returncode, completed.stderr) == (0, b"")
+    assert b"b\\xfcro.yaml: the pipeline of the ASA job" in completed.stdout

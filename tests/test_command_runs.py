@@ -1,4 +1,4 @@
-"""Backfills by the command, on Azurite: exit codes and output, and no key or signature in all that they leave."""
+"""Backfills by the command on Azurite: exit codes, output, and no key or signature in anything that they leave."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from azure.storage.blob import ContainerClient, ResourceTypes, generate_account_
 
 from embedded.azurite import ACCOUNT, KEY, Azurite
 from recapture.sample import SampleEvent, capture_file
-from tests.leaks import Watch, forms, tells
+from tests.leaks import Watch, holds_secret, spellings
 from tests.paths import ROOT
 from tests.worlds import QUICK_START, World, at, blob_name, body
 
@@ -26,12 +26,12 @@ IN_DETAIL = """
 import logging, os
 logging.basicConfig(filename=f"{os.environ['LOGS']}/{os.getpid()}.log", level=logging.DEBUG)
 """
-"""What every Python process of the command does first, Spark's workers too."""
+"""Code that every Python process of the command runs first, including Spark's workers."""
 COMMANDS = """
 import json, os, sys, tempfile
 from recapture import cli
 outcomes = []
-kept = os.dup(1)
+standard_output = os.dup(1)
 for connection_string, arguments in json.load(sys.stdin):
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = connection_string
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
@@ -40,13 +40,13 @@ for connection_string, arguments in json.load(sys.stdin):
         sys.stdout.flush(), sys.stderr.flush()
         out.seek(0), err.seek(0)
         outcomes.append({"code": code, "out": out.read(), "err": err.read()})
-os.write(kept, json.dumps(outcomes).encode())
+os.write(standard_output, json.dumps(outcomes).encode())
 """
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one command ended with and printed."""
+    """The exit code and the output of one command."""
 
     code: int
     out: str
@@ -55,18 +55,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Runs:
-    """Commands that were run one after the other, in one process that starts Spark for each backfill."""
+    """Commands that ran one after the other, in one process that starts Spark for each backfill."""
 
     outcomes: Mapping[str, Outcome]
     blobs: Mapping[str, bytes]
-    """All that is in the container then."""
+    """The content of the container afterwards, by name."""
     secrets: frozenset[bytes]
     watch: Watch
 
 
 @pytest.fixture(scope="module")
 def runs(azurite: Azurite, tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Two hubs with a blob each, of which one is cut off; backfills that publish, and that are stopped."""
+    """Two hubs with one blob each, one of them truncated; backfills that publish, and backfills that are stopped."""
     home = tmp_path_factory.mktemp("runs")
     client = ContainerClient.from_connection_string(azurite.connection_string, f"test-{uuid.uuid4().hex}")
     client.create_container()
@@ -89,10 +89,10 @@ def runs(azurite: Azurite, tmp_path_factory: pytest.TempPathFactory) -> Runs:
         "not to be read": (wrong, ["plan", telemetry, *HOUR]),
         "not to be opened": (wrong, ["status", telemetry]),
     }
-    signatures = [each.rpartition("sig=")[2] for each in (writer, reader)]
-    secrets = frozenset[bytes]().union(*map(forms, (KEY, WRONG_KEY, *signatures)))
+    signatures = [signed_string.rpartition("sig=")[2] for signed_string in (writer, reader)]
+    secrets = frozenset[bytes]().union(*map(spellings, (KEY, WRONG_KEY, *signatures)))
     with Watch(secrets, home) as watch:
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", COMMANDS],
             input=json.dumps(list(commands.values())),
             cwd=home,
@@ -102,14 +102,14 @@ def runs(azurite: Azurite, tmp_path_factory: pytest.TempPathFactory) -> Runs:
             check=True,
             timeout=300,
         )
-    assert done.stderr == ""
-    outcomes = [Outcome(**each) for each in json.loads(done.stdout)]
+    assert completed.stderr == ""
+    outcomes = [Outcome(**outcome) for outcome in json.loads(completed.stdout)]
     blobs = {name: client.download_blob(name).readall() for name in client.list_blob_names()}
     return Runs(dict(zip(commands, outcomes, strict=True)), blobs, secrets, watch)
 
 
 def define(home: Path, place: str, hub: str, table: str, quality: str | None = None) -> str:
-    """A pipeline file of that hub and table."""
+    """Write a pipeline file for a hub and a table, and return its path."""
     expectation = {"type": "expect_table_row_count_to_be_between", "severity": "critical", "description": "ten rows"}
     suite = {"name": "rows", "expectations": [expectation | {"kwargs": {"min_value": 10}}]}
     (home / "rows.json").write_text(json.dumps(suite))
@@ -124,14 +124,14 @@ def define(home: Path, place: str, hub: str, table: str, quality: str | None = N
 
 
 def signed(azurite: Azurite, permission: str) -> str:
-    """A connection string with a signature in place of the key."""
+    """Return a connection string with a signature in place of the key."""
     types, until = ResourceTypes(container=True, object=True), datetime.now(UTC) + timedelta(hours=1)
     signature = generate_account_sas(ACCOUNT, KEY, types, permission, until)
     return f"BlobEndpoint={azurite.url};SharedAccessSignature={signature}"
 
 
 def detailed(home: Path) -> dict[str, str]:
-    """An environment in which every process logs at DEBUG, and leaves its temporary files in that folder."""
+    """Return an environment in which every process logs at DEBUG and keeps its temporary files in that folder."""
     logs, temporary, first = (home / name for name in ("logs", "tmp", "first"))
     for folder in (logs, temporary, first):
         folder.mkdir()
@@ -146,17 +146,17 @@ def detailed(home: Path) -> dict[str, str]:
 
 
 def test_a_backfill_that_published_exits_0_and_prints_one_object(runs: Runs) -> None:
-    done = runs.outcomes["done"]
-    assert done.code == 0, done.err
-    assert done.out.count("\n") == 1
-    told = json.loads(done.out)
-    assert told["run"].startswith("20240301T100000Z-20240301T110000Z-")
-    assert [(each["slice_start"], each["rows"]) for each in told["slices"]] == [("2024-03-01T10:00:00Z", 1)]
+    outcome = runs.outcomes["done"]
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.count("\n") == 1
+    report = json.loads(outcome.out)
+    assert report["run"].startswith("20240301T100000Z-20240301T110000Z-")
+    assert [(slice_["slice_start"], slice_["rows"]) for slice_ in report["slices"]] == [("2024-03-01T10:00:00Z", 1)]
     counts = {"InputEvents": 2, "on_time": 1, "DeserializationError": 1, "OutputEvents": 1}
-    assert told["metrics"] == told["metrics"] | counts
-    assert told["version"] == 1
+    assert report["metrics"] == report["metrics"] | counts
+    assert report["version"] == 1
     assert "telemetry/_delta_log/00000000000000000001.json" in runs.blobs
-    assert "Traceback" not in done.err
+    assert "Traceback" not in outcome.err
 
 
 def test_an_unchanged_backfill_exits_0_and_says_so(runs: Runs) -> None:
@@ -192,7 +192,7 @@ def test_a_backfill_that_its_audit_stopped_exits_1_and_publishes_nothing(runs: R
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         ("damaged", "recapture: blob contoso/damaged/0/2024/03/01/10/05/00.avro is damaged: it is cut off"),
         ("not to be written", "recapture: not authorised to write "),
@@ -200,15 +200,15 @@ def test_a_backfill_that_its_audit_stopped_exits_1_and_publishes_nothing(runs: R
         ("not to be opened", "recapture: not authorised to use the table http://127.0.0.1:"),
     ],
 )
-def test_a_blob_or_a_place_that_cannot_be_used_is_told_in_one_line_with_exit_1(
-    runs: Runs, command: str, told: str
+def test_a_blob_or_a_place_that_cannot_be_used_is_reported_in_one_line_with_exit_1(
+    runs: Runs, command: str, message: str
 ) -> None:
     outcome = runs.outcomes[command]
     assert (outcome.code, outcome.out) == (1, "")
-    assert last_line(outcome).startswith(told)
+    assert last_line(outcome).startswith(message)
 
 
-def test_a_signature_is_enough_to_plan_and_to_take_back(runs: Runs) -> None:
+def test_a_signature_is_enough_to_plan_and_to_roll_back(runs: Runs) -> None:
     for command in ("signed plan", "signed rollback"):
         assert runs.outcomes[command].code == 0, runs.outcomes[command].err
     assert "telemetry/_delta_log/00000000000000000002.json" in runs.blobs
@@ -216,14 +216,14 @@ def test_a_signature_is_enough_to_plan_and_to_take_back(runs: Runs) -> None:
 
 def test_no_key_and_no_signature_is_printed_written_logged_or_on_a_command_line(runs: Runs) -> None:
     for outcome in runs.outcomes.values():
-        assert not tells(outcome.out + outcome.err, runs.secrets)
-    assert [name for name, content in runs.blobs.items() if tells(content, runs.secrets)] == []
-    assert runs.watch.found == set()
-    for looked_at in ("org.apache.spark.deploy.SparkSubmit", "-m pyspark.daemon", "/logs/", "/tmp/"):
-        assert any(looked_at in each for each in runs.watch.seen), looked_at
+        assert not holds_secret(outcome.out + outcome.err, runs.secrets)
+    assert [name for name, content in runs.blobs.items() if holds_secret(content, runs.secrets)] == []
+    assert runs.watch.leaks == set()
+    for part in ("org.apache.spark.deploy.SparkSubmit", "-m pyspark.daemon", "/logs/", "/tmp/"):
+        assert any(part in checked for checked in runs.watch.checked), part
 
 
 def last_line(outcome: Outcome) -> str:
-    """What the command said last, and, warnings aside, at all."""
+    """Return the last line on standard error, which is the only one apart from warnings."""
     (line,) = (line for line in outcome.err.splitlines() if not line.startswith("warning:"))
     return line

@@ -1,4 +1,4 @@
-"""The rules that no single module can keep: one lock, one Spark, repeatable tests."""
+"""The rules of the whole repository: one lock, one version of Spark, repeatable tests."""
 
 import configparser
 import re
@@ -25,7 +25,7 @@ def locked() -> dict[str, Version]:
     return {canonicalize_name(name): Version(version) for name, version in pins}
 
 
-def asked_for_by_us() -> set[str]:
+def required_names() -> set[str]:
     names: set[str] = set()
     current = ""
     for line in (ROOT / "requirements.lock").read_text().splitlines():
@@ -39,15 +39,18 @@ def asked_for_by_us() -> set[str]:
 def test_the_lock_pins_what_setup_cfg_asks_for() -> None:
     pins = locked()
     stale = [
-        str(asked)
-        for asked in requirements()
-        if canonicalize_name(asked.name) not in pins or pins[canonicalize_name(asked.name)] not in asked.specifier
+        str(requirement)
+        for requirement in requirements()
+        if canonicalize_name(requirement.name) not in pins
+        or pins[canonicalize_name(requirement.name)] not in requirement.specifier
     ]
     assert not stale, "run `make lock`"
 
 
 def test_the_lock_was_made_from_these_requirements_and_no_others() -> None:
-    assert asked_for_by_us() == {canonicalize_name(asked.name) for asked in requirements()}, "run `make lock`"
+    assert required_names() == {canonicalize_name(requirement.name) for requirement in requirements()}, (
+        "run `make lock`"
+    )
 
 
 @pytest.mark.parametrize("file", ["requirements.lock", "docker/azurite/package-lock.json"])
@@ -57,7 +60,7 @@ def test_a_lock_names_no_registry(file: str) -> None:
 
 
 def test_only_the_lock_pins_versions() -> None:
-    assert [str(asked) for asked in requirements() if "==" in str(asked.specifier)] == []
+    assert [str(requirement) for requirement in requirements() if "==" in str(requirement.specifier)] == []
 
 
 def test_every_pin_has_a_hash() -> None:
@@ -66,7 +69,7 @@ def test_every_pin_has_a_hash() -> None:
     assert len(re.findall(r"^[\w.-]+(?:\[[^\]]*\])?==.*\\\n    --hash=sha256:", text, re.MULTILINE)) == len(pins) > 0
 
 
-def test_pyspark_and_pyspark_client_are_one_version() -> None:
+def test_pyspark_and_pyspark_client_have_the_same_version() -> None:
     pins = locked()
     assert pins["pyspark"] == pins["pyspark-client"]
 
@@ -79,7 +82,7 @@ ELSEWHERE = {
     "PYTHONCOERCECLOCALE": "0",
     "HYPOTHESIS_PROFILE": "repeatable",
 }
-"""Another machine: hash seed, time zone and locale. Its clock is some seconds ahead, since it starts later."""
+"""The environment of another machine: hash seed, time zone and locale."""
 
 
 Elsewhere = Callable[..., str]
@@ -87,12 +90,12 @@ Elsewhere = Callable[..., str]
 
 @pytest.fixture
 def elsewhere(python: Python) -> Elsewhere:
-    """The standard output of Python in the root, with the environment of another machine."""
+    """Run Python in the root with the environment of another machine, and return its standard output."""
 
     def run(*arguments: str, **env: str) -> str:
-        done = python(*arguments, **(ELSEWHERE | {"PYTHONIOENCODING": "utf-8"} | env))
-        assert done.returncode == 0, done.stderr.decode()
-        return done.stdout.decode()
+        completed = python(*arguments, **(ELSEWHERE | {"PYTHONIOENCODING": "utf-8"} | env))
+        assert completed.returncode == 0, completed.stderr.decode()
+        return completed.stdout.decode()
 
     return run
 
@@ -116,8 +119,10 @@ draw()
 """
 
 
-def test_hypothesis_draws_the_same_on_every_machine_and_anew_in_depth(elsewhere: Elsewhere) -> None:
-    """The deep profile draws ten times as many examples, other ones in every run."""
+def test_hypothesis_draws_the_same_examples_on_every_machine_and_new_ones_in_the_deep_profile(
+    elsewhere: Elsewhere,
+) -> None:
+    """The deep profile draws ten times as many examples, and new ones in every run."""
     usual = elsewhere("-c", DRAW)
     assert usual == elsewhere("-c", DRAW, PYTHONHASHSEED="2", TZ="UTC")
     deep = [elsewhere("-c", DRAW, HYPOTHESIS_PROFILE="deep") for _ in range(2)]

@@ -1,4 +1,4 @@
-"""The oracle's windows and aggregates: by sentence, on Microsoft's figures, on output of the ASA runtime."""
+"""The oracle's windows and aggregates: rule by rule, on Microsoft's figures, and on output of the ASA runtime."""
 
 import json
 import math
@@ -52,11 +52,11 @@ def of(field: str, *values: Any) -> list[Event]:
 
 
 def times(events: list[Event], window: Window, **how: Any) -> dict[int, list[int]]:
-    """Window end to the times in the window."""
+    """Return the times in each window, by the window's end."""
     return {row.end: [event.time for event in row.members] for row in contents(events, window, **how)}
 
 
-def test_hopping_windows_reproduce_what_the_asa_runtime_put_out() -> None:
+def test_hopping_windows_reproduce_the_output_of_the_asa_runtime() -> None:
     run = vector("golden_asa_taxi/run1.json")
     events = [Event(from_datetime(datetime.fromisoformat(time)), {"place": place}) for time, place in run["events"]]
     rows = contents(events, Hopping(from_seconds(60), from_seconds(5)), ("place",))
@@ -65,7 +65,7 @@ def test_hopping_windows_reproduce_what_the_asa_runtime_put_out() -> None:
 
 
 @pytest.mark.parametrize(("window", "hop"), [("tumbling", 100), ("hopping", 50)])
-def test_the_figures_of_tumbling_and_hopping_windows(window: str, hop: int) -> None:
+def test_tumbling_and_hopping_windows_reproduce_their_figures(window: str, hop: int) -> None:
     figure = vector("windows/tumbling_hopping_figures.json")
     events = [Event(int(event["t"] * 10), {"label": event["label"]}) for event in figure["input"]]
     rows = ending_in(contents(events, Hopping(100, hop)), 50, 300)
@@ -73,22 +73,22 @@ def test_the_figures_of_tumbling_and_hopping_windows(window: str, hop: int) -> N
     assert {row.end: collect(row.members, "label") for row in rows} == expected
 
 
-def test_the_sliding_window_that_the_documentation_spelt_out() -> None:
+def test_a_sliding_window_reproduces_the_example_that_the_documentation_spells_out() -> None:
     rows = times(at(34, 38, 42), Sliding(5))
     assert rows == {34: [34], 38: [34, 38], 39: [38], 42: [38, 42], 43: [42]}
 
 
-def test_the_figure_of_the_sliding_window() -> None:
+def test_a_sliding_window_reproduces_its_figure() -> None:
     rows = times(at(100, 117, 150, 150, 266), Sliding(100))
     assert {end: len(inside) for end, inside in rows.items()} == {100: 1, 117: 2, 150: 4, 200: 3, 217: 2, 266: 1}
 
 
-def test_the_figure_of_the_session_window() -> None:
+def test_a_session_window_reproduces_its_figure() -> None:
     rows = times(at(13, 39, 127, 152, 195, 242, 265, 340), Session(50, 100))
     assert rows == {89: [13, 39], 300: [127, 152, 195, 242, 265], 390: [340]}
 
 
-def test_session_windows_reproduce_what_a_live_job_put_out() -> None:
+def test_session_windows_reproduce_the_output_of_a_live_job() -> None:
     """Timeout 3 minutes, maximum duration 15 minutes; one device. The result has whole seconds."""
     run = vector("windows/session_real_output.json")
     minute = 60_000
@@ -105,7 +105,7 @@ def test_session_windows_reproduce_what_a_live_job_put_out() -> None:
     ]
 
 
-def test_the_figure_of_the_snapshot_window() -> None:
+def test_a_snapshot_window_reproduces_its_figure() -> None:
     rows = times(at(5, 5, 5, 5, 10, 10, 13, 20, 20), Snapshot())
     assert {end: len(inside) for end, inside in rows.items()} == {5: 4, 10: 2, 13: 1, 20: 2}
 
@@ -125,7 +125,7 @@ def test_a_hop_longer_than_the_window_leaves_events_out() -> None:
     assert times(at(1, 8, 10, 11), Hopping(3, 10)) == {10: [8, 10]}
 
 
-def test_a_sliding_window_is_of_its_group_alone() -> None:
+def test_a_sliding_window_holds_its_own_group_alone() -> None:
     events = [Event(10, {"k": "a"}), Event(12, {"k": "b"})]
     rows = contents(events, Sliding(5), ("k",))
     assert [(row.end, row.group, len(row.members)) for row in rows] == [(10, ("a",), 1), (12, ("b",), 1)]
@@ -144,7 +144,7 @@ def test_a_session_is_cut_at_the_first_multiple_a_max_duration_after_its_first_e
     assert times(at(10, 15, 20, 21), Session(5, 10)) == {20: [10, 15, 20], 26: [21]}
 
 
-def test_each_partition_key_has_sessions_of_its_own_which_are_then_grouped() -> None:
+def test_each_partition_key_has_its_own_sessions_which_are_then_grouped() -> None:
     events = [Event(1, {"k": "a"}), Event(4, {"k": None}), Event(7, {"k": "a"})]
     rows = contents(events, Session(5, 100), ("k",))
     assert [(row.end, row.group, len(row.members)) for row in rows] == [(12, ("a",), 2), (12, (None,), 1)]
@@ -182,7 +182,7 @@ def test_aggregates_ignore_null() -> None:
     assert percentile_disc(values, "1") == 3
 
 
-def test_aggregates_of_nothing_but_null_are_null_but_for_the_counts() -> None:
+def test_aggregates_of_nothing_but_null_are_null_except_the_counts() -> None:
     assert [count([None]), count_distinct([None])] == [0, 0]
     for aggregate in (total, average, least, greatest, deviation, variance):
         assert aggregate([None]) is None
@@ -190,12 +190,12 @@ def test_aggregates_of_nothing_but_null_are_null_but_for_the_counts() -> None:
     assert percentile_disc([None], "0.5") is None
 
 
-def test_a_sum_of_bigints_is_one_and_one_with_a_float_is_a_float() -> None:
+def test_a_sum_of_bigints_is_a_bigint_and_with_a_float_it_is_a_float() -> None:
     assert str(total([1, 2])) == "3"
     assert str(total([1, 2.0])) == "3.0"
 
 
-def test_the_spread_of_a_sample_needs_two_values_that_of_a_population_one() -> None:
+def test_the_variance_of_a_sample_needs_two_values_and_that_of_a_population_one() -> None:
     values = [2, 4, 4, 4, 5, 5, 7, 9]
     assert variance(values, population=True) == 4.0
     assert deviation(values, population=True) == 2.0
@@ -205,7 +205,7 @@ def test_the_spread_of_a_sample_needs_two_values_that_of_a_population_one() -> N
     assert [variance([3], population=True), deviation([3], population=True)] == [0.0, 0.0]
 
 
-def test_the_percentiles_of_the_documentation() -> None:
+def test_percentiles_reproduce_the_example_of_the_documentation() -> None:
     availability = [0.98, 0.93, 0.78, 0.99, 0.89]
     assert percentile_cont(availability, "0.95") == pytest.approx(0.988)
     assert percentile_disc(availability, "0.95") == 0.99
@@ -219,7 +219,7 @@ def test_a_percentile_interpolates_or_is_the_first_value_whose_share_suffices() 
     assert [percentile_disc([10, 20, 40, 80], portion) for portion in ("0", "0.25", "0.26", "1")] == [10, 10, 20, 80]
 
 
-def test_the_top_is_by_order_with_null_the_least_and_ties_as_they_came() -> None:
+def test_the_top_follows_the_order_with_null_as_the_least_and_ties_in_arrival_order() -> None:
     members = of("x", 2, None, 5, 2)
     assert top_one(members, "n", ("x", "DESC")) == 2
     assert top_one(members, "n", ("x", "ASC")) == 1
@@ -236,12 +236,12 @@ def test_a_second_field_orders_what_the_first_leaves_equal() -> None:
     assert [top["value"] for top in collect_top(members, 3, "b", ("a", "ASC"), ("b", "DESC"))] == [9, 2, 1]
 
 
-def test_all_values_are_collected_by_time_null_among_them() -> None:
+def test_all_values_are_collected_by_time_including_null() -> None:
     assert collect([Event(2, {"x": 1}), Event(1, {"x": None}), Event(2, {"x": 3})], "x") == [None, 1, 3]
 
 
 def test_the_windows_of_a_job_are_those_of_its_processed_events() -> None:
-    """What the tests of the time policies take: rows by window end and group."""
+    """Rows are keyed by window end and group, as the tests of the time policies need them."""
     sent = [oracle.Event("0", time, 0, time, payload={"k": None, "x": x}) for time, x in ((1, 1), (2, None), (3, 2))]
     outcomes = [oracle.Outcome(event, "on_time", event.time) for event in sent[:2]]
     outcomes.append(oracle.Outcome(sent[2], "late_dropped"))

@@ -74,11 +74,11 @@ print(json.dumps({
 
 def run(*command: str | Path, cwd: Path, **env: str) -> str:
     """Return the standard output of a command. Skip the test if the command needs an index that is out of reach."""
-    done = subprocess.run(command, cwd=cwd, env=os.environ | env, capture_output=True, text=True, check=False)
-    if done.returncode and UNREACHABLE.search(done.stderr):
-        pytest.skip(f"the package index is out of reach: {done.stderr.strip()[-300:]}")
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    completed = subprocess.run(command, cwd=cwd, env=os.environ | env, capture_output=True, text=True, check=False)
+    if completed.returncode and UNREACHABLE.search(completed.stderr):
+        pytest.skip(f"the package index is out of reach: {completed.stderr.strip()[-300:]}")
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout
 
 
 def uv(home: Path, *arguments: str | Path, **env: str) -> None:
@@ -88,7 +88,7 @@ def uv(home: Path, *arguments: str | Path, **env: str) -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout, built from a duplicate of its sources."""
+    """The wheel of this checkout, built from a copy of its sources."""
     home = tmp_path_factory.mktemp("wheel")
     for name in SOURCES:
         source = ROOT / name

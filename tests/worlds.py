@@ -1,4 +1,4 @@
-"""Small worlds on local folders: Capture blobs, a pipeline file, and what its table shows to a reader."""
+"""Small worlds in local folders: Capture blobs, a pipeline file, and what a reader of its table sees."""
 
 import io
 import json
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TEN = datetime(2024, 3, 1, 10, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 QUICK_START = "-XX:TieredStopAtLevel=1"
-"""For JAVA_TOOL_OPTIONS: a JVM that is soon there and never gets fast."""
+"""JAVA_TOOL_OPTIONS of a JVM that starts quickly and never gets fast."""
 COUNTS = """\
 SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, AVG(temperature) AS avgTemperature
 INTO aggregates FROM telemetry TIMESTAMP BY eventTime OVER deviceId
@@ -37,12 +37,12 @@ GROUP BY deviceId, TumblingWindow(minute, 5)"""
 
 
 def at(minutes: float) -> datetime:
-    """So many minutes after ten."""
+    """Return the instant so many minutes after ten."""
     return TEN + timedelta(minutes=minutes)
 
 
 def body(device: str | None, time: datetime | None, temperature: float | None = 20.0) -> bytes:
-    """A body as the devices of these tests send it; a time of None is left out."""
+    """Return a body as the devices of these tests send it. A time of None is left out."""
     fields: dict[str, Any] = {"deviceId": device, "temperature": temperature}
     if time is not None:
         fields["eventTime"] = time.isoformat().replace("+00:00", "Z")
@@ -50,13 +50,13 @@ def body(device: str | None, time: datetime | None, temperature: float | None = 
 
 
 def blob_name(partition: str, opened: datetime, hub: str = "telemetry") -> str:
-    """The name that Capture gives to the blob of a capture window which opened then."""
+    """Return the name that Capture gives to the blob of a capture window that opened then."""
     return f"contoso/{hub}/{partition}/{opened:%Y/%m/%d/%H/%M/%S}.avro"
 
 
 @dataclass(frozen=True)
 class World:
-    """A folder of Capture blobs, a pipeline file, and a table's folder beside them."""
+    """A folder of Capture blobs, a pipeline file, and a table's folder next to them."""
 
     home: Path
 
@@ -80,7 +80,7 @@ class World:
         first: int = 0,
         opened: datetime | None = None,
     ) -> Path:
-        """One blob whose bodies have the sequence numbers from `first` on; without bodies, a heartbeat."""
+        """Write one blob whose bodies have the sequence numbers from `first` on; without bodies, an empty one."""
         return self.put_numbered(partition, arrival, enumerate(bodies, first), opened)
 
     def put_numbered(
@@ -90,7 +90,7 @@ class World:
         numbered: Iterable[tuple[int, bytes]],
         opened: datetime | None = None,
     ) -> Path:
-        """One blob of (sequence number, body), in this order, that was last modified at `arrival`."""
+        """Write one blob of (sequence number, body), in this order, last modified at `arrival`."""
         opened = opened or arrival - timedelta(minutes=5)
         events = [SampleEvent(number, str(number * 100), opened, content) for number, content in numbered]
         path = self.capture / blob_name(partition, opened)
@@ -108,7 +108,7 @@ class World:
         on_damaged_blob: str = "stop",
         **job: Any,
     ) -> Pipeline:
-        """Write the pipeline file, with these settings of the job, and load it; `outputs` stand in place of `table`."""
+        """Write the pipeline file, with these settings of the job, and load it. `outputs` replaces `table`."""
         capture = {"alias": "telemetry", "container": "capture", "namespace": "contoso", "event_hub": "telemetry"}
         settings = {"eventsLateArrivalMaxDelayInSeconds": 600, **job}
         sections = {
@@ -125,7 +125,7 @@ class World:
 
 
 def lenient(world: World) -> str:
-    """A suite by which slices are published whatever became of their events."""
+    """Write a suite that lets slices pass whatever happened to their events, and return its name."""
     expectation = {"type": "expect_column_to_exist", "severity": "info", "kwargs": {"column": "slice_start"}}
     suite = {"name": "lenient", "severities": dict.fromkeys(get_args(Check), "info"), "expectations": [expectation]}
     world.home.joinpath("lenient.json").write_text(json.dumps(suite))
@@ -133,10 +133,10 @@ def lenient(world: World) -> str:
 
 
 def steady(home: Path, hours: int = 2, partitions: int = 2) -> World:
-    """A world in which a blob arrives in every partition every five minutes, its devices a little late.
+    """Return a world in which every partition gets a blob every five minutes; its devices are a little late.
 
-    From an hour before ten to half an hour after the last of `hours`. Temperatures are such that the sum of them
-    depends on the order in which they are added.
+    It lasts from an hour before ten to half an hour after the last of `hours`. The sum of its temperatures depends on
+    the order in which they are added.
     """
     world = World(home)
     for partition in range(partitions):
@@ -151,7 +151,7 @@ def steady(home: Path, hours: int = 2, partitions: int = 2) -> World:
 
 
 def backfill(spark: "SparkSession", pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
-    """Every stage of a run, in this process; its report."""
+    """Run every stage in this process, and return the report."""
     run = staged(spark, pipeline, start, end)
     audit(run)
     publish(run)
@@ -168,7 +168,7 @@ def staged(spark: "SparkSession", pipeline: Pipeline, start: datetime, end: date
 
 
 def published(table: Path, order: str = "slice_start, 1, 2") -> list[dict[str, Any]]:
-    """The rows that a reader of the table sees; none where there is no table yet."""
+    """Return the rows that a reader of the table sees; none if there is no table yet."""
     if version(table) is None:
         return []
     reader = QueryBuilder().register("published", DeltaTable(str(table)))
@@ -178,26 +178,26 @@ def published(table: Path, order: str = "slice_start, 1, 2") -> list[dict[str, A
 
 
 def files(table: Path) -> dict[str, bytes]:
-    """The content of the table's files, by their slice's folder; exactly one for each slice."""
-    found = [Path(unquote(uri)) for uri in DeltaTable(str(table)).file_uris()]
-    contents = {path.parent.name: path.read_bytes() for path in found}
-    assert len(contents) == len(found), "a slice has one file"
+    """Return the content of the table's files by the folder of their slice. Each slice has exactly one."""
+    paths = [Path(unquote(uri)) for uri in DeltaTable(str(table)).file_uris()]
+    contents = {path.parent.name: path.read_bytes() for path in paths}
+    assert len(contents) == len(paths), "a slice has one file"
     return contents
 
 
 def version(table: Path) -> int | None:
-    """The table's version, from its log; None where there is no table."""
+    """Return the table's version from its log; None if there is no table."""
     log = sorted((table / "_delta_log").glob("*.json"))
     return int(log[-1].stem) if log else None
 
 
-def papers(table: Path, run_id: str, name: str) -> Any:
-    """What a run kept."""
+def run_file(table: Path, run_id: str, name: str) -> Any:
+    """Return the content of a run file."""
     document = json.loads((table / "_recapture" / run_id / name).read_bytes())
     return document if name == "manifest.json" else document["content"]
 
 
 def quarantine(table: Path, run_id: str) -> list[dict[str, Any]]:
-    """The quarantined events of a run, over all slices and partitions."""
-    kept = sorted((table / "_recapture" / run_id / "quarantine").glob("*/*/*.parquet"))
-    return [row for path in kept for row in pq.read_table(io.BytesIO(path.read_bytes())).to_pylist()]
+    """Return the quarantined events of a run, over all slices and partitions."""
+    paths = sorted((table / "_recapture" / run_id / "quarantine").glob("*/*/*.parquet"))
+    return [row for path in paths for row in pq.read_table(io.BytesIO(path.read_bytes())).to_pylist()]

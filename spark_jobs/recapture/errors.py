@@ -1,8 +1,8 @@
-"""Errors that a user can act on. Each message is one line: what is wrong, where, and what to do."""
+"""Errors that a user can act on. Each message says what is wrong, where, and what to do."""
 
 
 class RecaptureError(Exception):
-    """A failure whose message is the whole story: the command prints it as one line, without a traceback."""
+    """A failure that its message explains fully: the command prints the message, without a traceback."""
 
     exit_code = 1
 
@@ -14,20 +14,20 @@ class DefinitionError(RecaptureError):
 
 
 class RunError(RecaptureError):
-    """A run that could not go on: a damaged or touched blob, storage out of reach, a commit that lost a race."""
+    """A run that cannot continue: a damaged or modified blob, unreachable storage, a commit that lost a race."""
 
 
 class SetupError(RunError):
-    """A container, a folder or a right that is missing, or blobs of other names: somebody has to change the set-up."""
+    """A mistake in the set-up, such as a missing folder or permission, or blob names that do not match the input."""
 
 
 class DamagedBlobError(RunError):
-    """A blob that is not a whole Capture file."""
+    """A blob that cannot be read whole."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(
-            f"blob {name} is damaged: {reason}; restore it from a copy or remove it, then plan again, or set it aside "
-            "with input.on_damaged_blob: quarantine"
+            f"blob {name} is damaged: {reason}; restore it from a backup or remove it, then plan again, or quarantine "
+            "it with input.on_damaged_blob: quarantine"
         )
         self.reason = reason
 
@@ -37,7 +37,7 @@ class AuditError(RecaptureError):
 
 
 class UnfinishedError(RunError):
-    """A run or a rollback that shows in a table already, but is not finished: running it again finishes it."""
+    """A run or a rollback that shows in a table already, and is not finished or not reported: run it again."""
 
     exit_code = 3
 

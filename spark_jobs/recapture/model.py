@@ -24,11 +24,11 @@ class Representation:
     """How values of one ASA type are held on their way from a body to a published table."""
 
     view: pa.DataType
-    """In the view of ordered events: a datetime is ticks, a record or an array is its JSON text."""
+    """Arrow type in the view of ordered events. A datetime is in ticks; a record or an array is its JSON text."""
     published: pa.DataType
-    """In a published table."""
+    """Arrow type in a published table."""
     duckdb: str
-    """In DuckDB, which parses the bodies."""
+    """Type in DuckDB, which parses the bodies."""
 
 
 TYPES = {
@@ -40,7 +40,7 @@ TYPES = {
     AsaType.RECORD: Representation(pa.string(), pa.string(), "JSON"),
     AsaType.ARRAY: Representation(pa.string(), pa.string(), "JSON"),
 }
-"""The only table of types."""
+"""Representation of each ASA type."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class InputColumn:
     """One field of the event's body that the query reads."""
 
     path: tuple[str, ...]
-    """From the body's root: ("site", "id") for `site.id`; () for the whole body."""
+    """Path from the root of the body: ("site", "id") for `site.id`; () for the whole body."""
     type: AsaType
 
     @property
@@ -58,7 +58,7 @@ class InputColumn:
 
 
 class Metadata(StrEnum):
-    """What an input adds to each event."""
+    """The kinds of metadata that an input adds to its events."""
 
     PARTITION_ID = "PartitionId"
     EVENT_ENQUEUED = "EventEnqueuedUtcTime"
@@ -70,18 +70,19 @@ class Metadata(StrEnum):
     PARTITION_KEY = "PartitionKey"
     PUBLISHER = "Publisher"
     USER = "User"
-    """One of the event's own properties."""
+    """Property that the sender gave the event; `MetadataColumn.key` names it."""
     IOT_HUB = "IoTHub"
-    """What IoT Hub knows of a message, such as the device that sent it."""
+    """Property that the IoT hub adds to a message, such as the device that sent it; `MetadataColumn.key` names it."""
 
 
 @dataclass(frozen=True)
 class InputMetadata:
-    """The metadata that the events of a format have."""
+    """The metadata of the events of one input format."""
 
     format: str
     """Name of the format, as in the pipeline file."""
     known: tuple[Metadata, ...]
+    """Metadata that a query can read."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class MetadataColumn:
 
     metadata: Metadata
     key: str = ""
-    """The name of the property; for USER and IOT_HUB only."""
+    """Name of the property; only for USER and IOT_HUB."""
 
     @property
     def name(self) -> str:
@@ -120,18 +121,18 @@ class Shifted:
 
     unit: int
     amount: InputColumn
-    base: "Time"
+    base: "TimeExpression"
 
 
 @dataclass(frozen=True)
 class FirstOf:
-    """The first of several times that is there: COALESCE."""
+    """The first of several times that is not missing or null: COALESCE."""
 
-    candidates: tuple["Time", ...]
+    candidates: tuple["TimeExpression", ...]
 
 
-Time = InputColumn | MetadataColumn | Instant | Shifted | FirstOf
-"""What TIMESTAMP BY says; an InputColumn is the ISO time in a field."""
+TimeExpression = InputColumn | MetadataColumn | Instant | Shifted | FirstOf
+"""Expression after TIMESTAMP BY. An InputColumn stands for a field that holds an ISO time."""
 
 
 @dataclass(frozen=True)
@@ -147,23 +148,23 @@ def published_schema(columns: Iterable[OutputColumn]) -> pa.Schema:
     return pa.schema([(column.name, TYPES[column.type].published) for column in columns])
 
 
-def fields(time: Time | None) -> tuple[InputColumn, ...]:
-    """The fields whose text is an ISO time, for a TIMESTAMP BY."""
+def time_fields(time: TimeExpression | None) -> tuple[InputColumn, ...]:
+    """Return the fields that a TIMESTAMP BY reads as ISO times."""
     match time:
         case InputColumn():
             return (time,)
         case Shifted():
-            return fields(time.base)
+            return time_fields(time.base)
         case FirstOf():
-            return tuple(field for candidate in time.candidates for field in fields(candidate))
+            return tuple(field for candidate in time.candidates for field in time_fields(candidate))
     return ()
 
 
-def amounts(time: Time | None) -> tuple[InputColumn, ...]:
-    """The fields that a TIMESTAMP BY counts with."""
+def dateadd_fields(time: TimeExpression | None) -> tuple[InputColumn, ...]:
+    """Return the fields whose whole numbers a TIMESTAMP BY adds with DATEADD."""
     match time:
         case Shifted():
-            return (time.amount, *amounts(time.base))
+            return (time.amount, *dateadd_fields(time.base))
         case FirstOf():
-            return tuple(amount for candidate in time.candidates for amount in amounts(candidate))
+            return tuple(field for candidate in time.candidates for field in dateadd_fields(candidate))
     return ()

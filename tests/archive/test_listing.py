@@ -1,4 +1,4 @@
-"""What a plan lists, reads and reports: LastModified decides, the time in a name only says where to look."""
+"""What a plan lists, reads and reports: LastModified decides; the time in a name only says where to look."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.listing import PassedOver
-from recapture.archive.manifest import Manifest, plan
+from recapture.archive.manifest import Manifest, pin_blobs
 from recapture.archive.progress import far_blobs, progress, warnings
 from recapture.errors import RunError, SetupError
 from recapture.formats.event_hubs import CaptureNames
@@ -52,7 +52,7 @@ class Watched:
 
 @pytest.fixture
 def steady(tmp_path: Path) -> Path:
-    """Three partitions with a blob every hour, for ten days before ten and two hours after it."""
+    """Write three partitions with a blob every hour, from ten days before ten to two hours after it."""
     for partition in ("0", "1", "10"):
         for number in range(-240, 3):
             put(tmp_path, partition, TEN + number * HOUR - INTERVAL, TEN + number * HOUR)
@@ -61,7 +61,7 @@ def steady(tmp_path: Path) -> Path:
 
 def test_only_the_hours_of_the_search_are_listed(steady: Path) -> None:
     container = Watched(open_container(steady.as_uri()))
-    manifest = plan(DAY_AGO, container, ten_to(1), LATER)  # type: ignore[arg-type]
+    manifest = pin_blobs(DAY_AGO, container, ten_to(1), LATER)  # type: ignore[arg-type]
     assert names(manifest) == names(planned(steady))
     assert {prefix.split("/")[2] for prefix in container.listed} == {"0", "1", "10"}
     assert sorted(prefix.removeprefix("contoso/telemetry/1/") for prefix in container.listed if "/1/" in prefix) == [
@@ -71,7 +71,7 @@ def test_only_the_hours_of_the_search_are_listed(steady: Path) -> None:
     assert container.count <= 3 * 48
 
 
-def test_a_back_filled_blob_is_read_with_the_hour_of_its_arrival_and_reported(steady: Path) -> None:
+def test_a_backfilled_blob_is_read_with_the_hour_of_its_arrival_and_reported(steady: Path) -> None:
     late = put(steady, "1", TEN - 20 * HOUR + MINUTE, TEN + 30 * MINUTE)
     manifest = planned(steady, definition=DAY_AGO)
     assert late in names(manifest)
@@ -90,8 +90,8 @@ def test_a_back_filled_blob_is_read_with_the_hour_of_its_arrival_and_reported(st
     assert "1 are read with the hours of their arrival" in warning
 
 
-def test_how_far_to_look_is_the_definition_s(tmp_path: Path) -> None:
-    """To the second, even if the range makes the plan list further."""
+def test_the_definition_says_how_far_to_look(tmp_path: Path) -> None:
+    """Blobs are selected to the second, even if the plan lists further for the range."""
     put(tmp_path, "0", TEN, TEN + 5 * MINUTE)
     reach = 24 * HOUR + INTERVAL
     within = put(tmp_path, "0", TEN + MINUTE - reach, TEN + MINUTE)
@@ -102,12 +102,12 @@ def test_how_far_to_look_is_the_definition_s(tmp_path: Path) -> None:
     assert beyond in names(planned(tmp_path, definition=replace(DAY_AGO, search_hours=25)))
 
 
-def test_a_slice_reads_the_same_alone_and_in_a_range_that_looks_further(tmp_path: Path) -> None:
-    """A month's search lists blobs that an hour's does not. A blob beyond reach is reported, and neither reads it."""
+def test_a_slice_reads_the_same_alone_and_in_a_range_that_lists_more_blobs(tmp_path: Path) -> None:
+    """A longer range lists more blobs. A blob that `search_hours` does not reach is reported, and neither reads it."""
     put(tmp_path, "0", TEN, TEN + 5 * MINUTE)
     beyond = put(tmp_path, "0", TEN - 20 * HOUR, TEN + 10 * HOUR + MINUTE)
     together = planned(tmp_path, hours=12, definition=DAY_AGO)
-    alone = plan(DAY_AGO, open_container(tmp_path.as_uri()), ten_to(12)[10:11], LATER)
+    alone = pin_blobs(DAY_AGO, open_container(tmp_path.as_uri()), ten_to(12)[10:11], LATER)
     assert alone.slices[0].digest == together.slices[10].digest
     assert beyond not in names(together)
     far = far_blobs(together)
@@ -117,7 +117,7 @@ def test_a_slice_reads_the_same_alone_and_in_a_range_that_looks_further(tmp_path
     assert "1 arrived in this range and are not read, as input.search_hours does not reach their names" in warning
 
 
-def test_a_blob_of_the_range_s_hours_that_arrived_days_later_is_reported_there_too(steady: Path) -> None:
+def test_a_blob_with_a_name_in_the_range_that_arrived_days_later_is_reported(steady: Path) -> None:
     late = put(steady, "0", TEN + 7 * MINUTE, TEN + 48 * HOUR)
     manifest = planned(steady)
     assert late not in names(manifest)
@@ -126,10 +126,10 @@ def test_a_blob_of_the_range_s_hours_that_arrived_days_later_is_reported_there_t
     assert (far["elsewhere"], far["example"]) == (1, late)
 
 
-def test_by_enqueued_time_a_copy_is_read_by_its_name_and_reported(tmp_path: Path) -> None:
-    copies = [put(tmp_path, "0", TEN + number * INTERVAL, LATER) for number in range(12)]
+def test_by_enqueued_time_a_copied_blob_is_read_by_its_name_and_reported(tmp_path: Path) -> None:
+    copied = [put(tmp_path, "0", TEN + number * INTERVAL, LATER) for number in range(12)]
     manifest = planned(tmp_path, definition=ENQUEUED, now=LATER + HOUR)
-    assert names(manifest) == copies
+    assert names(manifest) == copied
     far = far_blobs(manifest)
     assert far is not None
     assert (far["read"], far["path_hours"]) == (12, ["2026-03-01T10:00:00Z"])
@@ -143,15 +143,15 @@ def test_by_enqueued_time_a_copy_is_read_by_its_name_and_reported(tmp_path: Path
         "archive_{EventHub}/{Namespace}_{PartitionId}_{Year}{Month}{Day}{Hour}{Minute}{Second}",
     ],
 )
-def test_the_same_archive_under_other_names_is_the_same_plan(steady: Path, tmp_path: Path, path: str) -> None:
+def test_the_same_archive_under_other_names_gives_the_same_plan(steady: Path, tmp_path: Path, path: str) -> None:
     renamed = CaptureNames("contoso", "telemetry", path)
-    other = tmp_path / "renamed"
+    renamed_folder = tmp_path / "renamed"
     for blob in list(open_container(steady.as_uri()).list("contoso/")):
         parsed = DEFINITION.names.parse(blob.name)
         assert parsed is not None
         partition, opened = parsed
         assert opened is not None
-        target = other / renamed.name(partition, opened)
+        target = renamed_folder / renamed.name(partition, opened)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.hardlink_to(steady / blob.name)
 
@@ -160,7 +160,7 @@ def test_the_same_archive_under_other_names_is_the_same_plan(steady: Path, tmp_p
 
     for base in (DEFINITION, ENQUEUED):
         definition = replace(base, names=renamed)
-        manifest = planned(other, hours=2, definition=definition)
+        manifest = planned(renamed_folder, hours=2, definition=definition)
         assert pinned(manifest, renamed) == pinned(planned(steady, hours=2, definition=base), DEFINITION.names)
         assert manifest.partitions == ("0", "1", "10")
 
@@ -173,13 +173,13 @@ def test_a_failing_listing_fails_the_plan(steady: Path) -> None:
             yield from super().list(prefix)
 
     with pytest.raises(RunError, match="out of reach"):
-        plan(DAY_AGO, Failing(open_container(steady.as_uri())), ten_to(1), LATER)  # type: ignore[arg-type]
+        pin_blobs(DAY_AGO, Failing(open_container(steady.as_uri())), ten_to(1), LATER)  # type: ignore[arg-type]
 
 
 # How far Capture has got
 
 
-def test_the_newest_blob_of_each_partition_tells_how_far_capture_has_got(tmp_path: Path) -> None:
+def test_the_newest_blob_of_each_partition_shows_how_far_capture_has_got(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN, TEN + 6 * MINUTE)
     heartbeat = put(tmp_path, "0", TEN + 5 * MINUTE, TEN + 11 * MINUTE, b"")
     manifest = planned(tmp_path)
@@ -199,8 +199,8 @@ def test_the_newest_blob_of_each_partition_tells_how_far_capture_has_got(tmp_pat
     )
 
 
-def test_without_empty_blobs_the_clock_tells_how_far_capture_has_got(tmp_path: Path) -> None:
-    """What arrived an interval ago has been written."""
+def test_without_empty_blobs_the_clock_shows_how_far_capture_has_got(tmp_path: Path) -> None:
+    """Capture has written everything that arrived an interval ago."""
     put(tmp_path, "0", TEN, TEN + 6 * MINUTE)
     (newest,) = planned(tmp_path).newest
     reach = progress(DEFINITION, "0", newest, empty_blobs=False, now=TEN + 30 * MINUTE)
@@ -208,40 +208,40 @@ def test_without_empty_blobs_the_clock_tells_how_far_capture_has_got(tmp_path: P
     reach = progress(DEFINITION, "1", None, empty_blobs=False, now=TEN + 30 * MINUTE)
     assert str(reach) == "partition 1: written up to 2026-03-01T10:25:00Z, by the clock; no blob was found"
     reach = progress(DEFINITION, "0", newest, empty_blobs=False, now=TEN + 8 * MINUTE)
-    assert (reach.reached, reach.by_clock) == (newest.written, False)
+    assert (reach.archived_until, reach.by_clock) == (newest.written, False)
 
 
-def test_a_partition_that_never_spoke_is_named(tmp_path: Path) -> None:
-    """Known from other hours, or from the definition."""
+def test_a_partition_without_blobs_in_the_range_is_named(tmp_path: Path) -> None:
+    """A partition is known from other hours or from the definition."""
     put(tmp_path, "0", TEN, TEN + 6 * MINUTE)
-    elsewhere = put(tmp_path, "1", TEN - 400 * HOUR, TEN - 400 * HOUR)
+    long_before = put(tmp_path, "1", TEN - 400 * HOUR, TEN - 400 * HOUR)
     earlier = put(tmp_path, "2", TEN - 5 * HOUR, TEN - 5 * HOUR + INTERVAL)
     manifest = planned(tmp_path, definition=replace(DEFINITION, partitions=4), now=TEN)
     assert manifest.partitions == ("0", "1", "2", "3")
     assert manifest.silent == ("1", "2", "3")
     assert manifest.slices[0].incomplete == ("0", "1", "2", "3")
-    one, two, three = warnings(manifest, empty_blobs=True)
-    assert elsewhere not in one
-    assert one.startswith("partition 1 has no blob in this range, not even an empty one (no blob was found): ")
-    assert f"the newest blob is {earlier}, LastModified 2026-03-01T05:05:00Z" in two
-    assert three.startswith("partition 3 has no blob")
+    first, second, third = warnings(manifest, empty_blobs=True)
+    assert long_before not in first
+    assert first.startswith("partition 1 has no blob in this range, not even an empty one (no blob was found): ")
+    assert f"the newest blob is {earlier}, LastModified 2026-03-01T05:05:00Z" in second
+    assert third.startswith("partition 3 has no blob")
     assert list(warnings(manifest, empty_blobs=False)) == []
 
 
-def test_partitions_that_are_configured_are_not_taken_for_an_archive(tmp_path: Path) -> None:
+def test_configured_partitions_alone_are_not_an_archive(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no blob of this input under"):
         planned(tmp_path, definition=replace(DEFINITION, partitions=4))
 
 
-def test_an_unbounded_late_tolerance_is_looked_for_up_to_now(tmp_path: Path) -> None:
+def test_without_a_late_limit_blobs_are_searched_for_up_to_now(tmp_path: Path) -> None:
     assert DEFINITION.policies is not None
-    unlimited = replace(DEFINITION, policies=replace(DEFINITION.policies, late=None))
+    unlimited = replace(DEFINITION, policies=replace(DEFINITION.policies, late_tolerance=None))
     blobs = [put(tmp_path, "0", TEN + number * 24 * HOUR, TEN + number * 24 * HOUR + INTERVAL) for number in range(40)]
     assert names(planned(tmp_path, definition=unlimited)) == blobs
 
 
-def test_names_that_are_not_of_the_input_among_those_of_a_range_are_reported(tmp_path: Path) -> None:
-    """Outside the range and the partition folders they are not reported."""
+def test_names_in_the_range_that_are_not_of_the_input_are_reported(tmp_path: Path) -> None:
+    """Names outside the range or outside the partition folders are not reported."""
     named = put(tmp_path, "0", TEN, TEN + 5 * MINUTE)
     folder = (tmp_path / named).parent
     for stranger in (
@@ -255,31 +255,31 @@ def test_names_that_are_not_of_the_input_among_those_of_a_range_are_reported(tmp
     assert manifest.passed_over == PassedOver(2, str((folder / "00 (1).avro").relative_to(tmp_path)))
     (warning,) = warnings(manifest, empty_blobs=True)
     assert warning.startswith(
-        "2 names in the partition folders are not of this input, for example contoso/telemetry/0/"
+        "2 names in the partition folders do not belong to this input, for example contoso/telemetry/0/"
     )
 
 
-def folders(home: Path, numbers: Iterable[int]) -> None:
+def make_partition_folders(home: Path, numbers: Iterable[int]) -> None:
     for number in numbers:
         (home / "contoso" / "telemetry" / str(number)).mkdir(parents=True)
 
 
-def test_a_folder_whose_number_is_too_large_for_a_partition_is_none_and_reported(steady: Path) -> None:
-    folders(steady, [10_000, 10**30])
+def test_a_folder_whose_number_is_too_large_for_a_partition_is_passed_over_and_reported(steady: Path) -> None:
+    make_partition_folders(steady, [10_000, 10**30])
     (steady / "contoso" / "telemetry" / "notes").mkdir()
     manifest = planned(steady)
     assert manifest.partitions == ("0", "1", "10")
     assert manifest.passed_over == PassedOver(2, "contoso/telemetry/10000/")
 
 
-def test_more_folders_of_partitions_than_a_hub_can_have_are_refused(steady: Path) -> None:
-    folders(steady, {*range(2_001)} - {0, 1, 10})
+def test_more_partition_folders_than_an_input_can_have_are_refused(steady: Path) -> None:
+    make_partition_folders(steady, {*range(2_001)} - {0, 1, 10})
     watched = Watched(open_container(steady.as_uri()))
     with pytest.raises(SetupError) as caught:
-        plan(DEFINITION, watched, ten_to(1), LATER)  # type: ignore[arg-type]
+        pin_blobs(DEFINITION, watched, ten_to(1), LATER)  # type: ignore[arg-type]
     assert str(caught.value) == (
         f"{steady.as_uri()}/contoso/telemetry/ has 2,001 partition folders, but an input has at most 2,000: move "
-        "out the folders that are not of this input, or correct input.path"
+        "out the folders that do not belong to this input, or correct input.path"
     )
     assert watched.listed == []
     (steady / "contoso" / "telemetry" / "2000").rmdir()

@@ -1,4 +1,4 @@
-"""The manifest pins what a run reads, slice by slice, by LastModified (docs/time-model.md, section 3)."""
+"""The manifest pins the blobs that each slice reads (docs/time-model.md, sections 1.2 and 3)."""
 
 import os
 import re
@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.archive.listing import Newest
+from recapture.archive.listing import NewestBlob
 from recapture.archive.manifest import (
-    CLOCKS_APART,
+    MAX_CLOCK_SKEW,
     ArrivalTime,
-    CaptureBlob,
-    Definition,
     EnqueuedRange,
     Manifest,
-    arrived_in,
+    PinnedBlob,
+    RowDefinition,
+    blobs_that_may_hold,
     from_json,
     in_order,
     is_complete,
-    plan,
+    pin_blobs,
     survey,
 )
 from recapture.errors import RunError
@@ -39,8 +39,10 @@ TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 HOUR = 60 * MINUTE
 LATER = TEN + 1000 * HOUR
-POLICIES = Policies(out_of_order=0, late=from_seconds(600), early=from_seconds(300), adjust=True)
-DEFINITION = Definition(
+POLICIES = Policies(
+    out_of_order_tolerance=0, late_tolerance=from_seconds(600), early_window=from_seconds(300), adjust=True
+)
+DEFINITION = RowDefinition(
     name="telemetry",
     names=CaptureNames("contoso", "telemetry"),
     engine="1",
@@ -66,8 +68,8 @@ def ten_to(hours: int) -> list[Slice]:
     return list(slices_between(from_datetime(TEN), from_datetime(TEN + hours * HOUR), from_seconds(3600)))
 
 
-def planned(folder: Path, hours: int = 1, definition: Definition = DEFINITION, now: datetime = LATER) -> Manifest:
-    return plan(definition, open_container(folder.as_uri()), ten_to(hours), now)
+def planned(folder: Path, hours: int = 1, definition: RowDefinition = DEFINITION, now: datetime = LATER) -> Manifest:
+    return pin_blobs(definition, open_container(folder.as_uri()), ten_to(hours), now)
 
 
 def names(manifest: Manifest) -> list[str]:
@@ -76,7 +78,7 @@ def names(manifest: Manifest) -> list[str]:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
-    """Two partitions with a blob every 20 minutes, from 8:00 to 14:00."""
+    """Write two partitions with a blob every 20 minutes, from 8:00 to 14:00."""
     for partition in ("0", "1"):
         for number in range(19):
             arrival = TEN - 2 * HOUR + 20 * number * MINUTE
@@ -84,14 +86,14 @@ def world(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_last_modified_decides_and_not_the_time_in_the_path(tmp_path: Path) -> None:
+def test_last_modified_decides_instead_of_the_time_in_the_path(tmp_path: Path) -> None:
     restored = put(tmp_path, "0", TEN - 48 * HOUR, TEN + MINUTE)
     put(tmp_path, "0", TEN + MINUTE, TEN + 5 * HOUR)
     assert names(planned(tmp_path)) == [restored]
 
 
-def test_both_ends_of_the_arrivals_are_read(tmp_path: Path) -> None:
-    """From the early window, the late tolerance and an hour for duplicates before the slice to 10 minutes after it."""
+def test_arrivals_at_both_ends_of_the_range_are_read(tmp_path: Path) -> None:
+    """A slice reads from 75 minutes before its start (early, late, duplicates) to 10 minutes after its end (late)."""
     second = timedelta(seconds=1)
     first, last = TEN - 75 * MINUTE, TEN + HOUR + 10 * MINUTE
     put(tmp_path, "0", TEN - 2 * HOUR, first - second)
@@ -122,7 +124,7 @@ def test_partitions_are_in_order_of_their_numbers_and_blobs_in_order_of_arrival(
     assert names(manifest) == expected
 
 
-def test_what_is_not_this_hub_s_capture_is_not_read(world: Path) -> None:
+def test_blobs_that_are_not_of_this_hub_s_capture_are_not_read(world: Path) -> None:
     before = planned(world)
     for name in ("contoso/telemetry/0/notes.txt", "contoso/other/0/2026/03/01/10/00/00.avro", "readme.md"):
         path = world / name
@@ -135,25 +137,25 @@ def test_what_is_not_this_hub_s_capture_is_not_read(world: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["{Year}-{Month}-{Day}/{Hour}/{Minute}/{Second}", "{Day}/{Month}/{Year}/{Hour}/{Minute}/{Second}"]
 )
-def test_names_of_which_none_fits_are_reported_with_an_example(world: Path, path: str) -> None:
+def test_names_that_do_not_match_at_all_are_reported_with_an_example(world: Path, path: str) -> None:
     names = CaptureNames("contoso", "telemetry", "{Namespace}/{EventHub}/{PartitionId}/" + path)
     with pytest.raises(RunError) as caught:
         planned(world, definition=replace(DEFINITION, names=names))
     message = str(caught.value)
     assert re.match(
-        rf"none of the first \d+ blob names under {world.as_uri()}/contoso/telemetry/ is of this input, for example",
+        rf"none of the first \d+ blob names under {world.as_uri()}/contoso/telemetry/ belongs to this input, for ",
         message,
     )
     assert message.endswith(": check input.path and the other names in the input section")
 
 
-def test_a_range_of_which_nothing_is_there_is_no_mistake(tmp_path: Path) -> None:
+def test_a_range_without_blobs_is_not_an_error(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN - 900 * HOUR, TEN - 900 * HOUR)
     manifest = planned(tmp_path)
     assert (manifest.partitions, names(manifest)) == (("0",), [])
 
 
-def test_a_blob_that_was_written_when_its_interval_ended_is_found_however_near_one_looks(tmp_path: Path) -> None:
+def test_a_blob_written_at_the_end_of_its_interval_is_read_with_the_shortest_search(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN, TEN + 5 * MINUTE + timedelta(seconds=9))
     assert len(names(planned(tmp_path, definition=replace(DEFINITION, search_hours=0)))) == 1
 
@@ -166,7 +168,7 @@ def test_a_partition_whose_blobs_are_elsewhere_is_known(world: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [CaptureNames("contoso", "other"), CaptureNames("fabrikam", "telemetry")])
-def test_no_blobs_at_all_is_an_error_of_one_line(world: Path, names: CaptureNames) -> None:
+def test_no_blobs_at_all_are_an_error_of_one_line(world: Path, names: CaptureNames) -> None:
     with pytest.raises(RunError) as caught:
         planned(world, definition=replace(DEFINITION, names=names))
     assert str(caught.value) == (
@@ -175,7 +177,7 @@ def test_no_blobs_at_all_is_an_error_of_one_line(world: Path, names: CaptureName
     )
 
 
-def test_a_range_without_arrivals_is_a_run_that_reads_nothing(tmp_path: Path) -> None:
+def test_a_range_without_arrivals_gives_a_run_that_reads_nothing(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN - 100 * HOUR, TEN - 100 * HOUR)
     manifest = planned(tmp_path)
     assert manifest.blobs == ()
@@ -188,23 +190,23 @@ def test_a_range_without_arrivals_is_a_run_that_reads_nothing(tmp_path: Path) ->
 def test_a_slice_s_digest_is_the_same_alone_and_in_a_range(world: Path) -> None:
     together = planned(world, hours=3)
     container = open_container(world.as_uri())
-    alone = [plan(DEFINITION, container, [slice_], LATER) for slice_ in ten_to(3)]
-    assert [one.slices[0] for one in alone] == list(together.slices)
-    assert {pinned for one in alone for pinned in one.blobs} == set(together.blobs)
-    assert len({one.digest for one in alone} | {together.digest}) == 4
+    manifests = [pin_blobs(DEFINITION, container, [slice_], LATER) for slice_ in ten_to(3)]
+    assert [manifest.slices[0] for manifest in manifests] == list(together.slices)
+    assert {pinned for manifest in manifests for pinned in manifest.blobs} == set(together.blobs)
+    assert len({manifest.digest for manifest in manifests} | {together.digest}) == 4
 
 
-def test_planning_the_same_again_is_the_same_run(world: Path) -> None:
+def test_planning_the_same_range_again_gives_the_same_run(world: Path) -> None:
     assert planned(world) == planned(world, now=LATER + HOUR)
 
 
-def test_the_run_s_name_tells_its_range(world: Path) -> None:
+def test_the_run_s_name_shows_its_range(world: Path) -> None:
     manifest = planned(world, hours=2)
     assert manifest.run == f"20260301T100000Z-20260301T120000Z-{manifest.digest[:12]}"
 
 
 class Changed:
-    """A container that lists one blob with other properties."""
+    """A container that lists one blob with changed properties."""
 
     def __init__(self, container: Container, name: str, **changes: Any) -> None:
         self._container, self._name, self._changes = container, name, changes
@@ -219,7 +221,7 @@ class Changed:
 
 
 class Listed:
-    """A container of these blobs."""
+    """A container that lists these blobs."""
 
     url = "memory:"
 
@@ -236,8 +238,8 @@ class Listed:
             yield self._blobs[place]
 
     def list_folders(self, prefix: str) -> Iterator[str]:
-        rests = (name.removeprefix(prefix) for name in self._names if name.startswith(prefix))
-        return iter(sorted({prefix + rest.split("/")[0] + "/" for rest in rests if "/" in rest}))
+        paths = (name.removeprefix(prefix) for name in self._names if name.startswith(prefix))
+        return iter(sorted({prefix + path.split("/")[0] + "/" for path in paths if "/" in path}))
 
 
 def listed(blobs: Iterable[Blob]) -> Any:
@@ -252,7 +254,7 @@ def listed(blobs: Iterable[Blob]) -> Any:
 def test_the_digest_changes_with_a_blob_that_the_slice_reads(world: Path, change: dict[str, Any]) -> None:
     before = planned(world, hours=3)
     container: Any = Changed(open_container(world.as_uri()), blob_at(before, TEN + 20 * MINUTE).name, **change)
-    after = plan(DEFINITION, container, ten_to(3), LATER)
+    after = pin_blobs(DEFINITION, container, ten_to(3), LATER)
     assert digests_that_differ(before, after) == [0, 1]
     assert after.run != before.run
 
@@ -263,7 +265,7 @@ def blob_at(manifest: Manifest, arrival: datetime) -> Blob:
 
 def digests_that_differ(before: Manifest, after: Manifest) -> list[int]:
     pairs = zip(before.slices, after.slices, strict=True)
-    return [n for n, (one, other) in enumerate(pairs) if one.digest != other.digest]
+    return [number for number, (old, new) in enumerate(pairs) if old.digest != new.digest]
 
 
 def test_the_digest_does_not_change_with_blobs_that_the_slice_does_not_read(world: Path) -> None:
@@ -290,29 +292,29 @@ def test_a_new_blob_changes_the_digests_of_the_slices_that_read_it(world: Path) 
         {"canonical_query": "SELECT 2"},
         {"policies": None},
         {"policies": replace(POLICIES, adjust=False)},
-        {"policies": replace(POLICIES, out_of_order=1)},
-        {"policies": replace(POLICIES, late=None)},
-        {"policies": replace(POLICIES, late=0)},
-        {"policies": replace(POLICIES, early=0)},
-        {"policies": replace(POLICIES, early=None)},
+        {"policies": replace(POLICIES, out_of_order_tolerance=1)},
+        {"policies": replace(POLICIES, late_tolerance=None)},
+        {"policies": replace(POLICIES, late_tolerance=0)},
+        {"policies": replace(POLICIES, early_window=0)},
+        {"policies": replace(POLICIES, early_window=None)},
         {"policies": replace(POLICIES, adjust_early=True)},
         {"arrival_time": ArrivalTime.EVENT_ENQUEUED},
     ],
     ids=str,
 )
-def test_the_digest_changes_with_what_becomes_of_the_events(world: Path, change: dict[str, Any]) -> None:
-    other = replace(DEFINITION, **change)
-    assert other.digest != DEFINITION.digest
-    assert planned(world, definition=other).slices[0].digest != planned(world).slices[0].digest
+def test_the_digest_changes_with_a_setting_that_changes_the_result(world: Path, change: dict[str, Any]) -> None:
+    changed = replace(DEFINITION, **change)
+    assert changed.digest != DEFINITION.digest
+    assert planned(world, definition=changed).slices[0].digest != planned(world).slices[0].digest
 
 
 @pytest.mark.parametrize("change", [{"name": "other"}, {"interval_seconds": 60}], ids=str)
-def test_the_digest_does_not_change_with_what_decides_nothing(world: Path, change: dict[str, Any]) -> None:
+def test_the_digest_does_not_change_with_a_setting_that_decides_nothing(world: Path, change: dict[str, Any]) -> None:
     assert planned(world, definition=replace(DEFINITION, **change)).digest == planned(world).digest
 
 
 def test_without_a_late_limit_any_later_blob_changes_the_digest(world: Path) -> None:
-    unlimited = replace(DEFINITION, policies=replace(POLICIES, late=None))
+    unlimited = replace(DEFINITION, policies=replace(POLICIES, late_tolerance=None))
     before = planned(world, definition=unlimited)
     put(world, "0", TEN + 90 * HOUR, TEN + 100 * HOUR)
     assert digests_that_differ(before, planned(world, definition=unlimited)) == [0]
@@ -322,7 +324,7 @@ def test_without_a_late_limit_any_later_blob_changes_the_digest(world: Path) -> 
 
 
 def test_a_later_blob_proves_a_partition_complete(tmp_path: Path) -> None:
-    """Strictly later than the end plus the late tolerance: another blob may follow in that very second."""
+    """The blob must be strictly later than the end plus the late tolerance: a tie may follow in the same second."""
     edge = TEN + HOUR + 10 * MINUTE
     put(tmp_path, "0", TEN, edge + timedelta(seconds=1))
     put(tmp_path, "1", TEN, edge)
@@ -342,12 +344,14 @@ def test_each_slice_of_a_range_is_complete_by_itself(tmp_path: Path) -> None:
     assert [planned_slice.incomplete for planned_slice in manifest.slices] == [(), ("0",), ("0",)]
 
 
-@pytest.mark.parametrize("policies", [None, replace(POLICIES, late=0), replace(POLICIES, late=None)])
+@pytest.mark.parametrize(
+    "policies", [None, replace(POLICIES, late_tolerance=0), replace(POLICIES, late_tolerance=None)]
+)
 def test_without_a_late_tolerance_the_end_of_the_slice_is_enough(policies: Policies | None) -> None:
     definition = replace(DEFINITION, policies=policies)
     slice_ = ten_to(1)[0]
-    assert is_complete(definition, slice_, Newest("0", "", 0, slice_.end + 1), TEN)
-    assert not is_complete(definition, slice_, Newest("0", "", 0, slice_.end), TEN)
+    assert is_complete(definition, slice_, NewestBlob("0", "", 0, slice_.end + 1), TEN)
+    assert not is_complete(definition, slice_, NewestBlob("0", "", 0, slice_.end), TEN)
     assert not is_complete(definition, slice_, None, TEN)
 
 
@@ -361,15 +365,15 @@ def test_completeness_is_not_part_of_the_run(world: Path) -> None:
 # By enqueued time
 
 ENQUEUED = replace(DEFINITION, arrival_time=ArrivalTime.EVENT_ENQUEUED)
-APART = timedelta(microseconds=CLOCKS_APART // 10)
+APART = timedelta(microseconds=MAX_CLOCK_SKEW // 10)
 
 
 def by_enqueued(folder: Path, **settings: Any) -> Manifest:
     return planned(folder, definition=ENQUEUED, **settings)
 
 
-def test_the_names_tell_which_blobs_hold_what_was_enqueued(tmp_path: Path) -> None:
-    """A window ends where the next begins. Both ends may be wrong by the difference of the clocks."""
+def test_the_names_show_which_blobs_hold_what_was_enqueued(tmp_path: Path) -> None:
+    """A window ends where the next begins. Both ends may be off by the difference between the clocks."""
     first, last = TEN - 75 * MINUTE, TEN + HOUR + 10 * MINUTE
     second = timedelta(seconds=1)
     starts = [TEN - 2 * HOUR, first - APART - second, first - APART, last + APART, last + APART + second]
@@ -377,7 +381,7 @@ def test_the_names_tell_which_blobs_hold_what_was_enqueued(tmp_path: Path) -> No
     assert names(by_enqueued(tmp_path)) == blobs[1:4], "the second window ends where the third begins"
 
 
-def test_a_blob_that_was_written_before_holds_nothing_that_was_enqueued_after(tmp_path: Path) -> None:
+def test_a_blob_written_before_the_arrivals_is_not_read(tmp_path: Path) -> None:
     first = TEN - 75 * MINUTE
     second = timedelta(seconds=1)
     put(tmp_path, "0", TEN - 5 * HOUR, first - APART - second)
@@ -385,19 +389,21 @@ def test_a_blob_that_was_written_before_holds_nothing_that_was_enqueued_after(tm
     assert names(by_enqueued(tmp_path)) == [needed]
 
 
-def test_an_archive_that_was_copied_is_read_by_its_names(tmp_path: Path) -> None:
-    """Every LastModified is the time of the copying: as arrival times, they would all be in one slice."""
+def test_a_copied_archive_is_read_by_its_names(tmp_path: Path) -> None:
+    """Every LastModified is the time of the copy: as arrival times, they would all be in one slice."""
     blobs = [put(tmp_path, "0", TEN + 5 * n * MINUTE, LATER) for n in range(-36, 36)]
     read = names(by_enqueued(tmp_path, now=LATER + HOUR))
     assert read == blobs[blobs.index(read[0]) : blobs.index(read[-1]) + 1]
-    assert len(read) == 12 + 12 + 3 + 2 + 4, "the hour, one before and 15 minutes, 10 after it, and what clocks differ"
+    assert len(read) == 12 + 12 + 3 + 2 + 4, (
+        "the hour, 75 minutes before it, 10 after it, and the difference of the clocks"
+    )
 
 
-def test_order_is_that_of_the_windows_whenever_a_blob_was_written(tmp_path: Path) -> None:
-    one = put(tmp_path, "0", TEN, TEN + HOUR)
-    other = put(tmp_path, "0", TEN + 5 * MINUTE, TEN + 10 * MINUTE)
+def test_blobs_are_in_the_order_of_their_windows_whenever_they_were_written(tmp_path: Path) -> None:
+    first = put(tmp_path, "0", TEN, TEN + HOUR)
+    second = put(tmp_path, "0", TEN + 5 * MINUTE, TEN + 10 * MINUTE)
     manifest = by_enqueued(tmp_path)
-    assert names(manifest) == [one, other]
+    assert names(manifest) == [first, second]
     ten = from_datetime(TEN)
     five = from_seconds(300)
     assert [pinned.enqueued for pinned in manifest.blobs] == [
@@ -407,25 +413,25 @@ def test_order_is_that_of_the_windows_whenever_a_blob_was_written(tmp_path: Path
     assert [pinned.arrival for pinned in manifest.blobs] == [ten, ten + five]
 
 
-def test_what_lies_between_two_windows_is_never_left_out(tmp_path: Path) -> None:
-    """A window's end never falls: what follows in the log follows in the order of events, whatever its time."""
+def test_a_blob_between_two_that_are_read_is_never_left_out(tmp_path: Path) -> None:
+    """The end of a window never decreases: blobs hold events in the order of their names, whatever their times."""
     late = put(tmp_path, "0", TEN - HOUR, LATER)
     between = put(tmp_path, "0", TEN + 20 * MINUTE, TEN - 50 * MINUTE)
     assert names(by_enqueued(tmp_path)) == [late, between]
 
 
-def test_two_names_of_one_window_both_hold_it(tmp_path: Path) -> None:
-    twins = [put(tmp_path, "0", TEN, TEN + 5 * MINUTE)]
-    old = (tmp_path / twins[0]).rename((tmp_path / twins[0]).with_suffix(""))
-    twins = [str(old.relative_to(tmp_path)), put(tmp_path, "0", TEN, TEN + 5 * MINUTE)]
+def test_two_blobs_with_the_same_time_in_their_names_have_the_same_window(tmp_path: Path) -> None:
+    pair = [put(tmp_path, "0", TEN, TEN + 5 * MINUTE)]
+    old = (tmp_path / pair[0]).rename((tmp_path / pair[0]).with_suffix(""))
+    pair = [str(old.relative_to(tmp_path)), put(tmp_path, "0", TEN, TEN + 5 * MINUTE)]
     put(tmp_path, "0", TEN + 5 * MINUTE, TEN + 10 * MINUTE)
     blobs = by_enqueued(tmp_path).blobs
-    assert [pinned.blob.name for pinned in blobs[:2]] == twins
+    assert [pinned.blob.name for pinned in blobs[:2]] == pair
     assert blobs[0].enqueued == blobs[1].enqueued == EnqueuedRange(from_datetime(TEN), from_datetime(TEN + 5 * MINUTE))
 
 
 def test_a_later_window_proves_a_partition_complete(tmp_path: Path) -> None:
-    """It does not matter when it was written. No later blob can change the slice then."""
+    """It does not matter when the blob was written: no later blob can change the slice."""
     edge = TEN + HOUR + 10 * MINUTE + APART
     put(tmp_path, "0", edge + timedelta(seconds=1), edge + 5 * MINUTE)
     put(tmp_path, "1", edge, LATER)
@@ -437,7 +443,7 @@ def test_a_later_window_proves_a_partition_complete(tmp_path: Path) -> None:
     assert by_enqueued(tmp_path, now=edge + 6 * MINUTE).slices[0].incomplete == ()
 
 
-def test_enqueued_windows_survive_the_manifest_s_json(tmp_path: Path) -> None:
+def test_windows_survive_the_manifest_s_json(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN, TEN + 5 * MINUTE)
     manifest = by_enqueued(tmp_path)
     assert from_json(manifest.to_json()) == manifest
@@ -451,7 +457,7 @@ def test_enqueued_windows_survive_the_manifest_s_json(tmp_path: Path) -> None:
 def test_no_blob_that_may_hold_an_arrival_is_left_out(
     gaps: list[tuple[int, int]], first: int, length: int | None
 ) -> None:
-    """Each event was enqueued within the clocks' difference of its window, and before its blob was written."""
+    """Every event was enqueued in its blob's window, give or take MAX_CLOCK_SKEW, and before the blob was written."""
     opened, blobs = 0, dict[str, Blob]()
     for gap, delay in gaps:
         opened += 60 * gap
@@ -464,26 +470,26 @@ def test_no_blob_that_may_hold_an_arrival_is_left_out(
     listing, _ = survey(ENQUEUED, listed(blobs.values()), [arrivals], LATER)
     blobs_in_order = in_order(listing.blobs, ENQUEUED)
     assert len(blobs_in_order) == len(blobs)
-    read = arrived_in(blobs_in_order, arrivals)
+    read = blobs_that_may_hold(blobs_in_order, arrivals)
     for place, pinned in enumerate(blobs_in_order):
         following = blobs_in_order[place + 1].arrival if place + 1 < len(blobs_in_order) else 1 << 62
-        end = min(following, from_datetime(pinned.blob.last_modified)) + CLOCKS_APART
-        may_hold = end >= start and (last is None or pinned.arrival - CLOCKS_APART <= last)
+        end = min(following, from_datetime(pinned.blob.last_modified)) + MAX_CLOCK_SKEW
+        may_hold = end >= start and (last is None or pinned.arrival - MAX_CLOCK_SKEW <= last)
         assert pinned in read or not may_hold
     assert read == [pinned for pinned in blobs_in_order if pinned in read]
 
 
-# Kept
+# To and from JSON
 
 
 def test_a_manifest_survives_its_own_json(world: Path) -> None:
-    for definition in (DEFINITION, replace(DEFINITION, policies=replace(POLICIES, late=None))):
+    for definition in (DEFINITION, replace(DEFINITION, policies=replace(POLICIES, late_tolerance=None))):
         manifest = planned(world, hours=3, definition=definition)
         assert from_json(manifest.to_json()) == manifest
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"run":"x"}', b"\xff"])
-def test_what_is_no_manifest_is_an_error_of_one_line(world: Path, content: bytes) -> None:
+def test_content_that_is_not_a_manifest_is_an_error_of_one_line(world: Path, content: bytes) -> None:
     for damaged in (content, planned(world).to_json()[:-20]):
         with pytest.raises(RunError, match=r"^the run's manifest cannot be read: .+; plan again$"):
             from_json(damaged)
@@ -494,14 +500,14 @@ def test_what_is_no_manifest_is_an_error_of_one_line(world: Path, content: bytes
     first=st.integers(-1, 21),
     last=st.one_of(st.none(), st.integers(-1, 21)),
 )
-def test_the_blobs_that_arrived_in_a_range_lie_side_by_side(seconds: list[int], first: int, last: int | None) -> None:
-    blobs: Sequence[CaptureBlob] = [
-        CaptureBlob("telemetry", "0", Blob(str(n), "", 1, TEN + timedelta(seconds=second)))
+def test_the_blobs_that_arrived_in_a_range_are_contiguous(seconds: list[int], first: int, last: int | None) -> None:
+    blobs: Sequence[PinnedBlob] = [
+        PinnedBlob("telemetry", "0", Blob(str(n), "", 1, TEN + timedelta(seconds=second)))
         for n, second in enumerate(seconds)
     ]
     start = from_datetime(TEN)
     arrivals = Arrivals(start + from_seconds(first), None if last is None else start + from_seconds(last))
-    assert arrived_in(blobs, arrivals) == [pinned for pinned in blobs if arrivals.hold(pinned.arrival)]
+    assert blobs_that_may_hold(blobs, arrivals) == [pinned for pinned in blobs if arrivals.contains(pinned.arrival)]
 
 
 def test_a_month_of_many_partitions_is_planned_in_seconds() -> None:
@@ -513,5 +519,5 @@ def test_a_month_of_many_partitions_is_planned_in_seconds() -> None:
         for time in times
     ]
 
-    manifest = plan(DEFINITION, listed(blobs), ten_to(28 * 24), LATER)
+    manifest = pin_blobs(DEFINITION, listed(blobs), ten_to(28 * 24), LATER)
     assert len(manifest.blobs) == len(blobs)

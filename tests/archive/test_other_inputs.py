@@ -1,4 +1,4 @@
-"""Plans of archives that Capture did not write: IoT Hub's blobs, and blobs under a path of folders."""
+"""Plans for archives that Capture did not write: IoT Hub's blobs, and blobs under a path of folders."""
 
 import os
 from collections.abc import Iterator
@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.archive import changes
-from recapture.archive.listing import Newest
+from recapture.archive.listing import NewestBlob
 from recapture.archive.manifest import (
-    CLOCKS_APART,
+    MAX_CLOCK_SKEW,
     ArrivalTime,
-    Definition,
     Manifest,
-    arrived_in,
+    RowDefinition,
+    blobs_that_may_hold,
     in_order,
     is_complete,
-    plan,
+    pin_blobs,
     survey,
 )
 from recapture.archive.progress import progress
@@ -47,14 +47,14 @@ def put(folder: Path, name: str, last_modified: datetime) -> str:
     return name
 
 
-def planned(folder: Path, definition: Definition, hours: int = 1, now: datetime = LATER) -> Manifest:
-    return plan(definition, open_container(folder.as_uri()), ten_to(hours), now)
+def planned(folder: Path, definition: RowDefinition, hours: int = 1, now: datetime = LATER) -> Manifest:
+    return pin_blobs(definition, open_container(folder.as_uri()), ten_to(hours), now)
 
 
-def listed_for(folder: Path, definition: Definition) -> list[str]:
+def listed_for(folder: Path, definition: RowDefinition) -> list[str]:
     """Return the prefixes that are listed for a slice."""
     container = Watched(open_container(folder.as_uri()))
-    plan(definition, container, ten_to(1), LATER)  # type: ignore[arg-type]
+    pin_blobs(definition, container, ten_to(1), LATER)  # type: ignore[arg-type]
     return sorted(container.listed)
 
 
@@ -66,7 +66,7 @@ def hourly(times: int, start: datetime = TEN - 240 * HOUR) -> Iterator[datetime]
 
 
 def test_an_iot_hub_s_archive_is_listed_by_its_partitions_and_days(tmp_path: Path) -> None:
-    """With or without a leading zero."""
+    """A partition folder may have a leading zero."""
     for opened in hourly(250):
         for partition in ("00", "01", "11"):
             put(tmp_path, f"contoso/{partition}/{opened:%Y/%m/%d/%H/%M}.avro", opened + 5 * MINUTE)
@@ -78,7 +78,7 @@ def test_an_iot_hub_s_archive_is_listed_by_its_partitions_and_days(tmp_path: Pat
     assert {prefix.split("/", 2)[2] for prefix in prefixes} == {"2026/02/28/", "2026/03/01/"}
 
 
-def test_partitions_that_are_configured_are_those_whose_folders_are_there(tmp_path: Path) -> None:
+def test_a_configured_partition_without_a_folder_is_silent(tmp_path: Path) -> None:
     put(tmp_path, "contoso/00/2026/03/01/10/05.json", TEN + 10 * MINUTE)
     manifest = planned(tmp_path, replace(IOT_HUB, partitions=2))
     assert (manifest.partitions, manifest.silent) == (("0", "1"), ("1",))
@@ -86,12 +86,12 @@ def test_partitions_that_are_configured_are_those_whose_folders_are_there(tmp_pa
 
 def test_several_blobs_of_a_minute_are_all_read(tmp_path: Path) -> None:
     blobs = [
-        put(tmp_path, f"contoso/0/2026/03/01/10/05{behind}", TEN + 10 * MINUTE) for behind in (".avro", "-1.avro", "_2")
+        put(tmp_path, f"contoso/0/2026/03/01/10/05{suffix}", TEN + 10 * MINUTE) for suffix in (".avro", "-1.avro", "_2")
     ]
     assert sorted(names(planned(tmp_path, IOT_HUB))) == sorted(blobs)
 
 
-def test_last_modified_decides_unless_events_arrive_when_they_were_enqueued(tmp_path: Path) -> None:
+def test_last_modified_decides_unless_the_arrival_time_is_the_enqueued_time(tmp_path: Path) -> None:
     copied = put(tmp_path, "contoso/0/2026/03/01/10/05.avro", LATER)
     restored = put(tmp_path, "contoso/0/2026/02/28/10/05.avro", TEN + MINUTE)
     assert names(planned(tmp_path, IOT_HUB)) == [restored]
@@ -108,7 +108,7 @@ def test_last_modified_decides_unless_events_arrive_when_they_were_enqueued(tmp_
 def test_no_batch_that_may_hold_an_arrival_is_left_out(
     named_by_end: bool, batches: list[tuple[int, int, int]], first: int, length: int | None
 ) -> None:
-    """A name may have the minute of its first event, as observed, or of its last; neither is guaranteed."""
+    """A name may have the minute of the first event or of the last; IoT Hub guarantees neither."""
     definition = replace(IOT_HUB, arrival_time=ArrivalTime.EVENT_ENQUEUED)
     assert isinstance(definition.names, IotHubNames)
     begin = 0
@@ -129,7 +129,7 @@ def test_no_batch_that_may_hold_an_arrival_is_left_out(
     assert [pinned.blob.name for pinned in ordered] == [
         blob.name for blob in blobs if blob in [p.blob for p in ordered]
     ]
-    read = {pinned.blob.name for pinned in arrived_in(ordered, arrivals)}
+    read = {pinned.blob.name for pinned in blobs_that_may_hold(ordered, arrivals)}
     for name, (earliest, latest) in holds.items():
         ends = from_datetime(TEN) + from_seconds(latest) >= arrivals.first
         begins = arrivals.last is None or from_datetime(TEN) + from_seconds(earliest) <= arrivals.last
@@ -137,8 +137,8 @@ def test_no_batch_that_may_hold_an_arrival_is_left_out(
     for pinned in ordered:
         assert pinned.enqueued is not None
         earliest, latest = (from_datetime(TEN) + from_seconds(second) for second in holds[pinned.blob.name])
-        assert pinned.enqueued.first - CLOCKS_APART <= earliest
-        assert latest <= pinned.enqueued.last + CLOCKS_APART
+        assert pinned.enqueued.first - MAX_CLOCK_SKEW <= earliest
+        assert latest <= pinned.enqueued.last + MAX_CLOCK_SKEW
 
 
 # A path of folders
@@ -161,7 +161,7 @@ def test_a_blob_without_a_time_is_never_far_and_always_within_reach(tmp_path: Pa
     assert manifest.far is None
 
 
-def test_an_hour_in_which_nothing_was_written_is_a_run_that_reads_nothing(tmp_path: Path) -> None:
+def test_an_hour_in_which_nothing_was_written_gives_a_run_that_reads_nothing(tmp_path: Path) -> None:
     for definition in (FOLDER, DAYS):
         put(tmp_path, "logs/2019/01/01/a.json", TEN - 9999 * HOUR)
         manifest = planned(tmp_path, definition)
@@ -170,7 +170,7 @@ def test_an_hour_in_which_nothing_was_written_is_a_run_that_reads_nothing(tmp_pa
 
 
 def test_only_the_days_of_the_search_are_listed(tmp_path: Path) -> None:
-    """A day's blob may be written until the end of the day, and later by as much as the definition says."""
+    """A day's blob may be written until the end of the day, plus `search_hours`."""
     for opened in hourly(300):
         put(tmp_path, f"logs/{opened:%Y/%m/%d/%H}.json", opened + HOUR)
     assert listed_for(tmp_path, DAYS) == ["logs/"] + [
@@ -188,7 +188,7 @@ def test_a_blob_far_from_its_folder_s_day_is_reported(tmp_path: Path) -> None:
     assert (manifest.far.unread, manifest.far.example) == (1, "logs/2026/02/27/b.json")
 
 
-def test_folders_of_partitions_are_partitions(tmp_path: Path) -> None:
+def test_partition_folders_are_partitions(tmp_path: Path) -> None:
     for partition in ("0", "1", "2"):
         put(tmp_path, f"logs/{partition}/2026/03/01/10/a.csv.gz", TEN + MINUTE)
     manifest = planned(tmp_path, HOURS)
@@ -197,7 +197,7 @@ def test_folders_of_partitions_are_partitions(tmp_path: Path) -> None:
 
 
 def test_by_enqueued_time_the_folders_of_the_hours_around_are_read(tmp_path: Path) -> None:
-    """An hour's folder holds what was enqueued in it, or what was written in it: the hour before as well."""
+    """The events in an hour's folder were enqueued in that hour, or up to an hour before or after it."""
     for opened in hourly(40, TEN - 20 * HOUR):
         put(tmp_path, f"logs/0/{opened:%Y/%m/%d/%H}/a.json", LATER)
     manifest = planned(tmp_path, replace(HOURS, arrival_time=ArrivalTime.EVENT_ENQUEUED))
@@ -205,7 +205,7 @@ def test_by_enqueued_time_the_folders_of_the_hours_around_are_read(tmp_path: Pat
     assert hours == ["07", "08", "09", "10", "11", "12"]
 
 
-def test_what_is_not_there_is_an_error_that_says_where_to_look(tmp_path: Path) -> None:
+def test_an_archive_without_blobs_is_an_error_that_says_where_to_look(tmp_path: Path) -> None:
     for definition in (IOT_HUB, FOLDER, HOURS, replace(DEFINITION, names=InputPath())):
         with pytest.raises(RunError, match=r"^no blob of this input under .*: check input\.container, input\.path and"):
             planned(tmp_path, definition)
@@ -214,10 +214,10 @@ def test_what_is_not_there_is_an_error_that_says_where_to_look(tmp_path: Path) -
 # How far the archive reaches
 
 
-def test_what_last_modified_dates_is_there_when_the_clock_says_so(tmp_path: Path) -> None:
-    """A user's writer has no interval to wait for; only clocks may differ."""
+def test_by_last_modified_a_slice_is_complete_when_the_clock_says_so(tmp_path: Path) -> None:
+    """A user's own writer has no interval to wait for; only the clocks may differ."""
     slice_ = ten_to(1)[0]
-    due = TEN + HOUR + 10 * MINUTE + timedelta(microseconds=CLOCKS_APART // 10)
+    due = TEN + HOUR + 10 * MINUTE + timedelta(microseconds=MAX_CLOCK_SKEW // 10)
     for definition in (FOLDER, DAYS):
         assert not is_complete(definition, slice_, None, due)
         assert is_complete(definition, slice_, None, due + timedelta(seconds=1))
@@ -231,17 +231,17 @@ def test_what_last_modified_dates_is_there_when_the_clock_says_so(tmp_path: Path
     assert reach.to_dict()["path_time"] is None
 
 
-def test_what_was_enqueued_is_in_its_folder_when_its_period_is_over() -> None:
-    """Or when there is a later folder."""
+def test_by_enqueued_time_a_slice_is_complete_one_period_after_its_last_arrival() -> None:
+    """A later folder proves it too."""
     slice_, enqueued = ten_to(1)[0], replace(HOURS, arrival_time=ArrivalTime.EVENT_ENQUEUED)
-    needed = TEN + HOUR + 10 * MINUTE + timedelta(microseconds=CLOCKS_APART // 10)
+    needed = TEN + HOUR + 10 * MINUTE + timedelta(microseconds=MAX_CLOCK_SKEW // 10)
     assert not is_complete(enqueued, slice_, None, needed + HOUR)
     assert is_complete(enqueued, slice_, None, needed + HOUR + timedelta(seconds=1))
-    later = Newest("0", "", from_datetime(TEN + 2 * HOUR), from_datetime(LATER))
+    later = NewestBlob("0", "", from_datetime(TEN + 2 * HOUR), from_datetime(LATER))
     assert is_complete(enqueued, slice_, later, TEN)
 
 
-# Kept
+# Changes since the plan
 
 
 @pytest.mark.parametrize(
@@ -253,8 +253,8 @@ def test_what_was_enqueued_is_in_its_folder_when_its_period_is_over() -> None:
         (HOURS, "logs/3/2026/03/01/10/a.json"),
     ],
 )
-def test_a_modified_or_deleted_blob_of_a_kept_manifest_is_named(
-    tmp_path: Path, definition: Definition, name: str
+def test_a_blob_modified_or_deleted_since_it_was_planned_is_named(
+    tmp_path: Path, definition: RowDefinition, name: str
 ) -> None:
     put(tmp_path, name, TEN + 10 * MINUTE)
     manifest, container = planned(tmp_path, definition), open_container(tmp_path.as_uri())

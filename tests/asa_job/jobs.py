@@ -1,4 +1,4 @@
-"""One made-up ASA job, as a project and as an ARM template. SECRET stands wherever a credential may."""
+"""One made-up ASA job, as a project and as an ARM template. SECRET is in every place that may hold a credential."""
 
 import json
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ GROUP BY deviceId, TumblingWindow(minute, 5)
 
 
 def event_hub_input(name: str, **changes: Any) -> dict[str, Any]:
-    """An Inputs/*.json of the tools for Visual Studio Code."""
+    """Return an Inputs/*.json file of the tools for Visual Studio Code."""
     return {
         "Name": name,
         "Type": "Data Stream",
@@ -57,7 +57,7 @@ def event_hub_input(name: str, **changes: Any) -> dict[str, Any]:
 
 
 def capture_input(name: str, pattern: str = "contoso/telemetry/{partition}/{date}/{time}") -> dict[str, Any]:
-    """An input that reads Capture's own blobs."""
+    """Return an input that reads Capture's own blobs."""
     storage = {
         "StorageAccounts": [{"AccountName": "contosocapture", "AccountKey": SECRET}],
         "Container": "capture",
@@ -103,7 +103,7 @@ PLAIN = {
     "Inputs/telemetry.json": event_hub_input("telemetry"),
     "Outputs/aggregates.json": blob_output("aggregates"),
 }
-"""What a small project holds beside asaproj.json and its query."""
+"""Files of a small project, apart from asaproj.json and the query."""
 
 WIDE = PLAIN | {
     "Inputs/alerts.json": event_hub_input("alerts"),
@@ -126,11 +126,11 @@ WIDE = PLAIN | {
     },
     "Functions/classify.js.json": {"Name": "classify", "Type": "Scalar", "ScriptType": "JSFunction"},
 }
-"""Two streams, a reference input, a function and an output that is no storage."""
+"""Files of a project with two streams, a reference input, a function and an output that is not a storage."""
 
 
 def project(folder: Path, files: Mapping[str, Any], query: str = PLAIN_QUERY) -> Path:
-    """Write a project of Visual Studio Code; its files are listed as the tools do. Returns the folder."""
+    """Write a project of Visual Studio Code that lists its files as the tools do; return its folder."""
     listed = [{"filePath": name, "subType": _sub_type(name, text)} for name, text in files.items()]
     document = {"name": "contoso-telemetry", "startFile": "Transformation.asaql", "configurations": listed}
     for name, text in {"asaproj.json": document, **files}.items():
@@ -146,7 +146,7 @@ def _sub_type(name: str, text: Any) -> str:
 
 
 def template_job(**changes: Any) -> dict[str, Any]:
-    """The resource of a job whose parts lie in its properties."""
+    """Return the resource of a job whose parts are in its properties."""
     properties = {
         "sku": {"name": "Standard"},
         "eventsOutOfOrderPolicy": "Drop",
@@ -202,7 +202,7 @@ def template_output(kind: str = "Microsoft.Storage/Blob") -> dict[str, Any]:
 
 
 def template(file: Path, *resources: Any, **changes: Any) -> Path:
-    """Write an ARM template. Returns the file."""
+    """Write an ARM template; return its file."""
     document = {
         "$schema": "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#",
         "contentVersion": "1.0.0.0",

@@ -1,4 +1,4 @@
-"""What a pipeline takes over of an ASA job, and the list of what it cannot: exact words."""
+"""What a pipeline takes from an ASA job, and the exact messages for what it cannot take."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def different(draft: Draft) -> list[str]:
     return [str(finding) for finding in draft.different]
 
 
-def test_two_inputs_a_function_and_a_reference_input_are_named_exactly(tmp_path: Path) -> None:
+def test_every_part_that_a_pipeline_cannot_take_is_named_exactly(tmp_path: Path) -> None:
     draft = carry_over(read_job(project(tmp_path, WIDE, WIDE_QUERY)))
     with pytest.raises(DefinitionError) as refusal:
         compile_query(
@@ -73,14 +73,14 @@ def test_two_inputs_a_function_and_a_reference_input_are_named_exactly(tmp_path:
     ]
 
 
-def test_the_example_of_the_docs_is_what_is_said(tmp_path: Path) -> None:
+def test_the_example_in_the_docs_shows_the_messages(tmp_path: Path) -> None:
     shown = (ROOT / "docs" / "import.md").read_text()
     draft = carry_over(read_job(project(tmp_path, WIDE, WIDE_QUERY)))
     for finding in (*draft.missing[:-1], *draft.different):
         assert f"\n  {finding}\n" in shown
 
 
-def test_an_event_hub_job_lacks_its_container_and_nothing_else(tmp_path: Path) -> None:
+def test_an_event_hub_job_lacks_only_its_container(tmp_path: Path) -> None:
     draft = drafted(tmp_path)
     assert missing(draft) == [NO_CAPTURE]
     assert draft.values == {
@@ -107,7 +107,7 @@ def test_an_event_hub_job_lacks_its_container_and_nothing_else(tmp_path: Path) -
     }
 
 
-def test_a_job_on_capture_blobs_lacks_nothing_and_saw_their_last_modified(tmp_path: Path) -> None:
+def test_a_job_on_capture_blobs_lacks_nothing_and_takes_last_modified_as_arrival_time(tmp_path: Path) -> None:
     capture = capture_input("telemetry", "raw/contoso/telemetry/{partition}/{date}/{time}")
     draft = drafted(tmp_path, {"Inputs/telemetry.json": capture})
     assert draft.missing == []
@@ -126,10 +126,10 @@ def test_a_job_on_capture_blobs_lacks_nothing_and_saw_their_last_modified(tmp_pa
 
 
 def blob_input(serialization: dict[str, Any], **storage: Any) -> dict[str, Any]:
-    """An input that reads JSON lines or CSV."""
-    found = capture_input("telemetry", "raw/logs/{date}/{time}")
-    properties = found["BlobStorageProperties"] | {"DateFormat": "yyyy/MM/dd", "TimeFormat": "HH"} | storage
-    return found | {"Serialization": serialization, "BlobStorageProperties": properties}
+    """Return an input that reads JSON lines or CSV."""
+    capture = capture_input("telemetry", "raw/logs/{date}/{time}")
+    properties = capture["BlobStorageProperties"] | {"DateFormat": "yyyy/MM/dd", "TimeFormat": "HH"} | storage
+    return capture | {"Serialization": serialization, "BlobStorageProperties": properties}
 
 
 def test_a_job_on_json_or_csv_blobs_keeps_its_path(tmp_path: Path) -> None:
@@ -156,13 +156,13 @@ def test_a_job_on_json_or_csv_blobs_keeps_its_path(tmp_path: Path) -> None:
     }
 
 
-def test_what_of_a_path_cannot_be_read_is_left_to_the_user_and_goes_no_further(tmp_path: Path) -> None:
+def test_an_unreadable_setting_of_an_input_is_left_to_the_user_and_not_copied(tmp_path: Path) -> None:
     storage = {"PathPattern": "a/{x};AccountKey=abc==", "DateFormat": "secret", "TimeFormat": "secret"}
     changes = blob_input({"Type": "Csv", "FieldDelimiter": "secret"}, **storage) | {"CompressionType": "Deflate"}
     draft = drafted(tmp_path, {"Inputs/telemetry.json": changes})
-    told = [
-        f"Inputs/telemetry.json: input telemetry {what}"
-        for what in (
+    expected = [
+        f"Inputs/telemetry.json: input telemetry {reason}"
+        for reason in (
             "holds blobs compressed with Deflate, but only GZip is supported: have the writer leave them uncompressed",
             "has a path that cannot be read: set path",
             "has a date format that cannot be read: set date_format",
@@ -170,18 +170,18 @@ def test_what_of_a_path_cannot_be_read_is_left_to_the_user_and_goes_no_further(t
             "has a delimiter that ASA does not support: set delimiter",
         )
     ]
-    assert missing(draft) == told
+    assert missing(draft) == expected
     assert "secret" not in str(draft.values)
     assert "AccountKey" not in str(draft.values)
 
 
-def test_a_query_on_json_blobs_reads_what_they_tell(tmp_path: Path) -> None:
+def test_a_query_on_json_blobs_cannot_read_metadata_that_they_lack(tmp_path: Path) -> None:
     query = PLAIN_QUERY.replace("eventTime", "EventEnqueuedUtcTime")
     draft = drafted(tmp_path, {"Inputs/telemetry.json": blob_input({"Type": "Json"})}, query)
     assert "EventEnqueuedUtcTime is no metadata of Json blobs" in missing(draft)[0]
 
 
-def test_a_job_on_capture_blobs_that_reads_their_records_is_to_read_the_body(tmp_path: Path) -> None:
+def test_a_query_that_reads_capture_s_records_has_to_read_the_body(tmp_path: Path) -> None:
     query = PLAIN_QUERY.replace("eventTime", "EnqueuedTimeUtc").replace("deviceId", "Body.deviceId", 1)
     draft = drafted(tmp_path, {"Inputs/telemetry.json": capture_input("telemetry")}, query)
     assert missing(draft)[0] == (
@@ -229,7 +229,9 @@ def test_a_pattern_without_namespace_and_event_hub_leaves_them_to_the_user(tmp_p
         ),
     ],
 )
-def test_an_input_that_cannot_be_read_as_it_is_is_told(tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
+def test_an_input_that_cannot_be_read_as_it_is_is_reported(
+    tmp_path: Path, changes: dict[str, Any], expected: str
+) -> None:
     draft = drafted(tmp_path, {"Inputs/telemetry.json": event_hub_input("telemetry", **changes)})
     assert f"Inputs/telemetry.json: {expected}" in missing(draft)
 
@@ -253,9 +255,9 @@ def test_the_stream_is_the_one_that_the_query_reads(tmp_path: Path) -> None:
 def test_functions_and_outputs_that_the_query_does_not_use_are_left_out(tmp_path: Path) -> None:
     function = {"Name": "classify", "ScriptType": "CSharpFunction"}
     files = {"Functions/classify.json": function, "Outputs/old.json": blob_output("old")}
-    told = different(drafted(tmp_path, files))
-    assert "Functions/classify.json: function classify is not called by the query: left out" in told
-    assert "Outputs/old.json: output old is not written by the query: left out" in told
+    messages = different(drafted(tmp_path, files))
+    assert "Functions/classify.json: function classify is not called by the query: left out" in messages
+    assert "Outputs/old.json: output old is not written by the query: left out" in messages
 
 
 @pytest.mark.parametrize(
@@ -267,13 +269,13 @@ def test_functions_and_outputs_that_the_query_does_not_use_are_left_out(tmp_path
         ("XFunction", "XFunction"),
     ],
 )
-def test_a_function_is_told_by_its_language(tmp_path: Path, sub_type: str, language: str) -> None:
+def test_a_function_is_reported_with_its_language(tmp_path: Path, sub_type: str, language: str) -> None:
     query = PLAIN_QUERY.replace("COUNT(*)", "udf.rate(deviceId)")
     draft = drafted(tmp_path, {"Functions/rate.json": {"Name": "rate", "ScriptType": sub_type}}, query)
-    assert any(f"function rate is written in {language} (query line 1)" in each for each in missing(draft))
+    assert any(f"function rate is written in {language} (query line 1)" in message for message in missing(draft))
 
 
-def test_an_output_that_the_job_does_not_define_is_told(tmp_path: Path) -> None:
+def test_an_output_that_the_job_does_not_define_is_reported(tmp_path: Path) -> None:
     draft = drafted(tmp_path, query=PLAIN_QUERY.replace("aggregates", "elsewhere"))
     assert draft.values["output"] == {
         "alias": "elsewhere",
@@ -283,8 +285,8 @@ def test_an_output_that_the_job_does_not_define_is_told(tmp_path: Path) -> None:
         "Transformation.asaql: the query writes to elsewhere (query line 2), which the job does not define: set the "
         "url of its table"
     )
-    silent = drafted(tmp_path / "silent", query=PLAIN_QUERY.replace("INTO aggregates\n", ""))
-    assert missing(silent)[1] == (
+    without_into = drafted(tmp_path / "silent", query=PLAIN_QUERY.replace("INTO aggregates\n", ""))
+    assert missing(without_into)[1] == (
         "Transformation.asaql: the query has no INTO, so it writes to `output`, which the job does not define: set "
         "the url of its table"
     )
@@ -318,7 +320,7 @@ B1_2 = "true and false in JSON are bit instead of bigint 1 and 0: add a CAST if 
         ),
     ],
 )
-def test_settings_that_mean_something_else_here_are_told(
+def test_settings_that_mean_something_else_in_a_pipeline_are_reported(
     tmp_path: Path, changes: dict[str, Any], expected: str
 ) -> None:
     draft = drafted(tmp_path, {"JobConfig.json": settings(**changes)})
@@ -326,7 +328,7 @@ def test_settings_that_mean_something_else_here_are_told(
     assert f"JobConfig.json: {expected}" in different(draft)
 
 
-def test_a_setting_that_the_job_leaves_out_has_asas_value(tmp_path: Path) -> None:
+def test_a_setting_that_the_job_leaves_out_has_asa_s_default(tmp_path: Path) -> None:
     job = drafted(tmp_path, {"JobConfig.json": {"ScriptType": "JobConfig"}}).values["job"]
     assert job == {
         "eventsOutOfOrderPolicy": "Adjust",
@@ -336,7 +338,7 @@ def test_a_setting_that_the_job_leaves_out_has_asas_value(tmp_path: Path) -> Non
     }
 
 
-def test_what_a_template_leaves_open_is_an_environment_variable_and_told(tmp_path: Path) -> None:
+def test_a_value_that_a_template_leaves_open_is_an_environment_variable_and_reported(tmp_path: Path) -> None:
     source = {
         "type": "Microsoft.EventHub/EventHub",
         "properties": {"serviceBusNamespace": "[parameters('space')]", "eventHubName": "telemetry"},
@@ -349,25 +351,27 @@ def test_what_a_template_leaves_open_is_an_environment_variable_and_told(tmp_pat
     draft = carry_over(read_job(template(tmp_path / "t.json", resource)))
     assert draft.values["input"]["namespace"] == "${space}"
     assert draft.values["job"]["eventsLateArrivalMaxDelayInSeconds"] == "${late}"
-    told = missing(draft)
+    messages = missing(draft)
     assert (
         "t.json: input.namespace uses ${space}, which the template leaves open: set the environment variable "
         "space, or write the value"
-    ) in told
-    assert any(each.startswith("t.json: job.eventsLateArrivalMaxDelayInSeconds uses ${late}") for each in told)
+    ) in messages
+    assert any(
+        message.startswith("t.json: job.eventsLateArrivalMaxDelayInSeconds uses ${late}") for message in messages
+    )
     assert (
         "t.json, contoso-telemetry: the query uses ${having}, which the template leaves open: write its value in "
         "the query"
-    ) in told
+    ) in messages
 
 
-def test_a_job_whose_name_is_open_is_named_after_its_file(tmp_path: Path) -> None:
+def test_a_job_whose_name_is_left_open_is_named_after_its_file(tmp_path: Path) -> None:
     resource = template_job() | {"name": "[parameters('nowhere')]"}
     draft = carry_over(read_job(template(tmp_path / "7-Streams.JobTemplate.json", resource)))
     assert draft.name == "job_7_streams"
 
 
-def test_the_kind_of_an_output_is_said_in_words(tmp_path: Path) -> None:
+def test_the_kind_of_an_output_is_reported_in_words(tmp_path: Path) -> None:
     outputs = [{"name": "aggregates", "properties": template_output("Microsoft.Sql/Server/Database")}]
     draft = carry_over(read_job(template(tmp_path / "t.json", template_job(outputs=outputs))))
     assert (

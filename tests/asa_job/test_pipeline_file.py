@@ -1,4 +1,4 @@
-"""The written file: the query as it was, a note above each line that needs one, and no credential anywhere."""
+"""The written pipeline file: the unchanged query, a note above each line that needs one, and no credential."""
 
 import contextlib
 import json
@@ -33,7 +33,7 @@ from tests.asa_job.jobs import (
 
 
 def read_back(text: str, folder: Path) -> dict[str, Any]:
-    """The values of the text for a pipeline file, which other readers of YAML see too."""
+    """Return the values of a pipeline file with this text; PyYAML must read the same ones."""
     file = folder / "pipeline.yaml"
     file.write_text(text)
     values = read(file).values
@@ -46,7 +46,7 @@ def text_of(path: Path) -> str:
     return pipeline_text(carry_over(job), job.origin)
 
 
-def test_a_job_on_capture_blobs_is_a_pipeline_that_loads(tmp_path: Path) -> None:
+def test_a_job_on_capture_blobs_gives_a_pipeline_that_loads(tmp_path: Path) -> None:
     folder = project(tmp_path, {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")})
     file = tmp_path / "telemetry.yaml"
     file.write_text(text_of(folder))
@@ -56,7 +56,7 @@ def test_a_job_on_capture_blobs_is_a_pipeline_that_loads(tmp_path: Path) -> None
     assert (pipeline.job.out_of_order_seconds, pipeline.job.late_seconds) == (10, 600)
 
 
-def test_a_job_on_csv_blobs_is_a_pipeline_that_loads(tmp_path: Path) -> None:
+def test_a_job_on_csv_blobs_gives_a_pipeline_that_loads(tmp_path: Path) -> None:
     datasource = {
         "type": "Microsoft.Storage/Blob",
         "properties": {
@@ -71,12 +71,12 @@ def test_a_job_on_csv_blobs_is_a_pipeline_that_loads(tmp_path: Path) -> None:
     inputs = [{"name": "telemetry", "properties": template_input(datasource=datasource, serialization=csv)}]
     file = tmp_path / "telemetry.yaml"
     file.write_text(text_of(template(tmp_path / "job.json", template_job(inputs=inputs))))
-    read = load(file).input
-    assert isinstance(read, CsvInput)
-    assert (read.delimiter, read.names) == (";", InputPath("logs/{partition}/{date}", "YYYY-MM-DD"))
+    section = load(file).input
+    assert isinstance(section, CsvInput)
+    assert (section.delimiter, section.names) == (";", InputPath("logs/{partition}/{date}", "YYYY-MM-DD"))
 
 
-def test_an_event_hub_job_loads_once_its_container_is_written_and_not_before(tmp_path: Path) -> None:
+def test_an_event_hub_job_loads_only_after_its_container_is_filled_in(tmp_path: Path) -> None:
     file = tmp_path / "telemetry.yaml"
     text = text_of(project(tmp_path, PLAIN))
     file.write_text(text)
@@ -86,7 +86,7 @@ def test_an_event_hub_job_loads_once_its_container_is_written_and_not_before(tmp
     assert load(file).input.arrival_time == "EventEnqueuedUtcTime"
 
 
-def test_the_file_reads_well(tmp_path: Path) -> None:
+def test_every_note_is_above_the_line_that_it_is_about(tmp_path: Path) -> None:
     lines = text_of(project(tmp_path, WIDE, WIDE_QUERY)).splitlines()
     assert lines[0] == "# From the ASA job in asaproj.json."
     container = lines.index("  container: https://ACCOUNT.blob.core.windows.net/CONTAINER")
@@ -102,20 +102,20 @@ def test_the_file_reads_well(tmp_path: Path) -> None:
 
 
 @given(st.text() | st.text(alphabet="SELECT\t \n'-#:|>{}é\u2028\x85\x00\ufeff\U0001f600"))
-def test_any_query_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, query: str) -> None:
+def test_any_query_is_read_back_unchanged(tmp_path_factory: pytest.TempPathFactory, query: str) -> None:
     draft = Draft("x", {"name": "x", "job": {"query": query}, "output": [{"alias": None}]})
     draft.notes["output", 0, "alias"] = [f"two\nlines {query}"]
     assert read_back(pipeline_text(draft, "t.json"), tmp_path_factory.getbasetemp()) == draft.values
 
 
 @pytest.mark.parametrize("text", ["on", "y", "N", "0600", "12:30", "1e5", "1.5e3", "2026-03-01", "~", "=", "", "null"])
-def test_a_text_that_looks_like_another_value_stays_a_text(tmp_path: Path, text: str) -> None:
+def test_a_text_that_looks_like_another_type_is_read_back_as_text(tmp_path: Path, text: str) -> None:
     draft = Draft("x", {"name": text, "job": {"query": text}})
     assert read_back(pipeline_text(draft, "t.json"), tmp_path) == draft.values
 
 
 @given(st.lists(st.sampled_from(["SELECT\t1", "  FROM t  ", "", "-- é: # |", "\t", "GROUP BY x"]), min_size=1))
-def test_a_query_of_plain_lines_is_a_block(lines: list[str]) -> None:
+def test_a_query_of_plain_lines_is_written_as_a_block(lines: list[str]) -> None:
     draft = Draft("x", {"name": "x", "job": {"query": "\n".join(["SELECT", *lines])}})
     assert "\n  query: |" in pipeline_text(draft, "t.json")
 
@@ -126,7 +126,7 @@ DAMAGE: st.SearchStrategy[Any] = st.sampled_from(
 
 
 def damaged(data: st.DataObject, value: Any) -> Any:
-    """The document with something else in one place."""
+    """Return the document with one value replaced by `DAMAGE`."""
     if isinstance(value, dict | list) and value and data.draw(st.integers(0, 5)):
         key = data.draw(st.sampled_from(list(value) if isinstance(value, dict) else list(range(len(value)))))
         changed = value.copy()
@@ -136,7 +136,7 @@ def damaged(data: st.DataObject, value: Any) -> Any:
 
 
 @given(st.data())
-def test_whatever_is_damaged_a_file_comes_out_or_a_definition_error(data: st.DataObject) -> None:
+def test_any_damage_gives_a_readable_file_or_a_definition_error(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as home:
         name = data.draw(st.sampled_from(["", *PLAIN]))
         if name:
@@ -151,18 +151,18 @@ def test_whatever_is_damaged_a_file_comes_out_or_a_definition_error(data: st.Dat
             assert read_back(pipeline_text(draft, job.origin), Path(home)) == draft.values
 
 
-def everywhere(value: Any) -> Any:
-    """The document with the secret in place of every text and number but the names of its parts."""
+def with_secret_everywhere(value: Any) -> Any:
+    """Return the document with SECRET in place of every text and number, except the names of its parts."""
     if isinstance(value, dict):
-        kept = ("Name", "Type", "ScriptType", "name", "type", "DataSourceType", "query", "compatibilityLevel")
-        return {key: item if key in kept else everywhere(item) for key, item in value.items()}
+        unchanged = ("Name", "Type", "ScriptType", "name", "type", "DataSourceType", "query", "compatibilityLevel")
+        return {key: item if key in unchanged else with_secret_everywhere(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [everywhere(item) for item in value]
+        return [with_secret_everywhere(item) for item in value]
     return SECRET if isinstance(value, str | int) and not isinstance(value, bool) else value
 
 
-def told(path: Path) -> str:
-    """Everything that an import could say of this path."""
+def output_of_import(path: Path) -> str:
+    """Return all output of importing this path, or the message of its error."""
     try:
         job = read_job(path)
     except DefinitionError as error:
@@ -171,32 +171,34 @@ def told(path: Path) -> str:
     return "\n".join([pipeline_text(draft, job.origin), *map(str, draft.missing), *map(str, draft.different)])
 
 
-def test_no_credential_gets_out_of_a_project(tmp_path: Path) -> None:
+def test_no_credential_of_a_project_is_in_the_output(tmp_path: Path) -> None:
     assert SECRET in json.dumps(WIDE)
-    assert SECRET not in told(project(tmp_path / "usual", WIDE, WIDE_QUERY))
+    assert SECRET not in output_of_import(project(tmp_path / "usual", WIDE, WIDE_QUERY))
     for name, part in WIDE.items():
-        misplaced = project(tmp_path / name.replace("/", "-"), {**WIDE, name: everywhere(part)}, WIDE_QUERY)
-        assert SECRET not in told(misplaced), name
+        misplaced = project(tmp_path / name.replace("/", "-"), {**WIDE, name: with_secret_everywhere(part)}, WIDE_QUERY)
+        assert SECRET not in output_of_import(misplaced), name
         broken = misplaced / name
         broken.write_text(broken.read_text().replace(f'"{SECRET}"', f'["{SECRET}"]'))
-        assert SECRET not in told(misplaced), name
+        assert SECRET not in output_of_import(misplaced), name
         broken.write_text(broken.read_text()[:-9])
-        assert SECRET not in told(misplaced), name
+        assert SECRET not in output_of_import(misplaced), name
 
 
 @pytest.mark.parametrize("parameter", ["key", "plainKey"])
-def test_no_credential_gets_out_of_a_template(tmp_path: Path, parameter: str) -> None:
+def test_no_credential_of_a_template_is_in_the_output(tmp_path: Path, parameter: str) -> None:
     value = f"[concat('x', parameters('{parameter}'))]"
     hub = {"serviceBusNamespace": value, "eventHubName": value, "sharedAccessPolicyKey": value}
     source = {"type": "Microsoft.ServiceBus/EventHub", "properties": hub}
     inputs = [{"name": "telemetry", "properties": template_input(datasource=source)}]
     resource = template_job(inputs=inputs, eventsLateArrivalMaxDelayInSeconds=f"[parameters('{parameter}')]")
-    assert SECRET not in told(template(tmp_path / "t.json", resource))
-    assert SECRET not in told(template(tmp_path / "t.json", template_job(inputs=inputs)))
-    assert SECRET not in told(template(tmp_path / "t.json", everywhere(template_job(inputs=inputs))))
+    assert SECRET not in output_of_import(template(tmp_path / "t.json", resource))
+    assert SECRET not in output_of_import(template(tmp_path / "t.json", template_job(inputs=inputs)))
+    assert SECRET not in output_of_import(
+        template(tmp_path / "t.json", with_secret_everywhere(template_job(inputs=inputs)))
+    )
 
 
-def test_the_parts_of_a_project_are_still_read_with_a_secret_in_every_place(tmp_path: Path) -> None:
-    """Lest the tests above pass for the wrong reason."""
-    folder = project(tmp_path, {**PLAIN, "Inputs/telemetry.json": everywhere(event_hub_input("telemetry"))})
-    assert "alias: telemetry" in told(folder)
+def test_a_project_with_a_secret_in_every_place_is_still_read(tmp_path: Path) -> None:
+    """Without this, the tests above could pass for the wrong reason."""
+    folder = project(tmp_path, {**PLAIN, "Inputs/telemetry.json": with_secret_everywhere(event_hub_input("telemetry"))})
+    assert "alias: telemetry" in output_of_import(folder)

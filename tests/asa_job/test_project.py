@@ -1,4 +1,4 @@
-"""Reading an ASA project: the files of the tools for Visual Studio Code and Visual Studio, and their damage."""
+"""Reading an ASA project: files of the tools for Visual Studio Code and Visual Studio, sound and damaged."""
 
 from pathlib import Path
 from typing import Any
@@ -19,17 +19,17 @@ def refused(path: Path, name: str | None = None) -> str:
     return message
 
 
-def test_a_project_is_its_query_its_settings_and_its_parts(tmp_path: Path) -> None:
+def test_a_project_gives_its_query_its_settings_and_its_parts(tmp_path: Path) -> None:
     job = read_job(project(tmp_path, WIDE))
     assert (job.name, job.query, job.query_where) == ("contoso-telemetry", PLAIN_QUERY, "Transformation.asaql")
     assert job.settings == JobSettings("JobConfig.json", "Drop", 10, 600, "Stop", "1.2", "en-US")
-    assert [(each.alias, each.kind, each.reference) for each in job.inputs] == [
+    assert [(part.alias, part.kind, part.reference) for part in job.inputs] == [
         ("telemetry", "Event Hub", False),
         ("alerts", "Event Hub", False),
         ("regions", "Blob Storage", True),
     ]
     assert job.inputs[0].source == EventHub("contoso", "telemetry")
-    assert [(each.alias, each.kind) for each in job.outputs] == [
+    assert [(part.alias, part.kind) for part in job.outputs] == [
         ("aggregates", "Blob storage"),
         ("dashboard", "Power BI"),
     ]
@@ -52,14 +52,14 @@ def test_paths_with_backslashes_and_files_with_a_byte_order_mark_are_read(tmp_pa
     assert (job.inputs[0].where, job.query) == ("Inputs/telemetry.json", PLAIN_QUERY)
 
 
-def test_local_samples_are_no_inputs(tmp_path: Path) -> None:
+def test_local_samples_are_not_inputs(tmp_path: Path) -> None:
     mock = {"InputAlias": "telemetry", "FilePath": "sample.json", "ScriptType": "InputMock"}
     job = read_job(project(tmp_path, {**PLAIN, "Inputs/Local_telemetry.json": mock}))
     assert len(job.inputs) == 1
     assert job.unread == ()
 
 
-def test_a_file_of_no_known_kind_is_told(tmp_path: Path) -> None:
+def test_a_file_of_an_unknown_kind_is_reported(tmp_path: Path) -> None:
     assert read_job(project(tmp_path, {**PLAIN, "new.json": {"ScriptType": "Dashboard"}})).unread == ("new.json",)
 
 
@@ -69,10 +69,14 @@ def test_keys_are_read_in_any_letter_case(tmp_path: Path) -> None:
     assert read_job(folder).settings.late_seconds == 600
 
 
-def test_null_is_as_good_as_absent_and_the_older_settings_are_understood(tmp_path: Path) -> None:
+def test_null_means_absent_and_older_spellings_of_settings_are_understood(tmp_path: Path) -> None:
     config = settings(EventsOutOfOrderPolicy=None, EventsLateArrivalMaxDelayInSeconds="5", CompatibilityLevel=1.1)
-    found = read_job(project(tmp_path, {**PLAIN, "JobConfig.json": config})).settings
-    assert (found.out_of_order_policy, found.late_seconds, found.compatibility_level) == (None, 5, "1.1")
+    parsed = read_job(project(tmp_path, {**PLAIN, "JobConfig.json": config})).settings
+    assert (parsed.out_of_order_policy, parsed.late_seconds, parsed.compatibility_level) == (
+        None,
+        5,
+        "1.1",
+    )
 
 
 VISUAL_STUDIO = """<Project ToolsVersion="4.0" xmlns="http://schemas.microsoft.com/developer/msbuild/2003">
@@ -93,12 +97,12 @@ def visual_studio(folder: Path, text: str = VISUAL_STUDIO.replace("{more}", ""))
     return folder
 
 
-def test_a_project_of_visual_studio_says_the_same_as_one_of_visual_studio_code(tmp_path: Path) -> None:
+def test_a_project_of_visual_studio_gives_the_same_job_as_one_of_visual_studio_code(tmp_path: Path) -> None:
     older, newer = tmp_path / "older", tmp_path / "newer"
-    found = read_job(visual_studio(older))
-    assert found == read_job(older / "telemetry.asaproj")
+    job = read_job(visual_studio(older))
+    assert job == read_job(older / "telemetry.asaproj")
     expected = read_job(project(newer, PLAIN))
-    assert (found.name, found.query, found.settings, found.inputs, found.outputs) == (
+    assert (job.name, job.query, job.settings, job.inputs, job.outputs) == (
         expected.name,
         expected.query,
         expected.settings,
@@ -107,7 +111,7 @@ def test_a_project_of_visual_studio_says_the_same_as_one_of_visual_studio_code(t
     )
 
 
-def test_the_mistakes_in_a_project_of_visual_studio_are_told(tmp_path: Path) -> None:
+def test_mistakes_in_a_project_of_visual_studio_are_reported(tmp_path: Path) -> None:
     two = VISUAL_STUDIO.replace("{more}", '<Script Include="Other.asaql" />')
     message = refused(visual_studio(tmp_path / "two", two))
     assert message == "telemetry.asaproj: has several queries, Transformation.asaql, Other.asaql: keep one <Script>"
@@ -116,7 +120,7 @@ def test_the_mistakes_in_a_project_of_visual_studio_are_told(tmp_path: Path) -> 
     assert "declares a document type" in refused(visual_studio(tmp_path / "entities", entities))
 
 
-def test_a_path_that_is_no_job_is_told(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_job_is_reported(tmp_path: Path) -> None:
     assert refused(tmp_path / "absent").endswith("absent: there is no such file or folder")
     assert "not an ASA project: it has no asaproj.json and no .asaproj" in refused(tmp_path)
     script, bicep = tmp_path / "query.asaql", tmp_path / "main.bicep"
@@ -165,7 +169,7 @@ def test_damage_to_a_file_is_one_line_with_its_place(tmp_path: Path, file: str, 
     assert message in refused(folder)
 
 
-def test_a_file_that_the_project_names_and_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_of_the_project_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     folder = project(tmp_path, PLAIN)
     folder.joinpath("JobConfig.json").unlink()
     assert refused(folder) == "JobConfig.json: cannot be read (No such file or directory)"
@@ -173,7 +177,7 @@ def test_a_file_that_the_project_names_and_that_cannot_be_read_is_told(tmp_path:
     assert refused(folder) == "JobConfig.json: not UTF-8 text: save it as UTF-8"
 
 
-def test_the_query_file_must_be_named_and_there(tmp_path: Path) -> None:
+def test_the_query_file_must_be_named_and_must_exist(tmp_path: Path) -> None:
     folder = project(tmp_path, PLAIN)
     folder.joinpath("Other.asaql").write_text(PLAIN_QUERY)
     start = '"startFile": "Transformation.asaql",'
@@ -207,7 +211,7 @@ def test_the_folders_of_a_blob_input_are_those_before_the_first_token(
 
 
 @pytest.mark.parametrize("name", ["contoso;SharedAccessKey=x", "con toso", "Endpoint=sb://contoso/", "a" * 60])
-def test_what_is_no_name_is_not_taken_for_one(tmp_path: Path, name: str) -> None:
+def test_an_invalid_name_is_not_used_as_a_name(tmp_path: Path, name: str) -> None:
     hub: dict[str, Any] = {"ServiceBusNamespace": name, "EventHubName": f"{name}/"}
     changed = event_hub_input("telemetry", EventHubProperties=hub)
     assert read_job(project(tmp_path, {**PLAIN, "Inputs/telemetry.json": changed})).inputs[0].source == EventHub(

@@ -1,4 +1,4 @@
-"""Reading an ARM template: where a job's parts may lie, and its expressions."""
+"""Reading an ARM template: where a job's parts may be, and its expressions."""
 
 from pathlib import Path
 from typing import Any
@@ -30,18 +30,18 @@ def refused(path: Path, name: str | None = None) -> str:
     return str(raised.value)
 
 
-def test_a_job_with_its_parts_in_its_properties(tmp_path: Path) -> None:
+def test_a_job_is_read_with_its_parts_in_its_properties(tmp_path: Path) -> None:
     job = read_job(template(tmp_path / "t.json", template_job()))
     assert (job.name, job.query, job.origin) == ("contoso-telemetry", PLAIN_QUERY, "t.json")
     assert job.settings == JobSettings("t.json, contoso-telemetry", "Drop", 10, None, "Stop", "1.2", None)
-    assert [(each.alias, each.where, each.source) for each in job.inputs] == [
+    assert [(part.alias, part.where, part.source) for part in job.inputs] == [
         ("telemetry", "t.json, inputs/telemetry", EventHub("contoso", "telemetry"))
     ]
-    assert [each.alias for each in job.outputs] == ["aggregates"]
+    assert [part.alias for part in job.outputs] == ["aggregates"]
     assert job.unread == ()
 
 
-def test_parts_beside_the_job_or_in_its_resources_are_the_same(tmp_path: Path) -> None:
+def test_parts_next_to_the_job_or_in_its_resources_give_the_same_job(tmp_path: Path) -> None:
     query = {"streamingUnits": 1, "query": PLAIN_QUERY.replace("\n", "\r\n")}
     parts = [
         ("inputs", "telemetry", template_input()),
@@ -49,22 +49,22 @@ def test_parts_beside_the_job_or_in_its_resources_are_the_same(tmp_path: Path) -
         ("functions", "classify", FUNCTION),
         ("transformations", "t", query),
     ]
-    beside = read_job(template(tmp_path / "t.json", bare_job(), *(sibling(*each) for each in parts)))
+    next_to_job = read_job(template(tmp_path / "t.json", bare_job(), *(sibling(*part) for part in parts)))
     own = [{"type": kind, "name": name, "properties": properties} for kind, name, properties in parts]
-    within = read_job(template(tmp_path / "t.json", bare_job(resources=own)))
-    assert beside == within
-    assert (beside.query, beside.query_where) == (PLAIN_QUERY, "t.json, transformations/t")
-    whole = read_job(template(tmp_path / "t.json", template_job()))
-    assert (beside.inputs, beside.outputs) == (whole.inputs, whole.outputs)
-    assert [each.language for each in beside.functions] == ["JavaScript"]
+    in_resources = read_job(template(tmp_path / "t.json", bare_job(resources=own)))
+    assert next_to_job == in_resources
+    assert (next_to_job.query, next_to_job.query_where) == (PLAIN_QUERY, "t.json, transformations/t")
+    in_properties = read_job(template(tmp_path / "t.json", template_job()))
+    assert (next_to_job.inputs, next_to_job.outputs) == (in_properties.inputs, in_properties.outputs)
+    assert [function.language for function in next_to_job.functions] == ["JavaScript"]
 
 
-def test_what_is_of_no_known_kind_is_told(tmp_path: Path) -> None:
+def test_a_resource_of_an_unknown_kind_is_reported(tmp_path: Path) -> None:
     job = read_job(template(tmp_path / "t.json", template_job(), sibling("privateEndpoints", "p", {})))
     assert job.unread == ("t.json, contoso-telemetry/p",)
 
 
-def test_letter_case_is_nothing_to_a_template(tmp_path: Path) -> None:
+def test_a_template_is_read_in_any_letter_case(tmp_path: Path) -> None:
     resource = template_job()
     resource["type"] = "microsoft.streamanalytics/StreamingJobs"
     properties = resource["properties"]
@@ -93,8 +93,8 @@ def test_of_several_jobs_one_is_chosen(tmp_path: Path) -> None:
     file = template(tmp_path / "t.json", template_job(), second, parts)
     assert refused(file) == "t.json: has several jobs, contoso-telemetry, second: choose one with --job NAME"
     assert refused(file, "third") == "t.json: no job third: choose one of contoso-telemetry, second"
-    assert [each.alias for each in read_job(file, "Second").inputs] == ["telemetry"]
-    assert [each.alias for each in read_job(file, "contoso-telemetry").inputs] == ["telemetry", "more"]
+    assert [part.alias for part in read_job(file, "Second").inputs] == ["telemetry"]
+    assert [part.alias for part in read_job(file, "contoso-telemetry").inputs] == ["telemetry", "more"]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ SCOPE = TemplateScope(
         ("[]", "${expression}"),
     ],
 )
-def test_an_expression_is_its_value_or_a_named_hole(expression: str, value: object) -> None:
+def test_an_expression_gives_its_value_or_a_named_placeholder(expression: str, value: object) -> None:
     assert SCOPE.resolve({"deep": [expression]}) == {"deep": [value]}
 
 

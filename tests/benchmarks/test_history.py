@@ -1,4 +1,4 @@
-"""What one hour costs does not depend on how many came before it."""
+"""The cost of one hour does not depend on the number of hours before it."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ def test_the_hour_after_fifty_two_takes_as_many_requests_as_the_hour_after_twelv
 ) -> None:
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
     with FaultProxy(azurite) as proxy:
-        costs = [measure(tmp_path / str(hours), hours, azurite, proxy) for hours in (12, 52)]
-    first, second = ([cost.requests for cost in each] for each in costs)
+        measured = [measure(tmp_path / str(hours), hours, azurite, proxy) for hours in (12, 52)]
+    first, second = ([cost.requests for cost in costs] for costs in measured)
     assert first == second
     assert max(first) < 200

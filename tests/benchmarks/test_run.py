@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EVENTS = 3001
-"""Not a multiple of the number of blobs."""
+"""Number of events: not a multiple of the number of blobs."""
 ROW: run.Row = (datetime(2026, 3, 1, 0, 5, tzinfo=UTC), "device-1", 2, 21.5)
 
 
@@ -27,7 +27,7 @@ def test_recapture_the_floor_and_plain_spark_compute_the_same(spark: "SparkSessi
 
 
 @pytest.mark.parametrize(
-    "other",
+    "peers",
     [
         [],
         [ROW, ROW],
@@ -37,9 +37,9 @@ def test_recapture_the_floor_and_plain_spark_compute_the_same(spark: "SparkSessi
         [(*ROW[:3], 21.6)],
     ],
 )
-def test_other_rows_are_noticed(other: list[run.Row]) -> None:
+def test_rows_that_differ_are_an_error(peers: list[run.Row]) -> None:
     with pytest.raises(AssertionError, match="recapture has"):
-        run.require_same([ROW], other)
+        run.require_same([ROW], peers)
 
 
 def test_means_may_differ_in_their_last_digits() -> None:

@@ -11,7 +11,7 @@ TABLES = ("publishers", "kills", "faults")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Return 1 if any row is not as it must be."""
+    """Print the chosen tables; return 1 if any row reports a wrong result."""
     chosen = parser().parse_args(arguments)
     what = TABLES if chosen.what == "all" else (chosen.what,)
     wrong = 0
@@ -21,10 +21,10 @@ def main(arguments: list[str] | None = None) -> int:
         with storage() as place:
             undisturbed = place.new_table()
             assert place.run(undisturbed).code == 0
-            whole = place.held(undisturbed)
+            expected = place.held(undisturbed)
             for name, table in (("kills", kills.table), ("faults", faults.table)):
                 if name in what:
-                    wrong += _printed(table(place, whole))
+                    wrong += _printed(table(place, expected))
     return 1 if wrong else 0
 
 

@@ -27,24 +27,24 @@ END = START + timedelta(hours=1)
 SECONDS = 900
 
 _ENVIRONMENT = Lock()
-"""Pipeline files take their places from the environment."""
+"""Lock of the environment, from which a pipeline file takes the urls of its storage."""
 
 Held = Mapping[str, Mapping[str, tuple[str, ...]]]
-"""By table and slice, the paths of the files; they name the files' contents."""
+"""Paths of the files, by table and slice; a path identifies the content of its file."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the command did."""
+    """Result of the command."""
 
     code: int
     line: str
-    """The last line that it printed as an error."""
+    """Last line that it wrote to standard error."""
 
 
 @dataclass(frozen=True)
 class Storage:
-    """The sample's archive, and places for tables."""
+    """The sample's archive, and containers for tables."""
 
     azurite: Azurite
     proxy: FaultProxy
@@ -56,7 +56,7 @@ class Storage:
         return f"{name}/telemetry"
 
     def start(self, table: str, at: Azurite | FaultProxy | None = None) -> subprocess.Popen[str]:
-        """Start the command in a session of its own; its storage is behind the proxy, or at another address."""
+        """Start the command in a session of its own, with its storage behind the proxy or at another address."""
         hour = ("--from", START.isoformat(), "--to", END.isoformat())
         return subprocess.Popen(
             [sys.executable, "-m", "recapture.cli", "backfill", str(DEFINITION), *hour, "--json"],
@@ -71,13 +71,13 @@ class Storage:
         )
 
     def run(self, table: str, at: Azurite | FaultProxy | None = None) -> Outcome:
-        """Run the command to its end."""
+        """Run the command to its end; return its result."""
         running = self.start(table, at)
         try:
-            _, said = running.communicate(timeout=SECONDS)
+            _, errors = running.communicate(timeout=SECONDS)
         finally:
             session.end(running.pid, patience=0)
-        lines = [line for line in said.splitlines() if not line.startswith(("warning:", "Picked up"))]
+        lines = [line for line in errors.splitlines() if not line.startswith(("warning:", "Picked up"))]
         return Outcome(running.returncode, f"{len(lines)} lines, {lines[-1]}" if len(lines) > 1 else "".join(lines))
 
     def environment(self, table: str, at: Azurite | FaultProxy) -> dict[str, str]:
@@ -88,13 +88,13 @@ class Storage:
         }
 
     def held(self, table: str) -> Held:
-        """Return what the tables of the pipeline hold, but the times in the publications."""
+        """Return what the tables of the pipeline hold, except the times in the publications."""
         with _ENVIRONMENT:
             os.environ |= self.environment(table, self.azurite)
             tables = tables_of(load(DEFINITION))
         held: dict[str, dict[str, tuple[str, ...]]] = {}
-        for name, each in tables.others.items():
-            opened = OpenTable(each)
+        for name, delta_table in tables.others.items():
+            opened = OpenTable(delta_table)
             held[name] = opened.paths(opened.slices())
         entries = OpenTable(tables.publications).slices()
         held["publications"] = {start: (str(entry["digest"]),) for start, entry in entries.items()}
@@ -107,8 +107,8 @@ def storage() -> Iterator[Storage]:
         yield Storage(azurite, proxy)
 
 
-def shown(held: Held, whole: Held) -> str:
-    """Say which tables hold what they are to hold."""
-    names = [name for name in whole if whole[name] and held.get(name) == whole[name]]
-    wanted = [name for name in whole if whole[name]]
-    return "all" if names == wanted else ", ".join(names) or "nothing"
+def shown(held: Held, expected: Held) -> str:
+    """Return the names of the tables that hold what is expected, or "all" or "nothing"."""
+    names = [name for name in expected if expected[name]]
+    published = [name for name in names if held.get(name) == expected[name]]
+    return "all" if published == names else ", ".join(published) or "nothing"

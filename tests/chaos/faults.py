@@ -7,7 +7,7 @@ from tests.chaos.command import Held, Storage, shown
 from tests.storage.fault_proxy import Fault, FaultProxy, answered, cut, edited, lost, overstated, reset
 
 AT_ONCE = 2
-"""Commands that run side by side."""
+"""Number of commands that run side by side."""
 ONCE, ALWAYS = 1, None
 AT = {
     "list the archive": ("list", "^capture"),
@@ -40,7 +40,7 @@ READING: dict[str, tuple[Fault, int | None]] = {
 }
 
 
-def table(storage: Storage, whole: Held) -> Iterator[str]:
+def table(storage: Storage, expected: Held) -> Iterator[str]:
     """Yield a row for each fault at each kind of request; a run that published everything is not run again."""
     yield "| at | fault | exit | message | published then | rerun |"
     yield "|---|---|---|---|---|---|"
@@ -50,10 +50,10 @@ def table(storage: Storage, whole: Held) -> Iterator[str]:
         for name, (fault, times) in (READING if operation in ("list", "read") else WRITING).items()
     ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield from pool.map(lambda case: _row(storage, whole, *case), cases)
+        yield from pool.map(lambda case: _row(storage, expected, *case), cases)
 
 
-def _row(storage: Storage, whole: Held, at: str, name: str, fault: Fault, times: int | None) -> str:
+def _row(storage: Storage, expected: Held, at: str, name: str, fault: Fault, times: int | None) -> str:
     operation, path = AT[at]
     target = storage.new_table()
     with FaultProxy(storage.azurite) as proxy:
@@ -62,9 +62,9 @@ def _row(storage: Storage, whole: Held, at: str, name: str, fault: Fault, times:
         met = proxy.requested(operation, path)
         message = outcome.line.replace(proxy.url, "URL").replace("|", "\\|")
     held = storage.held(target)
-    then = shown(held, whole) if met else "the fault was not met"
-    if outcome.code == 0 and held == whole:
+    then = shown(held, expected) if met else "the fault was not met"
+    if outcome.code == 0 and held == expected:
         return f"| {at} | {name} | 0 | {message} | {then} | |"
     again = storage.run(target, storage.azurite)
-    equal = "equal" if storage.held(target) == whole else "DIFFERENT"
+    equal = "equal" if storage.held(target) == expected else "DIFFERENT"
     return f"| {at} | {name} | {outcome.code} | {message} | {then} | {again.code}, {equal} |"

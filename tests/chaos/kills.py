@@ -31,7 +31,7 @@ MOMENTS = {
 }
 
 
-def table(storage: Storage, whole: Held) -> Iterator[str]:
+def table(storage: Storage, expected: Held) -> Iterator[str]:
     """Yield a row for each moment."""
     yield "| killed | published then | rerun | its message |"
     yield "|---|---|---|---|"
@@ -51,8 +51,8 @@ def table(storage: Storage, whole: Held) -> Iterator[str]:
         finally:
             session.end(running.pid, patience=0)
         storage.proxy.clear()
-        then = shown(storage.held(target), whole)
+        then = shown(storage.held(target), expected)
         assert running.returncode == -signal.SIGKILL, f"{moment}: ended with {running.returncode}"
         again = storage.run(target)
-        equal = "equal" if storage.held(target) == whole else "DIFFERENT"
+        equal = "equal" if storage.held(target) == expected else "DIFFERENT"
         yield f"| {moment} | {then} | {again.code}, {equal} | {again.line} |"

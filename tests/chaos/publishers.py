@@ -16,18 +16,21 @@ NAMES = (ROWS, METRICS, QUARANTINE)
 
 
 def table(tables: int) -> Iterator[str]:
-    """Yield a row for each end; the actors are named in the order of their steps, the first of which reads."""
+    """Yield a row for each final state: the actors in the order of their steps, and what they published.
+
+    The first step of an actor only reads.
+    """
     schedule = Schedule(OpenTable.commit)
     with tempfile.TemporaryDirectory() as folder, patch.object(time, "sleep"):
         commit = patch.object(OpenTable, "commit", lambda *arguments: schedule.commit(*arguments))
-        seed, here = Path(folder, "seed"), Path(folder, "here")
-        before, place = Place(seed.as_uri(), NAMES[:tables]), Place(here.as_uri(), NAMES[:tables])
+        seed, copy = Path(folder, "seed"), Path(folder, "here")
+        before, place = Place(seed.as_uri(), NAMES[:tables]), Place(copy.as_uri(), NAMES[:tables])
         before.publish("first")
         before.publish("second")
 
         def world() -> tuple[Actors, Callable[[], None]]:
-            shutil.copytree(seed, here)
-            return actors_of(place), lambda: shutil.rmtree(here)
+            shutil.copytree(seed, copy)
+            return actors_of(place), lambda: shutil.rmtree(copy)
 
         yield f"a and b publish, r rolls back; {tables} tables besides the publications"
         yield "| steps | every table and the publications | after a rollback |"

@@ -47,7 +47,7 @@ def parse(tmp_path_factory: pytest.TempPathFactory) -> Parse:
             "RECAPTURE_CONTAINER": "https://account.blob.core.windows.net/capture",
             "RECAPTURE_TABLE": "https://account.blob.core.windows.net/curated/telemetry",
         }
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", PARSE, str(folder)],
             env=env,
             capture_output=True,
@@ -55,8 +55,8 @@ def parse(tmp_path_factory: pytest.TempPathFactory) -> Parse:
             check=False,
             timeout=300,
         )
-        assert done.returncode == 0, done.stderr
-        parsed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        assert completed.returncode == 0, completed.stderr
+        parsed: dict[str, Any] = json.loads(completed.stdout.splitlines()[-1])
         return parsed
 
     return run

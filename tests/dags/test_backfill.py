@@ -36,7 +36,7 @@ def test_reading_the_dags_imports_neither_spark_nor_great_expectations(parsed: d
     assert parsed["heavy"] == []
 
 
-def test_every_dag_has_an_owner_a_tag_and_says_when_to_use_it_and_when_not(parsed: dict[str, Any]) -> None:
+def test_every_dag_has_an_owner_and_a_tag_and_says_when_to_use_it_and_when_not(parsed: dict[str, Any]) -> None:
     for dag in parsed["dags"]:
         assert dag["default_args"]["__var"]["owner"] == "recapture"
         assert "recapture" in dag["tags"]
@@ -65,13 +65,13 @@ def test_the_schedule_has_data_intervals_of_one_hour(telemetry: dict[str, Any]) 
 
 @pytest.mark.parametrize("value", [None, "2026-03-01T06:00:00Z", "2026-03-01T06:00:00.000Z", "2026-03-01T06:00+00:00"])
 @pytest.mark.parametrize("name", ["from", "to"])
-def test_the_form_takes_nothing_or_a_whole_hour(telemetry: dict[str, Any], name: str, value: str | None) -> None:
+def test_the_form_accepts_nothing_or_a_whole_hour(telemetry: dict[str, Any], name: str, value: str | None) -> None:
     jsonschema.validate(value, schema(telemetry, name))
 
 
 @pytest.mark.parametrize("value", ["tomorrow", "2026-03-01", "2026-03-01T06:30:00Z", "2026-03-01T06:00:00", 6])
 @pytest.mark.parametrize("name", ["from", "to"])
-def test_the_form_refuses_what_is_no_whole_hour(telemetry: dict[str, Any], name: str, value: object) -> None:
+def test_the_form_refuses_a_value_that_is_not_a_whole_hour(telemetry: dict[str, Any], name: str, value: object) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(value, schema(telemetry, name))
 
@@ -90,10 +90,10 @@ def test_the_form_explains_its_fields(telemetry: dict[str, Any]) -> None:
 def test_every_output_of_a_pipeline_is_an_asset(parse: Any, tmp_path: Path) -> None:
     folder = tmp_path / "dags"
     shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    one = (folder / "pipelines" / "telemetry.yaml").read_text()
+    text = (folder / "pipelines" / "telemetry.yaml").read_text()
     select = "SELECT COUNT(*) AS n INTO {} FROM telemetry GROUP BY TumblingWindow(minute, 5)"
     sections = {
-        **yaml.safe_load(one),
+        **yaml.safe_load(text),
         "name": "two",
         "output": [{"alias": alias, "table": str(tmp_path / alias)} for alias in ("hot", "cold")],
     }
@@ -112,7 +112,7 @@ def test_every_output_of_a_pipeline_is_an_asset(parse: Any, tmp_path: Path) -> N
     assert [name for name, _ in assets["two"]] == ["two.hot", "two.cold"]
 
 
-def test_a_broken_pipeline_file_is_named_with_its_line_and_the_others_go_on(parse: Any, tmp_path: Path) -> None:
+def test_a_broken_pipeline_file_is_named_with_its_line_and_the_others_load(parse: Any, tmp_path: Path) -> None:
     folder = tmp_path / "dags"
     shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "pipelines" / "broken.yaml").write_text("name: broken\ninput: [\n")
@@ -123,7 +123,7 @@ def test_a_broken_pipeline_file_is_named_with_its_line_and_the_others_go_on(pars
     assert "3" in parsed["errors"]["pipeline_errors.py"].splitlines()[-1]
 
 
-def test_a_pipeline_file_that_takes_too_long_is_named_and_the_others_go_on(parse: Any, tmp_path: Path) -> None:
+def test_a_pipeline_file_that_takes_too_long_is_named_and_the_others_load(parse: Any, tmp_path: Path) -> None:
     folder = tmp_path / "dags"
     shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     telemetry = (folder / "pipelines" / "telemetry.yaml").read_text()

@@ -1,4 +1,4 @@
-"""YAML is read by version 1.1, and whatever could be read in two ways is refused."""
+"""YAML is read as version 1.1, and a scalar that could be read in two ways is refused."""
 
 import contextlib
 import datetime
@@ -47,7 +47,7 @@ def value(file: Path, text: str) -> Any:
     ],
 )
 @pytest.mark.parametrize("directive", ["", "%YAML 1.1\n---\n", "%YAML 1.2\n---\n"])
-def test_a_plain_scalar_is_read_by_yaml_1_1_whatever_the_file_declares(
+def test_a_plain_scalar_is_read_as_yaml_1_1_whatever_the_file_declares(
     file: Path, directive: str, text: str, expected: object
 ) -> None:
     read_value = value(file, f"{directive}a: {text}\n")
@@ -69,6 +69,6 @@ def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, t
         read(file)
 
 
-def test_an_anchor_that_stands_twice_is_refused(file: Path) -> None:
+def test_an_anchor_that_appears_twice_is_refused(file: Path) -> None:
     with pytest.raises(DefinitionError, match=r"a\.yaml:2: the anchor &x appears twice: rename one"):
         value(file, "a: &x 1\nb: &x 2\nc: *x\n")

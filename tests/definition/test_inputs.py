@@ -1,11 +1,11 @@
-"""The input of a pipeline file says of what format its blobs are, and has that format's keys and no other."""
+"""The input section of a pipeline file names its format, and accepts the keys of that format only."""
 
 from pathlib import Path
 
 import pytest
 
 from recapture.archive.manifest import ArrivalTime
-from recapture.definition.digest import definition_of
+from recapture.definition.digest import row_definition
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
 from recapture.formats.csv import CsvInput
@@ -43,7 +43,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def written(file: Path, keys: str, time: str = "eventTime", late: int = 600) -> Path:
-    """A pipeline file whose input has these keys, a line each, from line 5 on."""
+    """Write a pipeline file whose input has these keys, one per line from line 5 on; return it."""
     lines = "\n".join(f"  {key.strip()}" for key in keys.split(", "))
     file.write_text(PIPELINE.format(keys=lines, time=time, late=late))
     return file
@@ -54,7 +54,7 @@ def loaded(file: Path, keys: str, time: str = "eventTime", late: int = 600) -> P
 
 
 def complaint(file: Path, keys: str, time: str = "eventTime") -> tuple[int, str]:
-    """The line and the message of the error."""
+    """Return the line and the message of the error."""
     with pytest.raises(DefinitionError) as caught:
         loaded(file, keys, time)
     _, line, message = str(caught.value).split(":", 2)
@@ -70,7 +70,7 @@ def test_without_a_format_the_blobs_are_those_of_event_hubs_capture(file: Path) 
         assert read.tags == ("contoso", "telemetry")
 
 
-def test_an_iot_hub_s_keys_and_what_is_left_out(file: Path) -> None:
+def test_an_iot_hub_s_keys_are_read_and_have_defaults(file: Path) -> None:
     read = loaded(file, IOT_HUB).input
     assert isinstance(read, IotHubInput)
     assert read.names == IotHubNames("contoso-hub")
@@ -89,23 +89,23 @@ def test_a_path_of_folders_is_read_as_asa_reads_it(file: Path, name: str, sectio
     assert isinstance(read, section)
     assert read.names == InputPath("logs/{date}/{time}", "DD-MM-YYYY", "HH-mm")
     assert (read.interval_seconds, read.empty_blobs, read.source) == (60, False, "logs/{date}/{time}")
-    whole = loaded(file, f"format: {name}, path: raw").input
-    assert (whole.names.prefix, whole.interval_seconds) == ("raw/", 0)
+    undated = loaded(file, f"format: {name}, path: raw").input
+    assert (undated.names.prefix, undated.interval_seconds) == ("raw/", 0)
 
 
-def test_a_delimiter_is_the_sign_itself(file: Path) -> None:
-    for sign in (",", ";", r"\t", "|", " "):
-        read = loaded(file, f'format: Csv, path: raw, delimiter: "{sign}"').input
+def test_a_delimiter_is_the_character_itself(file: Path) -> None:
+    for character in (",", ";", r"\t", "|", " "):
+        read = loaded(file, f'format: Csv, path: raw, delimiter: "{character}"').input
         assert isinstance(read, CsvInput)
-        assert read.delimiter == sign.replace(r"\t", "\t")
+        assert read.delimiter == character.replace(r"\t", "\t")
     assert complaint(file, 'format: Csv, delimiter: ":"')[1].startswith("input.delimiter: should be ','")
 
 
-def test_the_fields_of_a_service_bus_message(file: Path) -> None:
+def test_the_fields_of_a_service_bus_message_may_be_named(file: Path) -> None:
     read = loaded(file, "format: ServiceBus, path: raw").input
     assert isinstance(read, ServiceBusInput)
-    told = read.fields
-    assert (told.sequence_number, told.enqueued_time, told.body) == ("SequenceNumber", "EnqueuedTimeUtc", "Body")
+    fields = read.fields
+    assert (fields.sequence_number, fields.enqueued_time, fields.body) == ("SequenceNumber", "EnqueuedTimeUtc", "Body")
     read = loaded(file, "format: ServiceBus, path: raw, fields: {sequence_number: meta.seq}").input
     assert isinstance(read, ServiceBusInput)
     assert (read.fields.sequence_number, read.fields.body) == ("meta.seq", "Body")
@@ -170,30 +170,30 @@ def test_the_fields_of_a_service_bus_message(file: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_key_and_line(file: Path, keys: str, line: int, message: str) -> None:
-    found = complaint(file, keys)
-    assert found[0] == line
-    assert found[1].startswith(message)
+def test_a_mistake_is_reported_with_its_key_and_line(file: Path, keys: str, line: int, message: str) -> None:
+    error_line, error = complaint(file, keys)
+    assert error_line == line
+    assert error.startswith(message)
 
 
-def test_where_names_tell_a_time_events_may_arrive_when_they_were_enqueued(file: Path) -> None:
+def test_events_may_arrive_by_enqueued_time_if_the_names_have_a_time(file: Path) -> None:
     for keys in (IOT_HUB, "format: ServiceBus, path: 'x/{date}'"):
         pipeline = loaded(file, f"{keys}, arrival_time: EventEnqueuedUtcTime")
         assert pipeline.input.arrival_time is ArrivalTime.EVENT_ENQUEUED
 
 
 @pytest.mark.parametrize("key", ["partitions", "search_hours", "capture_interval_seconds"])
-def test_a_switch_is_no_number(file: Path, key: str) -> None:
-    _, told = complaint(file, f"{CAPTURE}, {key}: true")
-    assert told.startswith(f"input.{key}: write a number")
+def test_a_boolean_is_not_a_number(file: Path, key: str) -> None:
+    _, message = complaint(file, f"{CAPTURE}, {key}: true")
+    assert message.startswith(f"input.{key}: write a number")
 
 
-def test_a_token_of_a_path_that_is_none_is_named_before_all_else(file: Path) -> None:
+def test_an_unknown_token_of_a_path_is_named_first(file: Path) -> None:
     assert "{Date}" in complaint(file, "format: Json, path: '{Date}/{time}'")[1]
 
 
 def test_an_input_does_not_read_its_own_output(file: Path) -> None:
-    """A folder of Capture or by date has other names."""
+    """Names of Capture's blobs and names in folders by date cannot be those of a table's files."""
     text = written(file, "format: Json").read_text().replace("table: curated", "table: archive/curated")
     (file.parent / "linked").symlink_to("archive")
     for table in ("archive/curated", f"file://localhost{file.parent}/archive/curated", "linked/%63urated", "linked/a"):
@@ -206,41 +206,41 @@ def test_an_input_does_not_read_its_own_output(file: Path) -> None:
         load(file)
 
 
-# What the rest makes of it
+# Warnings, digests and limits
 
 
-def test_a_late_tolerance_below_the_batch_interval_is_warned_of(file: Path) -> None:
+def test_a_late_tolerance_below_the_batch_interval_gives_a_warning(file: Path) -> None:
     (warning,) = loaded(file, IOT_HUB, late=299).warnings
     assert "is 299, less than the batch interval of 300: with the blob's LastModified as arrival time" in warning
     assert loaded(file, IOT_HUB, late=300).warnings == []
     assert loaded(file, f"{IOT_HUB}, arrival_time: EventEnqueuedUtcTime", late=5).warnings == []
 
 
-def test_how_long_a_user_s_own_writer_waits_is_not_known_and_not_warned_of(file: Path) -> None:
+def test_a_user_s_own_writer_has_no_known_interval_and_gives_no_warning(file: Path) -> None:
     assert loaded(file, "format: Json, path: 'logs/{date}'", late=5).warnings == []
 
 
-def test_what_a_run_is_planned_by_changes_with_the_names_but_for_capture(file: Path) -> None:
+def test_the_definition_s_digest_changes_with_the_names_except_for_capture(file: Path) -> None:
     def digest(keys: str) -> str:
-        return definition_of(loaded(file, keys)).digest
+        return row_definition(loaded(file, keys)).digest
 
     assert digest(CAPTURE) == digest("namespace: fabrikam, event_hub: other")
-    others = ["path: a", "path: 'a/{partition}'", "path: 'a/{date}'", "path: 'a/{date}', date_format: DD/MM/YYYY"]
-    assert len({digest(CAPTURE), digest(IOT_HUB), *(digest(f"format: Json, {each}") for each in others)}) == 6
+    paths = ["path: a", "path: 'a/{partition}'", "path: 'a/{date}'", "path: 'a/{date}', date_format: DD/MM/YYYY"]
+    assert len({digest(CAPTURE), digest(IOT_HUB), *(digest(f"format: Json, {path}") for path in paths)}) == 6
 
 
-def test_what_a_blob_may_inflate_to_decides_what_a_run_reads(file: Path) -> None:
+def test_the_definition_s_digest_changes_with_the_limits_of_inflation(file: Path) -> None:
     limits = [loaded(file, f"{CAPTURE}{keys}").input.limits for keys in ("", ", max_block_mib: 1, max_blob_mib: 3")]
     assert limits == [Limits(256, 2048), Limits(1, 3)]
-    keys = ["", ", max_block_mib: 1", ", max_blob_mib: 1"]
-    assert len({definition_of(loaded(file, f"{IOT_HUB}{each}")).digest for each in keys}) == 3
+    settings = ["", ", max_block_mib: 1", ", max_blob_mib: 1"]
+    assert len({row_definition(loaded(file, f"{IOT_HUB}{setting}")).digest for setting in settings}) == 3
     assert loaded(file, "format: Json, path: a, max_blob_mib: 5").input.limits.blob == 5
     assert "max_block_mib" in complaint(file, "format: Json, path: a, max_block_mib: 5")[1]
     assert "max_blob_mib" in complaint(file, f"{CAPTURE}, max_blob_mib: 0")[1]
 
 
 def test_readers_have_the_limits_of_the_pipeline_file(file: Path) -> None:
-    for keys in (CAPTURE, IOT_HUB, *(f"format: {each}, path: a" for each in ("ServiceBus", "Json", "Csv"))):
+    for keys in (CAPTURE, IOT_HUB, *(f"format: {name}, path: a" for name in ("ServiceBus", "Json", "Csv"))):
         pipeline = loaded(file, f"{keys}, max_blob_mib: 7")
         assert pipeline.reader().limits.blob == 7, keys
 
@@ -290,7 +290,9 @@ def refused(file: Path, keys: str, column: str) -> str | None:
         ("EventEnqueuedUtcTime", "EventHubsCapture IotHub ServiceBus"),
     ],
 )
-def test_other_metadata_is_refused_with_what_there_is(file: Path, column: str, formats: str) -> None:
+def test_metadata_that_the_blobs_lack_is_refused_with_a_list_of_what_they_have(
+    file: Path, column: str, formats: str
+) -> None:
     inputs = {
         "EventHubsCapture": CAPTURE,
         "IotHub": IOT_HUB,
@@ -298,13 +300,15 @@ def test_other_metadata_is_refused_with_what_there_is(file: Path, column: str, f
         "Json": "format: Json, path: a",
     }
     for name, keys in inputs.items():
-        told = refused(file, keys, column)
-        assert (told is None) == (name in formats.split()), (name, told)
-        if told is not None:
-            assert f"is no metadata of {name} blobs: they have PartitionId, EventProcessedUtcTime, BlobName, " in told
+        message = refused(file, keys, column)
+        assert (message is None) == (name in formats.split()), (name, message)
+        if message is not None:
+            assert (
+                f"is no metadata of {name} blobs: they have PartitionId, EventProcessedUtcTime, BlobName, " in message
+            )
 
 
-def test_a_field_of_the_body_that_is_named_as_metadata_is_declared(file: Path) -> None:
+def test_a_body_field_with_the_name_of_metadata_is_read_if_it_is_declared(file: Path) -> None:
     written(file, "format: Json, path: a", time="EventEnqueuedUtcTime")
     declared = "CREATE TABLE telemetry (EventEnqueuedUtcTime datetime);\n    SELECT System"
     file.write_text(file.read_text().replace("SELECT System", declared))

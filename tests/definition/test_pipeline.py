@@ -1,4 +1,4 @@
-"""A pipeline file is checked when it is loaded: every mistake is told in one line, with the file and the line."""
+"""A pipeline file is checked when it is loaded: every mistake is reported in one line, with the file and the line."""
 
 import re
 from dataclasses import replace
@@ -14,7 +14,7 @@ from recapture.formats.event_hubs import CaptureInput
 from recapture.time_model.policies import EARLY_SECONDS, Policies
 from recapture.time_model.ticks import from_seconds
 
-DESIGN = """\
+EXAMPLE = """\
 name: telemetry                         # [a-z][a-z0-9_]*; names the DAG, the suite, the table
 input:
   alias: telemetry                      # the name after FROM
@@ -51,7 +51,7 @@ def _without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "pipelines" / "telemetry.yaml"
     path.parent.mkdir()
-    path.write_text(DESIGN)
+    path.write_text(EXAMPLE)
     return path
 
 
@@ -62,19 +62,19 @@ def change(file: Path, old: str, new: str) -> None:
 
 
 def complaint(file: Path) -> tuple[int | None, str]:
-    """The line and the message of the one error, which begins with the file."""
+    """Return the line and the message of the only error, without the file that it starts with."""
     with pytest.raises(DefinitionError) as caught:
         load(file)
     message, *shown = str(caught.value).split("\n")
     if shown:
         assert ": job.query: query, line " in message, "only a query is shown, with a caret under the mistake"
         assert [line.strip() for line in shown[1:]] == ["^"]
-    found = re.fullmatch(rf"{re.escape(str(file))}(?::(\d+))?: (.+)", message)
-    assert found, message
-    return (int(found[1]) if found[1] else None), found[2]
+    match = re.fullmatch(rf"{re.escape(str(file))}(?::(\d+))?: (.+)", message)
+    assert match, message
+    return (int(match[1]) if match[1] else None), match[2]
 
 
-def test_the_design_s_example_loads(file: Path) -> None:
+def test_the_example_loads(file: Path) -> None:
     pipeline = load(file)
     assert pipeline.name == "telemetry"
     assert pipeline.input.container == "https://ACCOUNT.blob.core.windows.net/capture"
@@ -90,9 +90,9 @@ def test_the_design_s_example_loads(file: Path) -> None:
     assert pipeline.warnings == []
 
 
-def test_asa_s_defaults_hold_for_what_is_left_out(file: Path) -> None:
+def test_a_setting_that_is_left_out_has_asa_s_default(file: Path) -> None:
     settings = [
-        line for line in DESIGN.splitlines() if re.match(r"  (events|outputError|path|capture_int|arrival)", line)
+        line for line in EXAMPLE.splitlines() if re.match(r"  (events|outputError|path|capture_int|arrival)", line)
     ]
     for line in settings:
         change(file, line + "\n", "")
@@ -104,18 +104,18 @@ def test_asa_s_defaults_hold_for_what_is_left_out(file: Path) -> None:
     assert pipeline.job.output_error_policy == "Drop"
 
 
-def test_drop_and_the_limits_of_the_ranges(file: Path) -> None:
+def test_drop_and_the_largest_tolerances_are_accepted(file: Path) -> None:
     change(file, "Policy: Adjust", "Policy: Drop")
     change(file, "OrderMaxDelayInSeconds: 0", "OrderMaxDelayInSeconds: 599")
     change(file, "ArrivalMaxDelayInSeconds: 600", "ArrivalMaxDelayInSeconds: 1814399")
     assert load(file).policies == Policies(from_seconds(599), from_seconds(1_814_399), from_seconds(300), adjust=False)
 
 
-def test_a_late_tolerance_of_minus_one_is_no_limit(file: Path) -> None:
+def test_a_late_tolerance_of_minus_one_means_no_limit(file: Path) -> None:
     change(file, "ArrivalMaxDelayInSeconds: 600", "ArrivalMaxDelayInSeconds: -1")
     pipeline = load(file)
     assert pipeline.policies is not None
-    assert pipeline.policies.late is None
+    assert pipeline.policies.late_tolerance is None
     (warning,) = pipeline.warnings
     assert "every later arrival counts" in warning
 
@@ -129,7 +129,7 @@ def test_without_timestamp_by_no_policy_applies(file: Path) -> None:
 
 
 @pytest.mark.parametrize(("late", "warned"), [(0, True), (299, True), (300, False), (301, False)])
-def test_a_late_tolerance_below_the_capture_interval_is_warned_of(file: Path, late: int, warned: bool) -> None:
+def test_a_late_tolerance_below_the_capture_interval_gives_a_warning(file: Path, late: int, warned: bool) -> None:
     change(file, "ArrivalMaxDelayInSeconds: 600", f"ArrivalMaxDelayInSeconds: {late}")
     warnings = load(file).warnings
     assert len(warnings) == warned
@@ -150,7 +150,7 @@ def test_a_late_tolerance_below_the_capture_interval_is_warned_of(file: Path, la
         ("{Namespace}/{EventHub}{PartitionId}/{Year}{Month}{Day}{Hour}{Minute}{Second}", "where {EventHub} ends"),
     ],
 )
-def test_a_name_format_that_tells_too_little_is_refused_at_its_line(file: Path, path: str, reason: str) -> None:
+def test_an_incomplete_or_ambiguous_name_format_is_refused_at_its_line(file: Path, path: str, reason: str) -> None:
     text = file.read_text()
     file.write_text(re.sub(r'path: ".*"', f'path: "{path}"', text))
     line, message = complaint(file)
@@ -172,7 +172,7 @@ def set_early(file: Path, lines: str) -> Pipeline:
     return load(file)
 
 
-def test_asa_s_early_window_is_no_cause_for_a_warning(file: Path) -> None:
+def test_asa_s_early_window_gives_no_warning(file: Path) -> None:
     pipeline = set_early(file, "  early_arrival_seconds: 300\n  early_policy: Drop")
     assert pipeline.warnings == []
     assert pipeline.policies == Policies(0, from_seconds(600), from_seconds(300), adjust=True)
@@ -183,28 +183,28 @@ def test_asa_s_early_window_is_no_cause_for_a_warning(file: Path) -> None:
     [
         (
             "  early_arrival_seconds: 0",
-            {"early": 0},
-            "early_arrival_seconds is 0, in ASA it is 300: runs do not repeat what the live job did",
+            {"early_window": 0},
+            "early_arrival_seconds is 0, but 300 in ASA: runs do not repeat what the live job did",
         ),
         (
             "  early_arrival_seconds: 86400",
-            {"early": from_seconds(86_400)},
-            "early_arrival_seconds is 86400, in ASA it is 300: runs do not repeat what the live job did",
+            {"early_window": from_seconds(86_400)},
+            "early_arrival_seconds is 86400, but 300 in ASA: runs do not repeat what the live job did",
         ),
         (
             "  early_arrival_seconds: null",
-            {"early": None},
-            "the early window is off: runs do not repeat what the live job did, and no slice can be computed on its "
-            "own: what it holds depends on where reading began; set early_arrival_seconds to 300",
+            {"early_window": None},
+            "the early window is off: runs do not repeat what the live job did, and a slice has the same rows each "
+            "time that it is run, but not those that one long run would give it; set early_arrival_seconds to 300",
         ),
         (
             "  early_policy: Adjust",
             {"adjust_early": True},
-            "early_policy is Adjust, ASA drops early events: runs do not repeat what the live job did",
+            "early_policy is Adjust, but ASA drops early events: runs do not repeat what the live job did",
         ),
     ],
 )
-def test_another_early_window_than_asa_s_is_warned_of(
+def test_an_early_window_other_than_asa_s_gives_a_warning(
     file: Path, lines: str, policies: dict[str, Any], warning: str
 ) -> None:
     pipeline = set_early(file, lines)
@@ -212,7 +212,7 @@ def test_another_early_window_than_asa_s_is_warned_of(
     assert pipeline.warnings == [f"{file}: {warning}"]
 
 
-def test_without_timestamp_by_the_early_window_is_no_matter(file: Path) -> None:
+def test_without_timestamp_by_the_early_window_does_not_matter(file: Path) -> None:
     change(file, " TIMESTAMP BY eventTime OVER deviceId", "")
     assert set_early(file, "  early_arrival_seconds: null").warnings == []
 
@@ -233,7 +233,7 @@ def test_an_impossible_early_window_is_named(file: Path, line: str, where: str) 
 
 
 def line_of(text: str) -> int:
-    return next(n for n, line in enumerate(DESIGN.splitlines(), 1) if text in line)
+    return next(n for n, line in enumerate(EXAMPLE.splitlines(), 1) if text in line)
 
 
 @pytest.mark.parametrize(
@@ -249,16 +249,16 @@ def line_of(text: str) -> int:
     ],
 )
 def test_a_missing_key_is_named_with_the_line_of_its_section(file: Path, key: str, where: str) -> None:
-    left = [line for line in DESIGN.splitlines() if not line.startswith(key)]
-    file.write_text("\n".join(left))
+    remaining = [line for line in EXAMPLE.splitlines() if not line.startswith(key)]
+    file.write_text("\n".join(remaining))
     section = where.split(".")[0]
-    lines = [n for n, line in enumerate(left, 1) if line.startswith(f"{section}:")]
+    lines = [n for n, line in enumerate(remaining, 1) if line.startswith(f"{section}:")]
     assert complaint(file) == (lines[0] if lines else 1, f"{where} is missing: add it")
 
 
 @pytest.mark.parametrize("section", ["input", "job", "output"])
 def test_a_missing_section_is_named(file: Path, section: str) -> None:
-    file.write_text(re.sub(rf"(?m)^{section}:.*\n(?:  .*\n)+", "", DESIGN))
+    file.write_text(re.sub(rf"(?m)^{section}:.*\n(?:  .*\n)+", "", EXAMPLE))
     assert complaint(file) == (1, f"{section} is missing: add it")
 
 
@@ -320,9 +320,9 @@ def test_an_impossible_value_is_named_and_shown(file: Path, old: str, new: str, 
 
 @pytest.mark.parametrize("hours", ["0", "5", "48", "1.5", "day"])
 def test_a_slice_is_hours_that_divide_a_day(file: Path, hours: str) -> None:
-    file.write_text(f"slice_hours: {hours}\n{DESIGN}")
+    file.write_text(f"slice_hours: {hours}\n{EXAMPLE}")
     assert complaint(file)[0] == 1
-    file.write_text(f"slice_hours: 6\n{DESIGN}")
+    file.write_text(f"slice_hours: 6\n{EXAMPLE}")
     assert load(file).slice_hours == 6
 
 
@@ -335,12 +335,12 @@ def test_a_slice_is_hours_that_divide_a_day(file: Path, hours: str) -> None:
         ("output", "[a]", "output.0"),
     ],
 )
-def test_a_section_that_is_no_mapping(file: Path, section: str, value: str, where: str) -> None:
-    file.write_text(re.sub(rf"(?m)^{section}:.*\n(?:  .*\n)+", f"{section}: {value}\n", DESIGN))
+def test_a_section_that_is_not_a_mapping_is_refused(file: Path, section: str, value: str, where: str) -> None:
+    file.write_text(re.sub(rf"(?m)^{section}:.*\n(?:  .*\n)+", f"{section}: {value}\n", EXAMPLE))
     assert complaint(file)[1].startswith(f"{where}: should be a mapping")
 
 
-def test_several_mistakes_are_told_together(file: Path) -> None:
+def test_several_mistakes_are_reported_together(file: Path) -> None:
     change(file, "seconds: 300", "seconds: 1")
     change(file, "Policy: Adjust", "Policy: Keep")
     message = complaint(file)[1]
@@ -368,7 +368,7 @@ def test_several_mistakes_are_told_together(file: Path) -> None:
         ("name", 1),
     ],
 )
-def test_what_is_no_pipeline_file_is_told_with_its_line(file: Path, content: str, line: int) -> None:
+def test_a_file_that_is_not_a_pipeline_file_is_reported_with_its_line(file: Path, content: str, line: int) -> None:
     file.write_text(content)
     assert complaint(file)[0] == line
 
@@ -388,12 +388,12 @@ CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1,
         ("a: b\n" * 60_000, None, "the pipeline file is larger than 256 KiB: shorten it"),
     ],
 )
-def test_a_small_file_cannot_become_endless(file: Path, content: str, line: int | None, reason: str) -> None:
+def test_a_small_file_cannot_expand_without_limit(file: Path, content: str, line: int | None, reason: str) -> None:
     file.write_text(content)
     assert complaint(file) == (line, reason)
 
 
-def test_an_alias_stands_for_what_it_names(file: Path) -> None:
+def test_a_yaml_alias_stands_for_the_value_of_its_anchor(file: Path) -> None:
     change(file, "output:\n  alias: aggregates", "output:\n  alias: &name aggregates")
     before = load(file).outputs
     change(file, "alias: &name aggregates", "alias: aggregates")
@@ -401,17 +401,17 @@ def test_an_alias_stands_for_what_it_names(file: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
-def test_a_file_that_is_not_utf_8(file: Path, encoding: str) -> None:
-    file.write_bytes(f"name: café\n{DESIGN}".encode(encoding))
+def test_a_file_that_is_not_utf_8_is_refused(file: Path, encoding: str) -> None:
+    file.write_bytes(f"name: café\n{EXAMPLE}".encode(encoding))
     assert complaint(file) == (None, "the pipeline file is not UTF-8 text")
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_no_mistake(file: Path) -> None:
-    file.write_bytes(b"\xef\xbb\xbf" + DESIGN.replace("\n", "\r\n").encode())
+def test_a_byte_order_mark_and_windows_line_ends_are_accepted(file: Path) -> None:
+    file.write_bytes(b"\xef\xbb\xbf" + EXAMPLE.replace("\n", "\r\n").encode())
     assert load(file).name == "telemetry"
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_file_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     assert complaint(tmp_path / "none.yaml") == (None, "the pipeline file cannot be read (No such file or directory)")
     assert complaint(tmp_path) == (None, "the pipeline file cannot be read (Is a directory)")
 
@@ -419,7 +419,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 # The query
 
 
-def test_a_query_that_does_not_compile_is_told_with_its_own_line_and_column(file: Path) -> None:
+def test_a_query_that_does_not_compile_is_reported_with_its_own_line_and_column(file: Path) -> None:
     change(file, "    INTO aggregates", "    INTO elsewhere")
     line, message = complaint(file)
     assert line == line_of("query: |")
@@ -427,8 +427,8 @@ def test_a_query_that_does_not_compile_is_told_with_its_own_line_and_column(file
 
 
 @pytest.mark.parametrize("query", ['""', "SELECT", '"SELECT * FROM telemetry; DROP TABLE x"', "7", ""])
-def test_a_query_that_is_none(file: Path, query: str) -> None:
-    file.write_text(re.sub(r"  query: \|\n(?:    .*\n)+", f"  query: {query}\n", DESIGN))
+def test_a_value_that_is_not_a_query_is_refused(file: Path, query: str) -> None:
+    file.write_text(re.sub(r"  query: \|\n(?:    .*\n)+", f"  query: {query}\n", EXAMPLE))
     line, message = complaint(file)
     assert line == line_of("query: |")
     assert message.startswith("job.query: ")
@@ -521,7 +521,7 @@ def test_each_select_into_has_its_table_and_its_suite(two: Path, tmp_path: Path)
         ),
     ],
 )
-def test_outputs_that_are_at_odds_are_told_with_their_line(
+def test_conflicting_outputs_are_reported_with_their_line(
     two: Path, old: str, new: str, line: int, message: str
 ) -> None:
     (two.parent / "linked").symlink_to("curated")
@@ -530,7 +530,7 @@ def test_outputs_that_are_at_odds_are_told_with_their_line(
     assert complaint(two)[1].startswith(message)
 
 
-def test_a_select_into_what_is_no_output_is_refused(two: Path) -> None:
+def test_a_select_into_an_undefined_output_is_refused(two: Path) -> None:
     two.write_text(TWO[: TWO.index("  - alias: counts")])
     line, message = complaint(two)
     assert line == TWO.splitlines().index("  query: |") + 1
@@ -538,14 +538,14 @@ def test_a_select_into_what_is_no_output_is_refused(two: Path) -> None:
     assert "counts" in message
 
 
-def test_a_list_of_no_output_is_refused(two: Path) -> None:
+def test_an_empty_list_of_outputs_is_refused(two: Path) -> None:
     two.write_text(TWO[: TWO.index("  - alias: peaks")].replace("output:", "output: []"))
     assert complaint(two) == (14, "output: name at least one output, with its alias and its table")
 
 
-def test_a_suite_is_written_at_the_output_or_at_the_top_but_not_twice(file: Path) -> None:
+def test_a_suite_is_written_at_the_output_or_at_the_top_but_not_both(file: Path) -> None:
     change(file, "output:\n", "output:\n  quality: {suite: own.json}\n")
-    assert complaint(file)[1] == "quality: the output has a suite of its own: write quality here or there"
+    assert complaint(file)[1] == "quality: the output has a suite of its own: remove one of the two quality keys"
     file.write_text(file.read_text()[: file.read_text().index("quality:\n  suite")])
     assert suite_path(file) == file.parent / "own.json"
 
@@ -586,7 +586,7 @@ def test_a_variable_that_is_not_set_is_named(file: Path, monkeypatch: pytest.Mon
         ("windows.net/capture", "windows.net/${RECAPTURE_TEST_SECRET}"),
     ],
 )
-def test_the_value_of_a_variable_is_in_no_message(
+def test_the_value_of_a_variable_is_never_in_a_message(
     file: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECAPTURE_TEST_SECRET", "HUNTER2+/x==")
@@ -596,7 +596,7 @@ def test_the_value_of_a_variable_is_in_no_message(
     assert "HUNTER2" not in message.upper()
 
 
-# Places
+# Urls and folders
 
 
 @pytest.mark.parametrize(
@@ -611,7 +611,7 @@ def test_the_value_of_a_variable_is_in_no_message(
     ],
 )
 @pytest.mark.parametrize(("place", "old"), [("input.container", "capture "), ("output.table", "curated/telemetry ")])
-def test_a_place_that_is_none_is_told(file: Path, url: str, place: str, old: str) -> None:
+def test_an_invalid_url_is_reported(file: Path, url: str, place: str, old: str) -> None:
     change(file, f"https://ACCOUNT.blob.core.windows.net/{old}", f"{url} ")
     line, message = complaint(file)
     assert line == line_of(f"windows.net/{old}")
@@ -637,7 +637,7 @@ def test_relative_folders_are_relative_to_the_file_from_wherever_it_is_loaded(
         assert pipeline.file.is_absolute()
 
 
-def test_the_suite_is_looked_for_among_the_expectations_above_the_file_or_beside_it(file: Path, tmp_path: Path) -> None:
+def test_a_suite_is_in_an_expectations_folder_above_the_file_or_next_to_it(file: Path, tmp_path: Path) -> None:
     assert suite_path(file) == file.parent / "expectations" / "telemetry.json"
     (tmp_path / "expectations").mkdir()
     assert suite_path(file) == tmp_path / "expectations" / "telemetry.json"
@@ -645,8 +645,8 @@ def test_the_suite_is_looked_for_among_the_expectations_above_the_file_or_beside
     assert suite_path(file) == file.parent / "own" / "suite.json"
 
 
-def test_a_pipeline_without_a_suite_of_its_own(file: Path) -> None:
-    file.write_text(DESIGN[: DESIGN.index("quality:")])
+def test_a_pipeline_may_have_no_suite(file: Path) -> None:
+    file.write_text(EXAMPLE[: EXAMPLE.index("quality:")])
     assert suite_path(file) is None
 
 
@@ -655,8 +655,8 @@ def suite_path(file: Path) -> Path | None:
     return pipeline.suite_path(pipeline.outputs[0])
 
 
-def test_a_name_of_the_directory_does_not_matter(tmp_path: Path) -> None:
+def test_the_name_of_the_folder_does_not_matter(tmp_path: Path) -> None:
     strange = tmp_path / "a b:c" / "é.yml"
     strange.parent.mkdir()
-    strange.write_text(DESIGN)
+    strange.write_text(EXAMPLE)
     assert load(strange).name == "telemetry"

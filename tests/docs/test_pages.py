@@ -1,4 +1,4 @@
-"""The pages hold what they promise: links lead somewhere, files exist, cited sections exist, examples are valid."""
+"""The pages are consistent: links lead somewhere, files exist, cited sections exist, and examples are valid."""
 
 import re
 import textwrap
@@ -90,6 +90,6 @@ def test_the_pipeline_of_the_readme_is_valid(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("values", INPUTS, ids=lambda values: values["input"]["format"])
 def test_an_input_of_the_page_on_pipelines_is_valid(values: dict[str, Any], tmp_path: Path) -> None:
-    (whole,) = examples("README.md")
-    alias = whole["input"]["alias"]
-    load_pipeline(whole | {"input": values["input"] | {"alias": alias}}, tmp_path)
+    (pipeline,) = examples("README.md")
+    alias = pipeline["input"]["alias"]
+    load_pipeline(pipeline | {"input": values["input"] | {"alias": alias}}, tmp_path)

@@ -1,4 +1,4 @@
-"""The DAG on a real scheduler, on Azurite: Airflow's own backfill, hour by hour, its credentials in a connection."""
+"""The DAG on a real scheduler with Azurite: Airflow's own backfill, hour by hour, with credentials in a connection."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from recapture.run.status import status
 from recapture.table.delta import OpenTable, Table
 from recapture.table.publications import SCHEMA
 from tests.formats.test_published import archive, defined
-from tests.leaks import Watch, forms
+from tests.leaks import Watch, spellings
 from tests.paths import ROOT
 from tests.worlds import HOUR, TEN
 
@@ -27,7 +27,7 @@ DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
 
 @pytest.fixture
 def storage_environment() -> Iterator[dict[str, str]]:
-    """The environment of a sample world in Azurite, for this test only."""
+    """Yield the environment of a sample world in Azurite, and restore the environment afterwards."""
     before = dict(os.environ)
     try:
         with sample_storage() as (_, env):
@@ -38,7 +38,7 @@ def storage_environment() -> Iterator[dict[str, str]]:
 
 
 def csv_pipeline(home: Path) -> Path:
-    """An archive of CSV, and a pipeline file for it in the DAG folder."""
+    """Write an archive of CSV blobs, and a pipeline file for it in the DAG folder; return the file."""
     archive(home, "CSV")
     defined(home, "CSV")
     written = json.loads((home / "telemetry.yaml").read_text())
@@ -64,7 +64,7 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
     csv = csv_pipeline(home)
     storage_environment["AIRFLOW__CORE__DAGS_FOLDER"] = str(home / "dags")
     with (
-        Watch(forms(KEY), tmp_path) as watch,
+        Watch(spellings(KEY), tmp_path) as watch,
         Airflow(storage_environment, schedule=False, homes=tmp_path) as airflow,
     ):
         airflow.connect(
@@ -75,22 +75,22 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
         airflow.wait(PIPELINE, run)
         report = airflow.result(PIPELINE, run, "report")
         airflow.unpause("csv")
-        of_csv = airflow.trigger("csv", {"from": TEN.isoformat(), "to": (TEN + HOUR).isoformat()})
-        airflow.wait("csv", of_csv)
-        csv_report = airflow.result("csv", of_csv, "report")
+        csv_run = airflow.trigger("csv", {"from": TEN.isoformat(), "to": (TEN + HOUR).isoformat()})
+        airflow.wait("csv", csv_run)
+        csv_report = airflow.result("csv", csv_run, "report")
         log = airflow.log(PIPELINE, run, {"task_id": "wait_for_capture", "try_number": 1}, lines=1000)
 
     assert "partition 3: written up to" in log, "the api-server reads the logs from the disk"
-    assert watch.found == set()
-    assert {str(tmp_path / "1" / name) for name in ("airflow.db", "scheduler.log")} < watch.seen
-    assert any("org.apache.spark.deploy.SparkSubmit" in line for line in watch.seen)
+    assert watch.leaks == set()
+    assert {str(tmp_path / "1" / name) for name in ("airflow.db", "scheduler.log")} < watch.checked
+    assert any("org.apache.spark.deploy.SparkSubmit" in line for line in watch.checked)
     assert "127.0.0.1" in watch.listening
     assert watch.listening <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
     private = [tmp_path / "1" / name for name in ("airflow.db", "airflow.cfg", "logs")]
     assert [path.stat().st_mode & 0o077 for path in private] == [0, 0, 0]
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = connection_string
 
-    assert [each["slice_start"] for each in report["slices"]] == ["2026-03-01T06:00:00Z"]
+    assert [slice_["slice_start"] for slice_ in report["slices"]] == ["2026-03-01T06:00:00Z"]
     assert report["quality"]["verdict"] == "passed"
 
     assert (csv_report["metrics"]["InputEvents"], csv_report["outputs"][0]["version"]) == (49, 1)

@@ -1,4 +1,4 @@
-"""Damage: every kind has its verdict or its one-line error, nothing is lost, and no slice is half published."""
+"""Every kind of damage has a verdict or a one-line error; nothing is lost, and no slice is published in part."""
 
 import os
 from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Two hours, two partitions, an event every five minutes in each."""
+    """Write two hours of two partitions, with an event every five minutes in each."""
     world = World(tmp_path)
     for partition in "01":
         for number in range(30):
@@ -29,17 +29,17 @@ def world(tmp_path: Path) -> World:
 
 
 def blob_of(world: World, minutes: float) -> Path:
-    """The blob of partition 1 that arrived then."""
-    (found,) = (
+    """Return the blob of partition 1 that arrived then."""
+    (blob,) = (
         path
         for path in world.capture.glob("contoso/telemetry/1/**/*.avro")
         if path.stat().st_mtime == at(minutes).timestamp()
     )
-    return found
+    return blob
 
 
 def rewrite(path: Path, content: bytes) -> None:
-    """Other bytes, as old as before."""
+    """Replace the content of a file, and keep its LastModified."""
     modified = path.stat().st_mtime
     path.write_bytes(content)
     os.utime(path, (modified,) * 2)
@@ -58,16 +58,16 @@ def nothing(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("damage", [half, flipped_in_a_marker, nothing])
-def test_a_damaged_blob_stops_the_run_in_one_line_and_the_table_stays_as_it_was(
+def test_a_damaged_blob_stops_the_run_with_one_line_and_leaves_the_table_unchanged(
     spark: "SparkSession", world: World, damage: Callable[[bytes], bytes]
 ) -> None:
     pipeline = world.define()
     path = blob_of(world, 90)
     rewrite(path, damage(path.read_bytes()))
-    with pytest.raises(RunError, match="is damaged") as told:
+    with pytest.raises(RunError, match="is damaged") as error:
         backfill(spark, pipeline, TEN, at(120))
-    assert "\n" not in str(told.value)
-    assert str(path.relative_to(world.capture)) in str(told.value)
+    assert "\n" not in str(error.value)
+    assert str(path.relative_to(world.capture)) in str(error.value)
     assert version(world.table) is None
 
 
@@ -88,45 +88,43 @@ def test_damage_in_a_rerun_leaves_the_published_slices_alone_and_the_repair_publ
     assert report["metrics"]["InputEvents"] == report["metrics"]["on_time"] == 2 * 24
 
 
-@pytest.mark.parametrize("what", ["changed", "touched", "deleted"])
+@pytest.mark.parametrize("change", ["changed", "touched", "deleted"])
 def test_a_blob_that_is_not_as_planned_stops_the_run_and_the_next_plan_reads_it_as_it_is(
-    spark: "SparkSession", world: World, what: str
+    spark: "SparkSession", world: World, change: str
 ) -> None:
     pipeline = world.define()
     run = plan_run(pipeline, TEN, at(120))
     path = blob_of(world, 90)
-    match what:
+    match change:
         case "changed":
             rewrite(path, path.read_bytes() * 2)
         case "touched":
             os.utime(path, (at(91).timestamp(),) * 2)
         case "deleted":
             path.unlink()
-    with pytest.raises(RunError, match=f"{path.name} .*since it was planned .*: plan again") as told:
+    with pytest.raises(RunError, match=f"{path.name} .*since it was planned .*: plan again") as error:
         compute(spark, run)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
     assert version(world.table) is None
-    if what != "changed":
+    if change != "changed":
         report = backfill(spark, pipeline, TEN, at(120))
         assert report["run"] != run.id
-        assert report["metrics"]["InputEvents"] == 2 * 24 - (what == "deleted")
+        assert report["metrics"]["InputEvents"] == 2 * 24 - (change == "deleted")
 
 
-def test_a_flipped_byte_in_a_body_is_seen_at_least_as_a_body_that_is_not_json(
-    spark: "SparkSession", world: World
-) -> None:
+def test_a_flipped_byte_in_a_body_makes_the_body_malformed(spark: "SparkSession", world: World) -> None:
     path = blob_of(world, 90)
     content = path.read_bytes()
     place = content.rindex(b'{"deviceId"')
     rewrite(path, content[:place] + bytes([content[place] ^ 0x80]) + content[place + 1 :])
     report = backfill(spark, world.define(), TEN, at(120))
     assert report["metrics"]["malformed"] == 1
-    (aside,) = quarantine(world.table, report["run"])
-    assert (aside["partition"], aside["sequence_number"], aside["verdict"]) == ("1", 20, "malformed")
-    assert aside["blob"] == str(path.relative_to(world.capture))
+    (row,) = quarantine(world.table, report["run"])
+    assert (row["partition"], row["sequence_number"], row["verdict"]) == ("1", 20, "malformed")
+    assert row["blob"] == str(path.relative_to(world.capture))
 
 
-def test_bad_bodies_are_counted_and_set_aside_and_their_neighbours_are_untouched(
+def test_bad_bodies_are_counted_and_quarantined_and_their_neighbours_are_unchanged(
     spark: "SparkSession", world: World
 ) -> None:
     clean = backfill(spark, world.define(table="clean"), TEN, at(120))
@@ -148,8 +146,13 @@ def test_bad_bodies_are_counted_and_set_aside_and_their_neighbours_are_untouched
     assert report["metrics"]["InputEvents"] == clean["metrics"]["InputEvents"] + len(bad)
     assert (report["metrics"]["malformed"], report["metrics"]["invalid_timestamp"]) == (6, 4)
     assert report["metrics"]["InputEvents"] == sum(report["metrics"][verdict] for verdict in VERDICTS)
-    kept = {aside["sequence_number"]: aside for aside in quarantine(world.table, report["run"])}
-    assert {number: aside["body"] for number, aside in kept.items()} == bad
-    assert all(aside["reason"] for aside in kept.values())
-    assert [number for number, aside in kept.items() if aside["verdict"] == "invalid_timestamp"] == [106, 107, 108, 109]
+    quarantined = {row["sequence_number"]: row for row in quarantine(world.table, report["run"])}
+    assert {number: row["body"] for number, row in quarantined.items()} == bad
+    assert all(row["reason"] for row in quarantined.values())
+    assert [number for number, row in quarantined.items() if row["verdict"] == "invalid_timestamp"] == [
+        106,
+        107,
+        108,
+        109,
+    ]
     assert published(world.table) == published(world.home / "clean")

@@ -1,4 +1,4 @@
-"""The command, killed without a chance to tidy up, or started twice: the table is right in the end."""
+"""The command is killed without a chance to clean up, or started twice: in the end, the table is right."""
 
 import os
 import re
@@ -31,28 +31,31 @@ def kill(event, arguments):
 
 sys.addaudithook(kill)
 """
-"""A sitecustomize of every Python process of the command. The first process that opens a file or a folder of the table
-once the pattern has a match kills them all: the command with its JVM, then its own group, which is that of the workers.
-The engine opens the folder after it put a file in place, so nothing happens between the match and the kill."""
+"""A sitecustomize module for every Python process of the command.
+
+Once the pattern has a match, the first process that opens a file or a folder of the table kills all of them: the
+command with its JVM, then its own group, which is that of the workers. The engine opens the folder after it puts a file
+in place, so nothing happens between the match and the kill.
+"""
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """Two hours of four partitions."""
+    """Write two hours of four partitions."""
     return steady(tmp_path_factory.mktemp("killed"), hours=2, partitions=4)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(spark: "SparkSession", world: World) -> Path:
-    """The table of a run that nothing happened to."""
+    """Return the table of a run that nothing interrupted."""
     backfill(spark, world.define(table="undisturbed"), TEN, at(120))
     return world.home / "undisturbed"
 
 
-def start(world: World, said: Path, **env: str) -> subprocess.Popen[bytes]:
-    """`recapture backfill` of both hours, in a session of its own."""
+def start(world: World, output: Path, **env: str) -> subprocess.Popen[bytes]:
+    """Start `recapture backfill` of both hours in a session of its own, with its output in a file."""
     path = os.pathsep.join([*filter(None, [env.pop("PYTHONPATH", "")]), str(ROOT)])
-    with said.open("wb") as file:
+    with output.open("wb") as file:
         return subprocess.Popen(
             [
                 *(sys.executable, "-m", "recapture.cli", "backfill", str(world.file)),
@@ -70,17 +73,17 @@ def start(world: World, said: Path, **env: str) -> subprocess.Popen[bytes]:
 def run_until_killed(world: World, table: Path, pattern: str, home: Path) -> None:
     """Run the command, which kills itself when the pattern has a match in the table's folder."""
     (home / "sitecustomize.py").write_text(KILLED, encoding="utf-8")
-    said = home / "said"
-    running = start(world, said, PYTHONPATH=str(home), KILLED_TABLE=str(table), KILLED_WHEN=pattern)
+    output = home / "said"
+    running = start(world, output, PYTHONPATH=str(home), KILLED_TABLE=str(table), KILLED_WHEN=pattern)
     try:
         code = running.wait(SECONDS)
     finally:
         session.end(running.pid, patience=0)
-    assert code == -signal.SIGKILL, said.read_text(encoding="utf-8")
+    assert code == -signal.SIGKILL, output.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("seen", "not_yet"),
+    ("written", "not_written"),
     [
         ("_recapture/*/counters/*/*/*.json", "_recapture/*/staged.json"),
         ("slice_start=*/*.parquet", "_recapture/*/staged.json"),
@@ -89,14 +92,14 @@ def run_until_killed(world: World, table: Path, pattern: str, home: Path) -> Non
     ids=["during the Spark job", "during staging", "between audit and publish"],
 )
 def test_after_a_kill_readers_see_nothing_and_a_rerun_publishes_what_an_undisturbed_run_does(
-    spark: "SparkSession", world: World, undisturbed: Path, tmp_path: Path, seen: str, not_yet: str
+    spark: "SparkSession", world: World, undisturbed: Path, tmp_path: Path, written: str, not_written: str
 ) -> None:
-    name = f"killed-{re.sub('[^a-z]', '', seen)}"
+    name = f"killed-{re.sub('[^a-z]', '', written)}"
     killed = world.home / name
     pipeline = world.define(table=name)
-    run_until_killed(world, killed, seen, tmp_path)
-    assert next(killed.glob(seen), None) is not None
-    assert next(killed.glob(not_yet), None) is None
+    run_until_killed(world, killed, written, tmp_path)
+    assert next(killed.glob(written), None) is not None
+    assert next(killed.glob(not_written), None) is None
     assert published(killed) == []
     backfill(spark, pipeline, TEN, at(120))
     assert published(killed) == published(undisturbed) != []
@@ -111,8 +114,8 @@ def test_the_same_backfill_twice_at_once_publishes_once(world: World, undisturbe
     finally:
         for process in running:
             session.end(process.pid, patience=0)
-    said = [(tmp_path / f"said-{n}").read_text() for n in range(2)]
-    assert codes == [0, 0], said
+    outputs = [(tmp_path / f"said-{n}").read_text() for n in range(2)]
+    assert codes == [0, 0], outputs
     assert version(world.home / "twice") == 1
     assert published(world.home / "twice") == published(undisturbed) != []
     assert files(world.home / "twice") == files(undisturbed)

@@ -9,7 +9,7 @@ from embedded.process import Server
 
 
 def test_a_folder_is_taken_as_long_as_a_server_of_its_airflow_runs(tmp_path: Path) -> None:
-    """Also after the process that started it has closed the lock, or has died."""
+    """The folder stays taken after the process that started the server closes the lock or dies."""
     home, lock = own_home(tmp_path)
     server = Server("server", [sys.executable, "-c", "import time; time.sleep(600)"], os.environ, home / "log", [lock])
     os.close(lock)
@@ -21,7 +21,7 @@ def test_a_folder_is_taken_as_long_as_a_server_of_its_airflow_runs(tmp_path: Pat
     os.close(second_lock)
     again, lock = own_home(tmp_path)
     next_free, next_lock = own_home(tmp_path)
-    for each in (lock, third_lock, next_lock):
-        os.close(each)
+    for descriptor in (lock, third_lock, next_lock):
+        os.close(descriptor)
     assert [path.name for path in (home, second, third, again, next_free)] == ["1", "2", "3", "1", "2"]
     assert home.stat().st_mode & 0o777 == 0o700

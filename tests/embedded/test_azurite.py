@@ -1,4 +1,4 @@
-"""Azurite listens on a port of its own, and never takes another server for itself."""
+"""Azurite listens on a port of its own, and never mistakes another server for itself."""
 
 import socket
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_emulators_choose_ports_of_their_own(tmp_path: Path) -> None:
         assert (containers(first), containers(second)) == (["mine"], [])
 
 
-def test_an_emulator_comes_back_on_the_port_that_it_was_given(tmp_path: Path) -> None:
+def test_an_emulator_starts_again_on_the_port_that_it_was_given(tmp_path: Path) -> None:
     azurite = Azurite(tmp_path / "log", tmp_path / "blobs", free_port())
     with azurite:
         before = azurite.port

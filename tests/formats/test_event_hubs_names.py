@@ -20,7 +20,7 @@ TIME = "{Year}{Month}{Day}{Hour}{Minute}{Second}"
 
 @pytest.mark.parametrize("partition", ["0", "31", "1023"])
 @pytest.mark.parametrize("extension", [".avro", ""])
-def test_a_name_in_the_default_format_tells_its_partition_and_time(partition: str, extension: str) -> None:
+def test_a_name_in_the_default_format_shows_its_partition_and_time(partition: str, extension: str) -> None:
     """Blobs of 2016 have no extension."""
     name = f"contoso/telemetry/{partition}/2016/11/16/16/42/05{extension}"
     assert NAMES.parse(name) == (partition, datetime(2016, 11, 16, 16, 42, 5, tzinfo=UTC))
@@ -62,13 +62,13 @@ def test_any_other_name_is_not_one_that_capture_gives(name: str) -> None:
     assert NAMES.parse(name) is None
 
 
-def test_signs_that_mean_something_in_a_pattern_mean_themselves() -> None:
+def test_special_characters_of_a_pattern_stand_for_themselves() -> None:
     assert CaptureNames("con.oso", "t+").parse("contoso/tt/0/2026/03/01/10/05/00.avro") is None
     assert CaptureNames("con.oso", "t+").parse("con.oso/t+/0/2026/03/01/10/05/00.avro") is not None
 
 
 @pytest.mark.parametrize(
-    ("path", "name", "found"),
+    ("path", "name", "expected"),
     [
         (CUSTOM, "Prod_telemetry/contoso\\7_2026_03/01/10/00/00.avro", ("7", TEN)),
         (CUSTOM, "Prod_telemetry/contoso/7_2026_03/01/10/00/00.avro", ("7", TEN)),
@@ -87,23 +87,23 @@ def test_signs_that_mean_something_in_a_pattern_mean_themselves() -> None:
         ("{Year}/" + TIME + "/{PartitionId}", "2025/20260301100000/3", None),
     ],
 )
-def test_a_custom_name_is_read_by_its_format(path: str, name: str, found: tuple[str, datetime] | None) -> None:
-    """A backslash of the format may have become a slash; a token that stands twice says the same twice."""
-    assert CaptureNames("contoso", "telemetry", path).parse(name) == found
+def test_a_custom_name_is_read_by_its_format(path: str, name: str, expected: tuple[str, datetime] | None) -> None:
+    """A backslash in the format may have become a slash; a token that appears twice has the same value both times."""
+    assert CaptureNames("contoso", "telemetry", path).parse(name) == expected
 
 
-# Formats that tell too little
+# Incomplete and ambiguous formats
 
 
 @pytest.mark.parametrize("token", list(VOCABULARY.tokens)[2:])
-def test_without_a_token_a_format_is_refused_that_names_it(token: str) -> None:
+def test_a_format_that_lacks_a_token_is_refused_with_the_token_s_name(token: str) -> None:
     path = NAMES.format.replace(f"{{{token}}}", "x")
     with pytest.raises(DefinitionError, match=f"^{{{token}}} is missing"):
         CaptureNames("contoso", "telemetry", path)
 
 
 @pytest.mark.parametrize("piece", ["{partitionId}", "{Date}", "{}", "{", "}}"])
-def test_what_is_no_token_is_refused(piece: str) -> None:
+def test_an_unknown_token_or_a_stray_brace_is_refused(piece: str) -> None:
     with pytest.raises(DefinitionError, match="PartitionId"):
         CaptureNames("contoso", "telemetry", NAMES.format + piece)
 
@@ -125,7 +125,7 @@ def test_what_is_no_token_is_refused(piece: str) -> None:
     ],
 )
 def test_a_format_in_which_a_name_runs_into_what_follows_is_refused(path: str, token: str, instead: str) -> None:
-    """The message names the token, and the hub's own name, which may stand there in its place."""
+    """The message names the token and the hub's own name, which may replace the token."""
     known = {"Namespace": "contoso", "EventHub": "telemetry"}
     with pytest.raises(DefinitionError) as caught:
         CaptureNames("contoso", "telemetry", path)
@@ -164,7 +164,7 @@ def test_a_delimiter_is_whatever_the_token_cannot_contain(path: str) -> None:
     assert names.parse(names.name("7", TEN)) == ("7", TEN)
 
 
-# Both ways
+# Names to parts and back
 
 moments = st.datetimes(datetime(2014, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC)).map(
     lambda instant: instant.replace(microsecond=0)
@@ -175,14 +175,14 @@ texts = st.sampled_from(["", "", "/", "_", "-", "--", "p", "=", "\\", "v1/", "a.
 
 @st.composite
 def formats(draw: st.DrawFn) -> str:
-    """The nine tokens in any order, with or without delimiters."""
+    """Draw the nine tokens in any order, with or without delimiters."""
     tokens = draw(st.permutations(list(VOCABULARY.tokens)))
     parts = [draw(texts) + f"{{{token}}}" for token in tokens]
     return "".join(parts) + draw(texts)
 
 
 def compiled(path: str) -> CaptureNames:
-    """With the names in the tokens' places, and a delimiter after the partition, if the format needs them."""
+    """Return the names of a format; if it is refused, fill in the hub's names and add a delimiter first."""
     try:
         return CaptureNames("contoso", "telemetry", path)
     except DefinitionError:
@@ -191,7 +191,7 @@ def compiled(path: str) -> CaptureNames:
 
 
 @given(formats(), partitions, moments, st.sampled_from([".avro", ""]))
-def test_a_name_of_any_format_tells_what_it_was_made_of(
+def test_a_name_of_any_format_is_parsed_into_its_parts(
     path: str, partition: str, opened: datetime, extension: str
 ) -> None:
     names = compiled(path)
@@ -208,7 +208,7 @@ def test_no_two_windows_have_the_same_name(path: str, windows: list[tuple[str, d
 
 @st.composite
 def delimited(draw: st.DrawFn) -> str:
-    """The tokens in any order, most of them with a delimiter after them."""
+    """Draw the tokens in any order, most of them with a delimiter after them."""
     signs = st.sampled_from(["/", "_", "-", "1", ""])
     tokens = draw(st.permutations(["{Namespace}", "{EventHub}", "{PartitionId}", TIME]))
     return "".join(f"{token}{draw(signs)}" for token in tokens)
@@ -223,7 +223,7 @@ ALIKE = [
     (("telemetry", "contoso"), ("telemetry", "contoso.avro")),
     (("contoso", "telemetry"), ("fabrikam", "telemetry")),
 ]
-"""Two hubs whose names are easily confused."""
+"""Pairs of hubs whose names are easily confused."""
 
 
 @settings(max_examples=examples(300))
@@ -232,10 +232,10 @@ def test_no_two_hubs_give_a_blob_the_same_name(
     path: str, hubs: tuple[tuple[str, str], ...], swapped: bool, partition: str, opened: datetime, extension: str
 ) -> None:
     try:
-        one, other = (CaptureNames(*hub, path) for hub in (reversed(hubs) if swapped else hubs))
+        first, second = (CaptureNames(*hub, path) for hub in (reversed(hubs) if swapped else hubs))
     except DefinitionError:
         return
-    assert one.parse(other.name(partition, opened, extension)) is None
+    assert first.parse(second.name(partition, opened, extension)) is None
 
 
 # Where to look
@@ -243,7 +243,7 @@ def test_no_two_hubs_give_a_blob_the_same_name(
 
 def test_a_range_is_listed_by_hours_then_days_and_whole_months_and_years() -> None:
     def listed(first: datetime, last: datetime) -> list[str]:
-        return [each.removeprefix("contoso/telemetry/3/") for each in NAMES.prefixes(first, last, ["3"])]
+        return [prefix.removeprefix("contoso/telemetry/3/") for prefix in NAMES.prefixes(first, last, ["3"])]
 
     assert listed(TEN, TEN) == ["2026/03/01/10/"]
     assert listed(TEN, TEN + HOUR) == ["2026/03/01/10/", "2026/03/01/11/"]
@@ -261,7 +261,7 @@ def test_a_range_is_listed_by_hours_then_days_and_whole_months_and_years() -> No
 
 
 @pytest.mark.parametrize(
-    ("path", "known", "found"),
+    ("path", "known", "expected"),
     [
         (NAMES.format, [], ["contoso/telemetry/"]),
         (NAMES.format, ["0", "11"], ["contoso/telemetry/0/2026/03/01/10/", "contoso/telemetry/11/2026/03/01/10/"]),
@@ -274,22 +274,22 @@ def test_a_range_is_listed_by_hours_then_days_and_whole_months_and_years() -> No
          ["contoso/telemetry/1-", "contoso/telemetry/12-", "contoso/telemetry/2-"]),
     ],
 )  # fmt: skip
-def test_a_listing_begins_with_all_that_the_format_has_first(path: str, known: list[str], found: list[str]) -> None:
-    assert CaptureNames("contoso", "telemetry", path).prefixes(TEN, TEN, known) == found
+def test_a_prefix_is_as_long_as_the_format_allows(path: str, known: list[str], expected: list[str]) -> None:
+    assert CaptureNames("contoso", "telemetry", path).prefixes(TEN, TEN, known) == expected
 
 
 @given(formats(), st.lists(partitions, min_size=1, max_size=3, unique=True), moments, st.integers(0, 2000), st.data())
-def test_each_name_of_a_range_has_one_of_its_beginnings(
+def test_each_name_of_a_range_has_one_of_its_prefixes(
     path: str, known: list[str], first: datetime, hours: int, data: st.DataObject
 ) -> None:
-    """And only one, so that nothing is listed twice."""
+    """It has only one of them, so nothing is listed twice."""
     names = compiled(path)
     last = first + hours * HOUR
-    beginnings = names.prefixes(first, last, known)
+    prefixes = names.prefixes(first, last, known)
     opened = first + timedelta(seconds=data.draw(st.integers(0, hours * 3600)))
     name = names.name(data.draw(st.sampled_from(known)), opened)
-    assert Counter(map(name.startswith, beginnings))[True] == 1
-    assert len(beginnings) <= len(known) * (61 + 23)
+    assert Counter(map(name.startswith, prefixes))[True] == 1
+    assert len(prefixes) <= len(known) * (61 + 23)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_each_name_of_a_range_has_one_of_its_beginnings(
         ("{Namespace}/{EventHub}/{PartitionId}_" + TIME, None, ""),
     ],
 )
-def test_folders_tell_the_partitions_where_they_come_first(path: str, base: str | None, folder: str) -> None:
+def test_folders_show_the_partitions_if_the_partition_comes_first(path: str, base: str | None, folder: str) -> None:
     names = CaptureNames("contoso", "telemetry", path)
     assert names.folder_of_partitions() == base
     assert names.partition_of_folder(folder) == (None if base is None else "12")

@@ -35,8 +35,8 @@ def event(size: int) -> SampleEvent:
 
 
 @given(st.lists(st.binary(max_size=64).map(lambda part: part * 40_000), max_size=3), st.binary(max_size=4))
-def test_what_is_below_the_limits_is_unpacked_whole(contents: list[bytes], behind: bytes) -> None:
-    blocks = [memoryview(deflated(content) + behind) for content in contents]
+def test_content_below_the_limits_is_unpacked_whole(contents: list[bytes], trailing: bytes) -> None:
+    blocks = [memoryview(deflated(content) + trailing) for content in contents]
     assert b"".join(inflated("b", blocks, Limits())) == b"".join(contents)
     members = b"".join(gzip.compress(content, mtime=0) for content in contents)
     assert unzipped("b", members, Limits()) == b"".join(contents)
@@ -55,7 +55,7 @@ def test_the_limits_themselves_are_allowed(sizes: list[int]) -> None:
         ([MIB, MIB, 1], "it inflates to more than 2 MiB (raise input.max_blob_mib if that is legitimate)"),
     ],
 )
-def test_what_goes_beyond_a_limit_is_refused_with_the_key_to_raise(sizes: list[int], reason: str) -> None:
+def test_content_beyond_a_limit_is_refused_with_the_key_to_raise(sizes: list[int], reason: str) -> None:
     blocks = [memoryview(deflated(bytes(size))) for size in sizes]
     with pytest.raises(DamagedBlobError) as caught:
         list(inflated("b", blocks, SMALL))
@@ -68,7 +68,7 @@ def test_what_goes_beyond_a_limit_is_refused_with_the_key_to_raise(sizes: list[i
     [JsonReader(SMALL), CsvReader(",", (), SMALL), ServiceBusReader("n", "t", "b", SMALL), IotHubReader(SMALL)],
     ids=["Json", "Csv", "ServiceBus", "IotHub"],
 )
-def test_gzip_has_the_limit_of_a_blob_whoever_reads_it(reader: Any) -> None:
+def test_gzip_has_the_limit_of_a_blob_in_every_format(reader: Any) -> None:
     with pytest.raises(DamagedBlobError, match=rf"^blob {NAME} is damaged: it inflates to more than 2 MiB "):
         read(reader, gzip.compress(b"{}\n" * MIB))
 
@@ -85,18 +85,18 @@ def test_a_capture_file_has_both_limits() -> None:
 
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 5_000])
 @pytest.mark.parametrize("codec", ["null", "deflate"])
-def test_a_large_blob_is_read_in_its_order_whatever_the_number_of_its_events(count: int, codec: str) -> None:
+def test_a_large_blob_is_read_in_order_whatever_the_number_of_its_events(count: int, codec: str) -> None:
     body = bytes(2 * MIB // count)
-    given = [SampleEvent(number, str(number), NOON, body) for number in range(count)]
-    table = decode("b", capture_file(given, codec=codec), EVENT_DATA, ["EnqueuedTimeUtc"])  # type: ignore[arg-type]
+    events = [SampleEvent(number, str(number), NOON, body) for number in range(count)]
+    table = decode("b", capture_file(events, codec=codec), EVENT_DATA, ["EnqueuedTimeUtc"])  # type: ignore[arg-type]
     assert table["SequenceNumber"].to_pylist() == list(range(count))
     assert set(table["Body"].to_pylist()) == {body}
 
 
 @pytest.mark.parametrize("wrong", [-1, 1])
-def test_a_large_block_that_announces_one_record_more_or_less_is_refused(wrong: int) -> None:
-    given = [SampleEvent(number, str(number), NOON, bytes(MIB)) for number in range(3)]
-    content = capture_file(given)
+def test_a_large_block_that_declares_one_record_more_or_less_is_refused(wrong: int) -> None:
+    events = [SampleEvent(number, str(number), NOON, bytes(MIB)) for number in range(3)]
+    content = capture_file(events)
     place = content.index(b"\x06", len(capture_file([])) - 20)
     with pytest.raises(DamagedBlobError):
         decode("b", content[:place] + bytes([6 + 2 * wrong]) + content[place + 1 :], EVENT_DATA)
@@ -122,10 +122,10 @@ for call in (lambda: decode("b", blocks, EVENT_DATA, limits=Limits(4, 4)), lambd
 
 
 def bomb() -> bytes:
-    """A file of one block of a quarter of a GiB of zeros."""
-    whole = capture_file([event(64)], codec="deflate")
-    sync = whole[-16:]
-    header = whole[: whole.index(sync) + 16]
+    """Return a file of one block, which inflates to 256 MiB of zeros."""
+    content = capture_file([event(64)], codec="deflate")
+    sync = content[-16:]
+    header = content[: content.index(sync) + 16]
     block = deflated(bytes(1 << 28))
     return header + b"\x02" + long(len(block)) + block + sync
 
@@ -138,10 +138,10 @@ def long(value: int) -> bytes:
     return bytes([*out, value])
 
 
-def test_what_goes_beyond_a_limit_never_takes_memory() -> None:
-    done = subprocess.run([sys.executable, "-c", BOMBS], capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == [
+def test_content_beyond_a_limit_never_takes_memory() -> None:
+    completed = subprocess.run([sys.executable, "-c", BOMBS], capture_output=True, text=True, check=False)
+    assert completed.stderr == ""
+    assert completed.stdout.splitlines() == [
         "one of its blocks inflates to more than 4 MiB (raise input.max_block_mib if that is legitimate)",
         "it inflates to more than 4 MiB (raise input.max_blob_mib if that is legitimate)",
     ]

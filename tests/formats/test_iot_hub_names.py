@@ -40,15 +40,15 @@ TIME = "{YYYY}{MM}{DD}{HH}{mm}"
         ),
     ],
 )
-def test_a_real_name_tells_its_partition_and_minute(
+def test_a_real_name_shows_its_partition_and_minute(
     hub: str, path: str, name: str, partition: str, opened: datetime
 ) -> None:
-    """Partitions are seen with a zero before them and without, names with an extension and without."""
+    """Partitions have a leading zero or none, and names have an extension or none."""
     assert IotHubNames(hub, path).parse(name) == (partition, opened.replace(tzinfo=UTC))
 
 
 @pytest.mark.parametrize("suffix", ["", ".avro", ".JSON", "-1.avro", "_2", "/part", ".json.gz"])
-def test_behind_the_format_a_name_may_go_on(suffix: str) -> None:
+def test_a_name_may_continue_after_the_format(suffix: str) -> None:
     assert NAMES.parse(f"contoso/7/2026/03/01/10/05{suffix}") == ("7", TEN)
 
 
@@ -67,12 +67,12 @@ def test_behind_the_format_a_name_may_go_on(suffix: str) -> None:
         "",
     ],
 )
-def test_any_other_name_is_none_of_the_hub_s(name: str) -> None:
+def test_any_other_name_is_not_one_of_the_hub_s(name: str) -> None:
     assert NAMES.parse(name) is None
 
 
 @pytest.mark.parametrize("token", ["partition", "YYYY", "MM", "DD", "HH", "mm"])
-def test_without_a_token_a_format_is_refused_that_names_it(token: str) -> None:
+def test_a_format_that_lacks_a_token_is_refused_with_the_token_s_name(token: str) -> None:
     with pytest.raises(
         DefinitionError, match=f"^{{{token}}} is missing: .* an IoT Hub name are {{iothub}}, {{partition}}, "
     ):
@@ -80,7 +80,7 @@ def test_without_a_token_a_format_is_refused_that_names_it(token: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ["{ss}", "{yyyy}", "{PartitionId}", "{", "}}"])
-def test_what_is_no_token_is_refused(piece: str) -> None:
+def test_an_unknown_token_or_a_stray_brace_is_refused(piece: str) -> None:
     with pytest.raises(DefinitionError, match=re.escape(VOCABULARY.shown)):
         IotHubNames("contoso", DEFAULT_PATH + piece)
 
@@ -105,13 +105,13 @@ def test_a_format_in_which_a_partition_runs_into_what_follows_is_refused() -> No
         IotHubNames("contoso", "{iothub}/{partition}" + TIME)
 
 
-def test_a_hub_s_name_at_the_end_is_not_gone_on_by_a_hyphen() -> None:
+def test_a_hub_s_name_at_the_end_does_not_continue_with_a_hyphen() -> None:
     names = IotHubNames("contoso", TIME + "/{partition}/{iothub}")
     assert names.parse("202603011005/3/contoso.avro") == ("3", TEN)
     assert names.parse("202603011005/3/contoso-2.avro") is None
 
 
-# Both ways
+# Names to parts and back
 
 moments = st.datetimes(datetime(2016, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC)).map(
     lambda instant: instant.replace(second=0, microsecond=0)
@@ -137,7 +137,7 @@ def compiled(path: str) -> IotHubNames:
 
 @settings(max_examples=examples(50))
 @given(formats(), partitions, st.booleans(), moments, suffix)
-def test_a_name_of_any_format_tells_what_it_was_made_of(
+def test_a_name_of_any_format_is_parsed_into_its_parts(
     path: str, partition: str, padded: bool, opened: datetime, suffix: str
 ) -> None:
     names = compiled(path)
@@ -150,7 +150,7 @@ def test_a_name_of_any_format_tells_what_it_was_made_of(
 
 @st.composite
 def delimited(draw: st.DrawFn) -> str:
-    """The tokens in any order, most of them with a delimiter after them."""
+    """Draw the tokens in any order, most of them with a delimiter after them."""
     signs = st.sampled_from(["/", "_", "-", "1", ""])
     return "".join(f"{token}{draw(signs)}" for token in draw(st.permutations(["{iothub}", "{partition}", TIME])))
 
@@ -164,32 +164,37 @@ def test_no_two_hubs_give_a_blob_the_same_name(
     path: str, two: list[str], partition: str, opened: datetime, suffix: str
 ) -> None:
     try:
-        one, other = (IotHubNames(hub, path) for hub in two)
+        first, second = (IotHubNames(hub, path) for hub in two)
     except DefinitionError:
         return
     if path.endswith("{iothub}"):
         suffix = suffix.replace("-", "_")
-    assert one.parse(other.name(partition, opened, suffix)) is None
+    assert first.parse(second.name(partition, opened, suffix)) is None
 
 
 @settings(max_examples=examples(50))
 @given(formats(), st.lists(partitions, min_size=1, max_size=3, unique=True), moments, st.integers(0, 500), st.data())
-def test_each_name_of_a_range_has_one_of_its_beginnings(
+def test_each_name_of_a_range_has_one_of_its_prefixes(
     path: str, known: list[str], first: datetime, hours: int, data: st.DataObject
 ) -> None:
     names = compiled(path)
-    beginnings = names.prefixes(first, first + timedelta(hours=hours), known)
+    prefixes = names.prefixes(first, first + timedelta(hours=hours), known)
     partition = data.draw(st.sampled_from(known))
     opened = first + timedelta(minutes=data.draw(st.integers(0, hours * 60)))
     for written in {partition, partition.zfill(2)}:
-        assert Counter(map(names.name(written, opened, ".json").startswith, beginnings))[True] == 1
+        assert Counter(map(names.name(written, opened, ".json").startswith, prefixes))[True] == 1
 
 
-def test_an_hour_is_listed_under_both_ways_to_write_a_partition() -> None:
+def test_an_hour_is_listed_under_both_spellings_of_a_partition() -> None:
     assert NAMES.prefixes(TEN, TEN, ["3", "12"]) == [
         "contoso/03/2026/03/01/10/",
         "contoso/12/2026/03/01/10/",
         "contoso/3/2026/03/01/10/",
     ]
     assert NAMES.folder_of_partitions() == "contoso/"
-    assert [NAMES.partition_of_folder(f"contoso/{each}/") for each in ("03", "3", "12", "x")] == ["3", "3", "12", None]
+    assert [NAMES.partition_of_folder(f"contoso/{folder}/") for folder in ("03", "3", "12", "x")] == [
+        "3",
+        "3",
+        "12",
+        None,
+    ]

@@ -66,25 +66,25 @@ def json_lines(messages: list[dict[str, Any]]) -> bytes:
 def real(name: str) -> bytes:
     path = CAPTURE_FILES / name
     if not path.exists():
-        pytest.skip(f"shared/capture-files/{name} is not beside this repository")
+        pytest.skip(f"shared/capture-files/{name} is not next to this repository")
     return path.read_bytes()
 
 
 @given(MESSAGES, st.sampled_from(["null", "deflate"]))
 def test_avro_and_json_lines_hold_the_same_messages(messages: list[dict[str, Any]], codec: str) -> None:
-    wanted = [ENQUEUED, USER, column(Metadata.EVENT_PROCESSED), DEVICE]
+    columns = [ENQUEUED, USER, column(Metadata.EVENT_PROCESSED), DEVICE]
     for content in (avro(messages, codec), json_lines(messages)):
-        events = read(IOT, content, *wanted, blob=pinned(enqueued=hour()))
+        events = read(IOT, content, *columns, blob=pinned(enqueued=hour()))
         assert bodies(events) == [message["Body"] for message in messages]
         assert reasons(events) == [None] * len(messages)
         assert events.number.tolist() == list(range(len(messages)))
         expected = [from_datetime(datetime.fromisoformat(message["EnqueuedTimeUtc"])) for message in messages]
-        assert values(events, ENQUEUED) == values(events, wanted[2]) == expected
+        assert values(events, ENQUEUED) == values(events, columns[2]) == expected
         assert values(events, DEVICE) == ["a"] * len(messages)
         assert values(events, USER) == [message["Properties"].get("le/vel") for message in messages]
 
 
-def test_a_real_blob_with_bodies_in_base64() -> None:
+def test_a_real_blob_with_bodies_in_base64_is_read() -> None:
     events = read(
         IOT, real("message_enrichments_json_encoding.jsonl"), ENQUEUED, column(Metadata.USER, "level"), DEVICE
     )
@@ -94,15 +94,15 @@ def test_a_real_blob_with_bodies_in_base64() -> None:
         "humidity": 64.305349692844487,
         "pointInfo": "This is a storage message.",
     }
-    assert [json.loads(each or b"") for each in bodies(events)] == [body, body]
+    assert [json.loads(content or b"") for content in bodies(events)] == [body, body]
     assert values(events, ENQUEUED) == [from_datetime(datetime(2019, 5, 10, 6, 6, 32, 722_000, UTC))] * 2
     assert values(events, column(Metadata.USER, "level")) == ["storage"] * 2
     assert values(events, DEVICE) == ["Contoso-Test-Device"] * 2
 
 
-def test_a_real_blob_with_a_body_inline() -> None:
+def test_a_real_blob_with_an_inline_body_is_read() -> None:
     events = read(IOT, real("iot_central_export_blob_inline_json_body.jsonl"))
-    assert [json.loads(each or b"") for each in bodies(events)] == [
+    assert [json.loads(content or b"") for content in bodies(events)] == [
         {"temp": 49.91322758395974, "humid": 49.61214852573155, "pm25": 25.87332214661367}
     ]
 
@@ -128,16 +128,16 @@ def test_a_body_is_base64_unless_the_sender_said_that_it_is_json(
     assert bodies(read(IOT, json.dumps({"SystemProperties": system, "Body": body}).encode())) == [expected]
 
 
-def test_lines_that_hold_no_message_stand_in_their_places_with_their_bytes() -> None:
+def test_lines_without_a_message_keep_their_places_and_their_bytes() -> None:
     lines = [b'{"Body": {"a": 1}}', b'{"Body": "no base64!"}', b"{", b'{"Bo', b'{"Body": "e30="}', b"\xff"]
     events = read(IOT, b"\n".join(lines))
     assert bodies(events) == [b'{"a":1}', lines[1], lines[2], lines[3], b"{}", lines[5]]
-    told = "its line is not JSON"
-    assert reasons(events) == [None, "its Body is not base64", told, told, None, told]
+    not_json = "its line is not JSON"
+    assert reasons(events) == [None, "its Body is not base64", not_json, not_json, None, not_json]
 
 
 @pytest.mark.parametrize("text", [None, "", "yesterday"])
-def test_where_messages_arrive_when_they_were_enqueued_each_must_tell(text: str | None) -> None:
+def test_by_enqueued_time_every_message_must_have_its_enqueued_time(text: str | None) -> None:
     message = {"Properties": {}, "SystemProperties": {}, "Body": b"{}"}
     good, bad = message | {"EnqueuedTimeUtc": "2026-03-01T10:00:00.0000000Z"}, message | {"EnqueuedTimeUtc": text}
     contents = [json_lines([good, bad])] + ([] if text is None else [avro([good, bad])])
@@ -158,13 +158,13 @@ def test_where_messages_arrive_when_they_were_enqueued_each_must_tell(text: str 
         (avro([]).replace(b"null", b"zstd", 1), "its codec is 'zstd', IoT Hub writes null or deflate"),
     ],
 )
-def test_what_iot_hub_did_not_write_is_damaged(content: bytes, reason: str) -> None:
+def test_a_blob_that_iot_hub_did_not_write_is_damaged(content: bytes, reason: str) -> None:
     with pytest.raises(DamagedBlobError) as caught:
         read(IOT, content)
     assert reason in str(caught.value)
 
 
-def test_captures_own_records_are_not_those_of_iot_hub() -> None:
+def test_records_of_capture_are_not_those_of_iot_hub() -> None:
     from recapture.sample.capture_file import capture_file
 
     with pytest.raises(DamagedBlobError) as caught:

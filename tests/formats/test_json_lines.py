@@ -43,16 +43,16 @@ def test_a_text_without_a_line_has_no_event(content: bytes) -> None:
     assert bodies(read(JSON, content)) == []
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_event() -> None:
+def test_a_byte_order_mark_is_not_part_of_the_first_event() -> None:
     assert bodies(read(JSON, b'\xef\xbb\xbf{"a": 1}\n')) == [b'{"a": 1}']
 
 
 def test_an_array_holds_its_elements_over_any_number_of_lines() -> None:
-    found = bodies(read(JSON, json.dumps([{"a": 1}, {"b": [2, "é"]}, 3], indent=2).encode()))
-    assert [json.loads(body or b"") for body in found] == [{"a": 1}, {"b": [2, "é"]}, 3]
+    elements = bodies(read(JSON, json.dumps([{"a": 1}, {"b": [2, "é"]}, 3], indent=2).encode()))
+    assert [json.loads(body or b"") for body in elements] == [{"a": 1}, {"b": [2, "é"]}, 3]
 
 
-def test_an_element_is_kept_as_it_stands_however_long_it_is_and_whatever_blanks_follow() -> None:
+def test_an_element_keeps_its_text_however_long_it_is_and_whatever_blanks_follow() -> None:
     elements = [b'{"a" : 1.50}', b'"\\u00e9"', b'"' + b"x" * (2 << 20) + b'"', b"[ 1, 2 ]", b"null"]
     content = b"\n [" + b" ,\n".join(elements) + b"]" + b" \n" * (1 << 20)
     assert bodies(read(JSON, content)) == elements
@@ -62,16 +62,16 @@ def test_an_element_is_kept_as_it_stands_however_long_it_is_and_whatever_blanks_
     "content",
     [b'[\n {"a": 1},\n {"b": 2},', b'[{"a": 1}, {"b"', b'[{"a": 1}', b"[[1], [2]", b"[[1],]", b"[1][2]", b"["],
 )
-def test_half_an_array_is_damaged(content: bytes) -> None:
+def test_an_incomplete_array_is_damaged(content: bytes) -> None:
     with pytest.raises(DamagedBlobError, match="it begins with an array but is not one: it is cut off, or not JSON"):
         read(JSON, content)
 
 
-def test_arrays_that_have_a_line_each_are_lines() -> None:
+def test_arrays_on_lines_of_their_own_are_events() -> None:
     assert bodies(read(JSON, b"[1]\n[2]\n")) == [b"[1]", b"[2]"]
 
 
-def test_gzip_of_several_members_is_read_to_its_last() -> None:
+def test_gzip_of_several_members_is_read_to_the_last_member() -> None:
     members = gzip.compress(b"{}\n", mtime=0) + gzip.compress(b"{ }", mtime=0)
     assert bodies(read(JSON, members)) == [b"{}", b"{ }"]
 
@@ -91,19 +91,19 @@ def test_gzip_that_was_cut_or_changed_is_refused_or_read_whole(data: st.DataObje
 
 
 @pytest.mark.parametrize("content", [b"Obj\x01\x04\x14avro.codec\x00", '{"a": 1}'.encode("utf-16")])
-def test_what_is_no_text_is_a_damaged_blob(content: bytes) -> None:
+def test_content_that_is_not_text_is_a_damaged_blob(content: bytes) -> None:
     with pytest.raises(DamagedBlobError) as caught:
         read(JSON, content)
     assert f"blob {NAME} is damaged: it is not text in UTF-8: byte " in str(caught.value)
 
 
 def test_the_metadata_is_that_of_the_blob() -> None:
-    wanted = [
+    columns = [
         column(Metadata.PARTITION_ID),
         column(Metadata.BLOB_NAME),
         column(Metadata.BLOB_LAST_MODIFIED),
         column(Metadata.EVENT_PROCESSED),
     ]
-    events = read(JSON, b"{}\n{}", *wanted, blob=pinned(TEN + timedelta(seconds=7)))
+    events = read(JSON, b"{}\n{}", *columns, blob=pinned(TEN + timedelta(seconds=7)))
     written = from_datetime(TEN + timedelta(seconds=7))
-    assert [values(events, each) for each in wanted] == [[3] * 2, [NAME] * 2, [written] * 2, [written] * 2]
+    assert [values(events, metadata) for metadata in columns] == [[3] * 2, [NAME] * 2, [written] * 2, [written] * 2]

@@ -1,4 +1,4 @@
-"""Which blobs lie under a path pattern, and what it tells of them, as for ASA's own blob input."""
+"""Which blobs match a path pattern, and what it shows of them, as in ASA's own blob input."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ TEN = DAY + timedelta(hours=10)
 
 
 @pytest.mark.parametrize(
-    ("path", "name", "found"),
+    ("path", "name", "expected"),
     [
         (InputPath("cluster1/logs/{date}/{time}/{partition}"), "cluster1/logs/2024/03/01/10/3/a.json", ("3", TEN)),
         (InputPath("cluster1/logs/{date}/{time}/{partition}"), "cluster1/logs/2024/03/01/10/03.csv.gz", ("3", TEN)),
@@ -44,10 +44,10 @@ TEN = DAY + timedelta(hours=10)
         (InputPath("{date}/x/{date}/{time}"), "2024/03/02/x/2024/03/01/10/a", None),
     ],
 )
-def test_a_blob_belongs_to_a_path_if_its_name_goes_on_behind_it(
-    path: InputPath, name: str, found: tuple[str, datetime | None] | None
+def test_a_blob_belongs_to_a_path_if_its_name_continues_after_it(
+    path: InputPath, name: str, expected: tuple[str, datetime | None] | None
 ) -> None:
-    assert path.parse(name) == found
+    assert path.parse(name) == expected
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_time_in_a_name_is_the_start_of_a_period(path: InputPath, period: in
         (("{date}/{time}", "YYYY/MM/DD", "HH:mm"), "time format 'HH:mm' is not one of HH, HH/mm, HH-mm"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_a_reason(arguments: tuple[str, ...], reason: str) -> None:
+def test_an_invalid_path_or_format_is_refused_with_a_reason(arguments: tuple[str, ...], reason: str) -> None:
     with pytest.raises(DefinitionError, match=reason):
         InputPath(*arguments)
 
@@ -87,7 +87,7 @@ def test_what_cannot_be_read_is_refused_with_a_reason(arguments: tuple[str, ...]
 
 
 @pytest.mark.parametrize(
-    ("path", "hours", "found"),
+    ("path", "hours", "expected"),
     [
         (InputPath("archive"), 5, ["archive/"]),
         (InputPath(), 5, [""]),
@@ -98,17 +98,17 @@ def test_what_cannot_be_read_is_refused_with_a_reason(arguments: tuple[str, ...]
         (InputPath("{partition}/{date}"), 5, ["03/2024/03/01", "11/2024/03/01", "3/2024/03/01"]),
     ],
 )
-def test_only_the_days_and_hours_of_a_range_are_listed(path: InputPath, hours: int, found: list[str]) -> None:
-    assert path.prefixes(TEN, TEN + timedelta(hours=hours), ["3", "11"]) == found
+def test_only_the_days_and_hours_of_a_range_are_listed(path: InputPath, hours: int, expected: list[str]) -> None:
+    assert path.prefixes(TEN, TEN + timedelta(hours=hours), ["3", "11"]) == expected
 
 
-def test_days_are_listed_one_by_one_where_the_year_comes_last_up_to_a_year() -> None:
+def test_if_the_year_comes_last_days_are_listed_one_by_one_up_to_a_year() -> None:
     path = InputPath("{date}", "DD/MM/YYYY")
     assert len(path.prefixes(DAY, DAY + timedelta(days=91), [])) == 92
     assert path.prefixes(DAY, DAY + timedelta(days=4000), []) == [""]
 
 
-def test_folders_tell_the_partitions_only_where_nothing_but_a_slash_can_follow_them() -> None:
+def test_folders_show_the_partitions_only_if_nothing_but_a_slash_can_follow_them() -> None:
     assert InputPath("logs/{partition}/{date}").folder_of_partitions() == "logs/"
     assert InputPath("logs/{partition}/{date}").partition_of_folder("logs/03/") == "3"
     for path in (InputPath("logs/{partition}"), InputPath("{date}/{partition}"), InputPath("logs"), InputPath()):
@@ -116,7 +116,7 @@ def test_folders_tell_the_partitions_only_where_nothing_but_a_slash_can_follow_t
         assert path.partition_of_folder("logs/3/") is None
 
 
-# Both ways
+# Names to parts and back
 
 moments = st.datetimes(datetime(2014, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC))
 partitions = st.integers(0, 255).map(str)
@@ -128,7 +128,7 @@ date_formats = st.permutations(["YYYY", "MM", "DD"]).flatmap(
 
 @st.composite
 def paths(draw: st.DrawFn) -> InputPath:
-    """The tokens in any order, each with text beside it or without, as folders."""
+    """Draw a path of folders with the tokens in any order, each with or without text next to it."""
     tokens = draw(st.permutations(["{date}", "{time}", "{partition}"]))
     used = [token for token in tokens if draw(st.booleans())]
     if "{date}" not in used:
@@ -153,29 +153,29 @@ def opened_at(path: InputPath, instant: datetime) -> datetime | None:
 
 
 @given(paths(), partitions, st.booleans(), moments, st.sampled_from(["/a.json", "/b/c.csv.gz"]))
-def test_a_name_under_any_path_tells_what_it_was_made_of(
-    path: InputPath, partition: str, padded: bool, instant: datetime, behind: str
+def test_a_name_under_any_path_is_parsed_into_its_parts(
+    path: InputPath, partition: str, padded: bool, instant: datetime, suffix: str
 ) -> None:
-    name = path.name(partition.zfill(2) if padded else partition, instant, behind).lstrip("/")
+    name = path.name(partition.zfill(2) if padded else partition, instant, suffix).lstrip("/")
     assert path.parse(name) == (partition if path.partitioned else "0", opened_at(path, instant))
     assert name.startswith(path.prefix)
 
 
 @given(paths(), st.lists(partitions, min_size=1, max_size=3, unique=True), moments, st.integers(0, 2000), st.data())
-def test_each_name_of_a_range_has_one_of_its_beginnings(
+def test_each_name_of_a_range_has_one_of_its_prefixes(
     path: InputPath, known: list[str], first: datetime, hours: int, data: st.DataObject
 ) -> None:
-    beginnings = path.prefixes(first, first + timedelta(hours=hours), known)
+    prefixes = path.prefixes(first, first + timedelta(hours=hours), known)
     instant = first + timedelta(seconds=data.draw(st.integers(0, hours * 3600)))
     partition = data.draw(st.sampled_from(known))
     for written in {partition, partition.zfill(2)}:
         name = path.name(written, instant, "/a.json").lstrip("/")
-        assert Counter(map(name.startswith, beginnings))[True] == 1
+        assert Counter(map(name.startswith, prefixes))[True] == 1
 
 
 @given(date_formats, st.sampled_from(["{date}/{partition}", "logs/{date}", "{partition}/{date}"]), moments)
 def test_no_other_day_is_listed(date_format: str, pattern: str, instant: datetime) -> None:
     path = InputPath(pattern, date_format)
-    (beginning,) = path.prefixes(instant, instant, ["12"])
+    (prefix,) = path.prefixes(instant, instant, ["12"])
     for days in (-1, 1, 31, 365):
-        assert not path.name("12", instant + timedelta(days=days)).startswith(beginning)
+        assert not path.name("12", instant + timedelta(days=days)).startswith(prefix)

@@ -35,8 +35,8 @@ def capture(events: Numbered, enqueued: datetime) -> bytes:
 
 
 def message(content: bytes, enqueued: datetime) -> dict[str, Any]:
-    told = f"{enqueued:%Y-%m-%dT%H:%M:%S}.0000000Z"
-    return {"EnqueuedTimeUtc": told, "Properties": {}, "SystemProperties": {}, "Body": content}
+    text = f"{enqueued:%Y-%m-%dT%H:%M:%S}.0000000Z"
+    return {"EnqueuedTimeUtc": text, "Properties": {}, "SystemProperties": {}, "Body": content}
 
 
 def iot_avro(events: Numbered, enqueued: datetime) -> bytes:
@@ -82,7 +82,7 @@ FORMATS: dict[str, tuple[dict[str, Any], str, Callable[[Numbered, datetime], byt
 
 
 def put(home: Path, kind: str, opened: datetime, events: Numbered) -> Path:
-    """A blob of the archive, written five minutes after it was opened."""
+    """Write a blob of the archive, last modified five minutes after it was opened; return its path."""
     _, name, write = FORMATS[kind]
     path = home / "archive" / name.format(opened)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def defined(home: Path, kind: str, **more: Any) -> Pipeline:
 
 
 def archive(home: Path, kind: str) -> None:
-    """From an hour before ten to half past eleven; some events late, some out of order, one that nobody can read."""
+    """Write an archive from nine to half past eleven, with late, out-of-order and malformed events."""
     number = 0
     for place in range(30):
         opened = at(-60 + 5 * place)
@@ -130,7 +130,7 @@ def rows_and_counts(spark: "SparkSession", home: Path, kind: str, **more: Any) -
 
 @pytest.fixture(scope="module")
 def expected(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], dict[str, Any]]:
-    """What Capture's blobs give."""
+    """Return the rows and counts that Capture's blobs give."""
     rows, counts = rows_and_counts(spark, tmp_path_factory.mktemp("capture"), "Capture")
     assert len(rows) > 10
     assert (counts["malformed"], counts["SequenceGaps"], counts["DuplicateEvents"]) == (1, 0, 0)
@@ -155,11 +155,11 @@ def test_a_damaged_blob_of_any_format_stops_the_run_or_is_quarantined(spark: "Sp
         backfill(spark, pipeline, TEN, TEN + HOUR)
     report = backfill(spark, defined(tmp_path, "CSV", on_damaged_blob="quarantine"), TEN, TEN + HOUR)
     assert (report["metrics"]["DamagedBlobs"], report["metrics"]["InputEvents"]) == (1, 45)
-    (aside,) = [row for row in published(tmp_path / "table_quarantine", "1") if row["verdict"] == "damaged"]
-    assert (aside["blob"], aside["body"]) == ("logs/2024/03/01/10-20/0/a.csv.gz", path.read_bytes())
+    (row,) = [row for row in published(tmp_path / "table_quarantine", "1") if row["verdict"] == "damaged"]
+    assert (row["blob"], row["body"]) == ("logs/2024/03/01/10-20/0/a.csv.gz", path.read_bytes())
 
 
-def test_iot_hub_s_messages_may_arrive_when_they_were_enqueued(spark: "SparkSession", tmp_path: Path) -> None:
+def test_iot_hub_s_messages_may_arrive_by_enqueued_time(spark: "SparkSession", tmp_path: Path) -> None:
     archive(tmp_path, "IoT Hub, Avro")
     pipeline = defined(tmp_path, "IoT Hub, Avro", arrival_time="EventEnqueuedUtcTime")
     report = backfill(spark, pipeline, TEN, TEN + HOUR)

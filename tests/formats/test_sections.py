@@ -1,4 +1,4 @@
-"""The input formats as one union: what every section has, and what loading the sections costs a DAG file."""
+"""The sections of the input formats: what each of them has, and what loading them costs a DAG file."""
 
 import subprocess
 import sys

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.archive.manifest import CaptureBlob, PlannedSlice
+from recapture.archive.manifest import PinnedBlob, PlannedSlice
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.service_bus import ServiceBusReader
 from recapture.model import Metadata
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order, schema
-from recapture.ordering.sequence_partitions import UnrolledNumbers, ranges_of
+from recapture.ordering.sequence_partitions import ContinuousNumbers, ranges_of
 from recapture.ordering.task import Task
 from recapture.query import compile_query
 from recapture.storage import open_container
@@ -38,7 +38,9 @@ QUERY = compile_query(
     output_aliases=["out"],
     input_metadata=CaptureInput.metadata,
 )
-POLICIES = Policies(out_of_order=0, late=from_seconds(3600), early=from_seconds(300), adjust=True)
+POLICIES = Policies(
+    out_of_order_tolerance=0, late_tolerance=from_seconds(3600), early_window=from_seconds(300), adjust=True
+)
 
 
 def line(number: object, body: object, **more: object) -> str:
@@ -50,24 +52,24 @@ def message(partition: int, low: int, time: datetime) -> str:
 
 
 def ordered(folder: Path, *blobs: tuple[datetime, list[str]]) -> tuple[list[dict[str, Any]], Counters]:
-    """What a task makes of blobs that arrived then."""
-    found = []
+    """Return the rows and the counters of a task that reads blobs with these arrivals and lines."""
+    pinned = []
     for place, (arrival, lines) in enumerate(blobs):
         path = folder / f"{place}.jsonl"
         path.write_text("\n".join(lines))
         os.utime(path, (arrival.timestamp(),) * 2)
     for blob in open_container(folder.as_uri()).list():
-        found.append(CaptureBlob("telemetry", "0", blob))
+        pinned.append(PinnedBlob("telemetry", "0", blob))
     start = from_datetime(TEN)
     hour = Slice(start, start + from_seconds(3600))
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(3 * 3600), hour.end), "", ())
-    task = Task("telemetry", "0", (planned,), tuple(found))
+    task = Task("telemetry", "0", (planned,), tuple(pinned))
     batches, counters = order(task, open_container(folder.as_uri()), QUERY, POLICIES, BUS, quarantine_damaged=False)
     rows = pa.Table.from_batches(batches, schema(QUERY)).to_pylist()
     return rows, counters[hour]
 
 
-def test_a_line_is_a_message_and_its_number_tells_the_partition() -> None:
+def test_a_line_is_a_message_and_its_number_shows_the_partition() -> None:
     events = read(
         BUS,
         "\n".join([line(5, {"a": 1}), line(str(2 * ROUND + 7), '{"b": 1.10}'), line(6, None)]).encode(),
@@ -89,19 +91,19 @@ def test_the_fields_are_those_that_the_pipeline_names() -> None:
 
 
 @pytest.mark.parametrize("number", [None, "x", 1.5, -1, True, {"a": 1}, 1 << 63])
-def test_a_line_without_a_number_is_set_aside_with_its_bytes(number: object) -> None:
+def test_a_line_without_a_number_is_quarantined_with_its_bytes(number: object) -> None:
     lines = [line(7, {}), line(number, {}), "no JSON"]
     events = read(BUS, "\n".join(lines).encode(), NUMBER)
     assert reasons(events) == [None, "its line has no whole number in SequenceNumber", "its line is not JSON"]
-    assert bodies(events)[1:] == [each.encode() for each in lines[1:]]
+    assert bodies(events)[1:] == [text.encode() for text in lines[1:]]
     assert values(events, NUMBER) == [7, None, None]
 
 
-def test_messages_are_in_the_order_of_their_numbers_not_of_their_times_or_lines(tmp_path: Path) -> None:
+def test_messages_are_in_the_order_of_their_numbers_whatever_their_times_and_lines(tmp_path: Path) -> None:
     later = [message(0, number, TEN + timedelta(seconds=second)) for number, second in [(3, 2), (1, 9), (2, 5)]]
     rows, counted = ordered(tmp_path, (TEN + MINUTE, later))
     assert [row["_system_timestamp"] for row in rows] == [from_datetime(TEN + timedelta(seconds=9))] * 3
-    assert (counted.out_of_order, counted.missing) == (2, [])
+    assert (counted.out_of_order, counted.open_gaps) == (2, [])
 
 
 def test_each_partition_of_the_entity_has_a_watermark_of_its_own(tmp_path: Path) -> None:
@@ -117,10 +119,10 @@ def test_a_number_that_rolled_over_follows_the_largest(tmp_path: Path) -> None:
     rows, counted = ordered(tmp_path, (TEN + 4 * MINUTE, first), (TEN + 9 * MINUTE, [message(4, 3, TEN + 8 * MINUTE)]))
     assert [(row["_system_timestamp"] - from_datetime(TEN)) // from_seconds(60) for row in rows] == [1, 2, 3, 8]
     assert counted.out_of_order == 0
-    assert [ranges_of(missing) for missing in counted.missing] == [[(4 * ROUND + 2, 4 * ROUND + 2)]]
+    assert [ranges_of(gaps) for gaps in counted.open_gaps] == [[(4 * ROUND + 2, 4 * ROUND + 2)]]
 
 
-def test_copies_and_gaps_are_counted_in_each_partition(tmp_path: Path) -> None:
+def test_duplicates_and_gaps_are_counted_in_each_partition(tmp_path: Path) -> None:
     blobs = [
         (TEN + MINUTE, [message(0, 1, TEN), message(1, 1, TEN), message(1, 1, TEN)]),
         (TEN + 2 * MINUTE, [message(0, 1, TEN), message(0, 4, TEN), message(1, 3, TEN), "", "nothing"]),
@@ -128,9 +130,9 @@ def test_copies_and_gaps_are_counted_in_each_partition(tmp_path: Path) -> None:
     ]
     _, counted = ordered(tmp_path, *blobs)
     assert (counted.events, counted.duplicates, counted.verdicts.sum()) == (8, 2, 6)
-    assert [ranges_of(missing) for missing in counted.missing] == [[(2, 3)]]
-    (aside,) = [row for batch in counted.quarantine for row in batch.to_pylist()]
-    assert (aside["sequence_number"], aside["place"], aside["body"]) == (None, 3, b"nothing")
+    assert [ranges_of(gaps) for gaps in counted.open_gaps] == [[(2, 3)]]
+    (row,) = [row for batch in counted.quarantine for row in batch.to_pylist()]
+    assert (row["sequence_number"], row["place"], row["body"]) == (None, 3, b"nothing")
 
 
 @given(
@@ -138,15 +140,15 @@ def test_copies_and_gaps_are_counted_in_each_partition(tmp_path: Path) -> None:
     st.integers(0, ROUND - 1),
     st.integers(1, 30),
 )
-def test_turns_are_as_far_apart_as_the_numbers_wherever_these_roll_over_and_reading_stops(
+def test_continuous_numbers_keep_their_distances_wherever_they_roll_over_and_reading_stops(
     steps: list[tuple[int, int]], first: int, size: int
 ) -> None:
-    true = [first + ROUND + step for _, step in steps]
-    entity = np.array([each for each, _ in steps], np.int64)
-    number = np.array([each * ROUND + turn % ROUND for (each, _), turn in zip(steps, true, strict=True)], np.int64)
-    unrolled = UnrolledNumbers()
+    true = np.array([first + ROUND + step for _, step in steps])
+    partition = np.array([partition for partition, _ in steps], np.int64)
+    number = partition * ROUND + true % ROUND
+    numbers = ContinuousNumbers()
     parts = [slice(begin, begin + size) for begin in range(0, len(steps), size)]
-    turns = np.concatenate([unrolled.read(number[part], entity[part]) for part in parts])
-    for each in set(entity.tolist()):
-        here = entity == each
-        assert len(set((turns[here] - np.array(true)[here]).tolist())) == 1
+    continuous = np.concatenate([numbers.read(number[part], partition[part]) for part in parts])
+    for one in set(partition.tolist()):
+        rows = partition == one
+        assert len(set((continuous[rows] - true[rows]).tolist())) == 1

@@ -1,4 +1,4 @@
-"""The application time of events: what TIMESTAMP BY makes of an event (docs/time-model.md, section 2)."""
+"""The application time of events: what TIMESTAMP BY makes of an event (docs/time-model.md, section 2.2)."""
 
 import json
 from typing import Any
@@ -17,9 +17,9 @@ from recapture.model import (
     Metadata,
     MetadataColumn,
     Shifted,
-    Time,
-    amounts,
-    fields,
+    TimeExpression,
+    dateadd_fields,
+    time_fields,
 )
 from recapture.ordering.application_time import Times, metadata_of, times_of
 from recapture.time_model.ticks import LARGEST, TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH
@@ -33,15 +33,17 @@ NOON = "2026-03-01T12:00:00.1234567Z"
 NOON_TICKS = UNIX_EPOCH + 1_772_366_400 * TICKS_PER_SECOND + 1_234_567
 
 
-def read(time: Time, *bodies: dict[str, Any], metadata: dict[MetadataColumn, pa.Array] | None = None) -> Times:
+def read(
+    time: TimeExpression, *bodies: dict[str, Any], metadata: dict[MetadataColumn, pa.Array] | None = None
+) -> Times:
     content = pa.array([json.dumps(body).encode() for body in bodies], pa.binary())
-    parsed = parse(content, amounts(time), [*fields(time), *amounts(time)])
+    parsed = parse(content, dateadd_fields(time), [*time_fields(time), *dateadd_fields(time)])
     assert parsed.malformed.null_count == len(bodies), "the policies judge these fields"
     return times_of(time, parsed, (metadata or {}).__getitem__)
 
 
-def one(time: Time, **body: Any) -> int | str:
-    """The ticks of one event, or why it has none."""
+def ticks_or_reason(time: TimeExpression, **body: Any) -> int | str:
+    """Return the ticks of one event, or the reason why it has none."""
     times = read(time, body)
     reason: str | None = times.reason[0].as_py()
     assert times.valid.tolist() == [reason is None]
@@ -59,14 +61,14 @@ def one(time: Time, **body: Any) -> int | str:
         ("", "eventTime is not a time"),
     ],
 )
-def test_the_text_of_a_field(value: Any, expected: int | str) -> None:
-    assert one(EVENT_TIME, eventTime=value) == expected
+def test_the_text_of_a_field_is_a_time_or_gives_a_reason(value: Any, expected: int | str) -> None:
+    assert ticks_or_reason(EVENT_TIME, eventTime=value) == expected
 
 
 def test_a_missing_field_and_a_nested_one_are_named() -> None:
-    assert one(EVENT_TIME) == "eventTime is missing or null"
-    assert one(SENT, device={"sent": "x"}) == "device.sent is not a time"
-    assert one(SENT, device=5) == "device.sent is missing or null"
+    assert ticks_or_reason(EVENT_TIME) == "eventTime is missing or null"
+    assert ticks_or_reason(SENT, device={"sent": "x"}) == "device.sent is not a time"
+    assert ticks_or_reason(SENT, device=5) == "device.sent is missing or null"
 
 
 def test_a_fixed_time_is_that_of_every_event() -> None:
@@ -95,35 +97,35 @@ def test_a_property_of_the_event_is_the_text_of_a_time() -> None:
         ("1772366400123", UNIX_EPOCH + 17_723_664_001_230_000),
         (-62_135_596_800_000, 0),
         (253_402_300_799_999, LARGEST - 9_999),
-        (-62_135_596_800_001, "ms leads out of the years 1 to 9999"),
-        (253_402_300_800_000, "ms leads out of the years 1 to 9999"),
-        (2**63 - 1, "ms leads out of the years 1 to 9999"),
-        (-(2**63), "ms leads out of the years 1 to 9999"),
+        (-62_135_596_800_001, "ms gives a time outside the years 1 to 9999"),
+        (253_402_300_800_000, "ms gives a time outside the years 1 to 9999"),
+        (2**63 - 1, "ms gives a time outside the years 1 to 9999"),
+        (-(2**63), "ms gives a time outside the years 1 to 9999"),
         (2**63, "ms is not a bigint"),
         (1.5, "ms is not a bigint"),
         ("soon", "ms is not a bigint"),
         (None, "ms is missing or null"),
     ],
 )
-def test_milliseconds_since_1970(value: Any, expected: int | str) -> None:
-    assert one(SINCE_1970, ms=value) == expected
+def test_milliseconds_since_1970_are_a_time_or_give_a_reason(value: Any, expected: int | str) -> None:
+    assert ticks_or_reason(SINCE_1970, ms=value) == expected
 
 
 @given(amount=st.integers(-(2**63), 2**63 - 1), unit=st.sampled_from([1, 10, 10**4, 10**7, 36 * 10**9, 864 * 10**9]))
-def test_an_amount_never_overflows_in_silence(amount: int, unit: int) -> None:
+def test_an_amount_never_overflows_silently(amount: int, unit: int) -> None:
     exact = UNIX_EPOCH + amount * unit
-    expected = exact if 0 <= exact <= LARGEST else "ms leads out of the years 1 to 9999"
-    assert one(Shifted(unit, MILLISECONDS, Instant(UNIX_EPOCH)), ms=amount) == expected
+    expected = exact if 0 <= exact <= LARGEST else "ms gives a time outside the years 1 to 9999"
+    assert ticks_or_reason(Shifted(unit, MILLISECONDS, Instant(UNIX_EPOCH)), ms=amount) == expected
 
 
 def test_a_field_may_be_shifted_too() -> None:
     shifted = Shifted(TICKS_PER_SECOND, MILLISECONDS, EVENT_TIME)
-    assert one(shifted, eventTime=NOON, ms=-2) == NOON_TICKS - 2 * TICKS_PER_SECOND
-    assert one(shifted, eventTime="x", ms=1) == "eventTime is not a time"
-    assert one(shifted, ms=1) == "eventTime is missing or null"
-    assert one(shifted, eventTime=NOON) == "ms is missing or null"
+    assert ticks_or_reason(shifted, eventTime=NOON, ms=-2) == NOON_TICKS - 2 * TICKS_PER_SECOND
+    assert ticks_or_reason(shifted, eventTime="x", ms=1) == "eventTime is not a time"
+    assert ticks_or_reason(shifted, ms=1) == "eventTime is missing or null"
+    assert ticks_or_reason(shifted, eventTime=NOON) == "ms is missing or null"
     twice = Shifted(TICKS_PER_SECOND, InputColumn(("s",), AsaType.BIGINT), shifted)
-    assert one(twice, eventTime=NOON, ms=-2, s=2) == NOON_TICKS
+    assert ticks_or_reason(twice, eventTime=NOON, ms=-2, s=2) == NOON_TICKS
 
 
 @pytest.mark.parametrize(
@@ -138,17 +140,17 @@ def test_a_field_may_be_shifted_too() -> None:
         ({}, "eventTime is missing or null, ms is missing or null"),
     ],
 )
-def test_of_several_times_the_first_that_is_there_counts(body: dict[str, Any], expected: int | str) -> None:
-    """Also where it is no time: only what is missing or null is passed over."""
-    assert one(FirstOf((EVENT_TIME, SINCE_1970)), **body) == expected
+def test_the_first_of_several_times_that_is_present_counts(body: dict[str, Any], expected: int | str) -> None:
+    """It counts even if it is not a time: only a missing or null value is passed over."""
+    assert ticks_or_reason(FirstOf((EVENT_TIME, SINCE_1970)), **body) == expected
 
 
-def test_the_last_of_several_may_always_be_there() -> None:
-    assert one(FirstOf((EVENT_TIME, SENT, Instant(9)))) == 9
-    assert one(FirstOf((SINCE_1970, FirstOf((SENT, EVENT_TIME)))), eventTime=NOON) == NOON_TICKS
+def test_the_last_of_several_times_may_always_be_present() -> None:
+    assert ticks_or_reason(FirstOf((EVENT_TIME, SENT, Instant(9)))) == 9
+    assert ticks_or_reason(FirstOf((SINCE_1970, FirstOf((SENT, EVENT_TIME)))), eventTime=NOON) == NOON_TICKS
 
 
-def test_the_metadata_that_a_time_names() -> None:
+def test_the_metadata_that_a_time_reads_is_listed_in_its_order() -> None:
     by_hub = MetadataColumn(Metadata.BLOB_LAST_MODIFIED)
     time = FirstOf((EVENT_TIME, Shifted(1, MILLISECONDS, ENQUEUED), by_hub))
     assert metadata_of(time) == (ENQUEUED, by_hub)

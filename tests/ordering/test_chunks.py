@@ -1,4 +1,4 @@
-"""The blobs of a task as chunks: downloaded one ahead, batched by whole arrivals."""
+"""The blobs of a task are downloaded one ahead, and batched into chunks of whole arrivals."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.formats.events import Events
 from recapture.ordering import chunks
 from recapture.ordering.chunks import batched, prefetched
@@ -19,12 +19,12 @@ from recapture.storage import Blob
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 
 
-def pinned(name: str, minute: int = 0) -> CaptureBlob:
-    return CaptureBlob("telemetry", "0", Blob(name, "", 1, TEN + timedelta(minutes=minute)))
+def pinned(name: str, minute: int = 0) -> PinnedBlob:
+    return PinnedBlob("telemetry", "0", Blob(name, "", 1, TEN + timedelta(minutes=minute)))
 
 
 class Recorder:
-    """A container whose blobs hold their names; it records which of them were read."""
+    """A container whose blobs contain their names; it records which of them were read."""
 
     def __init__(self) -> None:
         self.read_so_far: list[str] = []
@@ -35,7 +35,7 @@ class Recorder:
 
 
 @pytest.mark.parametrize("names", ["", "a", "abc"])
-def test_downloads_come_in_the_order_of_the_blobs(names: str) -> None:
+def test_downloads_are_in_the_order_of_the_blobs(names: str) -> None:
     container: Any = Recorder()
     with ThreadPoolExecutor(1) as pool:
         downloads = prefetched(pool, container, [pinned(name) for name in names])
@@ -47,12 +47,12 @@ def test_one_blob_is_downloaded_ahead_and_no_more() -> None:
     with ThreadPoolExecutor(1) as pool:
         downloads = prefetched(pool, container, [pinned(name) for name in "abcd"])
         next(downloads).result()
-        pool.submit(int).result()  # all that was submitted before is done
+        pool.submit(int).result()  # waits for everything submitted before
         assert container.read_so_far == ["a", "b"]
 
 
 def decoded(name: str, events: int, size: int = 0) -> DecodedBlob:
-    """Return a blob with so many events of so many bytes."""
+    """Return a blob with this many events of this many bytes."""
     number = np.arange(events)
     return DecodedBlob(pinned(name), number, Events(number, number, pa.array([b"x" * size] * events, pa.binary()), {}))
 

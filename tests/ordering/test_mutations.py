@@ -1,4 +1,4 @@
-"""Whatever happens to a blob: it is read to its last event or refused, never in part. pytest stops one that hangs."""
+"""Whatever happens to a blob, it is read to its last event or refused. The timeout of pytest catches endless loops."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recapture.archive.manifest import CaptureBlob, PlannedSlice
+from recapture.archive.manifest import PinnedBlob, PlannedSlice
 from recapture.formats.avro import walk
 from recapture.formats.event_hubs import EVENT_DATA, CaptureInput, CaptureReader
 from recapture.ordering.counters import Counters
@@ -26,7 +26,7 @@ from tests.worlds import body
 
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 MUTATIONS = 60
-"""Mutations of each file."""
+"""Number of mutations of each file."""
 QUERY = compile_query(
     "SELECT COUNT(*) AS events, MAX(EventEnqueuedUtcTime) AS newest INTO out FROM t TIMESTAMP BY eventTime "
     "GROUP BY TumblingWindow(minute, 5), GetMetadataPropertyValue(t, '[User].[a]')",
@@ -34,7 +34,9 @@ QUERY = compile_query(
     output_aliases=["out"],
     input_metadata=CaptureInput.metadata,
 )
-POLICIES = Policies(out_of_order=0, late=from_seconds(600), early=from_seconds(300), adjust=True)
+POLICIES = Policies(
+    out_of_order_tolerance=0, late_tolerance=from_seconds(600), early_window=from_seconds(300), adjust=True
+)
 
 
 def events(count: int, first: int = 100) -> list[SampleEvent]:
@@ -104,10 +106,10 @@ class OneBlob:
 
 
 def judged(content: bytes) -> Counters:
-    """What a task makes of a blob with this content."""
+    """Return the counters of a task that reads a blob with this content."""
     start = from_datetime(TEN)
     hour = Slice(start, start + from_seconds(3600))
-    pinned = CaptureBlob("telemetry", "0", Blob("b.avro", "etag", len(content), TEN + timedelta(minutes=30)))
+    pinned = PinnedBlob("telemetry", "0", Blob("b.avro", "etag", len(content), TEN + timedelta(minutes=30)))
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(4500), hour.end), "", ())
     container: Any = OneBlob(content)
     task = Task("telemetry", "0", (planned,), (pinned,))
@@ -126,15 +128,15 @@ def test_a_mutated_blob_is_read_to_its_last_event_or_quarantined_whole(name: str
     chance = Random(name)
     outcomes: Counter[str] = Counter()
     for _ in range(MUTATIONS):
-        kind, other = mutated(content, chance)
-        counted = judged(other)
+        kind, mutant = mutated(content, chance)
+        counted = judged(mutant)
         assert counted.events == counted.duplicates + counted.verdicts.sum()
         if counted.damaged:
             (row,) = [row for batch in counted.quarantine for row in batch.to_pylist()]
-            assert (counted.events, row["verdict"], row["body"]) == (0, "damaged", other)
+            assert (counted.events, row["verdict"], row["body"]) == (0, "damaged", mutant)
             assert "\n" not in row["reason"]
-        elif kind == "cut" and len(other) in borders:
-            assert len(other) < len(content), "complete in itself: the size that was listed and the numbers tell"
+        elif kind == "cut" and len(mutant) in borders:
+            assert len(mutant) < len(content), "complete in itself: only the listed size and the numbers show it"
         else:
             assert counted.events >= expected.events, (name, kind)
         outcomes["quarantined" if counted.damaged else "decoded"] += 1

@@ -1,4 +1,4 @@
-"""One task of a run: a partition's blobs in arrival order, judged in one pass (docs/time-model.md)."""
+"""One task of a run: a partition's blobs in arrival order, judged in one pass (docs/time-model.md, sections 1 to 3)."""
 
 import errno
 import json
@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recapture.archive.manifest import ArrivalTime, CaptureBlob, Definition, Manifest, plan
+from recapture.archive.manifest import ArrivalTime, Manifest, PinnedBlob, RowDefinition, pin_blobs
 from recapture.errors import RunError
 from recapture.formats.avro import decode
 from recapture.formats.event_hubs import EVENT_DATA, CaptureInput, CaptureNames, CaptureReader
@@ -25,9 +25,9 @@ from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT
 from recapture.model import AsaType, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
 from recapture.ordering import chunks, decoding
-from recapture.ordering.counters import Ahead, Counters
+from recapture.ordering.counters import Counters, FurthestAhead
 from recapture.ordering.order import order, schema
-from recapture.ordering.quarantine import QUARANTINE
+from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task, split
 from recapture.query import CompiledQuery, compile_query
 from recapture.sample import SampleEvent, capture_file, write_world
@@ -45,7 +45,9 @@ from tests.oracle import VERDICTS, Event, Outcome, Policy, judge_event, process,
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 HOUR = 60 * MINUTE
-POLICIES = Policies(out_of_order=0, late=from_seconds(600), early=from_seconds(300), adjust=True)
+POLICIES = Policies(
+    out_of_order_tolerance=0, late_tolerance=from_seconds(600), early_window=from_seconds(300), adjust=True
+)
 TUMBLING = (
     "SELECT COUNT(*) AS events INTO out FROM telemetry TIMESTAMP BY eventTime {} GROUP BY TumblingWindow(minute, 5)"
 )
@@ -64,7 +66,7 @@ BY_ARRIVAL = compiled("SELECT COUNT(*) AS events INTO out FROM telemetry GROUP B
 
 
 def put(folder: Path, arrival: datetime, bodies: Iterable[tuple[int, bytes]], opened: datetime | None = None) -> str:
-    """One blob of partition 0 with these (sequence number, body)."""
+    """Write a blob of partition 0 with these (sequence number, body); return its name."""
     events = (SampleEvent(number, str(number), arrival, body) for number, body in bodies)
     return put_events(folder, arrival, events, opened)
 
@@ -76,7 +78,7 @@ def put_events(
     opened: datetime | None = None,
     properties_with_null: bool = True,
 ) -> str:
-    """One blob of partition 0 with these events."""
+    """Write a blob of partition 0 with these events; return its name."""
     name = f"contoso/telemetry/0/{opened or arrival - 5 * MINUTE:%Y/%m/%d/%H/%M/%S}.avro"
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,12 +99,12 @@ def planned(
     hours: int = 1,
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED,
 ) -> Manifest:
-    """The manifest of `hours` slices from `first` hours after ten."""
+    """Return the manifest of `hours` slices from `first` hours after ten."""
     names = CaptureNames("contoso", "telemetry")
-    definition = Definition("t", names, "1", "", policies, query.look_back, 300, "telemetry", {}, arrival_time)
+    definition = RowDefinition("t", names, "1", "", policies, query.look_back, 300, "telemetry", {}, arrival_time)
     start = from_datetime(TEN + first * HOUR)
     slices = slices_between(start, start + hours * from_seconds(3600), from_seconds(3600))
-    return plan(definition, open_container(folder.as_uri()), slices, TEN + 100 * HOUR)
+    return pin_blobs(definition, open_container(folder.as_uri()), slices, TEN + 100 * HOUR)
 
 
 Ordered = tuple[dict[Slice, pa.Table], dict[Slice, Counters]]
@@ -131,7 +133,7 @@ def only(
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED,
     quarantine_damaged: bool = False,
 ) -> tuple[pa.Table, Counters]:
-    """The rows and counters of the hour from ten, of the only partition."""
+    """Return the rows and the counters of the only partition for the hour from ten."""
     manifest = planned(folder, query, policies, arrival_time=arrival_time)
     (task,) = split(manifest.slices, manifest.blobs, 1)
     rows, counters = ordered(folder, query, policies, task, quarantine_damaged)
@@ -139,7 +141,7 @@ def only(
 
 
 def system_times(rows: pa.Table) -> list[int]:
-    """Seconds after ten."""
+    """Return the System.Timestamps, in seconds after ten."""
     seconds = [(time - from_datetime(TEN)) / from_seconds(1) for time in rows["_system_timestamp"].to_pylist()]
     return [int(second) for second in seconds]
 
@@ -149,7 +151,7 @@ def verdicts(counted: Counters) -> dict[str, int]:
 
 
 def quarantined(counted: Counters) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pa.Table.from_batches(counted.quarantine, QUARANTINE).to_pylist()
+    rows: list[dict[str, Any]] = pa.Table.from_batches(counted.quarantine, QUARANTINE_SCHEMA).to_pylist()
     return rows
 
 
@@ -164,7 +166,7 @@ def test_within_a_partition_arrival_comes_before_the_sequence_number(tmp_path: P
 
 
 def test_in_a_tie_of_last_modified_the_sequence_numbers_decide_across_blobs(tmp_path: Path) -> None:
-    """Which blob's name comes first is no matter."""
+    """The order of the blobs' names does not matter."""
     arrival = TEN + 10 * MINUTE
     put(tmp_path, arrival, [(3, at(TEN + 9 * MINUTE)), (1, at(TEN + 6 * MINUTE))], opened=TEN)
     put(tmp_path, arrival, [(2, at(TEN + 8 * MINUTE)), (4, at(TEN + 7 * MINUTE))], opened=TEN + MINUTE)
@@ -198,7 +200,7 @@ def test_large_events_do_not_wait_for_many(tmp_path: Path, monkeypatch: pytest.M
     assert [batch.num_rows for batch in batches] == [1, 1, 1]
 
 
-def test_an_event_stands_under_every_slice_in_which_a_window_of_it_ends(tmp_path: Path) -> None:
+def test_an_event_is_in_every_slice_in_which_one_of_its_windows_ends(tmp_path: Path) -> None:
     query = compiled(TUMBLING.format("").replace("TumblingWindow(minute, 5)", "HoppingWindow(minute, 120, 60)"))
     put(tmp_path, TEN + 31 * MINUTE, [(1, at(TEN + 30 * MINUTE))])
     manifest = planned(tmp_path, query, hours=3)
@@ -235,7 +237,7 @@ def test_disorder_is_judged_by_the_over_key(tmp_path: Path) -> None:
     assert verdicts(counted) == {"on_time": 3, "out_of_order_adjusted": 1}
 
 
-def test_the_columns_of_the_rows(tmp_path: Path) -> None:
+def test_the_rows_have_the_columns_that_the_query_reads(tmp_path: Path) -> None:
     body = b'{"deviceId":"a","eventTime":"2026-03-01T10:09:00Z","temperature":20.5,"site":{"id":"s"},"more":1}'
     put(tmp_path, TEN + 10 * MINUTE, [(1, body)])
     rows, _ = only(tmp_path, BY_DEVICE)
@@ -256,7 +258,7 @@ def test_the_columns_of_the_rows(tmp_path: Path) -> None:
 # The law
 
 
-def test_each_kind_of_event_has_its_verdict_and_what_was_not_judged_is_quarantined(tmp_path: Path) -> None:
+def test_each_kind_of_event_has_its_verdict_and_unusable_events_are_quarantined(tmp_path: Path) -> None:
     arrival = TEN + 30 * MINUTE
     bodies = [
         at(TEN + 29 * MINUTE),
@@ -315,11 +317,11 @@ def test_a_missing_over_key_is_an_invalid_timestamp(tmp_path: Path) -> None:
 
 
 def test_each_quarantine_row_names_its_own_blob_in_a_tie(tmp_path: Path) -> None:
-    one = put(tmp_path, TEN + 10 * MINUTE, [(3, b"3"), (1, b"1")], opened=TEN)
-    other = put(tmp_path, TEN + 10 * MINUTE, [(2, b"2")], opened=TEN + MINUTE)
+    first = put(tmp_path, TEN + 10 * MINUTE, [(3, b"3"), (1, b"1")], opened=TEN)
+    second = put(tmp_path, TEN + 10 * MINUTE, [(2, b"2")], opened=TEN + MINUTE)
     _, counted = only(tmp_path)
     rows = [(row["sequence_number"], row["blob"], row["body"]) for row in quarantined(counted)]
-    assert rows == [(1, one, b"1"), (2, other, b"2"), (3, one, b"3")]
+    assert rows == [(1, first, b"1"), (2, second, b"2"), (3, first, b"3")]
 
 
 def test_empty_blobs_are_counted_as_sources(tmp_path: Path) -> None:
@@ -352,7 +354,7 @@ def test_a_blob_that_changed_since_it_was_planned_stops_the_task(tmp_path: Path)
 
 
 def spoil(path: Path, content: bytes) -> None:
-    """Other bytes, as old as before."""
+    """Replace the content of a file, and keep its LastModified."""
     modified = path.stat().st_mtime
     path.write_bytes(content)
     os.utime(path, (modified,) * 2)
@@ -380,13 +382,13 @@ def test_a_damaged_blob_may_be_quarantined_with_its_bytes(tmp_path: Path, arriva
 
 @dataclass(frozen=True)
 class Stumbling:
-    """A reader whom the blobs with events make raise an error. A `Reader`."""
+    """A `Reader` that raises an error for every blob with events."""
 
     error: Exception
     limits = DEFAULT
     numbered = True
 
-    def read(self, pinned: CaptureBlob, content: bytes, metadata: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, metadata: Sequence[MetadataColumn]) -> Events:
         events = CaptureReader().read(pinned, content, metadata)
         if len(events.number):
             raise self.error
@@ -394,7 +396,7 @@ class Stumbling:
 
 
 def read_by(folder: Path, reader: Reader, quarantine_damaged: bool) -> Counters:
-    """The counters of the hour from ten."""
+    """Return the counters of the hour from ten, read by this reader."""
     manifest = planned(folder, PLAIN)
     (task,) = split(manifest.slices, manifest.blobs, 1)
     batches, counters = order(
@@ -413,7 +415,7 @@ def read_by(folder: Path, reader: Reader, quarantine_damaged: bool) -> Counters:
         (OverflowError("too large\nin two lines"), "OverflowError: too large"),
     ],
 )
-def test_whatever_a_blob_makes_its_reader_raise_is_damage_of_that_blob(
+def test_any_error_that_a_blob_causes_in_its_reader_is_damage_of_that_blob(
     tmp_path: Path, error: Exception, reason: str
 ) -> None:
     name = put(tmp_path, TEN + 10 * MINUTE, [(1, at(TEN))])
@@ -426,14 +428,14 @@ def test_whatever_a_blob_makes_its_reader_raise_is_damage_of_that_blob(
 
 
 @pytest.mark.parametrize("quarantine_damaged", [False, True])
-def test_a_full_disk_is_no_damage_of_a_blob(tmp_path: Path, quarantine_damaged: bool) -> None:
+def test_a_full_disk_is_not_damage_of_a_blob(tmp_path: Path, quarantine_damaged: bool) -> None:
     name = put(tmp_path, TEN + 10 * MINUTE, [(1, at(TEN))])
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with pytest.raises(RunError, match=rf"^cannot unpack blob {name}: No space left on device$"):
         read_by(tmp_path, Stumbling(full), quarantine_damaged)
 
 
-def test_avro_files_of_a_header_alone_are_empty_and_counted(tmp_path: Path) -> None:
+def test_avro_files_with_only_a_header_are_empty_and_counted(tmp_path: Path) -> None:
     put(tmp_path, TEN + 10 * MINUTE, [(1, at(TEN + 5 * MINUTE))])
     put(tmp_path, TEN + 15 * MINUTE, [])
     names = [put(tmp_path, TEN + minutes * MINUTE, []) for minutes in (20, 25)]
@@ -444,7 +446,7 @@ def test_avro_files_of_a_header_alone_are_empty_and_counted(tmp_path: Path) -> N
     assert (counted.blobs, counted.damaged, counted.without_block) == (4, 0, names)
 
 
-def test_of_a_large_damaged_blob_only_its_name_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_damaged_blob_is_quarantined_without_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "LARGEST_QUARANTINED", 3)
     for minute, content in ((10, b"abc"), (20, b"abcd")):
         spoil(tmp_path / put(tmp_path, TEN + minute * MINUTE, []), content)
@@ -452,21 +454,21 @@ def test_of_a_large_damaged_blob_only_its_name_is_kept(tmp_path: Path, monkeypat
     assert [row["body"] for row in quarantined(counted)] == [b"abc", None]
 
 
-def test_a_blob_that_belies_its_content_md5_is_quarantined_without_bytes(tmp_path: Path) -> None:
-    """They are not those that were written; which ones were, nobody knows."""
+def test_a_blob_that_does_not_match_its_content_md5_is_quarantined_without_its_bytes(tmp_path: Path) -> None:
+    """The bytes that were written are not known."""
     name = put(tmp_path, TEN + 20 * MINUTE, [(2, at(TEN + 15 * MINUTE))])
     manifest = planned(tmp_path, PLAIN)
     (task,) = split(manifest.slices, manifest.blobs, 1)
     (pinned,) = task.blobs
-    other = replace(pinned, blob=replace(pinned.blob, md5="AAAAAAAAAAAAAAAAAAAAAA=="))
-    _, counters = ordered(tmp_path, PLAIN, POLICIES, replace(task, blobs=(other,)), True)
+    mismatched = replace(pinned, blob=replace(pinned.blob, md5="AAAAAAAAAAAAAAAAAAAAAA=="))
+    _, counters = ordered(tmp_path, PLAIN, POLICIES, replace(task, blobs=(mismatched,)), True)
     (row,) = quarantined(counters[manifest.slices[0].slice])
     assert (row["blob"], row["verdict"], row["body"]) == (name, "damaged", None)
     assert row["reason"].startswith("its Content-MD5 is AAAAAAAAAAAAAAAAAAAAAA==")
 
 
-def test_a_slice_knows_of_damage_in_all_that_it_reads_and_counts_what_arrived_in_it(tmp_path: Path) -> None:
-    """At a quarter to nine, for copies; at five past eleven, for late events; at twenty past not at all."""
+def test_a_slice_knows_of_all_damage_that_it_reads_and_counts_what_arrived_in_it(tmp_path: Path) -> None:
+    """It reads from a quarter to nine, for duplicates, to ten past eleven, for late events."""
     for minutes, whole in ((-75, False), (-76, True), (30, False), (65, False), (80, True)):
         name = put(tmp_path, TEN + minutes * MINUTE, [])
         spoil(tmp_path / name, b"")
@@ -483,7 +485,7 @@ def test_a_slice_knows_of_damage_in_all_that_it_reads_and_counts_what_arrived_in
 
 
 def copied(folder: Path, name: str, arrival: datetime, opened: datetime) -> str:
-    """The same bytes under another name."""
+    """Write the same bytes under another name; return that name."""
     path = folder / f"contoso/telemetry/0/{opened:%Y/%m/%d/%H/%M/%S}.avro"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes((folder / name).read_bytes())
@@ -504,13 +506,13 @@ def test_only_the_first_arrival_of_an_event_is_used(tmp_path: Path, arrival_time
     assert again.equals(rows)
     assert (twice.events, twice.duplicates, twice.blobs) == (10, 5, 2)
     assert twice.event_bytes == 2 * once.event_bytes
-    changed = {"planned", "events", "event_bytes", "blobs", "duplicates"}
+    changed = {"planned_slice", "events", "event_bytes", "blobs", "duplicates"}
     assert {key: value for key, value in plain(twice).items() if key not in changed} == {
         key: value for key, value in plain(once).items() if key not in changed
     }
 
 
-def test_by_enqueued_time_a_duplicate_is_recognised_however_late_its_blob_was_written(tmp_path: Path) -> None:
+def test_by_enqueued_time_a_duplicate_is_recognized_however_late_its_blob_was_written(tmp_path: Path) -> None:
     events = [SampleEvent(n, "", TEN + 8 * MINUTE, at(TEN + 8 * MINUTE)) for n in range(3)]
     name = put_events(tmp_path, TEN + 10 * MINUTE, events)
     copied(tmp_path, name, TEN + 90 * HOUR, TEN + 6 * MINUTE)
@@ -519,11 +521,11 @@ def test_by_enqueued_time_a_duplicate_is_recognised_however_late_its_blob_was_wr
 
 
 def test_a_duplicate_does_not_move_the_watermark(tmp_path: Path) -> None:
-    """Late as it is, it would be moved to its arrival less the tolerance, and push the next event."""
+    """If it were used, it would be late: its time would be adjusted, and move the watermark past the next event."""
     name = put(tmp_path, TEN + 5 * MINUTE, [(1, at(TEN + 4 * MINUTE))])
     copied(tmp_path, name, TEN + 50 * MINUTE, TEN + MINUTE)
     put(tmp_path, TEN + 50 * MINUTE, [(2, at(TEN + 41 * MINUTE))], opened=TEN + 46 * MINUTE)
-    rows, counted = only(tmp_path, policies=replace(POLICIES, late=from_seconds(540)))
+    rows, counted = only(tmp_path, policies=replace(POLICIES, late_tolerance=from_seconds(540)))
     assert system_times(rows) == [240, 2460]
     assert (verdicts(counted), counted.duplicates) == ({"on_time": 2}, 1)
 
@@ -534,7 +536,7 @@ def test_an_event_twice_in_one_blob_is_used_once(tmp_path: Path) -> None:
     assert (rows.num_rows, counted.events, counted.duplicates) == (3, 5, 2)
 
 
-def test_a_gap_is_of_the_slice_that_holds_what_arrived_in_its_place(tmp_path: Path) -> None:
+def test_a_gap_counts_in_the_slice_that_holds_the_arrival_after_it(tmp_path: Path) -> None:
     put(tmp_path, TEN + 55 * MINUTE, [(1, at(TEN)), (4, at(TEN))])
     put(tmp_path, TEN + 65 * MINUTE, [(9, at(TEN + HOUR))])
     slices = all_tasks(tmp_path, PLAIN, POLICIES, 1 << 40, 0, 2)
@@ -542,7 +544,7 @@ def test_a_gap_is_of_the_slice_that_holds_what_arrived_in_its_place(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("minutes", "missing"), [(70, []), (71, [(2, 2)])])
-def test_what_arrives_while_the_slice_is_read_is_not_missing_in_it(
+def test_an_event_that_arrives_within_what_a_slice_reads_is_not_missing_in_it(
     tmp_path: Path, minutes: int, missing: list[tuple[int, int]]
 ) -> None:
     put(tmp_path, TEN + 50 * MINUTE, [(1, at(TEN)), (3, at(TEN))])
@@ -560,8 +562,8 @@ MILLISECONDS = InputColumn(("ms",), AsaType.BIGINT)
 SINCE_1970 = Shifted(TICKS_PER_MILLISECOND, MILLISECONDS, Instant(UNIX_EPOCH))
 
 
-def test_the_metadata_of_the_rows(tmp_path: Path) -> None:
-    """Only what the query reads is in the view, after the body's columns."""
+def test_the_rows_have_the_metadata_that_the_query_reads(tmp_path: Path) -> None:
+    """Only the metadata that the query reads is in the rows, after the body's columns."""
     columns = [MetadataColumn(kind) for kind in CaptureInput.metadata.known if kind is not Metadata.USER]
     columns.append(MetadataColumn(Metadata.USER, "firmware"))
     query = replace(PLAIN, metadata=tuple(columns))
@@ -585,7 +587,7 @@ def test_the_metadata_of_the_rows(tmp_path: Path) -> None:
     }
 
 
-def test_metadata_follows_its_event_where_events_change_places(tmp_path: Path) -> None:
+def test_metadata_follows_its_event_when_events_are_reordered(tmp_path: Path) -> None:
     query = replace(PLAIN, metadata=(MetadataColumn(Metadata.SEQUENCE_NUMBER), MetadataColumn(Metadata.USER, "n")))
     arrival = TEN + 10 * MINUTE
     for minute, numbers in ((0, (3, 1)), (1, (4, 2))):
@@ -596,7 +598,7 @@ def test_metadata_follows_its_event_where_events_change_places(tmp_path: Path) -
     assert rows["@User.n"].to_pylist() == ["n1", "n2", "n3", "n4"]
 
 
-def test_blobs_with_the_schema_of_2016_and_with_today_s_lie_side_by_side(tmp_path: Path) -> None:
+def test_blobs_with_the_schema_of_2016_and_with_today_s_are_read_together(tmp_path: Path) -> None:
     query = replace(PLAIN, metadata=(MetadataColumn(Metadata.USER, "n"),))
     for n, with_null in enumerate((False, True)):
         arrival = TEN + (10 + n) * MINUTE
@@ -624,8 +626,8 @@ def test_disorder_may_be_judged_by_metadata(tmp_path: Path, kind: Metadata) -> N
         assert system_times(rows) == [540] * 5
 
 
-def test_the_time_may_be_made_of_several_fields(tmp_path: Path) -> None:
-    """What has no time is quarantined with the field's name; it is not malformed."""
+def test_the_application_time_may_come_from_several_fields(tmp_path: Path) -> None:
+    """An event without a time is quarantined with the field's name; it is not malformed."""
     query = replace(PLAIN, timestamp_by=FirstOf((EVENT_TIME, SINCE_1970)))
     since = int((TEN + 3 * MINUTE).timestamp() * 1000)
     bodies = [at(TEN + 2 * MINUTE), b'{"ms":%d}' % since, b'{"ms":"x"}', b'{"ms":%d}' % 2**62, b'{"eventTime":"x"}']
@@ -634,12 +636,12 @@ def test_the_time_may_be_made_of_several_fields(tmp_path: Path) -> None:
     assert system_times(rows) == [120, 180]
     assert [(row["verdict"], row["reason"]) for row in quarantined(counted)] == [
         ("invalid_timestamp", "ms is not a bigint"),
-        ("invalid_timestamp", "ms leads out of the years 1 to 9999"),
+        ("invalid_timestamp", "ms gives a time outside the years 1 to 9999"),
         ("invalid_timestamp", "eventTime is not a time"),
     ]
 
 
-def test_the_hub_s_time_may_be_the_event_s(tmp_path: Path) -> None:
+def test_the_application_time_may_be_the_enqueued_time(tmp_path: Path) -> None:
     query = replace(PLAIN, timestamp_by=MetadataColumn(Metadata.EVENT_ENQUEUED))
     events = [SampleEvent(n, "", TEN + n * MINUTE, b"{}") for n in (1, 2)]
     put_events(tmp_path, TEN + 10 * MINUTE, events)
@@ -652,23 +654,23 @@ def test_the_hub_s_time_may_be_the_event_s(tmp_path: Path) -> None:
 
 
 def test_an_early_event_may_be_adjusted(tmp_path: Path) -> None:
-    """To its arrival plus the window, from where it pushes the watermark."""
+    """It is moved to its arrival plus the early window, and moves the watermark there."""
     arrival = TEN + 10 * MINUTE
     name = put(tmp_path, arrival, [(1, at(arrival + 6 * MINUTE)), (2, at(arrival)), (3, at(arrival + 5 * MINUTE))])
     rows, counted = only(tmp_path, policies=replace(POLICIES, adjust_early=True))
     assert system_times(rows) == [900, 900, 900]
     assert verdicts(counted) == {"early_adjusted": 1, "out_of_order_adjusted": 1, "on_time": 1}
     assert counted.early == 1
-    assert counted.furthest_ahead == Ahead(from_seconds(300), 3, name, True)
+    assert counted.furthest_ahead == FurthestAhead(from_seconds(300), 3, name, True)
     rows, counted = only(tmp_path)
     assert system_times(rows) == [600, 900]
     assert verdicts(counted) == {"early_dropped": 1, "on_time": 2}
     assert counted.early == 1
 
 
-def test_without_an_early_window_a_slice_gives_the_same_in_any_company(tmp_path: Path) -> None:
-    """It is read as if the window were on, by a task of its own: a clock that runs far ahead is not seen from there."""
-    without = replace(POLICIES, early=None)
+def test_without_an_early_window_a_slice_gives_the_same_alone_and_in_a_range(tmp_path: Path) -> None:
+    """A task of its own reads the slice as if the window were on, and does not see a clock that runs far ahead."""
+    without = replace(POLICIES, early_window=None)
     put(tmp_path, TEN - 30 * MINUTE, [(1, at(TEN + 30 * MINUTE))])
     put(tmp_path, TEN + 10 * MINUTE, [(2, at(TEN + 5 * MINUTE)), (3, at(TEN + 50 * MINUTE)), (4, at(TEN + 6 * MINUTE))])
     together = all_tasks(tmp_path, PLAIN, without, 1 << 40, -1, 3)
@@ -690,10 +692,10 @@ def sent(number: int, enqueued: datetime, time: datetime | None = None) -> Sampl
     return SampleEvent(number, str(number), enqueued, at(time or enqueued))
 
 
-def test_the_order_is_the_sequence_number_s_whatever_the_enqueued_time(tmp_path: Path) -> None:
-    """It beats the timestamp, within a blob and from blob to blob (docs/time-model.md, section 2)."""
-    one = [sent(2, TEN + 8 * MINUTE), sent(1, TEN + 9 * MINUTE)]
-    put_events(tmp_path, TEN + 11 * MINUTE, one, opened=TEN + 5 * MINUTE)
+def test_the_sequence_number_decides_the_order_whatever_the_enqueued_time(tmp_path: Path) -> None:
+    """It decides within a blob and from blob to blob (docs/time-model.md, section 1.1)."""
+    events = [sent(2, TEN + 8 * MINUTE), sent(1, TEN + 9 * MINUTE)]
+    put_events(tmp_path, TEN + 11 * MINUTE, events, opened=TEN + 5 * MINUTE)
     put_events(tmp_path, TEN + 10 * MINUTE, [sent(3, TEN + 7 * MINUTE)], opened=TEN + 9 * MINUTE)
     rows, counted = only(tmp_path, arrival_time=ENQUEUED)
     assert system_times(rows) == [540, 540, 540]
@@ -703,7 +705,7 @@ def test_the_order_is_the_sequence_number_s_whatever_the_enqueued_time(tmp_path:
 
 
 def test_each_event_is_judged_by_its_own_arrival(tmp_path: Path) -> None:
-    late = replace(POLICIES, late=from_seconds(60))
+    late = replace(POLICIES, late_tolerance=from_seconds(60))
     first, second = TEN + 5 * MINUTE, TEN + 9 * MINUTE
     put_events(tmp_path, TEN + 10 * MINUTE, [sent(1, first, TEN), sent(2, second, second - MINUTE)])
     rows, counted = only(tmp_path, policies=late, arrival_time=ENQUEUED)
@@ -731,7 +733,7 @@ def test_without_timestamp_by_the_enqueued_time_is_the_time(tmp_path: Path) -> N
     assert verdicts(counted) == {"on_time": 2}
 
 
-def test_an_event_was_processed_when_it_was_enqueued(tmp_path: Path) -> None:
+def test_by_enqueued_time_an_event_was_processed_when_it_was_enqueued(tmp_path: Path) -> None:
     columns = (MetadataColumn(Metadata.EVENT_PROCESSED), MetadataColumn(Metadata.EVENT_ENQUEUED))
     put_events(tmp_path, TEN + 10 * MINUTE, [sent(1, TEN + 7 * MINUTE)])
     rows, _ = only(tmp_path, replace(PLAIN, metadata=columns), arrival_time=ENQUEUED)
@@ -739,8 +741,8 @@ def test_an_event_was_processed_when_it_was_enqueued(tmp_path: Path) -> None:
 
 
 def test_by_enqueued_time_verdicts_need_the_late_tolerance_and_the_early_window_before_a_slice(tmp_path: Path) -> None:
-    """A time just as early as it may be, 80 minutes before the slice, and one of the slice just as late."""
-    policies = replace(POLICIES, late=from_seconds(3600), early=from_seconds(1200))
+    """One event, 80 minutes before the slice, is as early as is allowed; one in the slice is as late as is allowed."""
+    policies = replace(POLICIES, late_tolerance=from_seconds(3600), early_window=from_seconds(1200))
     pushed = TEN - 80 * MINUTE + timedelta(seconds=2)
     put_events(tmp_path, pushed + 5 * MINUTE, [sent(1, pushed, pushed + 20 * MINUTE)], opened=pushed)
     for minutes in range(-70, 0, 10):
@@ -751,9 +753,9 @@ def test_by_enqueued_time_verdicts_need_the_late_tolerance_and_the_early_window_
     assert verdicts(counted) == {"out_of_order_adjusted": 1}
 
 
-def test_an_event_that_follows_in_the_log_lies_in_the_slice_though_it_was_enqueued_before_it(tmp_path: Path) -> None:
-    """The watermark carries it there, from whatever time: no event between two blobs is left out for its own."""
-    policies = replace(POLICIES, late=None)
+def test_an_event_enqueued_before_a_slice_is_in_it_if_the_watermark_moves_it_there(tmp_path: Path) -> None:
+    """No event between two blobs that are read is left out because of its own time."""
+    policies = replace(POLICIES, late_tolerance=None)
     put_events(tmp_path, TEN + MINUTE, [sent(1, TEN - MINUTE, TEN + 4 * MINUTE)], opened=TEN - 2 * MINUTE)
     put_events(tmp_path, TEN + 2 * MINUTE, [sent(2, TEN - 4 * MINUTE)], opened=TEN + MINUTE)
     rows, counted = only(tmp_path, policies=policies, arrival_time=ENQUEUED)
@@ -762,7 +764,7 @@ def test_an_event_that_follows_in_the_log_lies_in_the_slice_though_it_was_enqueu
 
 
 @pytest.mark.parametrize("minutes", [-6, 16])
-def test_a_blob_whose_events_were_enqueued_at_another_time_than_its_name_tells_stops_the_task(
+def test_a_blob_whose_events_were_enqueued_at_another_time_than_its_name_says_stops_the_task(
     tmp_path: Path, minutes: int
 ) -> None:
     name = put_events(tmp_path, TEN + 10 * MINUTE, [sent(1, TEN + minutes * MINUTE)], opened=TEN)
@@ -778,7 +780,7 @@ WHEN = st.tuples(
         st.sampled_from([timedelta(minutes=5), timedelta(minutes=-10), timedelta(hours=-2), timedelta(hours=2)]),
     ),
 )
-"""Of an event: its blob, its enqueued time after the start of that one's window, and its own time after that."""
+"""An event's blob, its enqueued time after the start of the blob's window, and its own time after its enqueued time."""
 
 
 @settings(max_examples=examples(8))
@@ -787,18 +789,18 @@ WHEN = st.tuples(
     copied=st.booleans(),
     policies=st.builds(
         Policies,
-        out_of_order=st.sampled_from([0, 30, 599]).map(from_seconds),
-        late=st.sampled_from([0, 60, 600, 4000]).map(from_seconds),
-        early=st.sampled_from([0, 300, 1000]).map(from_seconds),
+        out_of_order_tolerance=st.sampled_from([0, 30, 599]).map(from_seconds),
+        late_tolerance=st.sampled_from([0, 60, 600, 4000]).map(from_seconds),
+        early_window=st.sampled_from([0, 300, 1000]).map(from_seconds),
         adjust=st.booleans(),
         adjust_early=st.booleans(),
     ),
     chunk=st.sampled_from([1, 5, 1 << 20]),
 )
-def test_with_times_that_run_backwards_a_slice_alone_is_that_of_the_whole_and_of_the_oracle(
+def test_with_times_that_run_backwards_a_slice_alone_is_that_of_the_range_and_of_the_oracle(
     events: list[tuple[int, timedelta, timedelta]], copied: bool, policies: Policies, chunk: int
 ) -> None:
-    """Thirteen windows of ten minutes around the hour from ten, whose brokers' clocks differ by minutes."""
+    """The archive has thirteen windows of ten minutes around the hour from ten; the clocks differ by minutes."""
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunks, "CHUNK_EVENTS", chunk)
         folder = Path(home)
@@ -830,19 +832,24 @@ def test_with_times_that_run_backwards_a_slice_alone_is_that_of_the_whole_and_of
 
 
 def in_sequence(events: Sequence[Event], policies: Policies) -> list[Outcome]:
-    """The oracle's judgements in the order of sequence numbers; what is adjusted for being early is it beforehand."""
-    policy = Policy(policies.out_of_order, policies.late, policies.early, "Adjust" if policies.adjust else "Drop")
+    """Return the oracle's judgements in the order of sequence numbers; early events are adjusted beforehand."""
+    policy = Policy(
+        policies.out_of_order_tolerance,
+        policies.late_tolerance,
+        policies.early_window,
+        "Adjust" if policies.adjust else "Drop",
+    )
     largest: dict[Any, int] = {}
     outcomes = []
     for event in events:
         assert event.time is not None
-        assert policies.early is not None
-        time = min(event.time, event.arrival + policies.early) if policies.adjust_early else event.time
+        assert policies.early_window is not None
+        time = min(event.time, event.arrival + policies.early_window) if policies.adjust_early else event.time
         outcomes.append(judge_event(replace(event, time=time), policy, True, largest))
     return outcomes
 
 
-# Archives that were copied, lost, captured again
+# Archives with copied, lost and recaptured events
 
 
 ARCHIVE = st.lists(
@@ -855,11 +862,14 @@ ARCHIVE = st.lists(
     min_size=8,
     max_size=30,
 )
-"""What happens to a blob, its number of events, the minutes to its arrival, and by how many seconds they are ahead."""
+"""What happens to a blob, its number of events, the minutes to its arrival, and the seconds its events are ahead."""
 
 
 def write_archive(folder: Path, archive: Iterable[tuple[str, int, int, int]]) -> list[SampleEvent]:
-    """What the hub sent, from eight on; the names tell when the events were enqueued, also those of copies."""
+    """Write an archive from eight on; return the events that the hub sent.
+
+    Every name shows when the events of its blob were enqueued, also the name of a copied blob.
+    """
     sent: list[SampleEvent] = []
     number, arrival, spare = 100, TEN - 2 * HOUR, timedelta()
     for what, count, minutes, ahead in archive:
@@ -896,7 +906,7 @@ PART_COPIED = [
     ("copies", 1, 50, 0),
     *[("goes on", 1, minutes, -400) for minutes in (50, 0, 0, 0, 0, 0)],
 ]
-"""The first of two events comes again within the hour, and what goes on after them comes when only the copy has."""
+"""The first of two events arrives again within the hour; the next blob arrives within an hour of the duplicate only."""
 
 
 ANEW_ALIKE = [
@@ -905,14 +915,14 @@ ANEW_ALIKE = [
     ("goes on", 1, 20, -400),
     *[("anew", 2, minutes, -400) for minutes in (10, 0)],
 ]
-"""Two events with one number, as far ahead, of a hub that was created anew between them."""
+"""Two events with one number and equally far ahead, of a hub that was recreated between them."""
 
 
 @settings(max_examples=examples(15))
 @example(archive=ANEW_ALIKE, chunk=5, arrival_time=ArrivalTime.BLOB_LAST_MODIFIED)
 @example(archive=PART_COPIED, chunk=1, arrival_time=ArrivalTime.BLOB_LAST_MODIFIED)
 @given(archive=ARCHIVE, chunk=st.sampled_from([1, 5, 1 << 20]), arrival_time=st.sampled_from(list(ArrivalTime)))
-def test_whatever_was_copied_or_lost_a_slice_gives_the_same_alone_and_in_company(
+def test_whatever_was_copied_or_lost_a_slice_gives_the_same_alone_and_in_a_range(
     archive: list[tuple[str, int, int, int]], chunk: int, arrival_time: ArrivalTime
 ) -> None:
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
@@ -929,12 +939,12 @@ def test_whatever_was_copied_or_lost_a_slice_gives_the_same_alone_and_in_company
             assert counted.events == counted.duplicates + counted.verdicts.sum()
 
 
-# A whole world
+# The sample world
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three hours from nine on, with every fault that the sample world has."""
+    """Write three hours from nine on, with every fault of the sample world."""
     home = tmp_path_factory.mktemp("world")
     write_world(sample_world(TEN - HOUR, 3, partitions=2, devices=24), home)
     return home
@@ -962,7 +972,7 @@ def all_tasks(
 
 
 @pytest.mark.parametrize("query", [PLAIN, BY_DEVICE], ids=["plain", "over"])
-def test_a_slice_gives_the_same_alone_and_in_company(folder: Path, query: CompiledQuery) -> None:
+def test_a_slice_gives_the_same_alone_and_in_a_range(folder: Path, query: CompiledQuery) -> None:
     together = all_tasks(folder, query, POLICIES, 1 << 40, -1, 3)
     assert len(together) == 6
     alone: dict[tuple[str, Slice], tuple[pa.Table, Counters]] = {}
@@ -979,12 +989,12 @@ def plain(counted: Counters) -> dict[str, Any]:
     return vars(counted) | {
         "verdicts": counted.verdicts.tolist(),
         "quarantine": quarantined(counted),
-        "missing": gaps(counted),
+        "open_gaps": gaps(counted),
     }
 
 
 def gaps(counted: Counters) -> list[tuple[int, int]]:
-    ranges = [missing.ranges for missing in counted.missing]
+    ranges = [gaps.ranges for gaps in counted.open_gaps]
     return [bounds for range_ in ranges for bounds in zip(range_.first.tolist(), range_.last.tolist(), strict=True)]
 
 
@@ -1001,12 +1011,13 @@ def test_the_verdicts_and_times_are_the_oracle_s(folder: Path, policies: Policie
     query = BY_DEVICE if over else PLAIN
     slices = all_tasks(folder, query, policies, 1 << 40, -1, 3)
     read = planned(folder, query, policies, -1, 3).blobs
-    if policies.late is None:
+    if policies.late_tolerance is None:
         slices = all_tasks(folder, query, policies, 1 << 40, 0, 1)
         read = planned(folder, query, policies, 0, 1).blobs
     action: Any = "Adjust" if policies.adjust else "Drop"
     outcomes = process(
-        list(events_of(folder, read, over)), Policy(policies.out_of_order, policies.late, policies.early, action)
+        list(events_of(folder, read, over)),
+        Policy(policies.out_of_order_tolerance, policies.late_tolerance, policies.early_window, action),
     )
     for (partition, slice_), (rows, counted) in slices.items():
         expected = slice_metrics(outcomes, slice_.start, slice_.end)[partition]
@@ -1030,7 +1041,7 @@ def test_the_verdicts_and_times_are_the_oracle_s(folder: Path, policies: Policie
 
 
 def reaches(query: CompiledQuery, time: int, slice_: Slice) -> bool:
-    """Whether a window that ends in the slice holds the time; ends lie on whole hops."""
+    """Return whether a window that ends in the slice holds the time. Ends are multiples of the hop."""
     window = query.reaches[0].window
     assert isinstance(window, HoppingWindow)
     hop, size = window.hop, window.size
@@ -1038,8 +1049,8 @@ def reaches(query: CompiledQuery, time: int, slice_: Slice) -> bool:
     return first_end <= slice_.end and first_end < time + size
 
 
-def events_of(folder: Path, blobs: Sequence[CaptureBlob], over: bool) -> Iterable[Event]:
-    """The events as the oracle takes them, by json.loads."""
+def events_of(folder: Path, blobs: Sequence[PinnedBlob], over: bool) -> Iterable[Event]:
+    """Yield the events for the oracle, with bodies read by json.loads."""
     for pinned in blobs:
         for row in decode(pinned.blob.name, (folder / pinned.blob.name).read_bytes(), EVENT_DATA).to_pylist():
             body: dict[str, Any] = {}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from recapture.archive.manifest import CaptureBlob, PlannedSlice
+from recapture.archive.manifest import PinnedBlob, PlannedSlice
 from recapture.formats.csv import CsvReader
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.json_lines import JsonReader
@@ -28,7 +28,12 @@ QUERY = compile_query(
     output_aliases=["out"],
     input_metadata=CaptureInput.metadata,
 )
-POLICIES = Policies(out_of_order=from_seconds(60), late=from_seconds(3600), early=from_seconds(300), adjust=True)
+POLICIES = Policies(
+    out_of_order_tolerance=from_seconds(60),
+    late_tolerance=from_seconds(3600),
+    early_window=from_seconds(300),
+    adjust=True,
+)
 
 
 def event(number: int, second: int) -> str:
@@ -38,7 +43,7 @@ def event(number: int, second: int) -> str:
 def ordered(
     folder: Path, texts: dict[str, str], reader: JsonReader | CsvReader
 ) -> tuple[list[tuple[str, int]], Counters]:
-    """The events in order, as (n, second), and the counters; all blobs arrived together."""
+    """Return the events in order, as (n, second), and the counters; all blobs arrived together."""
     for name, text in texts.items():
         (folder / name).write_text(text)
         os.utime(folder / name, ((TEN + 5 * MINUTE).timestamp(),) * 2)
@@ -46,38 +51,38 @@ def ordered(
     start = from_datetime(TEN)
     hour = Slice(start, start + from_seconds(3600))
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(3 * 3600), hour.end), "", ())
-    task = Task("telemetry", "0", (planned,), tuple(CaptureBlob("telemetry", "0", blob) for blob in container.list()))
+    task = Task("telemetry", "0", (planned,), tuple(PinnedBlob("telemetry", "0", blob) for blob in container.list()))
     batches, counters = order(task, container, QUERY, POLICIES, reader, quarantine_damaged=False)
     rows = pa.Table.from_batches(batches, schema(QUERY)).to_pylist()
     return [(row["n"], (row["_system_timestamp"] - start) // from_seconds(1)) for row in rows], counters[hour]
 
 
-def test_blobs_that_arrived_together_stand_one_behind_the_other_by_name(tmp_path: Path) -> None:
+def test_blobs_that_arrived_together_are_in_the_order_of_their_names(tmp_path: Path) -> None:
     texts = {"b": "\n".join([event(3, 30), event(4, 20)]), "a": "\n".join([event(1, 40), event(2, 10)])}
     rows, counted = ordered(tmp_path, texts, JsonReader())
     assert rows == [("1", 40), ("2", 10), ("3", 30), ("4", 20)]
-    assert (counted.events, counted.duplicates, counted.missing) == (4, 0, [])
+    assert (counted.events, counted.duplicates, counted.open_gaps) == (4, 0, [])
 
 
-def test_the_same_line_twice_is_two_events_as_nothing_tells_them_apart(tmp_path: Path) -> None:
+def test_the_same_line_twice_is_two_events(tmp_path: Path) -> None:
     _, counted = ordered(tmp_path, {"a": f"{event(1, 1)}\n{event(1, 1)}", "b": event(1, 1)}, JsonReader())
     assert (counted.events, counted.duplicates, counted.verdicts[Verdict.ON_TIME]) == (3, 0, 3)
 
 
-def test_what_cannot_be_used_is_quarantined_with_its_place(tmp_path: Path) -> None:
+def test_an_unusable_event_is_quarantined_with_its_place(tmp_path: Path) -> None:
     text = 'n,eventTime\n1,2026-03-01T10:01:00Z\n{"n": 1}\n2,yesterday\n3,4,5\n'
     rows, counted = ordered(tmp_path, {"a.csv": text}, CsvReader(",", ("n",)))
     assert rows == [("1", 60)]
     assert (counted.events, counted.verdicts.sum()) == (4, 4)
-    aside = [row for batch in counted.quarantine for row in batch.to_pylist()]
-    assert [(row["place"], row["sequence_number"], row["verdict"], row["reason"], row["body"]) for row in aside] == [
+    unusable = [row for batch in counted.quarantine for row in batch.to_pylist()]
+    assert [(row["place"], row["sequence_number"], row["verdict"], row["reason"], row["body"]) for row in unusable] == [
         (1, None, "malformed", "1 fields, the header has 2", b'{"n": 1}'),
         (2, None, "invalid_timestamp", "eventTime is not a time", b'{"n":"2","eventTime":"yesterday"}'),
         (3, None, "malformed", "3 fields, the header has 2", b"3,4,5"),
     ]
 
 
-def test_the_event_that_ran_furthest_ahead_is_told_by_its_place(tmp_path: Path) -> None:
+def test_the_event_that_is_furthest_ahead_is_reported_with_its_place(tmp_path: Path) -> None:
     _, counted = ordered(tmp_path, {"a": f"{event(1, 1)}\n{event(2, 500)}"}, JsonReader())
     ahead = counted.furthest_ahead
     assert ahead is not None

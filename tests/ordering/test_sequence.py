@@ -1,4 +1,4 @@
-"""Duplicates and gaps by sequence number: chunk by chunk, the same as a naive reader finds."""
+"""Duplicates and gaps by sequence number are those that a naive reader finds, whatever the chunks."""
 
 from dataclasses import dataclass
 
@@ -7,15 +7,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from recapture.archive.manifest import CLOCKS_APART
+from recapture.archive.manifest import MAX_CLOCK_SKEW
 from recapture.formats.events import UNKNOWN
-from recapture.ordering.sequence import Missing, Ranges, SequenceNumbers
-from recapture.time_model.slices import REMEMBERED
+from recapture.ordering.sequence import Gaps, Ranges, SequenceNumbers
+from recapture.time_model.slices import DUPLICATE_HORIZON
 from recapture.time_model.ticks import from_datetime, from_seconds
 from tests.worlds import TEN
 
-UNTOLD = -999
-"""An enqueued time that the file does not hold."""
+UNRECORDED = -999
+"""Enqueued time of an event whose file does not record it."""
 MINUTE = from_seconds(60)
 START = from_datetime(TEN)
 
@@ -42,27 +42,27 @@ def read(blobs: list[Blob], chunk: int = 1) -> tuple[list[bool], list[tuple[int,
     """Return which events are duplicates, and the ranges that are missing in the end, by their first number."""
     numbers = SequenceNumbers()
     duplicates: list[bool] = []
-    missing: list[Missing] = []
+    missing: list[Gaps] = []
     for begin in range(0, len(blobs), chunk):
         together = blobs[begin : begin + chunk]
         rows = [(n, b.arrival, e) for b in together for n, e in b.events]
         number = np.array([n for n, _, _ in rows], np.int64)
         arrival = np.array([ticks(a) for _, a, _ in rows], np.int64)
-        enqueued = np.array([UNKNOWN if e == UNTOLD else ticks(e) for _, _, e in rows], np.int64)
-        again, steps = numbers.read(number, arrival, arrival, enqueued)
+        enqueued = np.array([UNKNOWN if e == UNRECORDED else ticks(e) for _, _, e in rows], np.int64)
+        again, ascents = numbers.read(number, arrival, arrival, enqueued)
         duplicates += again.tolist()
-        for step in steps:
-            if step.goes_back:
-                missing = [gaps.without(number[step.rows], enqueued[step.rows]) for gaps in missing]
-            if step.missing is not None:
-                missing.append(step.missing)
+        for ascent in ascents:
+            if ascent.may_fill_gaps:
+                missing = [gaps.without(number[ascent.rows], enqueued[ascent.rows]) for gaps in missing]
+            if ascent.gaps is not None:
+                missing.append(ascent.gaps)
     pairs = [
         pair for gaps in missing for pair in zip(gaps.ranges.first.tolist(), gaps.ranges.last.tolist(), strict=True)
     ]
     return duplicates, sorted(pairs)
 
 
-def test_numbers_that_go_on_are_neither_duplicates_nor_gaps() -> None:
+def test_consecutive_numbers_are_neither_duplicates_nor_gaps() -> None:
     assert read([blob(0, range(5)), blob(5, range(5, 9)), blob(10, [])]) == ([False] * 9, [])
 
 
@@ -83,36 +83,36 @@ def test_a_number_twice_in_one_arrival_is_a_duplicate() -> None:
     assert read([blob(0, [1, 2, 2, 2, 3])]) == ([False, False, True, True, False], [])
 
 
-def test_what_is_skipped_is_a_gap_within_a_blob_and_between_two() -> None:
+def test_skipped_numbers_are_a_gap_within_a_blob_and_between_two() -> None:
     assert read([blob(0, [1, 2, 5]), blob(5, range(9, 12))]) == ([False] * 6, [(3, 4), (6, 8)])
 
 
 def test_a_gap_reaches_from_the_highest_number_before_to_the_one_that_overtook_it() -> None:
     assert read([blob(0, [4]), blob(5, [3, 6, 7, 10], -1)]) == ([False] * 5, [(5, 5), (8, 9)])
-    assert read([blob(5, [3, 6, 7, 10])]) == ([False] * 4, [(4, 5), (8, 9)]), "nothing is known of what was before"
+    assert read([blob(5, [3, 6, 7, 10])]) == ([False] * 4, [(4, 5), (8, 9)]), "no earlier number is known"
 
 
-def test_what_arrives_late_fills_its_gap_or_a_part_of_it() -> None:
+def test_late_events_fill_their_gap_or_a_part_of_it() -> None:
     assert read([blob(0, [1]), blob(5, [9]), blob(10, [3, 4, 5], 1)])[1] == [(2, 2), (6, 8)]
     assert read([blob(0, [1]), blob(5, [9]), blob(10, range(2, 9), 1)]) == ([False] * 9, [])
 
 
 @pytest.mark.parametrize("first", [0, 40])
-def test_a_hub_created_anew_is_neither_copied_nor_missing_anything(first: int) -> None:
-    """Its numbers begin again, its times go on; in its own numbers duplicates and gaps are found as before."""
+def test_a_recreated_hub_has_neither_duplicates_nor_gaps_of_the_old_one(first: int) -> None:
+    """Its numbers start again while its times continue; duplicates and gaps in its own numbers are found as before."""
     before = [blob(0, range(100)), blob(5, range(100, 200))]
-    anew = [blob(10, range(first, first + 10)), blob(15, range(first + 12, first + 20))]
-    duplicates, missing = read([*before, *anew, Blob(20, anew[0].events)])
+    recreated = [blob(10, range(first, first + 10)), blob(15, range(first + 12, first + 20))]
+    duplicates, missing = read([*before, *recreated, Blob(20, recreated[0].events)])
     assert (sum(duplicates), duplicates[-10:]) == (10, [True] * 10)
     assert missing == [(first + 10, first + 11)]
 
 
 def test_an_event_of_the_old_hub_that_arrives_again_is_a_duplicate() -> None:
-    before, anew = blob(0, range(100)), blob(10, range(50))
-    assert read([before, anew, Blob(15, before.events)])[0] == [False] * 150 + [True] * 100
+    before, recreated = blob(0, range(100)), blob(10, range(50))
+    assert read([before, recreated, Blob(15, before.events)])[0] == [False] * 150 + [True] * 100
 
 
-def test_duplicates_of_some_events_of_the_old_hub_are_no_evidence_of_a_gap() -> None:
+def test_duplicates_of_some_events_of_the_old_hub_are_not_evidence_of_a_gap() -> None:
     before, part = blob(0, range(3)), blob(1, range(1), enqueued=-1)
     assert read([before, part, blob(8, [2])]) == ([False] * 3 + [True, False], [])
 
@@ -121,7 +121,7 @@ def test_numbers_of_the_new_hub_do_not_fill_the_gaps_of_the_old() -> None:
     assert read([blob(0, [1, 2]), blob(5, [5, 6]), blob(30, range(9))])[1] == [(3, 4)]
 
 
-def test_a_duplicate_of_a_duplicate_is_one_if_each_follows_within_the_hour() -> None:
+def test_a_duplicate_of_a_duplicate_is_a_duplicate_if_each_follows_within_the_hour() -> None:
     first = blob(0, range(3))
     assert read([first, Blob(50, first.events), Blob(100, first.events)])[0] == [False] * 3 + [True] * 6
 
@@ -138,25 +138,25 @@ def test_gaps_are_not_reported_after_an_hour_without_events() -> None:
     assert read([blob(0, [1]), blob(61, [5])])[1] == []
 
 
-def test_duplicates_of_old_events_are_no_evidence_of_a_gap_whether_the_events_are_read_or_not() -> None:
+def test_duplicates_of_old_events_are_not_evidence_of_a_gap_whether_the_events_are_read_or_not() -> None:
     original, part, later = blob(0, range(2)), blob(50, range(1), enqueued=-1), blob(100, range(2, 5))
     assert read([original, part, later])[1] == read([part, later])[1] == []
 
 
 def test_without_enqueued_times_the_number_alone_decides() -> None:
-    nameless = blob(0, range(5), UNTOLD)
-    assert read([nameless, Blob(5, nameless.events), blob(10, range(3))])[0] == [False] * 5 + [True] * 8
-    assert read([nameless, blob(5, [7], UNTOLD), blob(8, [5, 6], UNTOLD)])[1] == []
+    untimed = blob(0, range(5), UNRECORDED)
+    assert read([untimed, Blob(5, untimed.events), blob(10, range(3))])[0] == [False] * 5 + [True] * 8
+    assert read([untimed, blob(5, [7], UNRECORDED), blob(8, [5, 6], UNRECORDED)])[1] == []
 
 
-def test_numbers_at_the_ends_of_what_a_long_holds_are_numbers() -> None:
+def test_the_smallest_and_the_largest_long_are_numbers_like_any_other() -> None:
     low, high = -(1 << 63), (1 << 63) - 1
     duplicates, missing = read([blob(0, [low, 0, high]), blob(5, [low, high], -1)])
     assert duplicates == [False, False, False, True, True]
     assert missing == [(low + 1, -1), (1, high - 1)]
 
 
-def test_ranges_without_others() -> None:
+def test_ranges_without_the_numbers_of_other_ranges() -> None:
     ranges = Ranges.of(np.array([1, 2, 3, 7, 8, 20]))
     left = ranges.without(Ranges.of(np.array([0, 2, 8, 9, 20])))
     assert list(zip(left.first.tolist(), left.last.tolist(), strict=True)) == [(1, 1), (3, 3), (7, 7)]
@@ -167,7 +167,7 @@ def test_many_numbers_are_remembered_as_few_ranges_and_only_for_an_hour() -> Non
     for minute in range(0, 600, 5):
         arrival = np.full(10_000, ticks(minute))
         numbers.read(np.arange(minute * 2000, minute * 2000 + 10_000), arrival, arrival, arrival)
-    assert numbers.remembered <= (REMEMBERED + CLOCKS_APART) // (5 * MINUTE) + 1
+    assert numbers.remembered <= (DUPLICATE_HORIZON + MAX_CLOCK_SKEW) // (5 * MINUTE) + 1
 
 
 # Against a naive reader
@@ -175,7 +175,7 @@ def test_many_numbers_are_remembered_as_few_ranges_and_only_for_an_hour() -> Non
 
 @st.composite
 def archives(draw: st.DrawFn, minutes: tuple[int, ...] = (0, 1, 5, 5, 5, 20, 61)) -> list[Blob]:
-    """Blobs in arrival order: of a hub that loses, captures again, delays, and is created anew."""
+    """Draw blobs in arrival order, of a hub that loses, delays and recaptures events, and is recreated."""
     minute, number = 0, draw(st.integers(0, 50))
     blobs: list[Blob] = []
     for _ in range(draw(st.integers(1, 25))):
@@ -206,7 +206,7 @@ def archives(draw: st.DrawFn, minutes: tuple[int, ...] = (0, 1, 5, 5, 5, 20, 61)
 
 
 def in_arrival_order(blobs: list[Blob]) -> list[Blob]:
-    """Blobs that arrived together are sorted by number as one."""
+    """Return one blob for each arrival, with its events sorted by number."""
     together: dict[int, list[tuple[int, int]]] = {}
     for blob in blobs:
         together.setdefault(blob.arrival, []).extend(blob.events)
@@ -229,16 +229,16 @@ def test_the_duplicates_are_those_of_a_naive_reader(blobs: list[Blob], chunk: in
     assert read(blobs, chunk)[0] == naive_duplicates(blobs)
 
 
-@given(blobs=archives(), chunk=st.integers(1, 9), other=st.integers(1, 9))
-def test_neither_depends_on_the_chunks(blobs: list[Blob], chunk: int, other: int) -> None:
-    assert read(blobs, chunk) == read(blobs, other)
+@given(blobs=archives(), first=st.integers(1, 9), second=st.integers(1, 9))
+def test_duplicates_and_gaps_do_not_depend_on_the_chunks(blobs: list[Blob], first: int, second: int) -> None:
+    assert read(blobs, first) == read(blobs, second)
 
 
 @given(blobs=archives(minutes=(0, 1, 2, 5)))
-def test_within_an_hour_missing_is_what_never_arrived(blobs: list[Blob]) -> None:
+def test_within_an_hour_the_missing_numbers_are_those_that_never_arrived(blobs: list[Blob]) -> None:
     events = sorted({event for blob in blobs for event in blob.events})
     times = [enqueued for _, enqueued in events]
-    assume(events and times == sorted(times))  # never created anew, or above all that was lost
+    assume(events and times == sorted(times))  # never recreated, or only with higher numbers than the lost ones
     assume(blobs[-1].arrival - blobs[0].arrival <= 60 and max(times) - min(times) <= 60)
     numbers = {number for number, _ in events}
     lost = set(range(min(numbers), max(numbers))) - numbers

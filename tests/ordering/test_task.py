@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recapture.archive.manifest import CaptureBlob, PlannedSlice
+from recapture.archive.manifest import PinnedBlob, PlannedSlice
 from recapture.ordering.task import Task, split
 from recapture.storage import Blob
 from recapture.time_model.slices import Arrivals, Slice
@@ -15,12 +15,12 @@ TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 
 
 def second(number: int) -> int:
-    """The ticks of a second after ten."""
+    """Return the ticks of a second after ten."""
     return from_datetime(TEN) + from_seconds(number)
 
 
 def some_slices(count: int, late: int | None = 2) -> list[PlannedSlice]:
-    """Slices of 10 seconds with arrivals from 3 before to `late` after them."""
+    """Return slices of 10 seconds, with arrivals from 3 seconds before to `late` seconds after them."""
     return [
         PlannedSlice(
             Slice(second(start), second(start + 10)),
@@ -32,16 +32,16 @@ def some_slices(count: int, late: int | None = 2) -> list[PlannedSlice]:
     ]
 
 
-def some_blobs(partition: str, *seconds: int, size: int = 1) -> list[CaptureBlob]:
-    """Blobs of one partition that arrived so many seconds after ten."""
+def some_blobs(partition: str, *seconds: int, size: int = 1) -> list[PinnedBlob]:
+    """Return blobs of one partition that arrived so many seconds after ten."""
     return [
-        CaptureBlob("telemetry", partition, Blob(f"{partition}/{number}", "", size, TEN + timedelta(seconds=number)))
+        PinnedBlob("telemetry", partition, Blob(f"{partition}/{number}", "", size, TEN + timedelta(seconds=number)))
         for number in seconds
     ]
 
 
 def shape(tasks: Iterable[Task]) -> list[tuple[str, list[int], list[int]]]:
-    """Each task's partition, the starts of its slices and the arrivals of its blobs, in seconds after ten."""
+    """Return each task's partition, starts of slices and arrivals of blobs, in seconds after ten."""
 
     def after_ten(ticks: Iterable[int]) -> list[int]:
         return [(tick - second(0)) // from_seconds(1) for tick in ticks]
@@ -94,7 +94,9 @@ def test_every_slice_of_every_partition_is_in_one_task_with_all_that_it_reads(ta
         assert [planned for task in mine for planned in task.slices] == slices
         for task in mine:
             needed = [
-                b for b in blobs if b.partition == partition and any(s.arrivals.hold(b.arrival) for s in task.slices)
+                b
+                for b in blobs
+                if b.partition == partition and any(s.arrivals.contains(b.arrival) for s in task.slices)
             ]
             assert list(task.blobs) == needed
 

@@ -1,4 +1,4 @@
-"""The sensor's range, and its trigger."""
+"""The range of the sensor, and its trigger."""
 
 import asyncio
 import base64
@@ -75,21 +75,21 @@ def test_an_empty_data_interval_is_refused(plugin: ModuleType) -> None:
         plugin.chosen_range({}, SIX, SIX)
 
 
-def test_the_trigger_is_made_again_from_what_it_serializes(plugin: ModuleType) -> None:
+def test_the_trigger_is_restored_from_its_serialized_form(plugin: ModuleType) -> None:
     path, arguments = plugin.CaptureCompleteTrigger("p.yaml", SIX.isoformat(), TWELVE.isoformat(), 5.0).serialize()
     assert path == "capture_complete.CaptureCompleteTrigger"
     assert plugin.CaptureCompleteTrigger(**arguments).serialize() == (path, arguments)
 
 
 def fired(trigger: Any, *meanwhile: Callable[[], object]) -> dict[str, Any]:
-    """What the trigger fires with, while these calls run one after the other in another thread."""
+    """Return the payload of the trigger's event, while these calls run one after the other in another thread."""
 
     async def both() -> dict[str, Any]:
-        async def others() -> None:
+        async def run_calls() -> None:
             for call in meanwhile:
                 await asyncio.to_thread(call)
 
-        event, _ = await asyncio.gather(anext(trigger.run()), others())
+        event, _ = await asyncio.gather(anext(trigger.run()), run_calls())
         payload: dict[str, Any] = event.payload
         return payload
 
@@ -97,7 +97,7 @@ def fired(trigger: Any, *meanwhile: Callable[[], object]) -> dict[str, Any]:
 
 
 class Looks:
-    """Counts the looks at the archive, and lets a test wait for the next."""
+    """Count the looks at the archive, and let a test wait for the next one."""
 
     def __init__(self, plugin: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -125,10 +125,10 @@ def looks(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Looks:
 
 @dataclass(frozen=True)
 class Archive:
-    """An archive that is complete for an hour, in an emulator that does not run yet."""
+    """An archive that is complete for an hour, in an emulator that is not running yet."""
 
     azurite: Azurite
-    definition: Path
+    file: Path
     start: datetime
 
     @property
@@ -136,7 +136,7 @@ class Archive:
         return {"from": self.start.isoformat(), "to": (self.start + timedelta(hours=1)).isoformat()}
 
     def trigger(self, plugin: ModuleType) -> Any:
-        return plugin.CaptureCompleteTrigger(str(self.definition), *self.range.values(), 0.1)
+        return plugin.CaptureCompleteTrigger(str(self.file), *self.range.values(), 0.1)
 
     def start_again(self) -> None:
         self.azurite.__enter__()
@@ -193,10 +193,10 @@ def test_a_missing_container_ends_the_wait_after_a_while(
     event = fired(archive.trigger(plugin))
     assert looks.count == 3
     with pytest.raises(errors.SetupError, match=r"/capture does not exist: create it, or correct the url$"):
-        plugin.CaptureCompleteSensor(task_id="wait", definition="p.yaml").resume({}, event)
+        plugin.CaptureCompleteSensor(task_id="wait", file="p.yaml").resume({}, event)
 
 
-def test_refusals_with_another_fault_between_them_start_the_while_anew(
+def test_another_fault_between_refusals_restarts_their_time_limit(
     plugin: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused, down = errors.SetupError("no right"), errors.RunError("out of reach")
@@ -212,13 +212,13 @@ def test_refusals_with_another_fault_between_them_start_the_while_anew(
     assert ends == []
 
 
-def test_a_mistake_in_the_definition_ends_the_wait_and_is_never_tried_again(plugin: ModuleType, tmp_path: Path) -> None:
+def test_a_mistake_in_the_definition_ends_the_wait_and_is_never_retried(plugin: ModuleType, tmp_path: Path) -> None:
     trigger = plugin.CaptureCompleteTrigger(str(tmp_path / "gone.yaml"), SIX.isoformat(), TWELVE.isoformat(), 0.01)
     event = fired(trigger)
     with pytest.raises(errors.DefinitionError, match=r"gone\.yaml: the pipeline file cannot be read") as ended:
-        plugin.CaptureCompleteSensor(task_id="wait", definition="p.yaml").resume({}, event)
+        plugin.CaptureCompleteSensor(task_id="wait", file="p.yaml").resume({}, event)
     tasks = importlib.import_module("backfill_tasks")
-    decision = tasks.FINAL_ERRORS.evaluate(ended.value, 1, 2)
+    decision = tasks.RETRY_POLICY.evaluate(ended.value, 1, 2)
     assert decision.action == tasks.RetryAction.FAIL
 
 
@@ -237,7 +237,7 @@ def test_the_sensor_waits_from_its_first_look_on_when_the_storage_is_down(
 ) -> None:
     from airflow.sdk.exceptions import TaskDeferred
 
-    sensor = plugin.CaptureCompleteSensor(task_id="wait", definition=str(archive.definition), timeout=3600)
+    sensor = plugin.CaptureCompleteSensor(task_id="wait", file=str(archive.file), timeout=3600)
     run = SimpleNamespace(data_interval_start=archive.start, data_interval_end=archive.start + timedelta(hours=1))
     with pytest.raises(TaskDeferred) as deferred:
         sensor.execute({"dag_run": run, "params": {}})
@@ -250,7 +250,7 @@ def test_the_sensor_waits_from_its_first_look_on_when_the_storage_is_down(
 def test_the_trigger_says_how_far_capture_has_got_until_nothing_is_missing(
     plugin: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each partition, one that never spoke as well; a blob behind the last slice ends the wait."""
+    """It names every partition, also a silent one. A blob after the last slice ends the wait."""
     now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     world = World(tmp_path)
     world.put("0", now - timedelta(minutes=10))
@@ -263,9 +263,9 @@ def test_the_trigger_says_how_far_capture_has_got_until_nothing_is_missing(
     look = plugin._completeness
 
     def watched(*arguments: object) -> object:
-        found = look(*arguments)
+        result = look(*arguments)
         looked.set()
-        return found
+        return result
 
     monkeypatch.setattr(plugin, "_completeness", watched)
 

@@ -1,4 +1,4 @@
-"""The connection to the storage account: what it says in Azure's variables, and where a secret of it never goes."""
+"""The connection to the storage account: the Azure variables that it sets, and where its secrets never go."""
 
 import asyncio
 import importlib.util
@@ -35,7 +35,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None of the variables is set; what a test sets or takes away is as before after it."""
+    """Unset every variable, and restore all of them after the test."""
     for name in NAMES:
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
@@ -85,7 +85,7 @@ OF_KEY = f"BlobEndpoint={URL['host']};AccountName=account;AccountKey={KEY}"
         ),
     ],
 )
-def test_a_connection_stands_for_azures_variables(
+def test_a_connection_becomes_azure_variables(
     plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], variables: dict[str, str | None]
 ) -> None:
     from airflow.sdk import BaseHook
@@ -115,7 +115,7 @@ def test_a_connection_stands_for_azures_variables(
         ),
     ],
 )
-def test_a_connection_that_says_something_else_is_refused_and_not_repeated(
+def test_any_other_connection_is_refused_and_its_secret_is_not_repeated(
     plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], reason: str
 ) -> None:
     connect(monkeypatch, "recapture_storage", **{"conn_type": "wasb", **fields})
@@ -124,7 +124,7 @@ def test_a_connection_that_says_something_else_is_refused_and_not_repeated(
     assert KEY not in str(error.value)
 
 
-def test_without_the_connection_the_environment_counts(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_connection_the_environment_is_used(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(STRING, "as it is")
     plugin.take_credentials({})
     assert os.environ[STRING] == "as it is"
@@ -135,7 +135,7 @@ def test_without_the_connection_the_environment_counts(plugin: ModuleType, monke
 def test_spark_inherits_the_credentials_and_no_command_line_has_them(
     plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str
 ) -> None:
-    """On the line that the operator of the DAG has spark-submit called with, for each kind of master."""
+    """The command line is the one with which the DAG's operator calls spark-submit, for each kind of master."""
     program = tmp_path / "spark-submit"
     program.write_text(f'#!/bin/sh\necho "$0" "$@" > {tmp_path}/line\nenv > {tmp_path}/environment\n')
     program.chmod(0o755)
@@ -155,7 +155,7 @@ def test_spark_inherits_the_credentials_and_no_command_line_has_them(
 
 
 def order_and_aggregate(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """That task of the sample pipeline's DAG."""
+    """Return the task of this name from the DAG of the sample pipeline."""
     for name in ("CONTAINER", "TABLE"):
         monkeypatch.setenv(f"RECAPTURE_{name}", "https://account.blob.core.windows.net/curated/telemetry")
     spec = importlib.util.spec_from_file_location("dags_backfill", ROOT / "dags" / "backfill.py")
@@ -170,7 +170,7 @@ def order_and_aggregate(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_trigger_takes_the_connection_without_a_trace(
     plugin: ModuleType, azurite: Azurite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Not in its arguments, which lie in Airflow's database, nor in the process, which it shares with others."""
+    """The secret is not in its arguments, which Airflow's database stores, nor in the process, which triggers share."""
     import capture_complete
 
     client = ContainerClient.from_connection_string(azurite.connection_string, f"test-{uuid.uuid4().hex}")

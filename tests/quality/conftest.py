@@ -15,7 +15,7 @@ RUN = {
 
 @pytest.fixture(scope="session")
 def great_expectations() -> None:
-    """Great Expectations and its expectations, loaded; that takes some seconds."""
+    """Load Great Expectations and its expectations, which takes some seconds."""
     import great_expectations.expectations  # noqa: F401, the import registers them
 
 

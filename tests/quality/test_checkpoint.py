@@ -1,3 +1,5 @@
+"""The audit: what blocks a run, what marks it, and what it only notes."""
+
 import cProfile
 import json
 import tempfile
@@ -60,7 +62,7 @@ def test_every_declared_expectation_has_a_result_in_the_declared_order(
     suite = suites.load(TELEMETRY, COLUMNS)
     audited = audit(metrics, {ALIAS: aggregates}, {ALIAS: suite}, **run)
     assert [result.expectation for result in audited.results] == [
-        expectation.type for one in (suites.built_in(), suite) for expectation in one.expectations
+        expectation.type for source in (suites.built_in(), suite) for expectation in source.expectations
     ]
 
 
@@ -146,7 +148,7 @@ def test_a_run_that_read_nothing_blocks(metrics: pd.DataFrame, aggregates: pd.Da
     assert report.reason(audited) == "run_metrics: every slice was counted (observed 0)"
 
 
-def test_mostly_late_events_mark(metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any]) -> None:
+def test_mostly_late_events_are_marked(metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any]) -> None:
     metrics["LateInputEvents"] = [15, 15, 15, 0]
     audited = audit(metrics, {ALIAS: aggregates}, {}, **run)
     assert audited.verdict == "passed with warnings"
@@ -178,7 +180,7 @@ def test_an_evaluation_error_blocks_whatever_its_severity(
     assert "must either be None or of the same type" in failure.sentence
 
 
-def test_a_column_that_is_gone_blocks(
+def test_a_missing_column_blocks(
     metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any], declared: Declared
 ) -> None:
     audited = audit(metrics, {ALIAS: aggregates.drop(columns="events")}, {ALIAS: declared(AT_LEAST_ONE)}, **run)
@@ -236,7 +238,7 @@ def test_without_rows_only_the_table_itself_is_judged(
     ]
 
 
-def test_what_is_kept_is_valid_json_with_everything_in_it(
+def test_the_stored_audit_is_valid_json_with_every_result(
     metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any], declared: Declared
 ) -> None:
     aggregates["avgTemperature"] = [np.inf, -np.inf, np.nan] * 16
@@ -244,11 +246,15 @@ def test_what_is_kept_is_valid_json_with_everything_in_it(
     latest = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "windowEnd", "max_value": "2020-01-01"}}
     between = {**AT_LEAST_ONE, "kwargs": {"column": "avgTemperature", "max_value": 60}}
     audited = audit(metrics, {ALIAS: aggregates}, {ALIAS: declared(hottest, latest, between)}, **run)
-    kept = json.loads(json.dumps(audited.json, allow_nan=False))
-    assert kept == audited.json
-    assert kept["verdict"] == "failed"
-    assert len(kept["results"]) == sum(len(one["results"]) for one in kept["validations"]) == len(audited.results)
-    assert kept["results"][-3]["observed"] == "Infinity"
+    document = json.loads(json.dumps(audited.json, allow_nan=False))
+    assert document == audited.json
+    assert document["verdict"] == "failed"
+    assert (
+        len(document["results"])
+        == sum(len(validation["results"]) for validation in document["validations"])
+        == len(audited.results)
+    )
+    assert document["results"][-3]["observed"] == "Infinity"
 
 
 def test_each_output_is_judged_by_its_own_suite(

@@ -1,4 +1,4 @@
-"""Rows that are judged in parts have the results of one frame of all rows, whatever is expected of them."""
+"""Rows that are judged in parts give the results of one frame of all rows, for every expectation."""
 
 import math
 import tempfile
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recapture.quality import checkpoint, suites
-from recapture.quality.evaluation import Loaded, Outcome, on_frame, on_rows
+from recapture.quality.evaluation import ExpectationPair, JsonResult, evaluate_frame, evaluate_rows
 from recapture.quality.suites import Expectation
 from tests.quality.staging import SLICE_START, in_files
 
@@ -41,7 +41,7 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 
 @st.composite
 def tables(draw: st.DrawFn, most: int = 30) -> pa.Table:
-    """Up to `most` rows; a column has nulls, none, or nothing else."""
+    """Draw up to `most` rows. A column has no nulls, some, or nothing else."""
     count = draw(st.integers(1, most))
     columns = {}
     for name, (kind, values) in COLUMNS.items():
@@ -165,36 +165,36 @@ DECLARED = [
 ]
 
 
-def loaded(declared: list[Expectation]) -> list[Loaded]:
-    return [(each, checkpoint._load(each)) for each in declared]
+def loaded(declared: list[Expectation]) -> list[ExpectationPair]:
+    return [(expectation, checkpoint.load_expectation(expectation)) for expectation in declared]
 
 
 @pytest.fixture(scope="module")
 def context(great_expectations: None) -> "EphemeralDataContext":
-    return checkpoint._context()
+    return checkpoint.create_context()
 
 
 def comparable(outcome: object) -> object:
-    """Without the lines of the program that an exception passed, and the number of the expectation in its group."""
+    """Return an outcome without tracebacks, and without the number of the expectation in its group."""
     if isinstance(outcome, dict):
         return {key: comparable(value) for key, value in outcome.items() if key not in ("exception_traceback", "id")}
     return [comparable(value) for value in outcome] if isinstance(outcome, list) else outcome
 
 
-def of_all_rows(context: "EphemeralDataContext", table: pa.Table, judged: list[Loaded]) -> list[Outcome]:
-    """What Great Expectations says of one pandas frame."""
+def of_all_rows(context: "EphemeralDataContext", table: pa.Table, judged: list[ExpectationPair]) -> list[JsonResult]:
+    """Return what Great Expectations says about one pandas frame."""
     start = pa.repeat(pa.scalar(SLICE_START, pa.timestamp("us", "UTC")), table.num_rows)
-    return on_frame(context, table.append_column("slice_start", start).to_pandas(), judged, PARAMETERS)
+    return evaluate_frame(context, table.append_column("slice_start", start).to_pandas(), judged, PARAMETERS)
 
 
 @pytest.mark.usefixtures("great_expectations")
-def test_every_expectation_that_a_suite_may_hold_is_tried() -> None:
-    refused = {kind for kind in suites._known_types() if not _is_accepted(kind)}
-    assert set(VALUES) == set(suites._known_types()) - refused
+def test_every_expectation_that_a_suite_may_hold_is_tested() -> None:
+    refused = {kind for kind in suites.known_types() if not _is_accepted(kind)}
+    assert set(VALUES) == set(suites.known_types()) - refused
 
 
 def _is_accepted(kind: str) -> bool:
-    schema = suites._schema(kind)
+    schema = suites.schema_of(kind)
     sources = schema["properties"]["metadata"]["properties"] if schema else {}
     return "Pandas" in sources.get("supported_data_sources", {}).get("const", ["Pandas"])
 
@@ -212,6 +212,6 @@ def test_results_in_parts_are_those_of_all_rows_at_once(
     judged = loaded(declared)
     with tempfile.TemporaryDirectory() as folder:
         rows = in_files(Path(folder), table, (min(cut, table.num_rows),), frame_rows)
-        found = on_rows(context, rows, judged, PARAMETERS)
-    for (each, _), ours, all_at_once in zip(judged, found, of_all_rows(context, table, judged), strict=True):
-        assert comparable(ours) == comparable(all_at_once), (each.type, each.kwargs)
+        outcomes = evaluate_rows(context, rows, judged, PARAMETERS)
+    for (expectation, _), in_parts, at_once in zip(judged, outcomes, of_all_rows(context, table, judged), strict=True):
+        assert comparable(in_parts) == comparable(at_once), (expectation.type, expectation.kwargs)

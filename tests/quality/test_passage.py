@@ -1,4 +1,4 @@
-"""A slice whose events did not come through is not published as if nothing had happened."""
+"""A slice that lost its events is not published as if nothing had happened."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.quality.passage import DROPPED, MOST, PROCESSED, SOME, Example, Passage, explained, results
+from recapture.quality.passage import DROPPED, MOST, PROCESSED, SOME, Example, Passage, explanation, results
 from recapture.time_model.metrics import VERDICTS
 
 START = "2026-03-01T10:00:00Z"
@@ -21,20 +21,20 @@ def passage(rows: int = 1, duplicates: int = 0, **verdicts: int) -> Passage:
     return Passage(START, counts | {"InputEvents": sum(verdicts.values()) + duplicates}, {"aggregates": rows})
 
 
-def found(
+def failures(
     *passages: Passage, severities: Mapping[str, Any] | None = None, short_windows: bool = True
 ) -> dict[str, str]:
-    """The severity of each check that fails."""
+    """Return the severity of each check that fails."""
     judged = results(passages, lambda start: NO_JSON, severities or {}, short_windows)
-    assert [each.expectation for each in judged if each.judged != "aggregates"] == [
+    assert [result.expectation for result in judged if result.judged != "aggregates"] == [
         "events_can_be_used",
         "events_reach_the_query",
     ]
-    return {each.expectation: each.severity for each in judged if not each.success}
+    return {result.expectation: result.severity for result in judged if not result.success}
 
 
 @pytest.mark.parametrize(
-    ("what", "failed"),
+    ("slice_", "expected"),
     [
         (passage(0), {}),
         (passage(0, duplicates=5), {}),
@@ -51,17 +51,17 @@ def found(
         (passage(0, on_time=60, late_adjusted=40), {"query_returns_rows": "critical"}),
     ],
 )
-def test_each_way_to_lose_everything_has_its_check(what: Passage, failed: dict[str, str]) -> None:
-    assert found(what) == failed
+def test_each_way_to_lose_everything_has_its_check(slice_: Passage, expected: dict[str, str]) -> None:
+    assert failures(slice_) == expected
 
 
 @given(verdicts=counted, rows=st.integers(0, 2))
 def test_a_slice_with_events_and_without_rows_never_passes(verdicts: dict[str, int], rows: int) -> None:
-    what = passage(rows, **verdicts)
-    failed = found(what)
+    slice_ = passage(rows, **verdicts)
+    failed = failures(slice_)
     total = sum(verdicts.values())
     unusable = verdicts.get("malformed", 0) + verdicts.get("invalid_timestamp", 0)
-    assert bool(failed) or not total or rows or not what.events
+    assert bool(failed) or not total or rows or not slice_.events
     assert ("events_can_be_used" in failed) == (total > 0 and unusable / total > SOME)
     if total and not rows and not any(verdicts.get(name) for name in PROCESSED):
         dropped = any(verdicts.get(name) for name in DROPPED)
@@ -69,24 +69,26 @@ def test_a_slice_with_events_and_without_rows_never_passes(verdicts: dict[str, i
 
 
 def test_windows_that_end_in_few_slices_warn_however_many_events_there_are() -> None:
-    assert found(passage(0, on_time=1000), short_windows=False) == {"query_returns_rows": "warning"}
+    assert failures(passage(0, on_time=1000), short_windows=False) == {"query_returns_rows": "warning"}
 
 
 def test_one_bad_slice_of_many_is_enough() -> None:
-    assert found(passage(on_time=1000), passage(0, malformed=3))["events_can_be_used"] == "critical"
+    assert failures(passage(on_time=1000), passage(0, malformed=3))["events_can_be_used"] == "critical"
 
 
 def test_a_suite_chooses_the_severity_of_a_check_and_the_strictest_choice_holds_for_events() -> None:
     silent = passage(0, on_time=5)
     lenient = {"aggregates": {"query_returns_rows": "info"}}
-    assert found(silent, severities=lenient) == {"query_returns_rows": "info"}
+    assert failures(silent, severities=lenient) == {"query_returns_rows": "info"}
     dropped = passage(0, late_dropped=5)
     two = {"a": {"events_reach_the_query": "info"}, "b": {"events_reach_the_query": "warning"}}
-    assert found(dropped, severities=two) == {"events_reach_the_query": "warning"}
+    assert failures(dropped, severities=two) == {"events_reach_the_query": "warning"}
 
 
-def test_the_sentence_says_how_many_of_what_slice_and_why() -> None:
-    (failure,) = [each for each in results([passage(0, malformed=677)], lambda start: NO_JSON, {}) if not each.success]
+def test_the_sentence_says_how_many_events_of_which_slice_and_why() -> None:
+    (failure,) = [
+        result for result in results([passage(0, malformed=677)], lambda start: NO_JSON, {}) if not result.success
+    ]
     assert failure.sentence == (
         "nearly all events can be used (1 of 1 slice with events fails): in slice 2026-03-01T10:00:00Z, "
         "677 malformed of 677 events: not a JSON object; the body is not a JSON object (it starts with "
@@ -95,9 +97,9 @@ def test_the_sentence_says_how_many_of_what_slice_and_why() -> None:
     )
 
 
-def test_a_time_under_another_name_or_in_another_unit_is_explained_by_the_fields_there_are() -> None:
+def test_a_time_under_another_name_or_in_another_unit_is_explained_with_the_existing_fields() -> None:
     body = json.dumps({"deviceId": "a", "ts": 1_772_359_200_000}).encode()
-    assert explained(Example("invalid_timestamp", "eventTime is missing or null", body)) == (
+    assert explanation(Example("invalid_timestamp", "eventTime is missing or null", body)) == (
         "eventTime is missing or null; its fields are deviceId, ts; correct the field of TIMESTAMP BY, which must be "
         "an ISO 8601 time; ts looks like milliseconds since 1970: TIMESTAMP BY DATEADD(millisecond, ts, "
         "'1970-01-01T00:00:00Z')"
@@ -113,5 +115,5 @@ def test_a_time_under_another_name_or_in_another_unit_is_explained_by_the_fields
         (b"\xff\xfe", "starts with '\\\\xff\\\\xfe'"),
     ],
 )
-def test_a_body_that_is_not_json_is_shown_and_guessed(body: bytes, hint: str) -> None:
-    assert hint in explained(Example("malformed", "not a JSON object", body))
+def test_a_body_that_is_not_json_is_shown_with_a_guess_at_its_format(body: bytes, hint: str) -> None:
+    assert hint in explanation(Example("malformed", "not a JSON object", body))

@@ -1,3 +1,5 @@
+"""The report of an audit: its lines, its reason and its sentences."""
+
 from recapture.quality import report
 from recapture.quality.audit import Audit, Result
 from recapture.quality.suites import Expectation, Severity

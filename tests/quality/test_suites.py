@@ -1,3 +1,5 @@
+"""Suites: what is loaded, and what is refused with its place."""
+
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +22,7 @@ Refusal = Callable[[str], str]
 
 @pytest.fixture
 def refusal(tmp_path: Path) -> Refusal:
-    """The one-line error for a suite file with this text."""
+    """Return the one-line error for a suite file with this text."""
 
     def refuse(text: str) -> str:
         path = tmp_path / "mine.json"
@@ -68,7 +70,7 @@ def test_a_nameless_suite_is_refused(refusal: Refusal) -> None:
     assert "give the suite a name" in refusal(json.dumps({"expectations": [NOT_NULL]}))
 
 
-def test_the_built_in_suite_s_name_is_taken(refusal: Refusal) -> None:
+def test_the_name_of_the_built_in_suite_is_taken(refusal: Refusal) -> None:
     assert 'the name "run_metrics" belongs to the built-in suite' in refusal(suite(NOT_NULL, name="run_metrics"))
 
 
@@ -167,7 +169,7 @@ def test_as_many_expectations_are_loaded_as_declared(path: Path) -> None:
 
 def test_without_great_expectations_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suites, "find_spec", lambda name: None)
-    suites._schemas.cache_clear()
+    suites.schema_folder.cache_clear()
     with pytest.raises(DefinitionError, match=r"install recapture\[quality\]"):
         suites.require_installed()
 
@@ -177,14 +179,14 @@ def test_loading_does_not_import_great_expectations_or_pandas(python: Python) ->
         "import sys; from recapture.quality import checkpoint, report, suites; suites.built_in();"
         "print({'great_expectations', 'pandas'} & set(sys.modules))"
     )
-    done = python("-c", program)
-    assert (done.returncode, done.stdout) == (0, b"set()\n"), done.stderr
+    completed = python("-c", program)
+    assert (completed.returncode, completed.stdout) == (0, b"set()\n"), completed.stderr
 
 
 @pytest.mark.usefixtures("great_expectations")
 def test_every_known_name_is_one_that_great_expectations_registers() -> None:
     from great_expectations.expectations.registry import list_registered_expectation_implementations
 
-    known = set(suites._known_types())
+    known = set(suites.known_types())
     assert known
     assert known <= set(list_registered_expectation_implementations())

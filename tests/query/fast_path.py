@@ -1,4 +1,4 @@
-"""A compiled query on events that stand at their System.Timestamp, with the interface of the oracle."""
+"""A compiled query on events at their System.Timestamp, with the interface of the oracle."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _TICKS = ("_slice_start", "_slice_end", "_system_timestamp")
 
 @dataclass(frozen=True)
 class Slice:
-    """A slice (start, end] and the stream around it, each partition's events in the order of their arrival."""
+    """A slice (start, end] and the stream around it, with the events of each partition in arrival order."""
 
     start: int
     end: int
@@ -31,15 +31,15 @@ class Slice:
 
 
 def compiled(text: str) -> CompiledQuery:
-    """A query from `telemetry` into `out`."""
+    """Compile a query from `telemetry` into `out`."""
     return compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=CaptureInput.metadata)
 
 
 def published(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) -> list[list[Row]]:
-    """The rows of each slice, all computed at once, each slice from no more of its stream than it may read.
+    """Return the rows of each slice. All are computed at once, each slice from no more than it may read.
 
-    Datetimes are ticks, arrays and records are read from their JSON. The slices' starts must differ. Where a query has
-    sessions, a row's "_unanchored" tells whether nobody knows where its session began.
+    Datetimes are ticks; arrays and records are read from their JSON. The starts of the slices must differ. If the query
+    has sessions, "_unanchored" says whether the beginning of a row's session is unknown.
     """
     _view(spark, query, slices).createOrReplaceTempView("events")
     output = query.outputs[0]
@@ -56,7 +56,7 @@ def published(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]
 
 
 def _view(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) -> DataFrame:
-    """One Spark partition for each partition of the input."""
+    """Return the events that the slices need, with one Spark partition for each partition of the input."""
     schema = pa.schema(
         [(column.name, TYPES[column.type].view) for column in query.columns]
         + [("_partition", pa.string()), *((name, pa.int64()) for name in _TICKS)]

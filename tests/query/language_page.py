@@ -1,4 +1,4 @@
-"""docs/query-language.md: the table of each section, to be held against the code."""
+"""docs/query-language.md: the table of each section, to compare with the code."""
 
 import re
 
@@ -8,7 +8,7 @@ PAGE = ROOT / "docs" / "query-language.md"
 
 
 def rows(section: str) -> list[list[str]]:
-    """The cells of the first table below a heading, without the table's own heading."""
+    """Return the cells of the first table below a heading, without the table's own heading."""
     _, heading, below = PAGE.read_text().partition(f"# {section}\n")
     assert heading, f"docs/query-language.md has no section {section}"
     table = re.search(r"(?:^\|.*\n)+", re.split(r"^#", below, maxsplit=1, flags=re.MULTILINE)[0], re.MULTILINE)

@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 def at(seconds: float, partition: str = "0", **fields: Any) -> Row:
-    """An event so many seconds after ten o'clock."""
+    """Return an event so many seconds after ten o'clock."""
     return {"at": seconds, "_partition": partition, **fields}
 
 
@@ -33,7 +33,7 @@ def compiled(text: str, *outputs: str) -> CompiledQuery:
 
 
 def rows(spark: SparkSession, text: str, events: Iterable[Row], *outputs: str) -> list[list[Row]]:
-    """The rows of every output, for the hour from ten; datetimes are seconds after ten, JSON is read."""
+    """Return the rows of every output for the hour from ten. Datetimes are seconds after ten; JSON is parsed."""
     query = compiled(text, *outputs)
     read: tuple[InputColumn | MetadataColumn, ...] = (*query.columns, *query.metadata)
     columns = [(column.name, TYPES[column.type].view) for column in read]

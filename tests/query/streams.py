@@ -1,4 +1,4 @@
-"""Made-up streams, and the windows that they are put through: in the query's words and in the oracle's."""
+"""Generated streams, and the windows that are applied to them: as a query writes them, and as the oracle does."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ from tests.query.fast_path import Slice
 
 WEEK = 7 * 24 * 3600
 FIRST_WEEK = 105_000
-"""Weeks since 0001-01-01; in the year 2013."""
+"""The first week of a stream, in weeks since 0001-01-01; in the year 2013."""
 LONGEST_LOOK_BACK = 60
-"""Of the windows below; seconds. Streams begin about there."""
+"""Longest look-back of the windows below, in seconds. A stream begins at most that long before its slice."""
 
 Named = tuple[tuple[str | None, Window], ...]
 """The windows of a query, with their ids in Windows(…)."""
@@ -22,36 +22,36 @@ def seconds(number: int) -> int:
     return number * TICKS_PER_SECOND
 
 
-def one(window: Window) -> Named:
+def single(window: Window) -> Named:
     return ((None, window),)
 
 
 def hopping(size: int, hop: int, offset: int = 0) -> Named:
-    return one(Hopping(seconds(size), seconds(hop), seconds(offset)))
+    return single(Hopping(seconds(size), seconds(hop), seconds(offset)))
 
 
 def session(timeout: int, longest: int, *over: str) -> Named:
-    return one(Session(seconds(timeout), seconds(longest), over))
+    return single(Session(seconds(timeout), seconds(longest), over))
 
 
 WINDOWS: dict[str, Named] = {
     "TumblingWindow(second, 5)": hopping(5, 5),
     "TumblingWindow(Duration(second, 7), Offset(second, 3))": hopping(7, 7, 3),
-    "TumblingWindow(Duration(second, 5), Offset(millisecond, -1))": one(
+    "TumblingWindow(Duration(second, 5), Offset(millisecond, -1))": single(
         Hopping(seconds(5), seconds(5), -TICKS_PER_SECOND // 1000)
     ),
     "HoppingWindow(second, 10, 5)": hopping(10, 5),
     "HoppingWindow(second, 10, 4)": hopping(10, 4),
     "HoppingWindow(Duration(second, 6), Hop(second, 2), Offset(second, -1))": hopping(6, 2, -1),
-    "SlidingWindow(second, 5)": one(Sliding(seconds(5))),
-    "Sliding(Duration(second, 1))": one(Sliding(seconds(1))),
-    "SlidingWindow(second, 12)": one(Sliding(seconds(12))),
+    "SlidingWindow(second, 5)": single(Sliding(seconds(5))),
+    "Sliding(Duration(second, 1))": single(Sliding(seconds(1))),
+    "SlidingWindow(second, 12)": single(Sliding(seconds(12))),
     "SessionWindow(second, 3, 8)": session(3, 8),
     "Session(Timeout(second, 5), MaxDuration(second, 10)) OVER (PARTITION BY k)": session(5, 10, "k"),
     "SessionWindow(second, 5, 5)": session(5, 5),
     "SessionWindow(second, 4, 5) OVER (PARTITION BY k)": session(4, 5, "k"),
     "SessionWindow(second, 1, 12) OVER (PARTITION BY k)": session(1, 12, "k"),
-    "System.Timestamp()": one(Snapshot()),
+    "System.Timestamp()": single(Snapshot()),
     "Windows(Window('five', TumblingWindow(second, 5)), Window('ten', HoppingWindow(second, 10, 5)))": (
         ("five", Hopping(seconds(5), seconds(5))),
         ("ten", Hopping(seconds(10), seconds(5))),
@@ -85,7 +85,7 @@ PAYLOADS = st.fixed_dictionaries(
 
 @st.composite
 def streams(draw: st.DrawFn, n: int, payloads: st.SearchStrategy[dict[str, Any]], partitions: str) -> Slice:
-    """A slice of up to 40 seconds in a week of its own, and a stream around it, as it arrived."""
+    """Draw a slice of up to 40 seconds in its own week, and a stream around it in arrival order."""
     start = seconds((FIRST_WEEK + n) * WEEK + draw(st.integers(0, 59)))
     end = start + seconds(draw(st.integers(5, 40)))
     time = start - seconds(draw(st.integers(0, LONGEST_LOOK_BACK)))

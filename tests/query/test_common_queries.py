@@ -1,4 +1,4 @@
-"""Queries as users of ASA write them every day compile unchanged."""
+"""Queries that users of ASA write every day compile unchanged."""
 
 import pytest
 
@@ -69,7 +69,7 @@ QUERIES = {
 
 
 @pytest.mark.parametrize("text", QUERIES.values(), ids=QUERIES.keys())
-def test_it_compiles(text: str) -> None:
+def test_an_everyday_query_compiles(text: str) -> None:
     outputs = [name for name in ("alerts", "archive") if f"INTO {name}" in text]
     compiled = compile_query(text, input_alias="tolls", output_aliases=outputs, input_metadata=CaptureInput.metadata)
     assert {output.alias for output in compiled.outputs} == set(outputs)

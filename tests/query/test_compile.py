@@ -11,7 +11,7 @@ from recapture.time_model.windows import HoppingWindow
 
 MINUTE = 60 * TICKS_PER_SECOND
 
-DESIGN = """
+EXAMPLE = """
     SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, AVG(temperature) AS avgTemperature
     INTO aggregates
     FROM telemetry TIMESTAMP BY eventTime OVER deviceId
@@ -25,8 +25,8 @@ def compiled(text: str) -> CompiledQuery:
     )
 
 
-def counting(rest: str, select: str = "COUNT(*) AS n") -> CompiledQuery:
-    return compiled(f"SELECT {select} INTO aggregates FROM telemetry TIMESTAMP BY eventTime {rest}")
+def counting(clauses: str, select: str = "COUNT(*) AS n") -> CompiledQuery:
+    return compiled(f"SELECT {select} INTO aggregates FROM telemetry TIMESTAMP BY eventTime {clauses}")
 
 
 def windowed(window: str) -> HoppingWindow:
@@ -39,8 +39,8 @@ def types(query: CompiledQuery) -> dict[str, AsaType]:
     return {column.name: column.type for column in query.columns}
 
 
-def test_the_query_of_the_design_compiles() -> None:
-    query = compiled(DESIGN)
+def test_the_example_compiles() -> None:
+    query = compiled(EXAMPLE)
     assert query.columns == (
         InputColumn(("deviceId",), AsaType.TEXT),
         InputColumn(("temperature",), AsaType.FLOAT),
@@ -56,7 +56,7 @@ def test_the_query_of_the_design_compiles() -> None:
     )
 
 
-def test_without_timestamp_by_the_arrival_time_counts() -> None:
+def test_without_timestamp_by_the_arrival_time_is_used() -> None:
     query = compiled("SELECT COUNT(*) AS n INTO aggregates FROM telemetry GROUP BY Tumbling(hour, 1)")
     assert query.timestamp_by is None
     assert query.over == ()
@@ -79,7 +79,7 @@ def test_without_timestamp_by_the_arrival_time_counts() -> None:
         ("Hopping(minutes, 10, 10)", 10 * MINUTE, 10 * MINUTE),
     ],
 )
-def test_windows_are_spelt_in_several_ways(window: str, size: int, hop: int) -> None:
+def test_windows_have_several_spellings(window: str, size: int, hop: int) -> None:
     assert windowed(window) == HoppingWindow(size=size, hop=hop)
 
 
@@ -88,7 +88,7 @@ def test_a_window_may_be_offset() -> None:
     assert windowed("Hopping(minute, 10, 5, 1)") == HoppingWindow(size=10 * MINUTE, hop=5 * MINUTE, offset=MINUTE)
 
 
-def test_fields_match_by_letter_case_and_table_names_in_any() -> None:
+def test_fields_match_in_their_letter_case_and_table_names_in_any() -> None:
     query = counting("GROUP BY Telemetry.site.Name, TELEMETRY.[odd name], Tumbling(s, 1)")
     assert [column.path for column in query.columns] == [("site", "Name"), ("odd name",)]
 
@@ -172,19 +172,19 @@ def test_types_come_from_create_table() -> None:
 
 
 def test_comments_white_space_and_letter_case_of_keywords_do_not_change_the_canonical_form() -> None:
-    other = """
+    rewritten = """
         select system.timestamp() as windowEnd, deviceId,count( * ) as events, -- how many
         avg(temperature) as avgTemperature into AGGREGATES from Telemetry timestamp by eventTime over deviceId
         /* five
            minutes */ group by deviceId, TUMBLINGWINDOW(Minute,5);
     """
-    assert compiled(other).canonical == compiled(DESIGN).canonical
-    assert compiled(compiled(DESIGN).canonical).canonical == compiled(DESIGN).canonical
-    assert compiled(compiled(DESIGN).canonical).outputs[0].sql == compiled(DESIGN).outputs[0].sql
+    assert compiled(rewritten).canonical == compiled(EXAMPLE).canonical
+    assert compiled(compiled(EXAMPLE).canonical).canonical == compiled(EXAMPLE).canonical
+    assert compiled(compiled(EXAMPLE).canonical).outputs[0].sql == compiled(EXAMPLE).outputs[0].sql
 
 
 @pytest.mark.parametrize(
-    ("part", "other"),
+    ("part", "replacement"),
     [
         ("deviceId", "DeviceId"),
         ("windowEnd", "windowend"),
@@ -193,15 +193,15 @@ def test_comments_white_space_and_letter_case_of_keywords_do_not_change_the_cano
         ("GROUP BY", "WHERE x = 'a' GROUP BY"),
     ],
 )
-def test_what_changes_the_meaning_changes_the_canonical_form(part: str, other: str) -> None:
-    assert compiled(DESIGN.replace(part, other)).canonical != compiled(DESIGN).canonical
+def test_what_changes_the_meaning_changes_the_canonical_form(part: str, replacement: str) -> None:
+    assert compiled(EXAMPLE.replace(part, replacement)).canonical != compiled(EXAMPLE).canonical
 
 
 def test_literals_keep_their_letter_case_and_white_space_in_the_canonical_form() -> None:
     assert "'a  B--c'" in counting("WHERE x = 'a  B--c' GROUP BY Tumbling(s, 1)").canonical
 
 
-def test_a_text_cannot_reach_out_of_its_literal() -> None:
+def test_a_text_cannot_escape_from_its_literal() -> None:
     sql = counting(r"WHERE x = 'a''b\' GROUP BY Tumbling(s, 1)").outputs[0].sql
     assert r"'a\'b\\'" in sql
 
@@ -229,5 +229,7 @@ def test_without_into_a_query_writes_to_output() -> None:
         ("SlidingWindow(hour, 2)", True),
     ],
 )
-def test_whether_events_of_an_hour_always_have_a_window_that_ends_in_it(window: str, every_hour: bool) -> None:
+def test_a_query_knows_whether_events_of_an_hour_always_have_a_window_that_ends_in_it(
+    window: str, every_hour: bool
+) -> None:
     assert counting(f"GROUP BY {window}").ends_windows_every(60 * MINUTE) == every_hour

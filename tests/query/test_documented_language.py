@@ -1,4 +1,4 @@
-"""docs/query-language.md: every row of its tables, and every mistake with its message, is as it says."""
+"""docs/query-language.md: every row of its tables, and every mistake with its message, is true."""
 
 import re
 from collections.abc import Iterator
@@ -20,8 +20,8 @@ TEMPLATES = {
 }
 
 
-def said(text: str) -> str | None:
-    """What is said to a query; None where it compiles."""
+def message_for(text: str) -> str | None:
+    """Return the message that refuses a query; None if it compiles."""
     try:
         compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=CaptureInput.metadata)
     except DefinitionError as error:
@@ -30,7 +30,7 @@ def said(text: str) -> str | None:
 
 
 def examples() -> Iterator[tuple[str, str | None]]:
-    """Each row's query, and the message that refuses it."""
+    """Yield each row's query, and the message that refuses it."""
     section = ""
     for line in PAGE.splitlines():
         if line.startswith("## "):
@@ -46,13 +46,13 @@ MISTAKES = re.findall(r"```sql\n(.*?)\n```\n```\n(.*?)\n```", PAGE, re.DOTALL)
 
 @pytest.mark.parametrize(("text", "refusal"), EXAMPLES)
 def test_a_row_of_the_tables_holds(text: str, refusal: str | None) -> None:
-    message = said(text)
+    message = message_for(text)
     assert (message and message.split("\n")[0].partition(": ")[2]) == refusal
 
 
 @pytest.mark.parametrize(("text", "message"), MISTAKES)
-def test_a_mistake_is_told_as_the_page_shows(text: str, message: str) -> None:
-    assert said(text) == message
+def test_a_mistake_is_reported_as_the_page_shows(text: str, message: str) -> None:
+    assert message_for(text) == message
 
 
 def test_the_page_shows_ten_mistakes_and_all_kinds_of_examples() -> None:

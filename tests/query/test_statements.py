@@ -31,7 +31,7 @@ def test_a_select_without_a_window_publishes_each_event_at_its_own_time(spark: "
     ]
 
 
-def test_each_into_has_rows_of_its_own(spark: "SparkSession") -> None:
+def test_each_into_has_its_own_rows(spark: "SparkSession") -> None:
     text = """
         WITH known AS (SELECT * FROM telemetry TIMESTAMP BY x WHERE k IS NOT NULL)
         SELECT k, SUM(v) AS total INTO totals FROM known GROUP BY k, TumblingWindow(second, 10);
@@ -82,7 +82,7 @@ def test_union_keeps_duplicates_and_widens_types(spark: "SparkSession") -> None:
     assert compiled(text).outputs[0].columns[1].type is AsaType.FLOAT
 
 
-def test_union_of_windows(spark: "SparkSession") -> None:
+def test_a_union_may_combine_windows(spark: "SparkSession") -> None:
     text = """
         SELECT System.Timestamp() AS e, 'ten' AS size, COUNT(*) AS n INTO out
         FROM telemetry TIMESTAMP BY x GROUP BY Tumbling(second, 10)
@@ -156,7 +156,7 @@ def test_outer_apply_keeps_the_events_without_elements(spark: "SparkSession") ->
     ]
 
 
-def test_arrays_of_arrays_by_two_steps_and_records_by_their_properties(spark: "SparkSession") -> None:
+def test_two_steps_expand_arrays_of_arrays_and_one_expands_the_properties_of_records(spark: "SparkSession") -> None:
     text = """
         WITH lists AS (
             SELECT a.ArrayIndex AS i, a.ArrayValue AS list FROM telemetry CROSS APPLY GetArrayElements(deep) AS a
@@ -189,7 +189,7 @@ def test_partitions_stay_apart_where_partition_id_is_a_key(spark: "SparkSession"
     assert rows(spark, text, events) == [[{"p": 0, "n": 2}, {"p": 1, "n": 1}]]
 
 
-def test_metadata_of_the_event_hub_and_the_senders_own_properties() -> None:
+def test_a_query_may_read_metadata_of_the_event_hub_and_the_senders_own_properties() -> None:
     text = """
         SELECT GetMetadataPropertyValue(telemetry, '[EventHub].[SequenceNumber]') AS sequence,
                GetMetadataPropertyValue(telemetry, 'EventHub.Offset') AS offset_,
@@ -231,7 +231,7 @@ def test_metadata_of_the_event_hub_and_the_senders_own_properties() -> None:
         ),
     ],
 )
-def test_what_timestamp_by_may_say(written: str, time: object) -> None:
+def test_timestamp_by_takes_a_field_a_column_or_an_expression_of_them(written: str, time: object) -> None:
     query = compiled(
         f"SELECT COUNT(*) AS n INTO out FROM telemetry TIMESTAMP BY {written} GROUP BY Tumbling(minute, 1)"
     )
@@ -239,7 +239,7 @@ def test_what_timestamp_by_may_say(written: str, time: object) -> None:
     assert query.columns == ()
 
 
-def test_every_read_of_the_input_says_the_same_time() -> None:
+def test_every_read_of_the_input_must_use_the_same_time() -> None:
     text = "SELECT k INTO a FROM telemetry TIMESTAMP BY t; SELECT k INTO b FROM telemetry TIMESTAMP BY t OVER k"
     with pytest.raises(DefinitionError, match="another TIMESTAMP BY than above"):
         compiled(text, "a", "b")
@@ -266,7 +266,7 @@ def test_every_read_of_the_input_says_the_same_time() -> None:
         ("SELECT k INTO out FROM telemetry CROSS APPLY GetArrayElements(a)", "name what APPLY gives"),
     ],
 )
-def test_scripts_that_cannot_be(text: str, reason: str) -> None:
+def test_an_impossible_script_is_refused(text: str, reason: str) -> None:
     with pytest.raises(DefinitionError) as refusal:
         compiled(text)
     assert reason in str(refusal.value)
@@ -293,22 +293,22 @@ def test_a_field_that_a_step_passes_on_may_be_used_several_times(items: str) -> 
     assert compiled(f"{step}SELECT id, {items} INTO out FROM a GROUP BY id, Tumbling(minute, 5)").outputs
 
 
-def test_words_in_quotes_and_brackets_end_no_statement() -> None:
+def test_words_in_quotes_and_brackets_do_not_end_a_statement() -> None:
     query = compiled("SELECT [select], x AS [with] INTO out FROM telemetry WHERE kind = 'create' AND y = '{'")
     assert [column.name for column in query.outputs[0].columns] == ["select", "with"]
 
 
-def test_the_name_that_a_step_gives_its_input_ends_with_it(spark: "SparkSession") -> None:
+def test_the_name_that_a_step_gives_its_input_ends_with_the_step(spark: "SparkSession") -> None:
     text = "WITH a AS (SELECT * FROM telemetry AS r) SELECT r.a AS q, r.x AS z INTO out FROM a"
     assert rows(spark, text, [at(1, x="top", r={"a": "1"})]) == [[{"q": "1", "z": None}]]
 
 
-def test_a_star_on_both_sides_of_a_union(spark: "SparkSession") -> None:
+def test_a_star_may_stand_on_both_sides_of_a_union(spark: "SparkSession") -> None:
     text = "WITH a AS (SELECT k FROM telemetry) SELECT * INTO out FROM a UNION SELECT * FROM a"
     assert rows(spark, text, [at(1, k="a")]) == [[{"k": "a"}, {"k": "a"}]]
 
 
-def test_a_column_asked_for_in_two_spellings_is_one(spark: "SparkSession") -> None:
+def test_a_column_used_in_two_spellings_is_one_column(spark: "SparkSession") -> None:
     text = """
         WITH a AS (SELECT k AS x FROM telemetry), b AS (SELECT * FROM a) SELECT x, X AS y INTO out FROM b WHERE x = 'a'
     """
@@ -321,15 +321,15 @@ def test_an_element_alone_is_a_record(spark: "SparkSession") -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("SELECT site.Floor AS f INTO out FROM a", "SELECT site.floor AS f INTO out FROM a"),
         ("SELECT GetArrayElement(l, 0).T AS f INTO out FROM a", "SELECT GetArrayElement(l, 0).t AS f INTO out FROM a"),
     ],
 )
-def test_queries_that_differ_in_a_property_name_differ_in_their_canonical_text(one: str, other: str) -> None:
+def test_queries_that_differ_in_a_property_name_differ_in_their_canonical_text(first: str, second: str) -> None:
     step = "WITH a AS (SELECT site, l FROM telemetry) "
-    assert compiled(step + one).canonical != compiled(step + other).canonical
+    assert compiled(step + first).canonical != compiled(step + second).canonical
 
 
 APPLY = "FROM telemetry CROSS APPLY GetArrayElements(a) AS"

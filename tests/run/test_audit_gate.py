@@ -1,4 +1,4 @@
-"""Between staging and publishing: what blocks, what only marks, and that nothing slips through."""
+"""The audit between staging and publishing: what blocks, what only marks, and that nothing slips through."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ from recapture.run.audit import audit
 from recapture.run.plan import plan_run
 from recapture.run.publish import publish
 from recapture.run.status import status
-from tests.worlds import COUNTS, TEN, World, at, backfill, body, papers, published, staged, version
+from tests.worlds import COUNTS, TEN, World, at, backfill, body, published, run_file, staged, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ def world(tmp_path: Path) -> World:
 
 
 def judged(world: World, severity: str, largest: float) -> "Pipeline":
-    """A pipeline whose suite wants mean temperatures of at most `largest`."""
+    """Return a pipeline whose suite requires mean temperatures of at most `largest`."""
     expectation: dict[str, Any] = {
         "type": "expect_column_values_to_be_between",
         "severity": severity,
@@ -45,11 +45,11 @@ def judged(world: World, severity: str, largest: float) -> "Pipeline":
     return world.define(quality="rooms.json")
 
 
-def test_critical_blocks_with_its_reason_and_publishes_once_it_is_fixed(spark: "SparkSession", world: World) -> None:
-    with pytest.raises(AuditError, match="nothing was published: rooms: no room is too warm") as told:
+def test_a_critical_failure_blocks_with_its_reason_until_it_is_fixed(spark: "SparkSession", world: World) -> None:
+    with pytest.raises(AuditError, match="nothing was published: rooms: no room is too warm") as raised:
         backfill(spark, judged(world, "critical", 19), TEN, at(60))
-    assert "\n" not in str(told.value)
-    assert told.value.exit_code == 1
+    assert "\n" not in str(raised.value)
+    assert raised.value.exit_code == 1
     assert version(world.table) is None
     assert backfill(spark, judged(world, "critical", 21), TEN, at(60))["changed"]
     assert [row["avgTemperature"] for row in published(world.table)] == [20]
@@ -88,7 +88,7 @@ def test_a_warning_publishes_and_marks(spark: "SparkSession", world: World) -> N
     assert report["quality"]["verdict"] == "passed with warnings"
     assert "no room is too warm" in report["quality"]["report"]
     assert len(published(world.table)) == 1
-    assert [each["quality"] for each in status(pipeline)["slices"]] == ["passed with warnings"]
+    assert [slice_["quality"] for slice_ in status(pipeline)["slices"]] == ["passed with warnings"]
 
 
 def test_an_info_only_notes(spark: "SparkSession", world: World) -> None:
@@ -101,7 +101,7 @@ def test_an_unchanged_rerun_gives_the_slices_the_mark_of_its_own_audit(spark: "S
     backfill(spark, judged(world, "warning", 19), TEN, at(60))
     again = backfill(spark, judged(world, "warning", 21), TEN, at(60))
     assert (again["changed"], again["quality"]["verdict"]) == (False, "passed")
-    assert [each["quality"] for each in status(world.define())["slices"]] == ["passed"]
+    assert [slice_["quality"] for slice_ in status(world.define())["slices"]] == ["passed"]
     assert again["warnings"] == []
 
 
@@ -113,7 +113,7 @@ def test_a_suite_for_a_column_that_the_query_lacks_is_refused_before_anything_is
     assert not world.table.exists()
 
 
-def test_slices_for_which_capture_is_not_done_are_not_published(spark: "SparkSession", tmp_path: Path) -> None:
+def test_slices_that_capture_has_not_finished_are_not_published(spark: "SparkSession", tmp_path: Path) -> None:
     ended = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     start = ended - timedelta(hours=1)
     world = World(tmp_path)
@@ -124,22 +124,22 @@ def test_slices_for_which_capture_is_not_done_are_not_published(spark: "SparkSes
     assert version(world.table) is None
 
 
-def test_the_audits_result_is_kept_with_the_run(spark: "SparkSession", world: World) -> None:
+def test_the_audits_result_is_stored_with_the_run(spark: "SparkSession", world: World) -> None:
     report = backfill(spark, judged(world, "warning", 19), TEN, at(60))
-    kept = papers(world.table, report["run"], "audit.json")
-    assert kept["verdict"] == "passed with warnings"
-    assert {result["suite"] for result in kept["json"]["results"]} == {"run_metrics", "rooms"}
+    document = run_file(world.table, report["run"], "audit.json")
+    assert document["verdict"] == "passed with warnings"
+    assert {result["suite"] for result in document["json"]["results"]} == {"run_metrics", "rooms"}
 
 
-# Events that do not come through
+# Events that do not become rows
 
 Command = Callable[[World], tuple[int, str]]
 
 
 @pytest.fixture
 def command(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `recapture backfill` for the hour from ten; its exit code, and what it printed."""
-    monkeypatch.setattr("recapture.run.session.started", lambda *_: contextlib.nullcontext(spark))
+    """Run `recapture backfill` for the hour from ten, and return its exit code and its output."""
+    monkeypatch.setattr("recapture.run.session.spark_session", lambda *_: contextlib.nullcontext(spark))
 
     def run(world: World) -> tuple[int, str]:
         code = cli.main(["backfill", str(world.file), "--from", "2024-03-01T10:00Z", "--to", "2024-03-01T11:00Z"])
@@ -161,56 +161,56 @@ def test_a_slice_whose_events_are_all_malformed_exits_1_and_says_why_and_where_t
     command: Command, tmp_path: Path
 ) -> None:
     world = of_bodies(tmp_path, *[b"deviceId,temperature\na,20"] * 5)
-    code, told = command(world)
+    code, output = command(world)
     assert code == 1
-    assert "nearly all events can be used (1 of 1 slice with events fails)" in told
-    assert "in slice 2024-03-01T10:00:00Z, 5 malformed of 5 events" in told
-    assert "it starts with 'deviceId,temperature\\na,20'" in told
-    assert "try input.format IotHub, ServiceBus, Json or Csv" in told
-    assert "5 quarantined events are in file://" in told
+    assert "nearly all events can be used (1 of 1 slice with events fails)" in output
+    assert "in slice 2024-03-01T10:00:00Z, 5 malformed of 5 events" in output
+    assert "it starts with 'deviceId,temperature\\na,20'" in output
+    assert "try input.format IotHub, ServiceBus, Json or Csv" in output
+    assert "5 quarantined events are in file://" in output
     assert version(world.table) is None
 
 
-def test_a_slice_without_a_valid_time_exits_1_and_names_the_field_and_those_there_are(
+def test_a_slice_without_a_valid_time_exits_1_and_names_the_field_and_the_existing_ones(
     command: Command, tmp_path: Path
 ) -> None:
-    code, told = command(of_bodies(tmp_path, b'{"deviceId": "a", "ts": 1709287800}'))
+    code, output = command(of_bodies(tmp_path, b'{"deviceId": "a", "ts": 1709287800}'))
     assert code == 1
-    assert "eventTime is missing or null; its fields are deviceId, ts" in told
-    assert "ts looks like seconds since 1970: TIMESTAMP BY DATEADD(second, ts, '1970-01-01T00:00:00Z')" in told
+    assert "eventTime is missing or null; its fields are deviceId, ts" in output
+    assert "ts looks like seconds since 1970: TIMESTAMP BY DATEADD(second, ts, '1970-01-01T00:00:00Z')" in output
 
 
 def test_a_slice_whose_events_are_all_dropped_exits_1_and_names_the_policy(command: Command, tmp_path: Path) -> None:
     world = of_bodies(tmp_path, body("a", at(-60)))
     world.define(eventsOutOfOrderPolicy="Drop")
-    code, told = command(world)
+    code, output = command(world)
     assert code == 1
-    assert "the policies dropped all usable events (1 late_dropped of 1)" in told
+    assert "the policies dropped all usable events (1 late_dropped of 1)" in output
 
 
 def test_a_query_that_filters_everything_is_stopped_and_a_suite_lets_it_pass(command: Command, tmp_path: Path) -> None:
     world = of_bodies(tmp_path, *(body("a", at(10), number) for number in range(100)))
     nothing = COUNTS.replace("GROUP BY", "WHERE temperature > 999 GROUP BY")
     world.define(nothing)
-    code, told = command(world)
+    code, output = command(world)
     assert code == 1
-    assert "slice 2024-03-01T10:00:00Z has no rows, though the query read 100 events: check WHERE, HAVING" in told
+    assert "slice 2024-03-01T10:00:00Z has no rows, though the query read 100 events: check WHERE, HAVING" in output
     expectation = {"type": "expect_column_to_exist", "kwargs": {"column": "deviceId"}}
     suite = {"name": "mine", "severities": {"query_returns_rows": "info"}, "expectations": [expectation]}
     world.home.joinpath("mine.json").write_text(json.dumps(suite))
     world.define(nothing, quality="mine.json")
-    code, told = command(world)
-    assert (code, "audit passed\n" in told) == (0, True)
+    code, output = command(world)
+    assert (code, "audit passed\n" in output) == (0, True)
 
 
-def test_a_quarantine_with_something_in_it_is_named_with_its_reasons(command: Command, tmp_path: Path) -> None:
+def test_a_quarantine_that_is_not_empty_is_named_with_its_reasons(command: Command, tmp_path: Path) -> None:
     world = of_bodies(tmp_path, *(body("a", at(10), number) for number in range(20)), b"{")
-    code, told = command(world)
+    code, output = command(world)
     assert code == 0
-    assert f"1 rows of these slices are in the quarantine, {(world.home / 'table_quarantine').as_uri()}:" in told
-    assert "  1 malformed: " in told
+    assert f"1 rows of these slices are in the quarantine, {(world.home / 'table_quarantine').as_uri()}:" in output
+    assert "  1 malformed: " in output
 
 
 def test_a_slice_without_events_passes(command: Command, tmp_path: Path) -> None:
-    code, told = command(of_bodies(tmp_path))
-    assert (code, "audit passed\n" in told) == (0, True)
+    code, output = command(of_bodies(tmp_path))
+    assert (code, "audit passed\n" in output) == (0, True)

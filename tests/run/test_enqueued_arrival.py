@@ -30,7 +30,7 @@ GROUP BY PartitionId, GetMetadataPropertyValue(telemetry, '[User].[attempt]'), T
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three hours from nine on; what is copied is written all at once, long after."""
+    """Three hours of Capture files, from nine o'clock on."""
     home = tmp_path_factory.mktemp("world")
     write_world(world(TEN - HOUR, 3, partitions=2, devices=16), home / "capture")
     return home
@@ -54,7 +54,7 @@ def define(home: Path, table: str, arrival_time: str, query: str = QUERY) -> Pip
 
 
 def events_of(home: Path) -> Iterator[dict[str, Any]]:
-    """The events of the folder that are JSON objects, with their enqueued time and partition."""
+    """Yield the events of the folder that are JSON, with their partition, enqueued time and attempt."""
     for path in sorted((home / "capture").rglob("*.avro")):
         for record in fastavro.reader(BytesIO(path.read_bytes())):
             assert isinstance(record, dict)
@@ -72,7 +72,9 @@ def events_of(home: Path) -> Iterator[dict[str, Any]]:
             }
 
 
-def test_by_enqueued_time_each_event_lies_where_the_hub_took_it(home: Path, spark: "SparkSession") -> None:
+def test_by_enqueued_time_each_event_is_in_the_window_in_which_the_hub_took_it(
+    home: Path, spark: "SparkSession"
+) -> None:
     pipeline = define(home, "enqueued", "EventEnqueuedUtcTime")
     report = backfill(spark, pipeline, TEN, TEN + HOUR)
     counts: Counter[tuple[datetime, int, str | None]] = Counter()
@@ -85,19 +87,19 @@ def test_by_enqueued_time_each_event_lies_where_the_hub_took_it(home: Path, spar
             counts[key] += 1
             newest[key] = max(newest.get(key, event["enqueued"]), event["enqueued"])
     rows = published(home / "enqueued")
-    found = {(row["windowEnd"], row["partition"], row["attempt"]): row["events"] for row in rows}
-    assert found == counts
+    published_counts = {(row["windowEnd"], row["partition"], row["attempt"]): row["events"] for row in rows}
+    assert published_counts == counts
     assert {(row["windowEnd"], row["partition"], row["attempt"]): row["newest"] for row in rows} == newest
     assert len({key[2] for key in counts}) > 2
     assert report["metrics"]["on_time"] == counts.total()
 
 
-def test_the_arrival_time_is_part_of_what_a_slice_is_made_of(home: Path) -> None:
+def test_the_arrival_time_is_part_of_the_digest_of_a_run(home: Path) -> None:
     by_blob, by_event = define(home, "one", "BlobLastModified"), define(home, "one", "EventEnqueuedUtcTime")
     assert preview(by_blob, TEN, TEN + HOUR).digest != preview(by_event, TEN, TEN + HOUR).digest
 
 
-def test_by_enqueued_time_a_range_waits_for_a_window_that_began_behind_it(home: Path) -> None:
+def test_by_enqueued_time_a_range_waits_for_a_capture_window_that_began_after_it(home: Path) -> None:
     """Capture's last blobs begin 30 minutes after noon and are written five minutes later."""
     by_event = define(
         home, "one", "EventEnqueuedUtcTime", QUERY.replace("FROM telemetry", "FROM telemetry TIMESTAMP BY t")

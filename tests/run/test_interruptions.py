@@ -1,4 +1,4 @@
-"""Ctrl-C: the command says how far it came, and that is true."""
+"""Ctrl-C: the command says how far it got, and that is true."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,42 +25,47 @@ def interrupt(*arguments: Any) -> None:
 
 @pytest.fixture
 def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """An hour that was published, and then a late blob; Spark's part of the command is done in this process."""
+    """A published hour, and then a late blob. The Spark stages of the command run in this process."""
     world = World(tmp_path)
     world.put("0", at(12), [body("a", at(10))])
     world.put("0", at(90))
     backfill(spark, world.define(), TEN, at(60))
     world.put("0", at(20), [body("a", at(18))], 5)
 
-    def computed(pipeline: Any, chosen: Any, errors: Any) -> tuple[PlannedRun, list[str]]:
+    def compute_and_audit(pipeline: Any, arguments: Any, errors: Any) -> tuple[PlannedRun, list[str]]:
         from recapture.run.spark import compute
 
-        run = plan_run(pipeline, chosen.start, chosen.end)
+        run = plan_run(pipeline, arguments.start, arguments.end)
         compute(spark, run)
         vars(cli)["audit"](run)
         return run, []
 
-    monkeypatch.setattr(cli, "_audited", computed)
+    monkeypatch.setattr(cli, "_compute_and_audit", compute_and_audit)
     return world
 
 
-def said(capsys: pytest.CaptureFixture[str], world: World, *command: str) -> tuple[int, str]:
-    """The exit code, and the only line on standard error."""
+def outcome_of(capsys: pytest.CaptureFixture[str], world: World, *command: str) -> tuple[int, str]:
+    """Return the exit code of a command and the only line on its standard error."""
     capsys.readouterr()
     code = cli.main([*command[:1], str(world.file), *HOUR, *command[1:]])
     (line,) = capsys.readouterr().err.splitlines()
     return code, line.removeprefix("recapture: ")
 
 
-def test_before_anything_is_published(
+def test_an_interruption_before_anything_is_published_says_so(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cli, "audit", interrupt)
-    assert said(capsys, world, "backfill") == (130, "interrupted; nothing was published: run the same again")
+    assert outcome_of(capsys, world, "backfill") == (
+        130,
+        "interrupted; nothing was published: run the same command again",
+    )
     assert version(world.table) == 1
 
 
-def test_between_two_commits(world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_between_two_commits_names_the_unfinished_publication(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     commit = OpenTable.commit
 
     def before_the_metrics(table: OpenTable, *arguments: Any) -> bool:
@@ -69,7 +74,7 @@ def test_between_two_commits(world: World, capsys: pytest.CaptureFixture[str], m
         return commit(table, *arguments)
 
     monkeypatch.setattr(OpenTable, "commit", before_the_metrics)
-    code, line = said(capsys, world, "backfill")
+    code, line = outcome_of(capsys, world, "backfill")
     assert code == 130
     run = status(world.define())["slices"][0]["run"]
     metrics = f"{world.table.as_uri()}_metrics"
@@ -80,14 +85,15 @@ def test_between_two_commits(world: World, capsys: pytest.CaptureFixture[str], m
     assert (version(world.table), version(world.home / "table_metrics")) == (3, 1), "both hold the first run"
 
 
-def test_while_the_report_is_made(
+def test_an_interruption_while_the_report_is_made_refers_to_status(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cli, "report", interrupt)
-    code, line = said(capsys, world, "backfill")
+    code, line = outcome_of(capsys, world, "backfill")
     assert code == 130
     run = status(world.define())["slices"][0]["run"]
-    assert line == f"interrupted while run {run} was published or reported: recapture status shows what is published"
+    progress = "was being published or reported: recapture status shows what is published"
+    assert line == f"interrupted while run {run} {progress}"
     assert version(world.table) == 2
 
 
@@ -99,13 +105,13 @@ def test_a_storage_that_fails_says_whether_the_run_is_published(
         raise RunError("the storage is away")
 
     monkeypatch.setattr(cli, stage, fail)
-    found, line = said(capsys, world, "backfill")
-    assert found == code
+    exit_code, line = outcome_of(capsys, world, "backfill")
+    assert exit_code == code
     assert version(world.table) == (1 if code == 1 else 2)
     assert ("is published, but its report failed: the storage is away" in line) == (code == 3)
 
 
-def test_a_report_that_cannot_be_kept_does_not_hide_that_the_run_is_published(
+def test_a_report_that_cannot_be_stored_does_not_hide_that_the_run_is_published(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from recapture.run.files import RunFiles
@@ -118,8 +124,9 @@ def test_a_report_that_cannot_be_kept_does_not_hide_that_the_run_is_published(
         write(files, file, value)
 
     monkeypatch.setattr(RunFiles, "write", full)
-    code, line = said(capsys, world, "backfill")
+    code, line = outcome_of(capsys, world, "backfill")
     assert code == 3
     assert line.endswith(
-        "is published, but: cannot write outcome.json: No space left on device; run the same again for its report"
+        "is published, but: cannot write outcome.json: No space left on device; "
+        "run the same command again for its report"
     )

@@ -1,4 +1,4 @@
-"""A kept manifest is evidence: run again, it is the same run, or the blobs that are not as they were are named."""
+"""A stored manifest is evidence: it gives the same run again, or names the blobs that have changed."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from recapture import cli
 from recapture.archive import changes
 from recapture.errors import DefinitionError, RunError
 from recapture.run.plan import changed_since, load_manifest, plan_run, preview
-from tests.worlds import TEN, World, at, backfill, body, files, papers, published, steady, version
+from tests.worlds import TEN, World, at, backfill, body, files, published, run_file, steady, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,20 +30,20 @@ def world(tmp_path: Path) -> World:
 
 @pytest.fixture
 def _one_session(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command runs in the session of these tests."""
+    """Run the command in the session of these tests."""
 
     @contextlib.contextmanager
-    def given(master: str, name: str, scratch: Path) -> Iterator["SparkSession"]:
+    def spark_session(master: str, name: str, scratch: Path) -> Iterator["SparkSession"]:
         yield spark
 
-    monkeypatch.setattr("recapture.run.session.started", given)
+    monkeypatch.setattr("recapture.run.session.spark_session", spark_session)
 
 
 def called(capsys: pytest.CaptureFixture[str], world: World, *arguments: object) -> tuple[int, Any, str]:
-    """The exit code of `recapture backfill`, its JSON, and what it says on standard error."""
+    """Return the exit code of `recapture backfill`, its JSON, and its standard error."""
     code = cli.main(["backfill", str(world.file), *map(str, arguments), "--json"])
-    told = capsys.readouterr()
-    return code, json.loads(told.out) if told.out else None, told.err
+    captured = capsys.readouterr()
+    return code, json.loads(captured.out) if captured.out else None, captured.err
 
 
 def blobs(world: World, partition: str) -> list[Path]:
@@ -52,95 +52,95 @@ def blobs(world: World, partition: str) -> list[Path]:
     )
 
 
-def touch(path: Path, content: bytes) -> None:
-    """Write it, with the same LastModified."""
+def overwrite(path: Path, content: bytes) -> None:
+    """Write a file, and keep its LastModified."""
     status = path.stat()
     path.write_bytes(content)
     os.utime(path, ns=(status.st_mtime_ns,) * 2)
 
 
 @pytest.mark.usefixtures("_one_session")
-def test_a_rerun_from_a_kept_manifest_is_the_same_run(
+def test_a_rerun_from_a_stored_manifest_is_the_same_run(
     spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
 ) -> None:
-    """By the run's name, and by a file, into an empty table; what arrived since is not read."""
+    """The manifest is given as a run's name, and as a file for an empty table. What arrived since is not read."""
     first = backfill(spark, world.define(), TEN, at(60))
-    kept = world.table / "_recapture" / first["run"] / "manifest.json"
-    assert json.loads(kept.read_bytes())["digest"].startswith(first["run"].split("-")[-1])
+    manifest = world.table / "_recapture" / first["run"] / "manifest.json"
+    assert json.loads(manifest.read_bytes())["digest"].startswith(first["run"].split("-")[-1])
     world.put("0", at(20), [body("new", at(18))], 9000, opened=at(16))
     code, again, _ = called(capsys, world, "--manifest", first["run"])
     assert (code, again["run"], again["changed"]) == (0, first["run"], False)
 
     elsewhere = world.home / "elsewhere.json"
-    elsewhere.write_bytes(kept.read_bytes())
+    elsewhere.write_bytes(manifest.read_bytes())
     before, rows = files(world.table), published(world.table)
     for table in (world.table, world.home / "table_metrics"):
         table.rename(world.home / f"old_{table.name}")
-    code, anew, _ = called(capsys, world, "--manifest", elsewhere)
-    assert (code, anew["run"]) == (0, first["run"])
+    code, rerun, _ = called(capsys, world, "--manifest", elsewhere)
+    assert (code, rerun["run"]) == (0, first["run"])
     assert files(world.table) == before
     assert published(world.table) == rows
     assert preview(world.define(), TEN, at(60)).run != first["run"], "the new blob makes another run"
 
 
 @pytest.mark.usefixtures("_one_session")
-def test_all_blobs_that_are_not_as_they_were_are_named_and_the_user_chooses(
-    capsys: pytest.CaptureFixture[str], world: World
-) -> None:
+def test_every_changed_blob_is_named_and_the_user_chooses(capsys: pytest.CaptureFixture[str], world: World) -> None:
     run = plan_run(world.define(), TEN, at(60)).id
-    pinned = papers(world.table, run, "manifest.json")["blobs"]
-    in_range = {world.capture / each["blob"]["name"] for each in pinned}
-    longer, later, gone = sorted(in_range)[3:6]
-    touch(longer, longer.read_bytes() + b"x")
+    pinned = run_file(world.table, run, "manifest.json")["blobs"]
+    in_range = {world.capture / entry["blob"]["name"] for entry in pinned}
+    longer, later, deleted = sorted(in_range)[3:6]
+    overwrite(longer, longer.read_bytes() + b"x")
     os.utime(later, (at(31).timestamp(),) * 2)
-    gone.unlink()
+    deleted.unlink()
     outside = next(path for path in blobs(world, "1") if path not in in_range)
     outside.write_bytes(b"x")
 
-    code, told, said = called(capsys, world, "--manifest", run)
-    assert (code, told) == (1, None)
+    code, report, stderr = called(capsys, world, "--manifest", run)
+    assert (code, report) == (1, None)
     assert version(world.table) is None
-    first, *lines, last = said.splitlines()
-    assert first == f"recapture: 3 of the {len(pinned)} blobs of run {run} are not as they were:"
+    first, *lines, last = stderr.splitlines()
+    assert first == f"recapture: 3 of the {len(pinned)} blobs of run {run} have changed since it was planned:"
     size = longer.stat().st_size
     assert lines[0].startswith(
         f"  {longer.relative_to(world.capture)} was modified (size {size - 1}, now {size}, etag "
     )
     assert lines[1].startswith(f"  {later.relative_to(world.capture)} was modified (LastModified ")
     assert ", now 2024-03-01T10:31:00Z, etag " in lines[1]
-    assert lines[2] == f"  {gone.relative_to(world.capture)} was deleted"
-    assert last == "restore them, or plan the range again from what is there now with --changed replan"
+    assert lines[2] == f"  {deleted.relative_to(world.capture)} was deleted"
+    assert last == "restore them, or add --changed replan to plan the range again from the current blobs"
 
-    touch(longer, longer.read_bytes()[:-1])
-    code, told, said = called(capsys, world, "--manifest", run, "--changed", "replan")
-    assert code == 0, said
-    assert told["run"] != run
-    assert told["run"].startswith("20240301T100000Z-20240301T110000Z-")
-    assert f"planned anew: run {told['run']}" in said
-    assert f"{gone.relative_to(world.capture)} was deleted" in said
-    assert told["warnings"][-1].startswith("2 of the ")
+    overwrite(longer, longer.read_bytes()[:-1])
+    code, report, stderr = called(capsys, world, "--manifest", run, "--changed", "replan")
+    assert code == 0, stderr
+    assert report["run"] != run
+    assert report["run"].startswith("20240301T100000Z-20240301T110000Z-")
+    assert f"planned again as run {report['run']}" in stderr
+    assert f"{deleted.relative_to(world.capture)} was deleted" in stderr
+    assert report["warnings"][-1].startswith("2 of the ")
 
 
-def test_what_did_not_change_has_no_changes(world: World) -> None:
+def test_only_a_changed_archive_has_changes(world: World) -> None:
     pipeline = world.define()
     planned = preview(pipeline, TEN, at(60))
     assert changed_since(pipeline, planned) == []
     for path in blobs(world, "0"):
         path.unlink()
     changed = changed_since(pipeline, planned)
-    assert {each.pinned.name for each in changed} == {each.blob.name for each in planned.blobs if each.partition == "0"}
+    planned_names = {entry.blob.name for entry in planned.blobs if entry.partition == "0"}
+    assert {change.pinned.name for change in changed} == planned_names
     assert changes.summary(changed * 100).endswith(f"  and {len(changed) * 100 - 100:,} more")
 
 
-def kept(world: World) -> tuple[Path, dict[str, Any]]:
+def stored_manifest(world: World) -> tuple[Path, dict[str, Any]]:
+    """Plan a run, and return the path and the content of its manifest."""
     run = plan_run(world.define(), TEN, at(60)).id
     path = world.table / "_recapture" / run / "manifest.json"
     return path, json.loads(path.read_bytes())
 
 
 @pytest.mark.parametrize("field", ["etag", "size", "last_modified", "name"])
-def test_a_manifest_that_somebody_changed_is_refused(world: World, field: str) -> None:
-    path, content = kept(world)
+def test_an_edited_manifest_is_refused(world: World, field: str) -> None:
+    path, content = stored_manifest(world)
     values = {"etag": "other", "size": 1, "last_modified": "2024-03-01T10:00:07Z", "name": "x"}
     content["blobs"][5]["blob"][field] = values[field]
     path.write_text(json.dumps(content))
@@ -149,7 +149,7 @@ def test_a_manifest_that_somebody_changed_is_refused(world: World, field: str) -
 
 
 def test_a_manifest_without_one_of_its_blobs_is_refused(world: World) -> None:
-    path, content = kept(world)
+    path, content = stored_manifest(world)
     del content["blobs"][5]
     path.write_text(json.dumps(content))
     with pytest.raises(RunError, match="does not match its digests"):
@@ -167,8 +167,8 @@ def test_a_manifest_without_one_of_its_blobs_is_refused(world: World) -> None:
         (("content_digest",), "0" * 64),
     ],
 )
-def test_nothing_in_a_manifest_can_be_changed(world: World, place: tuple[Any, ...], value: object) -> None:
-    path, content = kept(world)
+def test_no_field_of_a_manifest_can_be_edited(world: World, place: tuple[Any, ...], value: object) -> None:
+    path, content = stored_manifest(world)
     inner: Any = content
     for step in place[:-1]:
         inner = inner[step]
@@ -179,15 +179,15 @@ def test_nothing_in_a_manifest_can_be_changed(world: World, place: tuple[Any, ..
         load_manifest(world.define(), str(path))
 
 
-def test_a_manifest_may_be_laid_out_otherwise(world: World) -> None:
-    path, content = kept(world)
+def test_a_manifest_may_be_formatted_differently(world: World) -> None:
+    path, content = stored_manifest(world)
     before = load_manifest(world.define(), str(path))
     path.write_text(json.dumps(content, indent=4, sort_keys=True))
     assert load_manifest(world.define(), str(path)) == before
 
 
 def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> None:
-    path, _ = kept(world)
+    path, _ = stored_manifest(world)
     with pytest.raises(DefinitionError, match="the query, the policies or the input has changed; plan again"):
         load_manifest(world.define(eventsLateArrivalMaxDelayInSeconds=700), str(path))
     pipeline = world.define()
@@ -195,7 +195,7 @@ def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> N
     moved = pipeline.input.model_copy(update={"container": (world.home / "moved").as_uri()})
     with pytest.raises(DefinitionError, match=r"which is not this pipeline's input\.container"):
         load_manifest(pipeline.model_copy(update={"input": moved}), str(path))
-    with pytest.raises(DefinitionError, match="are not of 2 h"):
+    with pytest.raises(DefinitionError, match=r"slice_hours is 2, but run .* has slices of another length"):
         load_manifest(pipeline.model_copy(update={"slice_hours": 2}), str(path))
 
 
@@ -205,19 +205,21 @@ def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> N
         ((), 2, "give a range with --from and --to, or a manifest with --manifest"),
         (RANGE[:2], 2, "give a range with --from and --to"),
         (("--manifest", "x", *RANGE), 2, "--manifest has a range of its own"),
-        ((*RANGE, "--changed", "replan"), 2, "--changed is for --manifest"),
+        ((*RANGE, "--changed", "replan"), 2, "--changed needs --manifest"),
         (("--manifest", "x", "--changed", "ignore"), 2, "invalid choice"),
-        (("--manifest", "x"), 1, "x is not a file, and no run with a manifest under file://"),
+        (("--manifest", "x"), 1, "x is neither a file nor a run with a manifest under file://"),
         (("--manifest", "runs/x"), 1, "runs/x is not a file: give the file of a manifest, or the name of a run"),
         (("--manifest", ""), 1, "an empty text is not a file"),
         (("--manifest", "{file}"), 1, "the run's manifest cannot be read"),
     ],
 )
-def test_a_mistake_in_what_to_run_is_one_line(
+def test_a_mistake_in_the_choice_of_a_run_is_one_line(
     capsys: pytest.CaptureFixture[str], world: World, arguments: tuple[str, ...], code: int, reason: str
 ) -> None:
-    found, told, said = called(capsys, world, *(each.replace("{file}", str(world.file)) for each in arguments))
-    assert (found, told) == (code, None)
-    (line,) = said.splitlines()
+    exit_code, report, stderr = called(
+        capsys, world, *(argument.replace("{file}", str(world.file)) for argument in arguments)
+    )
+    assert (exit_code, report) == (code, None)
+    (line,) = stderr.splitlines()
     assert reason in line
     assert version(world.table) is None

@@ -1,4 +1,4 @@
-"""What a killed run leaves is named and removed by the next run of the same slices, and by no other."""
+"""The leftovers of a killed run are named and removed by the next run of the same slices, and by no other."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ OTHER = "20240301T100000Z-20240301T110000Z-0123456789ab"
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A world whose temporary files are its own."""
+    """A world with its own folder for temporary files."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     world = World(tmp_path)
     world.put("0", at(12))
@@ -27,7 +27,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def unfinished(folder: Path) -> Path:
-    """A file as a killed writer leaves it."""
+    """Create a file as a killed writer leaves it."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / ".recapture-0123.tmp"
     path.write_bytes(b"half")
@@ -43,14 +43,14 @@ def test_unfinished_files_of_the_same_slices_are_removed_and_named(world: World)
         unfinished(world.home / "table_publications" / "slice_start=20240301T100000Z"),
         unfinished(world.home / "table_quarantine" / "slice_start=20240301T100000Z"),
     ]
-    others = [
+    unrelated = [
         unfinished(world.table / "_recapture" / OTHER),
         unfinished(world.table / "slice_start=20240301T120000Z"),
         unfinished(world.home / "elsewhere" / "slice_start=20240301T100000Z"),
     ]
     lines = remove_leftovers(pipeline, RUN.replace("0123456789ab", "another"))
     assert not any(path.exists() for path in ours)
-    assert all(path.exists() for path in others)
+    assert all(path.exists() for path in unrelated)
     assert lines[0] == (
         f"2 unfinished files in {world.table.as_uri()}, such as "
         f"_recapture/{RUN}/counters/20240301T100000Z/.recapture-0123.tmp"
@@ -82,14 +82,14 @@ def test_a_writer_holds_the_lock_of_its_unfinished_file(world: World, monkeypatc
     assert [blob.name.rpartition("/")[2] for blob in container.list()] == ["x", "y"]
 
 
-def test_a_folder_of_temporary_files_goes_with_its_run(world: World) -> None:
+def test_a_folder_of_temporary_files_is_removed_with_its_run(world: World) -> None:
     with scratch.scratch_folder("name") as folder:
         (folder / "inside").write_bytes(b"1")
         assert scratch.remove_abandoned("name") == []
     assert not folder.exists()
 
 
-def test_the_folder_of_a_killed_run_is_removed_by_the_next_one_of_the_same_slices(world: World) -> None:
+def test_the_folder_of_a_killed_run_is_removed_by_the_next_run_of_the_same_slices(world: World) -> None:
     pipeline = world.define()
     name = scratch_name(pipeline, RUN)
     killed = (
@@ -102,8 +102,8 @@ def test_the_folder_of_a_killed_run_is_removed_by_the_next_one_of_the_same_slice
     folder = Path(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True).stdout.strip())
     assert (folder / "spilled").exists()
     assert remove_leftovers(pipeline, OTHER) == []
-    other = World(world.home / "other")
-    other.home.mkdir()
-    assert remove_leftovers(other.define(), RUN) == []
+    another = World(world.home / "other")
+    another.home.mkdir()
+    assert remove_leftovers(another.define(), RUN) == []
     assert remove_leftovers(pipeline, RUN) == [f"{folder}, a folder of temporary files"]
     assert not folder.exists()

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from recapture.quality.metrics import OUTPUT_METRICS, PARTITION_METRICS, combine
-from recapture.run.status import rollback
+from recapture.run.rollback import rollback
 from recapture.time_model.metrics import COUNTS, WATERMARK_DELAY
 from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, steady, version
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 DAY = timedelta(days=1)
 Values = dict[tuple[str, str | None, str], float | None]
-"""By slice, partition and metric."""
+"""Values of metrics, by slice, partition and name."""
 
 
 def in_the_table(table: Path) -> Values:
     rows = published(table.with_name(f"{table.name}_metrics"))
-    found = {(f"{row['slice_start']:%FT%TZ}", row["partition"], row["metric"]): row["value"] for row in rows}
-    assert len(found) == len(rows), "a metric of a slice and partition has one row"
+    values = {(f"{row['slice_start']:%FT%TZ}", row["partition"], row["metric"]): row["value"] for row in rows}
+    assert len(values) == len(rows), "a metric of a slice and partition has one row"
     assert {(row["partition"] is None, row["input"]) for row in rows} == {(False, "telemetry"), (True, None)}
-    return found
+    return values
 
 
 def in_slices(slices: dict[str, dict[str, Any]]) -> Values:
-    """What `--json` says of slices, laid out as the table is."""
+    """Return what `--json` says about slices, in the layout of the table."""
     return {
         (start, partition, name): value
-        for start, each in slices.items()
-        for partition, of_partition in [*each["partitions"].items(), (None, {n: each[n] for n in OUTPUT_METRICS})]
+        for start, slice_ in slices.items()
+        for partition, of_partition in [*slice_["partitions"].items(), (None, {n: slice_[n] for n in OUTPUT_METRICS})]
         for name, value in of_partition.items()
         if name != "input"
     }
@@ -45,7 +45,7 @@ def in_slices(slices: dict[str, dict[str, Any]]) -> Values:
 
 @pytest.fixture(scope="module")
 def hours(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """Three hours of two partitions, and a third one that was silent until the last."""
+    """Three hours of two partitions, and of a third one that was silent until the last hour ended."""
     world = steady(tmp_path_factory.mktemp("metrics"), hours=3)
     world.put("2", at(185))
     return world
@@ -62,15 +62,15 @@ def test_the_table_says_what_json_says(spark: "SparkSession", hours: World, pipe
     assert {metric for _, partition, metric in values if partition} == set(PARTITION_METRICS)
     assert {metric for _, partition, metric in values if partition is None} == {"OutputEvents", "UnanchoredSessions"}
     assert {partition for _, partition, _ in values} == {"0", "1", "2", None}
-    assert in_slices({each["slice_start"]: each for each in report["slices"]}) == values
+    assert in_slices({slice_["slice_start"]: slice_ for slice_ in report["slices"]}) == values
     assert values["2024-03-01T10:00:00Z", "2", "InputEvents"] == 0
     assert values["2024-03-01T10:00:00Z", "2", WATERMARK_DELAY] is None
 
 
 def test_slices_partitions_and_run_add_up(spark: "SparkSession", pipeline: "Pipeline") -> None:
     report = backfill(spark, pipeline, TEN, at(180))
-    for each in report["slices"]:
-        assert combine(each["partitions"].values()).items() <= each.items()
+    for slice_ in report["slices"]:
+        assert combine(slice_["partitions"].values()).items() <= slice_.items()
     run = {name: report["metrics"][name] for name in PARTITION_METRICS}
     assert combine(report["slices"]) == combine(report["partitions"].values()) == run
     assert run["InputEvents"] == 3 * 2 * 12 * 6
@@ -110,7 +110,7 @@ def test_a_late_blob_replaces_the_metrics_of_its_slice_and_rollback_gives_them_b
     assert in_the_table(world.table) == before
 
 
-def test_history_is_a_query_away(spark: "SparkSession", tmp_path: Path) -> None:
+def test_one_query_gives_the_history_of_a_metric(spark: "SparkSession", tmp_path: Path) -> None:
     """The share of late events, day by day."""
     world = World(tmp_path)
     for day, late in ((0, 1), (1, 3)):
@@ -123,18 +123,18 @@ def test_history_is_a_query_away(spark: "SparkSession", tmp_path: Path) -> None:
     for day in (0, 1):
         backfill(spark, pipeline, TEN + day * DAY, TEN + day * DAY + HOUR)
     reader = QueryBuilder().register("metrics", DeltaTable(f"{world.table}_metrics"))
-    found = reader.execute(
+    rows = reader.execute(
         "SELECT date_trunc('day', slice_start) AS day, SUM(CASE WHEN metric = 'LateInputEvents' THEN value END) "
         "/ SUM(CASE WHEN metric = 'InputEvents' THEN value END) AS late FROM metrics GROUP BY 1 ORDER BY 1"
     ).read_all()
-    assert pa.table(found)["late"].to_pylist() == [0.25, 0.75]
+    assert pa.table(rows)["late"].to_pylist() == [0.25, 0.75]
 
 
 @pytest.mark.parametrize(("tolerance", "delay"), [(0, 90.0), (20, 110.0)])
 def test_the_watermark_delay_is_from_the_watermark_to_the_newest_arrival(
     spark: "SparkSession", tmp_path: Path, tolerance: int, delay: float
 ) -> None:
-    """The newest time is that of the first event; what arrives last is malformed, and arrived all the same."""
+    """The first event has the newest time. The last arrival is malformed, and is an arrival all the same."""
     world = World(tmp_path)
     world.put("0", at(30), [body("a", at(29.5)), body("a", at(29))])
     world.put("0", at(31), [b"no JSON"], 2)

@@ -16,7 +16,7 @@ from recapture.run.audit import audit
 from recapture.run.plan import plan_run
 from recapture.run.publish import publish
 from recapture.run.report import report
-from recapture.run.status import rollback
+from recapture.run.rollback import rollback
 from recapture.storage import delta_storage_options, delta_table_uri
 from recapture.table.delta import OpenTable
 from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, staged, steady, version
@@ -38,7 +38,7 @@ NAMES = ("counts", "counts_metrics", "peaks", "peaks_metrics")
 
 
 def both(world: World, table: str = "{}", **own: dict[str, Any]) -> "Pipeline":
-    """A pipeline with both outputs, `counts` first; `own` adds to an output's section."""
+    """Return a pipeline with both outputs, `counts` first; `own` adds to an output's section."""
     outputs = [{"alias": alias, "table": table.format(alias), **own.get(alias, {})} for alias in ("counts", "peaks")]
     return world.define(f"{COUNTS}\n\n{PEAKS}", outputs=outputs)
 
@@ -49,7 +49,7 @@ def versions(world: World) -> dict[str, int | None]:
 
 @pytest.fixture(scope="module")
 def hours(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """Two hours, only read."""
+    """Two hours that no test changes."""
     return steady(tmp_path_factory.mktemp("outputs"), hours=2)
 
 
@@ -84,18 +84,18 @@ def test_hours_run_apart_publish_the_bytes_of_one_range_in_every_table(spark: "S
         assert files(hours.home / "parts" / name) == files(hours.home / "whole" / name)
 
 
-def test_the_events_of_several_outputs_are_read_once_and_not_kept(
+def test_the_events_of_several_outputs_are_read_once_and_not_cached(
     spark: "SparkSession", world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plans = []
-    written = job._written
+    write_slices = job.write_slices
 
-    def kept(*arguments: Any) -> Any:
-        frame = written(*arguments)
+    def recorded(*arguments: Any) -> Any:
+        frame = write_slices(*arguments)
         plans.append(frame._jdf.queryExecution().executedPlan().toString())
         return frame
 
-    monkeypatch.setattr(job, "_written", kept)
+    monkeypatch.setattr(job, "write_slices", recorded)
     staged(spark, both(world), TEN, at(120))
     assert [plan.count("InMemoryTableScan") for plan in plans] == [1, 1]
     assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
@@ -110,7 +110,7 @@ def test_an_unchanged_rerun_changes_no_table(spark: "SparkSession", world: World
     again = backfill(spark, both(world), TEN, at(120))
     assert again["run"] == first["run"]
     assert (first["changed"], again["changed"]) == (True, False)
-    assert [(each["version"], each["metrics_version"]) for each in again["outputs"]] == [(1, 1), (1, 1)]
+    assert [(output["version"], output["metrics_version"]) for output in again["outputs"]] == [(1, 1), (1, 1)]
     assert (versions(world), {name: files(world.home / name) for name in NAMES}) == before
 
 
@@ -128,8 +128,8 @@ def test_nothing_of_any_output_is_published_unless_all_pass(spark: "SparkSession
     run = plan_run(pipeline, TEN, at(120))
     with pytest.raises(AuditError):
         publish(run)
-    of_blocked = report(run)
-    assert [(each["version"], each["changed"]) for each in of_blocked["outputs"]] == [(None, False), (None, False)]
+    blocked = report(run)
+    assert [(output["version"], output["changed"]) for output in blocked["outputs"]] == [(None, False), (None, False)]
 
 
 @pytest.mark.parametrize("committed", [1, 2, 3])
@@ -152,15 +152,17 @@ def test_a_publication_that_was_killed_between_two_commits_is_finished_by_the_ne
         publish(run)
     monkeypatch.undo()
     half = dict.fromkeys(NAMES[:committed], 1)
-    assert {name: found for name, found in versions(world).items() if found} == half
+    assert {name: number for name, number in versions(world).items() if number} == half
     finished = publish(run)
     assert set(versions(world).values()) == {1}
-    assert [each["changed"] for each in finished["outputs"]] == [False, committed < 3]
+    assert [output["changed"] for output in finished["outputs"]] == [False, committed < 3]
     (warning,) = finished["warnings"]
-    assert warning.startswith("2 slices, the first 2024-03-01T10:00:00Z: finished a change that an earlier call had")
+    assert warning.startswith(
+        "finished a change that an earlier call had begun: 2 slices, the first 2024-03-01T10:00:00Z, "
+    )
 
 
-def test_rollback_and_status_are_of_all_outputs(
+def test_rollback_and_status_cover_all_outputs(
     spark: "SparkSession", world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     backfill(spark, both(world), TEN, at(120))
@@ -170,13 +172,16 @@ def test_rollback_and_status_are_of_all_outputs(
     assert all(published(world.home / name) != rows for name, rows in before.items())
     hour = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
     assert cli.main(["rollback", str(world.file), *hour, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    printed = json.loads(capsys.readouterr().out)
     slices = ["2024-03-01T10:00:00Z"]
-    assert [(each["alias"], each["slices"]) for each in told["outputs"]] == [("counts", slices), ("peaks", slices)]
+    assert [(output["alias"], output["slices"]) for output in printed["outputs"]] == [
+        ("counts", slices),
+        ("peaks", slices),
+    ]
     assert {name: published(world.home / name) for name in NAMES} == before
     assert cli.main(["status", str(world.file), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [(each["alias"], [part["quality"] for part in each["slices"]]) for each in told["outputs"]] == [
+    printed = json.loads(capsys.readouterr().out)
+    assert [(output["alias"], [slice_["quality"] for slice_ in output["slices"]]) for output in printed["outputs"]] == [
         ("counts", ["passed", "passed"]),
         ("peaks", ["passed", "passed"]),
     ]
@@ -186,15 +191,13 @@ def test_rollback_and_status_are_of_all_outputs(
     assert "peaks: published" in text
 
 
-def test_sessions_whose_beginning_is_not_known_are_counted_told_of_and_published(
-    spark: "SparkSession", world: World
-) -> None:
-    """A device without a pause since nine; sessions of it are cut every ten minutes, after eleven there are none."""
-    for minutes in range(-60, 60, 3):
+def test_sessions_cut_at_even_multiples_are_counted_reported_and_published(spark: "SparkSession", world: World) -> None:
+    """From seven to eleven there is one event in each maxDuration. Then there are none."""
+    for minutes in range(-185, 60, 10):
         world.put("0", at(minutes + 1), [body("a", at(minutes))], 1000 + minutes)
     sessions = (
         "SELECT System.Timestamp() AS windowEnd, COUNT(*) AS events INTO counts "
-        "FROM telemetry TIMESTAMP BY eventTime GROUP BY SessionWindow(minute, 5, 10)"
+        "FROM telemetry TIMESTAMP BY eventTime GROUP BY SessionWindow(minute, 10, 10)"
     )
     outputs = [{"alias": alias, "table": alias} for alias in ("counts", "peaks")]
     report = backfill(spark, world.define(f"{sessions}\n\n{PEAKS}", outputs=outputs), TEN, at(120))
@@ -202,14 +205,14 @@ def test_sessions_whose_beginning_is_not_known_are_counted_told_of_and_published
     assert set(rows[0]) == {"windowEnd", "events", "slice_start"}
     ten = sum(row["slice_start"] == TEN for row in rows)
     assert ten > 1
-    assert [each["UnanchoredSessions"] for each in report["slices"]] == [ten, 0]
-    assert [each["metrics"]["UnanchoredSessions"] for each in report["outputs"]] == [ten, 0]
+    assert [slice_["UnanchoredSessions"] for slice_ in report["slices"]] == [ten, 0]
+    assert [output["metrics"]["UnanchoredSessions"] for output in report["outputs"]] == [ten, 0]
     assert report["metrics"]["UnanchoredSessions"] == ten
-    (warning,) = (each for each in report["warnings"] if "sessions" in each)
-    assert warning.startswith(f"counts: {ten} rows are sessions that began before what a slice may read")
+    (warning,) = (line for line in report["warnings"] if "sessions" in line)
+    assert warning.startswith(f"counts: {ten} rows are sessions cut at even multiples of maxDuration")
 
 
-def test_two_tables_and_their_metrics_are_published_to_azure_and_taken_back(
+def test_two_tables_and_their_metrics_are_published_to_azure_and_rolled_back(
     spark: "SparkSession", azurite: Azurite, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from azure.storage.blob import ContainerClient
@@ -221,8 +224,8 @@ def test_two_tables_and_their_metrics_are_published_to_azure_and_taken_back(
     ContainerClient.from_connection_string(azurite.connection_string, container).create_container()
     pipeline = both(world, f"{azurite.url}/{container}/curated/{{}}")
     report = backfill(spark, pipeline, TEN, at(120))
-    assert [(each["version"], each["metrics_version"]) for each in report["outputs"]] == [(1, 1), (1, 1)]
-    tables = [url for each in report["outputs"] for url in (each["table"], each["metrics_table"])]
+    assert [(output["version"], output["metrics_version"]) for output in report["outputs"]] == [(1, 1), (1, 1)]
+    tables = [url for output in report["outputs"] for url in (output["table"], output["metrics_table"])]
     assert [slices(url) for url in tables] == [["2024-03-01T10:00:00Z", "2024-03-01T11:00:00Z"]] * 4
     quarantine = report["quarantine"]
     assert (quarantine["version"], slices(quarantine["table"])) == (1, ["2024-03-01T11:00:00Z"])

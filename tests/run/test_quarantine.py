@@ -1,4 +1,4 @@
-"""What could not be used is set aside beside the table, replaced with its slice, and comes back once it can be used."""
+"""The quarantine next to the table: it is replaced with its slice, and events leave it once they can be used."""
 
 import itertools
 import os
@@ -12,7 +12,7 @@ import pytest
 from recapture.errors import DefinitionError, RunError
 from recapture.formats.avro import walk
 from recapture.formats.event_hubs import EVENT_DATA
-from recapture.run.status import rollback
+from recapture.run.rollback import rollback
 from recapture.sample import SampleEvent, capture_file
 from tests.formats.test_avro import avro, nested
 from tests.oracle import VERDICTS
@@ -30,7 +30,7 @@ INTO aggregates FROM telemetry TIMESTAMP BY eventTime GROUP BY deviceId, Tumblin
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """An hour and a half, an event every five minutes; at 10:20 and 11:10 a temperature that is no number."""
+    """An hour and a half, an event every five minutes; at 10:20 and 11:10 a temperature that is not a number."""
     world = World(tmp_path)
     for number in range(21):
         bad = number in (6, 16)
@@ -41,7 +41,7 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def aside(world: World) -> list[dict[str, Any]]:
+def quarantined(world: World) -> list[dict[str, Any]]:
     return published(world.home / "table_quarantine", "slice_start, sequence_number")
 
 
@@ -50,7 +50,7 @@ def lawful(report: dict[str, Any]) -> bool:
     return bool(metrics["InputEvents"] == metrics["DuplicateEvents"] + sum(metrics[verdict] for verdict in VERDICTS))
 
 
-def test_what_cannot_be_used_lies_beside_the_table_with_its_bytes_and_its_origin(
+def test_the_quarantine_holds_unusable_events_with_their_bytes_and_their_origin(
     spark: "SparkSession", world: World
 ) -> None:
     report = backfill(spark, world.define(TYPED.format("float")), TEN, at(120))
@@ -61,7 +61,7 @@ def test_what_cannot_be_used_lies_beside_the_table_with_its_bytes_and_its_origin
         "rows": 2,
         "reasons": [{"verdict": "malformed", "reason": "temperature is not a float", "rows": 2}],
     }
-    rows = aside(world)
+    rows = quarantined(world)
     assert [row.pop("body") for row in rows] == [body("a", at(18), "6 C"), body("a", at(68), "16 C")]  # type: ignore[arg-type]
     assert all(row.pop("etag") for row in rows)
     assert rows == [
@@ -79,45 +79,45 @@ def test_what_cannot_be_used_lies_beside_the_table_with_its_bytes_and_its_origin
     ]
 
 
-def test_after_a_fix_of_the_definition_the_events_come_back_and_the_slice_is_what_it_would_have_been(
+def test_fixing_the_definition_brings_the_events_back_and_gives_the_rows_of_a_clean_run(
     spark: "SparkSession", world: World
 ) -> None:
     backfill(spark, world.define(TYPED.format("float")), TEN, at(120))
-    assert [row["sequence_number"] for row in aside(world)] == [6, 16]
+    assert [row["sequence_number"] for row in quarantined(world)] == [6, 16]
     report = backfill(spark, world.define(TYPED.format("nvarchar(max)")), TEN, at(60))
     assert (report["metrics"]["malformed"], report["metrics"]["on_time"]) == (0, 12)
-    assert [row["sequence_number"] for row in aside(world)] == [16], "the other hour was not run again"
+    assert [row["sequence_number"] for row in quarantined(world)] == [16], "the other hour was not run again"
     backfill(spark, world.define(TYPED.format("nvarchar(max)")), TEN, at(120))
-    assert aside(world) == []
+    assert quarantined(world) == []
     backfill(spark, world.define(TYPED.format("nvarchar(max)"), table="clean"), TEN, at(120))
     assert published(world.table) == published(world.home / "clean")
     assert files(world.table) == files(world.home / "clean")
-    assert version(world.home / "clean_quarantine") is None, "where nothing was set aside there is no such table"
+    assert version(world.home / "clean_quarantine") is None, "where nothing was quarantined there is no such table"
 
 
-def test_an_unchanged_rerun_adds_no_version_and_a_rollback_takes_the_quarantine_back(
+def test_an_unchanged_rerun_adds_no_version_and_a_rollback_restores_the_quarantine(
     spark: "SparkSession", world: World
 ) -> None:
     wrong, right = TYPED.format("float"), TYPED.format("nvarchar(max)")
     first = backfill(spark, world.define(wrong), TEN, at(120))
-    before = aside(world)
+    before = quarantined(world)
     backfill(spark, world.define(wrong), TEN, at(120))
     assert version(world.home / "table_quarantine") == 1
     pipeline = world.define(right)
     backfill(spark, pipeline, TEN, at(120))
-    assert aside(world) == []
+    assert quarantined(world) == []
     assert [output["slices"] for output in rollback(pipeline, TEN, at(60))["outputs"]] == [["2024-03-01T10:00:00Z"]]
-    assert aside(world) == before[:1]
+    assert quarantined(world) == before[:1]
     rollback(pipeline, at(60), at(120))
-    assert aside(world) == before
+    assert quarantined(world) == before
     rollback(pipeline, TEN, at(120), first["run"])
-    assert (aside(world), published(world.table)) == ([], [])
+    assert (quarantined(world), published(world.table)) == ([], [])
 
 
 # Damaged blobs
 
 
-def whole(number: int) -> bytes:
+def sound_blob(number: int) -> bytes:
     event = SampleEvent(number, "", at(-15 + 5 * number), body("a", at(-12 + 5 * number)))
     return capture_file([event])
 
@@ -129,15 +129,15 @@ def foreign() -> bytes:
 
 
 def overwritten(sound: bytes) -> bytes:
-    """The first bytes of its first record."""
+    """Overwrite the first bytes of the first record."""
     begin = walk("", sound, EVENT_DATA).blocks[0].start
     return sound[:begin] + bytes([255]) * 24 + sound[begin + 24 :]
 
 
 def sources() -> list[bytes]:
-    """A sample file, and the real ones where they lie beside this repository."""
+    """Return a sample file, and the real ones if they are next to this repository."""
     real = [CAPTURE_FILES / name for name in ("2016-no-extension-05", "p9--2022-12-09--16-50-12.avro")]
-    return [whole(6), *(path.read_bytes() for path in real if path.exists())]
+    return [sound_blob(6), *(path.read_bytes() for path in real if path.exists())]
 
 
 DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
@@ -157,7 +157,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 
 def put_damaged(world: World, content: bytes) -> Path:
-    """In the place of the blob that arrived at 10:20."""
+    """Replace the blob that arrived at 10:20, and keep its LastModified."""
     path = world.capture / blob_name("0", at(15))
     modified = path.stat().st_mtime
     path.write_bytes(content)
@@ -165,10 +165,10 @@ def put_damaged(world: World, content: bytes) -> Path:
     return path
 
 
-def test_each_kind_of_damage_is_told_by_default_and_set_aside_where_the_definition_says_so(
+def test_each_kind_of_damage_stops_the_run_by_default_and_is_quarantined_if_the_definition_says_so(
     spark: "SparkSession", world: World
 ) -> None:
-    """All kinds side by side, a blob each; the law holds, and every other event is where it would be."""
+    """Each kind has a blob. The law holds, and all other events are where they would be."""
     expected = {}
     for place, (sound, (kind, (damage, reason))) in enumerate(itertools.product(sources(), DAMAGE.items())):
         content = damage(sound)
@@ -193,8 +193,8 @@ def test_each_kind_of_damage_is_told_by_default_and_set_aside_where_the_definiti
     )
     assert report["quality"]["verdict"] == "passed with warnings"
     assert "every blob that a slice reads is whole (1 of 1 row fails" in report["quality"]["report"]
-    assert any(warning.startswith(f"{count} blobs are damaged and were set aside") for warning in report["warnings"])
-    rows = {row["blob"]: row for row in aside(world) if row["verdict"] == "damaged"}
+    assert any(warning.startswith(f"{count} blobs are damaged and were quarantined") for warning in report["warnings"])
+    rows = {row["blob"]: row for row in quarantined(world) if row["verdict"] == "damaged"}
     assert rows.keys() == expected.keys()
     for name, (content, reason) in expected.items():
         assert rows[name]["body"] == content
@@ -208,22 +208,22 @@ def test_a_damaged_blob_that_is_restored_brings_its_events_back(spark: "SparkSes
     put_damaged(world, sound[:-1])
     pipeline = world.define(TYPED.format("nvarchar(max)"), on_damaged_blob="quarantine")
     report = backfill(spark, pipeline, TEN, at(60))
-    assert [row["verdict"] for row in aside(world)] == ["damaged"]
+    assert [row["verdict"] for row in quarantined(world)] == ["damaged"]
     assert (report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == (11, 1)
     assert "1 sequence numbers never arrived: 6 to 6 of partition 0" in report["warnings"]
     assert report["slices"][0]["gaps"] == {"missing": 1, "ranges": [{"partition": "0", "first": 6, "last": 6}]}
     put_damaged(world, sound)
     report = backfill(spark, pipeline, TEN, at(60))
-    assert (aside(world), report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == ([], 12, 0)
+    assert (quarantined(world), report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == ([], 12, 0)
 
 
-def test_what_is_to_become_of_a_damaged_blob_is_stop_or_quarantine(world: World) -> None:
+def test_on_damaged_blob_is_stop_or_quarantine(world: World) -> None:
     assert world.define().input.on_damaged_blob == "stop"
     with pytest.raises(DefinitionError, match=r"input\.on_damaged_blob: .*'stop' or 'quarantine'"):
         world.define(on_damaged_blob="skip")
 
 
-# Files of a header alone
+# Files with a header and no blocks
 
 
 def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark: "SparkSession", world: World) -> None:
@@ -234,9 +234,11 @@ def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark:
         os.utime(path, (modified,) * 2)
     report = backfill(spark, world.define(), TEN, at(60))
     assert (report["metrics"]["InputEvents"], report["metrics"]["InputEventsSourcesTotal"]) == (12, 14)
-    (warning,) = [warning for warning in report["warnings"] if "a header alone" in warning]
+    (warning,) = [warning for warning in report["warnings"] if "no blocks" in warning]
     example = blob_name("0", at(36))
-    assert warning.startswith(f"2 blobs are Avro files of a header alone, such as {example}: they are read as empty; ")
+    assert warning.startswith(
+        f"2 blobs are Avro files with a header and no blocks, such as {example}: they are read as "
+    )
 
 
 # Copies
@@ -252,7 +254,7 @@ def test_copied_blobs_change_no_row_and_are_counted(spark: "SparkSession", world
         os.utime(copy, (at(10 + 5 * number).timestamp(),) * 2)
     report = backfill(spark, pipeline, TEN, at(120))
     assert published(world.table) == before
-    assert [each["DuplicateEvents"] for each in report["slices"]] == [2, 1]
+    assert [slice_["DuplicateEvents"] for slice_ in report["slices"]] == [2, 1]
     assert (report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == (21 - 3 + 3, 0)
     assert lawful(report)
     assert report["quality"]["verdict"] == "passed"

@@ -1,4 +1,4 @@
-"""The same archive and definition are the same run in every process, for every format of blobs."""
+"""The same archive and definition give the same run in every process, for every input format."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from tests.paths import ROOT
 from tests.worlds import QUICK_START, version
 
 KINDS = [kind for kind in FORMATS if kind != "IoT Hub, JSON"]
-"""IoT Hub's two kinds of blobs have the same input section."""
+"""The tested formats. IoT Hub's two kinds of blobs have the same input section."""
 HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 COMMANDS = """
 import contextlib, io, json, sys
@@ -29,21 +29,21 @@ for arguments in json.loads(sys.argv[1]):
 
 def commands(seed: int, *arguments: list[str]) -> list[dict[str, Any]]:
     """Run commands one after the other in a process of their own; return what they print."""
-    ran = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", COMMANDS, json.dumps(arguments)],
         env=os.environ | {"PYTHONHASHSEED": str(seed), "PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": QUICK_START},
         capture_output=True,
         text=True,
         check=False,
     )
-    outcomes = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert [code for code, _ in outcomes] == [0] * len(arguments), ran.stderr
+    outcomes = [json.loads(line) for line in completed.stdout.splitlines()]
+    assert [code for code, _ in outcomes] == [0] * len(arguments), completed.stderr
     return [printed for _, printed in outcomes]
 
 
 @pytest.fixture(scope="module")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """An archive and a pipeline file of each format."""
+    """The folder of an archive and a pipeline file, for each format."""
     homes = {}
     for kind in KINDS:
         homes[kind] = tmp_path_factory.mktemp("format")
@@ -77,8 +77,8 @@ def test_a_key_that_changes_what_events_are_makes_another_run(homes: dict[str, P
         defined(home, "Service Bus", time_format="HH-mm", date_format="YYYY/MM/DD")
         (same,) = commands(1, ["plan", str(home / "telemetry.yaml"), *HOUR])
         defined(home, "Service Bus", fields={"body": "Other"})
-        (other,) = commands(1, ["plan", str(home / "telemetry.yaml"), *HOUR])
+        (changed,) = commands(1, ["plan", str(home / "telemetry.yaml"), *HOUR])
     finally:
         defined(home, "Service Bus")
     (plain,) = commands(1, ["plan", str(home / "telemetry.yaml"), *HOUR])
-    assert plain["run"] == same["run"] != other["run"]
+    assert plain["run"] == same["run"] != changed["run"]

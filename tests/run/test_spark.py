@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from recapture.run.status import status
 from recapture.time_model.ticks import from_datetime, from_seconds, to_datetime
 from tests import oracle
-from tests.draws import examples
+from tests.draws import slow
 from tests.paths import CAPTURE_FILES
 from tests.worlds import (
     HOUR,
@@ -29,9 +29,9 @@ from tests.worlds import (
     backfill,
     files,
     lenient,
-    papers,
     published,
     quarantine,
+    run_file,
     steady,
 )
 
@@ -44,7 +44,7 @@ EARLY = from_seconds(300)
 
 @dataclass(frozen=True)
 class Sent:
-    """An event of a made-up world: what the oracle is told of it, and the body that says the same."""
+    """An event of a generated world: as the oracle sees it, and as a body."""
 
     event: oracle.Event
     body: bytes
@@ -52,7 +52,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Made:
-    """A made-up world: a job, a query, and blobs as (partition, arrival, opened, events in the file's order)."""
+    """A generated world: a job, a query, and blobs as (partition, arrival, opened, events in the file's order)."""
 
     policy: oracle.Policy
     timestamp_by: bool
@@ -131,7 +131,7 @@ def made(draw: DrawFn) -> Made:
 
 
 def _keyed(sent: Sent, over: bool) -> Sent:
-    """The key holds for the whole query, whatever a partition drew."""
+    """Return the event with the OVER key of the query, whatever its partition drew."""
     key = (sent.event.payload.get("deviceId"),) if over else None
     return Sent(dataclasses.replace(sent.event, over=key), sent.body)
 
@@ -140,7 +140,7 @@ def _keyed(sent: Sent, over: bool) -> Sent:
 def _partition(
     draw: DrawFn, partition: str, policy: oracle.Policy, over: bool
 ) -> list[tuple[str, int, datetime, tuple[Sent, ...]]]:
-    """The blobs of a partition; those with one LastModified share their sequence numbers out among them."""
+    """Draw the blobs of a partition. Blobs with the same LastModified share a range of sequence numbers."""
     arrivals = list(itertools.accumulate(draw(st.lists(_GAPS, min_size=8, max_size=24)), initial=-2400))
     blobs: list[tuple[str, int, datetime, tuple[Sent, ...]]] = []
     latest = ZERO
@@ -197,7 +197,7 @@ def _sent(draw: DrawFn, partition: str, arrival: int, number: int, watermark: in
 
 
 def _text(time: int) -> str:
-    """All seven decimals of an instant."""
+    """Return an instant with all seven decimals."""
     return f"{to_datetime(time):%Y-%m-%dT%H:%M:%S}.{time % 10_000_000:07}Z"
 
 
@@ -238,7 +238,10 @@ def expected_rows(made: Made) -> list[dict[str, Any]]:
 
 
 def expected_counts(made: Made) -> dict[tuple[str, str], dict[str, Any]]:
-    """By slice and partition; without a late limit, verdicts are those of reading from the slice's first arrival."""
+    """Return the counts by slice and partition.
+
+    Without a late limit, the verdicts are those of reading from the slice's first arrival.
+    """
     partitions = {partition for partition, *_ in made.blobs}
     counts = {}
     for hour in range(made.hours):
@@ -246,7 +249,7 @@ def expected_counts(made: Made) -> dict[tuple[str, str], dict[str, Any]]:
         first = start - from_seconds(made.size) - EARLY if made.policy.late is None and made.timestamp_by else 0
         read = [event for event in made.events if event.arrival >= first]
         outcomes = oracle.process(read, made.policy, made.timestamp_by)
-        found = oracle.slice_metrics(outcomes, start, end)
+        metrics = oracle.slice_metrics(outcomes, start, end)
         for partition in partitions:
             arrived = [events for p, arrival, _, events in made.blobs if p == partition and start < arrival <= end]
             counts[f"{to_datetime(start):%Y-%m-%dT%H:%M:%SZ}", partition] = {
@@ -254,7 +257,7 @@ def expected_counts(made: Made) -> dict[tuple[str, str], dict[str, Any]]:
                     ("InputEvents", "DeserializationError", "InvalidInputTimeStamp", "EarlyInputEvents"), 0
                 ),
                 **dict.fromkeys(("LateInputEvents", "DroppedOrAdjustedEvents", *oracle.VERDICTS), 0),
-                **found.get(partition, {}),
+                **metrics.get(partition, {}),
                 "OutputWatermarkDelaySeconds": expected_delay(made, outcomes, partition, start, end),
                 "InputEventsSourcesTotal": len(arrived),
                 "InputEventBytes": sum(len(sent.body) for events in arrived for sent in events),
@@ -265,24 +268,22 @@ def expected_counts(made: Made) -> dict[tuple[str, str], dict[str, Any]]:
 def expected_delay(
     made: Made, outcomes: Iterable[oracle.Outcome], partition: str, start: int, end: int
 ) -> float | None:
-    """Newest arrival in the slice less the watermark that its events left behind, in seconds."""
-    arrived = [each for each in outcomes if each.event.partition == partition and start < each.event.arrival <= end]
-    times = [each.system_timestamp for each in arrived if each.system_timestamp is not None]
+    """Return the newest arrival in the slice less the watermark after its events, in seconds."""
+    arrived = [
+        outcome for outcome in outcomes if outcome.event.partition == partition and start < outcome.event.arrival <= end
+    ]
+    times = [outcome.system_timestamp for outcome in arrived if outcome.system_timestamp is not None]
     if not times:
         return None
     tolerance = made.policy.out_of_order if made.timestamp_by else 0
-    return (max(each.event.arrival for each in arrived) - max(times) + tolerance) / from_seconds(1)
+    return (max(outcome.event.arrival for outcome in arrived) - max(times) + tolerance) / from_seconds(1)
 
 
 def by_identity(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["windowEnd"], row["deviceId"] is not None, row["deviceId"] or ""))
 
 
-@settings(
-    max_examples=examples(8),
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    suppress_health_check=list(HealthCheck),
-)
+@slow(8)
 @given(made=made())
 def test_the_published_rows_and_the_counts_of_any_world_are_those_of_the_oracle(
     spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory, made: Made
@@ -292,20 +293,20 @@ def test_the_published_rows_and_the_counts_of_any_world_are_those_of_the_oracle(
     pipeline = world.define(made.query, quality=lenient(world), **made.job)
     report = backfill(spark, pipeline, TEN, at(60 * made.hours))
     assert by_identity(published(world.table)) == by_identity(expected_rows(made))
-    metrics = papers(world.table, report["run"], "metrics.json")
+    metrics = run_file(world.table, report["run"], "metrics.json")
     assert all(row["complete"] for row in metrics)
     counted = {(row["slice_start"], row["partition"]): row for row in metrics}
     expected = expected_counts(made)
     assert {key: {name: row[name] for name in expected[key]} for key, row in counted.items()} == expected
     assert report["metrics"]["InputEvents"] == sum(report["metrics"][verdict] for verdict in oracle.VERDICTS)
-    aside = report["metrics"]["malformed"] + report["metrics"]["invalid_timestamp"]
-    assert len(quarantine(world.table, report["run"])) == aside
+    unusable = report["metrics"]["malformed"] + report["metrics"]["invalid_timestamp"]
+    assert len(quarantine(world.table, report["run"])) == unusable
     shutil.rmtree(home)
 
 
 @pytest.fixture(scope="module")
 def hours(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """Three hours that are read in one go, or one by one."""
+    """Three hours that are read together or one by one."""
     return steady(tmp_path_factory.mktemp("hours"), hours=3)
 
 
@@ -373,14 +374,12 @@ def test_an_hour_in_which_nothing_arrived_is_published_without_rows(spark: "Spar
     report = backfill(spark, world.define(), TEN, at(60))
     assert (report["changed"], report["metrics"]["InputEvents"]) == (True, 0)
     assert published(world.table) == []
-    assert [each["slice_start"] for each in status(world.define())["slices"]] == ["2024-03-01T10:00:00Z"]
+    assert [slice_["slice_start"] for slice_ in status(world.define())["slices"]] == ["2024-03-01T10:00:00Z"]
 
 
-def test_real_files_under_their_real_names_give_the_rows_that_one_expects(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_real_files_under_their_real_names_give_the_expected_rows(spark: "SparkSession", tmp_path: Path) -> None:
     if not CAPTURE_FILES.is_dir():
-        pytest.skip("shared/capture-files is not beside this repository")
+        pytest.skip("shared/capture-files is not next to this repository")
     world = World(tmp_path)
     for name, source, arrival in (
         ("contoso/telemetry/0/2016/11/16/16/42/05", "2016-no-extension-05", "2016-11-16T16:47:05Z"),

@@ -46,20 +46,18 @@ HOSTILE = {
 
 
 def flipped(spark: "SparkSession") -> Iterator[tuple[str, str]]:
-    """Yield every setting of Spark SQL that is on or off, the other way round."""
+    """Yield every boolean setting of Spark SQL with the opposite of its default."""
     assert spark._jvm is not None
     entries = getattr(getattr(spark._jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$").getConfigEntries()
-    other = {"true": "false", "false": "true"}
+    opposite = {"true": "false", "false": "true"}
     for entry in entries.toArray():
         name, value = entry.key(), entry.defaultValueString()
         ours = name.startswith("spark.sql.") and not name.startswith(CLUSTERS_OWN)
-        if ours and value in other and spark.conf.isModifiable(name):
-            yield name, other[value]
+        if ours and value in opposite and spark.conf.isModifiable(name):
+            yield name, opposite[value]
 
 
-def test_a_cluster_whose_defaults_are_all_the_other_way_round_publishes_the_same_bytes(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_a_cluster_with_opposite_defaults_publishes_the_same_bytes(spark: "SparkSession", tmp_path: Path) -> None:
     hostile = {**dict(flipped(spark)), **HOSTILE}
     assert len(hostile) > 200
     assert {"spark.sql.ansi.enabled", "spark.sql.variable.substitute", "spark.sql.caseSensitive"} < hostile.keys()
@@ -74,7 +72,7 @@ def test_a_cluster_whose_defaults_are_all_the_other_way_round_publishes_the_same
     backfill(spark, world.define(QUERY, outputs=outputs("calm")), TEN, at(60))
     world.define(QUERY, outputs=outputs("hostile"))
     hour = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
-    ran = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "recapture.cli", "backfill", str(world.file), *hour, "--json"],
         cwd=tmp_path,
         env=os.environ
@@ -83,8 +81,8 @@ def test_a_cluster_whose_defaults_are_all_the_other_way_round_publishes_the_same
         text=True,
         check=False,
     )
-    assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout)["changed"]
+    assert completed.returncode == 0, completed.stderr
+    assert json.loads(completed.stdout)["changed"]
     for alias in ("sums", "labels"):
         assert files(tmp_path / "hostile" / alias) == files(tmp_path / "calm" / alias) != {}
 
@@ -98,7 +96,7 @@ def test_a_cluster_whose_defaults_are_all_the_other_way_round_publishes_the_same
         "CAST(MAX(CAST(temperature AS float)) * 1e300 AS bigint)",
     ],
 )
-def test_without_ansi_mode_in_the_clusters_defaults_what_has_no_value_stops_the_run(
+def test_an_expression_without_a_value_stops_the_run_even_if_the_cluster_has_ansi_mode_off(
     spark: "SparkSession", tmp_path: Path, expression: str
 ) -> None:
     world = steady(tmp_path, hours=1, partitions=1)

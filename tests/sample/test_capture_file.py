@@ -22,7 +22,7 @@ EVENTS = [
 def _real(name: str) -> bytes:
     path = CAPTURE_FILES / name
     if not path.exists():
-        pytest.skip(f"the real file {name} is not beside this checkout")
+        pytest.skip(f"the real file {name} is not next to this checkout")
     return path.read_bytes()
 
 
@@ -34,11 +34,11 @@ def _without_sync(content: bytes) -> bytes:
     return content.replace(content[-SYNC:], b"?" * SYNC)
 
 
-def test_an_empty_file_is_the_real_one_but_for_its_sync_marker() -> None:
+def test_an_empty_file_is_the_real_one_except_for_its_sync_marker() -> None:
     assert _without_sync(capture_file([])) == _without_sync(_real("empty.avro"))
 
 
-def test_a_file_of_2022_is_rebuilt_but_for_its_sync_marker() -> None:
+def test_a_file_of_2022_is_rebuilt_except_for_its_sync_marker() -> None:
     real = _real("p9--2022-12-09--16-50-12.avro")
     (record,) = _records(real)
     event = SampleEvent(

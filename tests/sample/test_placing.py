@@ -17,11 +17,11 @@ def test_a_world_in_a_folder_has_its_names_contents_and_arrivals(tmp_path: Path)
     blobs = list(islice(world(START, 1), 20))
     assert write_world(blobs, tmp_path) == 20
     container = open_container(tmp_path.as_uri())
-    found = [(blob.name, container.read(blob), blob.last_modified) for blob in container.list()]
-    assert found == sorted((blob.name, blob.content, blob.last_modified) for blob in blobs)
+    listed = [(blob.name, container.read(blob), blob.last_modified) for blob in container.list()]
+    assert listed == sorted((blob.name, blob.content, blob.last_modified) for blob in blobs)
 
 
-def test_uploading_a_world_tells_when_each_blob_should_have_arrived(tmp_path: Path) -> None:
+def test_uploading_a_world_returns_when_each_blob_should_have_arrived(tmp_path: Path) -> None:
     blobs = list(islice(world(START, 1), 50))
     container = open_container(tmp_path.as_uri())
     assert upload_world(blobs, container) == {blob.name: blob.last_modified for blob in blobs}

@@ -62,7 +62,7 @@ def test_events_lie_in_the_interval_of_their_blob_with_contiguous_sequence_numbe
             enqueued = datetime.fromtimestamp(record["SystemProperties"]["x-opt-enqueued-time"] / 1000, UTC)
             assert _path_time(blob) <= enqueued < _path_time(blob) + INTERVAL
             numbers[_partition(blob)].append(record["SequenceNumber"])
-    assert all(found == list(range(len(found))) for found in numbers.values())
+    assert all(sequence == list(range(len(sequence))) for sequence in numbers.values())
     assert 20_000 < sum(map(len, numbers.values())) < 30_000
 
 
@@ -72,7 +72,7 @@ def test_one_partition_is_silent_for_a_while_and_its_blobs_go_on_empty(six_hours
     assert set(empty.values()) == {6}
 
 
-def test_a_partition_is_the_only_one_of_a_device(six_hours: list[SampleBlob]) -> None:
+def test_a_device_has_one_partition(six_hours: list[SampleBlob]) -> None:
     homes = defaultdict(set)
     for blob in six_hours:
         for record in _records(blob):
@@ -83,18 +83,18 @@ def test_a_partition_is_the_only_one_of_a_device(six_hours: list[SampleBlob]) ->
 
 @pytest.mark.parametrize("hours", [1, 6])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_whatever_goes_wrong_goes_wrong_at_least_once(hours: int, seed: int) -> None:
-    found: Counter[str] = Counter()
+def test_every_oddity_occurs_at_least_once(hours: int, seed: int) -> None:
+    counts: Counter[str] = Counter()
     for blob in world(START, hours, seed=seed):
         for record in _records(blob):
-            found.update(_oddities(record["Body"], blob.last_modified))
-            found["null property"] += None in record["Properties"].values()
-    ordinary = found.pop("ordinary")
+            counts.update(_oddities(record["Body"], blob.last_modified))
+            counts["null property"] += None in record["Properties"].values()
+    ordinary = counts.pop("ordinary")
     rare = {"not UTF-8", "not JSON", "no event time", "null event time"}
-    assert set(found) == rare | {"early", "late", "no zone", "pretty-printed", "null property"}
-    assert min(found.values()) > 0
-    assert sum(found[kind] for kind in rare) < ordinary / 100
-    assert found["late"] < ordinary / 20
+    assert set(counts) == rare | {"early", "late", "no zone", "pretty-printed", "null property"}
+    assert min(counts.values()) > 0
+    assert sum(counts[kind] for kind in rare) < ordinary / 100
+    assert counts["late"] < ordinary / 20
 
 
 def _oddities(body: bytes, arrival: datetime) -> list[str]:
@@ -117,7 +117,7 @@ def _oddities(body: bytes, arrival: datetime) -> list[str]:
         "no zone": not event["eventTime"].endswith("Z"),
         "pretty-printed": b"\n" in body,
     }
-    return [kind for kind, is_so in odd.items() if is_so] or ["ordinary"]
+    return [kind for kind, occurs in odd.items() if occurs] or ["ordinary"]
 
 
 def test_the_schema_changes_once_in_a_world(six_hours: list[SampleBlob]) -> None:
@@ -126,7 +126,7 @@ def test_the_schema_changes_once_in_a_world(six_hours: list[SampleBlob]) -> None
     assert set(with_null) == {False, True}
 
 
-def test_another_size_is_a_world_too() -> None:
+def test_a_world_may_have_another_size() -> None:
     blobs = list(world(START, 1, partitions=1, devices=2, interval_seconds=60, namespace="fabrikam", event_hub="line"))
     assert len(blobs) == 60 + 1 + 30
     assert blobs[1].name == "fabrikam/line/0/2026/03/01/00/01/00.avro"

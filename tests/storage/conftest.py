@@ -22,8 +22,12 @@ class AzurePlace:
     client: ContainerClient
 
     def touch(self, name: str) -> None:
-        """Changes LastModified and nothing else."""
+        """Change LastModified and nothing else."""
         self.client.get_blob_client(name).set_blob_metadata({"touched": "yes"})
+
+    def remove(self, name: str) -> None:
+        """Delete a blob."""
+        self.client.delete_blob(name)
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,12 @@ class FolderPlace:
         return self.folder.as_uri()
 
     def touch(self, name: str) -> None:
-        """Changes the modification time and nothing else."""
+        """Change the modification time and nothing else."""
         os.utime(self.folder / name)
+
+    def remove(self, name: str) -> None:
+        """Delete a file."""
+        (self.folder / name).unlink()
 
 
 @pytest.fixture
@@ -61,8 +69,8 @@ def folder(tmp_path: Path) -> FolderPlace:
 @pytest.fixture(params=["azure", "folder"])
 def place(request: pytest.FixtureRequest) -> AzurePlace | FolderPlace:
     """Either kind of place."""
-    found: AzurePlace | FolderPlace = request.getfixturevalue(request.param)
-    return found
+    chosen: AzurePlace | FolderPlace = request.getfixturevalue(request.param)
+    return chosen
 
 
 @pytest.fixture

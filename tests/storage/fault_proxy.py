@@ -31,7 +31,7 @@ _PIECE = 16 * 1024
 
 @dataclass
 class Request:
-    """A request as the client made it, and what it got."""
+    """A request as the client made it, and the status that it got."""
 
     method: str
     path: str
@@ -45,7 +45,7 @@ class Request:
 
     @property
     def operation(self) -> str:
-        """One of list, read, write, properties, delete, and other."""
+        """One of list, read, write, properties, delete or other."""
         match self.method, self.query.get("comp", ""):
             case "GET", "list":
                 return "list"
@@ -62,7 +62,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the client gets."""
+    """The answer that the client gets."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Exchange:
 
     request: Request
     forward: Callable[[], Answer]
-    """Passes the request on to the emulator and returns its answer."""
+    """Call that passes the request on to the emulator and returns its answer."""
 
 
 Fault = Callable[[Exchange], Answer | None]
@@ -141,7 +141,7 @@ def slow(bytes_per_second: int) -> Fault:
 
 
 def held(until: threading.Event, seconds: float = 60) -> Fault:
-    """Pass the request on when the event is set. Raises TimeoutError, which resets the connection, if it never is."""
+    """Pass the request on when the event is set. If it never is, raise TimeoutError, which resets the connection."""
 
     def fault(exchange: Exchange) -> Answer:
         if not until.wait(seconds):
@@ -185,7 +185,7 @@ class FaultProxy:
 
     @property
     def connection_string(self) -> str:
-        """What AZURE_STORAGE_CONNECTION_STRING must hold to reach the emulator through the proxy."""
+        """Value of AZURE_STORAGE_CONNECTION_STRING that reaches the emulator through the proxy."""
         return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={self.url};"
 
     def inject(
@@ -240,7 +240,7 @@ class _Server(ThreadingHTTPServer):
         self.close_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that give up are part of the game."""
+        """Ignore clients that give up."""
 
 
 def _handler_of(proxy: FaultProxy) -> type[BaseHTTPRequestHandler]:
@@ -272,10 +272,10 @@ def _handler_of(proxy: FaultProxy) -> type[BaseHTTPRequestHandler]:
                 upstream.endheaders(content or None)
                 answer = upstream.getresponse()
                 headers = {name.lower(): value for name, value in answer.getheaders()}
-                kept = _HOP_BY_HOP - ({"content-length"} if self.command == "HEAD" else set())
+                dropped = _HOP_BY_HOP - ({"content-length"} if self.command == "HEAD" else set())
                 return Answer(
                     answer.status,
-                    {name: value for name, value in headers.items() if name not in kept},
+                    {name: value for name, value in headers.items() if name not in dropped},
                     answer.read(),
                 )
             finally:
@@ -288,10 +288,10 @@ def _handler_of(proxy: FaultProxy) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             if self.command == "HEAD":
                 return
-            whole = answer.body if answer.cut_at is None else answer.body[: answer.cut_at]
+            body = answer.body if answer.cut_at is None else answer.body[: answer.cut_at]
             pace = answer.bytes_per_second
-            for start in range(0, len(whole), pace or _PIECE):
-                self.wfile.write(whole[start : start + (pace or _PIECE)])
+            for start in range(0, len(body), pace or _PIECE):
+                self.wfile.write(body[start : start + (pace or _PIECE)])
                 self.wfile.flush()
                 if pace:
                     time.sleep(1)

@@ -1,4 +1,4 @@
-"""Urls: what is understood, and what is refused without showing a secret."""
+"""URLs: which are understood, and which are refused without showing a secret."""
 
 from pathlib import Path
 
@@ -73,9 +73,9 @@ def test_a_url_names_a_place(url: str, address: AzureAddress | Path) -> None:
     ],
 )
 def test_any_other_url_is_refused_with_a_reason(url: str, reason: str) -> None:
-    with pytest.raises(DefinitionError, match=reason) as told:
+    with pytest.raises(DefinitionError, match=reason) as raised:
         parse(url)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,6 @@ def test_any_other_url_is_refused_with_a_reason(url: str, reason: str) -> None:
     ],
 )
 def test_a_secret_in_a_url_is_refused_and_not_repeated(url: str) -> None:
-    with pytest.raises(DefinitionError, match="AZURE_STORAGE_CONNECTION_STRING") as told:
+    with pytest.raises(DefinitionError, match="AZURE_STORAGE_CONNECTION_STRING") as raised:
         parse(url)
-    assert "SECRET" not in str(told.value)
+    assert "SECRET" not in str(raised.value)

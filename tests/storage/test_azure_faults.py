@@ -1,4 +1,4 @@
-"""What is said where the service fails: one line, what failed and why, and nothing that the libraries say."""
+"""Messages when the service fails: one line with what failed and why, and nothing that the libraries say."""
 
 import subprocess
 import sys
@@ -32,10 +32,11 @@ def url(azure: Any, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"{proxy.url}/{azure.client.container_name}"
 
 
-def said(call: Callable[[], object]) -> str:
-    with pytest.raises(RunError) as told:
+def message_of(call: Callable[[], object]) -> str:
+    """Return the one-line message of the RunError that a call raises."""
+    with pytest.raises(RunError) as raised:
         call()
-    message = str(told.value)
+    message = str(raised.value)
     assert "\n" not in message
     return message
 
@@ -54,20 +55,20 @@ def with_broken_byte(body: bytes) -> bytes:
     ],
     ids=["a broken byte", "half an answer", "a broken size", "a broken date"],
 )
-def test_a_list_that_cannot_be_read_is_said_to_be_so(proxy: FaultProxy, url: str, fault: Any) -> None:
+def test_a_listing_that_cannot_be_read_is_reported(proxy: FaultProxy, url: str, fault: Any) -> None:
     proxy.inject(fault, "list")
-    assert said(lambda: list(open_container(url).list())) == f"cannot list {url}: {GARBLED}"
+    assert message_of(lambda: list(open_container(url).list())) == f"cannot list {url}: {GARBLED}"
 
 
-def test_nothing_of_what_the_library_logs_is_printed(proxy: FaultProxy, url: str) -> None:
+def test_nothing_that_the_library_logs_is_printed(proxy: FaultProxy, url: str) -> None:
     proxy.inject(overstated(100), "list", times=1)
     proxy.inject(edited(lambda body: b"<" + body[:100]), "list")
     listing = f"from recapture.storage import open_container; list(open_container({url!r}).list())"
     failing = f"try:\n    {listing.partition('; ')[2]}\nexcept Exception: pass"
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", f"{listing.partition('; ')[0]}\n{failing}"], capture_output=True, text=True, check=True
     )
-    assert (done.stdout, done.stderr) == ("", "")
+    assert (completed.stdout, completed.stderr) == ("", "")
     assert len(proxy.requested("list")) > 1
 
 
@@ -76,8 +77,8 @@ def test_a_read_that_fails_names_its_blob(proxy: FaultProxy, url: str) -> None:
     blob, _ = container.list()
     proxy.inject(answered(409, "BlobImmutableDueToPolicy"), "read")
     reason = "the service answered 409 (BlobImmutableDueToPolicy)"
-    assert said(lambda: container.read(blob)) == f"cannot read a from {url}: {reason}"
-    assert said(lambda: container.read_current("b")) == f"cannot read b from {url}: {reason}"
+    assert message_of(lambda: container.read(blob)) == f"cannot read a from {url}: {reason}"
+    assert message_of(lambda: container.read_current("b")) == f"cannot read b from {url}: {reason}"
 
 
 def table(url: str) -> Table:
@@ -108,32 +109,32 @@ def test_a_commit_that_the_service_refuses_has_its_reason(
     opened = OpenTable(table(f"{url}/t"))
     opened.create()
     proxy.inject(fault, "write", "_delta_log")
-    assert said(lambda: commit(opened)) == message.format(f"{url}/t", endpoint=proxy.url)
+    assert message_of(lambda: commit(opened)) == message.format(f"{url}/t", endpoint=proxy.url)
 
 
 @pytest.mark.parametrize("operation", ["list", "read"])
-def test_a_table_that_may_not_be_read_is_said_to_be_so(proxy: FaultProxy, url: str, operation: str) -> None:
+def test_a_table_that_may_not_be_read_is_reported(proxy: FaultProxy, url: str, operation: str) -> None:
     OpenTable(table(f"{url}/t")).create()
     proxy.inject(answered(403, "AuthorizationFailure"), operation)
-    with pytest.raises(SetupError) as told:
+    with pytest.raises(SetupError) as raised:
         OpenTable(table(f"{url}/t"))
-    assert str(told.value) == f"not authorised to use the table {url}/t (AuthorizationFailure): {ADVICE}"
+    assert str(raised.value) == f"not authorised to use the table {url}/t (AuthorizationFailure): {ADVICE}"
 
 
-def test_a_log_that_cannot_be_listed_is_said_to_be_so(proxy: FaultProxy, url: str) -> None:
+def test_a_log_that_cannot_be_listed_is_reported(proxy: FaultProxy, url: str) -> None:
     proxy.inject(edited(with_broken_byte), "list")
-    assert said(lambda: OpenTable(table(f"{url}/t"))) == f"cannot use the table {url}/t: {GARBLED}"
+    assert message_of(lambda: OpenTable(table(f"{url}/t"))) == f"cannot use the table {url}/t: {GARBLED}"
 
 
-def test_a_table_in_a_container_that_does_not_exist(proxy: FaultProxy, url: str) -> None:
+def test_a_table_in_a_container_that_does_not_exist_is_reported(proxy: FaultProxy, url: str) -> None:
     missing = f"container {url}-not does not exist: create it, or correct the url"
-    assert said(lambda: OpenTable(table(f"{url}-not/t"))) == missing
+    assert message_of(lambda: OpenTable(table(f"{url}-not/t"))) == missing
 
 
 @pytest.mark.parametrize(
     ("number", "reason"),
     [(28, "No space left on device"), (30, "Read-only file system"), (13, "Permission denied")],
 )
-def test_a_folder_that_refuses_has_the_system_s_reason(number: int, reason: str) -> None:
-    told = OSError(f"Generic LocalFileSystem error\n  \x1b[31m↳\x1b[0m {reason} (os error {number})")
-    assert str(refusal_of_delta("file:///t", told)) == f"cannot use the table file:///t: {reason}"
+def test_a_refusal_by_a_folder_has_the_reason_of_the_operating_system(number: int, reason: str) -> None:
+    error = OSError(f"Generic LocalFileSystem error\n  \x1b[31m↳\x1b[0m {reason} (os error {number})")
+    assert str(refusal_of_delta("file:///t", error)) == f"cannot use the table file:///t: {reason}"

@@ -13,9 +13,9 @@ SIGNED = "SharedAccessSignature=sv=1&sig=a%3D"
 
 
 def address(url: str) -> AzureAddress:
-    found = parse(url)
-    assert isinstance(found, AzureAddress)
-    return found
+    parsed = parse(url)
+    assert isinstance(parsed, AzureAddress)
+    return parsed
 
 
 def opened(connection_string: str, place: AzureAddress = CLOUD) -> Access:
@@ -32,31 +32,31 @@ def opened(connection_string: str, place: AzureAddress = CLOUD) -> Access:
     ],
 )
 def test_a_connection_string_gives_the_key_of_the_account(connection_string: str) -> None:
-    found = opened(connection_string)
-    assert isinstance(found.credential, AzureNamedKeyCredential)
-    assert found.credential.named_key == ("account", KEY)
-    assert KEY not in repr(found)
+    access_ = opened(connection_string)
+    assert isinstance(access_.credential, AzureNamedKeyCredential)
+    assert access_.credential.named_key == ("account", KEY)
+    assert KEY not in repr(access_)
 
 
 @pytest.mark.parametrize("mark", ["", "?"])
 def test_a_connection_string_gives_a_signature(mark: str) -> None:
-    found = opened(f"BlobEndpoint=https://account.blob.core.windows.net/;SharedAccessSignature={mark}sv=1&sig=a%3D")
-    assert isinstance(found.credential, AzureSasCredential)
-    assert found.credential.signature == "sv=1&sig=a%3D"
-    assert "sig=" not in repr(found)
+    access_ = opened(f"BlobEndpoint=https://account.blob.core.windows.net/;SharedAccessSignature={mark}sv=1&sig=a%3D")
+    assert isinstance(access_.credential, AzureSasCredential)
+    assert access_.credential.signature == "sv=1&sig=a%3D"
+    assert "sig=" not in repr(access_)
 
 
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:10000/dev", "http://localhost:10000/dev", "http://[::1]/dev"])
 @pytest.mark.parametrize("granted", [f"AccountName=dev;AccountKey={KEY}", SIGNED])
 def test_an_emulator_on_this_machine_is_opened_by_http(endpoint: str, granted: str) -> None:
-    found = opened(f"BlobEndpoint={endpoint}/;{granted}", address(f"{endpoint}/capture"))
-    assert not isinstance(found.credential, Identity)
+    access_ = opened(f"BlobEndpoint={endpoint}/;{granted}", address(f"{endpoint}/capture"))
+    assert not isinstance(access_.credential, Identity)
 
 
 def test_the_short_form_of_the_emulator_is_understood() -> None:
-    found = opened("UseDevelopmentStorage=true", address("http://127.0.0.1:10000/devstoreaccount1/capture"))
-    assert isinstance(found.credential, AzureNamedKeyCredential)
-    assert found.credential.named_key.name == "devstoreaccount1"
+    access_ = opened("UseDevelopmentStorage=true", address("http://127.0.0.1:10000/devstoreaccount1/capture"))
+    assert isinstance(access_.credential, AzureNamedKeyCredential)
+    assert access_.credential.named_key.name == "devstoreaccount1"
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_the_short_form_of_the_emulator_is_understood() -> None:
 def test_a_connection_string_that_opens_nothing_is_refused_and_not_repeated(
     connection_string: str, reason: str
 ) -> None:
-    with pytest.raises(DefinitionError, match=reason) as told:
+    with pytest.raises(DefinitionError, match=reason) as raised:
         opened(connection_string)
-    assert KEY.rstrip("=") not in str(told.value)
-    assert "sig=" not in str(told.value)
-    assert told.value.__cause__ is None
-    assert told.value.__suppress_context__ or told.value.__context__ is None
+    assert KEY.rstrip("=") not in str(raised.value)
+    assert "sig=" not in str(raised.value)
+    assert raised.value.__cause__ is None
+    assert raised.value.__suppress_context__ or raised.value.__context__ is None
 
 
 @pytest.mark.parametrize(
@@ -105,14 +105,14 @@ def test_no_token_goes_over_http(environment: dict[str, str], reason: str) -> No
 
 
 def test_the_account_of_another_connection_string_is_opened_by_the_identity() -> None:
-    found = opened(f"AccountName=other;AccountKey={KEY}")
-    assert isinstance(found.credential, Identity)
-    assert "or set the AZURE_STORAGE_CONNECTION_STRING of https://account.blob" in found.advice
-    assert found.advice.endswith("(AZURE_STORAGE_CONNECTION_STRING is for https://other.blob.core.windows.net)")
+    access_ = opened(f"AccountName=other;AccountKey={KEY}")
+    assert isinstance(access_.credential, Identity)
+    assert "or set the AZURE_STORAGE_CONNECTION_STRING of https://account.blob" in access_.advice
+    assert access_.advice.endswith("(AZURE_STORAGE_CONNECTION_STRING is for https://other.blob.core.windows.net)")
 
 
 def test_variables_that_name_no_identity_are_refused() -> None:
     environment = {"AZURE_TENANT_ID": "no tenant", "AZURE_CLIENT_ID": "client", "AZURE_CLIENT_SECRET": "SECRET"}
-    with pytest.raises(DefinitionError, match="do not define an identity: Invalid tenant") as told:
+    with pytest.raises(DefinitionError, match="do not define an identity: Invalid tenant") as raised:
         access(CLOUD, environment)
-    assert "SECRET" not in str(told.value)
+    assert "SECRET" not in str(raised.value)

@@ -16,8 +16,8 @@ ROWS = pa.table({"deviceId": ["device-1"], "events": pa.array([3], pa.int64())})
 
 
 def _count(table: DeltaTable) -> list[int]:
-    found = QueryBuilder().register("t", table).execute("select events from t order by events").read_all()
-    return [row.as_py() for row in pa.table(found)["events"]]
+    rows = QueryBuilder().register("t", table).execute("select events from t order by events").read_all()
+    return [row.as_py() for row in pa.table(rows)["events"]]
 
 
 def test_a_table_is_written_and_read_at_the_url_of_a_container(place: Any) -> None:
@@ -68,8 +68,8 @@ def test_an_account_is_named_by_its_endpoint_and_key(monkeypatch: pytest.MonkeyP
     }
 
 
-def test_a_key_that_would_go_before_a_signature_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """delta-rs reads the variable by itself: the table would be written with more rights than were given."""
+def test_a_key_that_would_take_precedence_over_a_signature_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """delta-rs reads the variable itself, and would write the table with more rights than were given."""
     url = "https://account.blob.core.windows.net/curated/t"
     signed = "BlobEndpoint=https://account.blob.core.windows.net;SharedAccessSignature=sv=1&sig=a"
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", signed)
@@ -77,9 +77,9 @@ def test_a_key_that_would_go_before_a_signature_is_refused(monkeypatch: pytest.M
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")
     with pytest.raises(
         DefinitionError, match=r"would open .* with AZURE_STORAGE_ACCOUNT_KEY, not the signature: unset"
-    ) as told:
+    ) as raised:
         delta_storage_options(url)
-    assert "a2V5" not in str(told.value)
+    assert "a2V5" not in str(raised.value)
 
 
 def test_a_folder_needs_no_options(folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,28 +34,28 @@ def test_requests_are_passed_on_and_recorded(proxy: FaultProxy, client: Containe
     assert (read(client), list(client.list_blob_names())) == (b"content", ["a/b c", "empty"])
     client.get_blob_client("empty").get_blob_properties()
     client.delete_blob("empty")
-    told = [(each.operation, each.path, each.status) for each in proxy.requests]
-    assert told == [
+    recorded = [(request.operation, request.path, request.status) for request in proxy.requests]
+    assert recorded == [
         ("write", "proxied/empty", 201),
         ("read", "proxied/a/b c", 206),
         ("list", "proxied", 200),
         ("properties", "proxied/empty", 200),
         ("delete", "proxied/empty", 202),
     ]
-    assert [each.path for each in proxy.requested("write")] == ["proxied/empty"]
-    assert [each.operation for each in proxy.requested(path="b c$")] == ["read"]
+    assert [request.path for request in proxy.requested("write")] == ["proxied/empty"]
+    assert [request.operation for request in proxy.requested(path="b c$")] == ["read"]
 
 
 def test_a_fault_applies_to_the_requests_that_it_is_for(proxy: FaultProxy, client: ContainerClient) -> None:
     proxy.inject(answered(409, "Conflict"), "read", "b c$", first=2, times=1)
     assert list(client.list_blob_names()) == ["a/b c"]
     assert read(client) == b"content"
-    with pytest.raises(HttpResponseError) as told:
+    with pytest.raises(HttpResponseError) as raised:
         read(client)
-    assert told.value.status_code == 409
-    assert "ErrorCode:Conflict" in str(told.value)
+    assert raised.value.status_code == 409
+    assert "ErrorCode:Conflict" in str(raised.value)
     assert read(client) == b"content"
-    assert [each.status for each in proxy.requested("read")] == [206, 409, 206]
+    assert [request.status for request in proxy.requested("read")] == [206, 409, 206]
 
 
 def test_a_write_whose_answer_is_lost_was_carried_out_and_one_that_was_reset_was_not(
@@ -69,7 +69,7 @@ def test_a_write_whose_answer_is_lost_was_carried_out_and_one_that_was_reset_was
     assert client.download_blob("lost").readall() == b"lost"
     with pytest.raises(ResourceNotFoundError):
         client.download_blob("reset")
-    assert [each.status for each in proxy.requested("write")] == [None, None]
+    assert [request.status for request in proxy.requested("write")] == [None, None]
 
 
 @pytest.mark.parametrize("fault", [cut(0.5), overstated(9)])

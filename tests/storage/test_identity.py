@@ -27,9 +27,9 @@ from recapture.errors import RunError
 from recapture.storage import credentials, delta_storage_options, delta_table_uri, open_container
 
 ACCOUNT = "curating"
-"""Another one than that of the emulator that takes no tokens."""
+"""The account of this emulator; the one that takes no tokens has another."""
 TENANT = "adfs"
-"""A tenant for which nobody but the authority itself is asked."""
+"""A tenant for which only the authority itself is asked."""
 SECRET = "the-client-secret"
 ASSERTION = "the-federated-token"
 SERVICE_PRINCIPAL = {"AZURE_TENANT_ID": TENANT, "AZURE_CLIENT_ID": "principal", "AZURE_CLIENT_SECRET": SECRET}
@@ -111,12 +111,12 @@ class Answer(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing on standard error."""
+        """Print nothing on standard error."""
 
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key and a certificate of 127.0.0.1 that vouches for itself, in one file."""
+    """A key and a self-signed certificate of 127.0.0.1, in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.datetime.now(datetime.UTC)
@@ -159,7 +159,7 @@ def sign_in(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sign
 
 
 def signed_in_as(kind: str, service: SignIn, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Set the variables of an identity of that kind; what the service is to be asked for it."""
+    """Set the variables of an identity of that kind, and return what the service will be asked for."""
     federated = folder / "federated-token"
     federated.write_text(ASSERTION)
     managed = {"IDENTITY_ENDPOINT": f"{service.url}/msi/token", "IDENTITY_HEADER": "machine"}
@@ -190,8 +190,8 @@ def test_an_identity_of_the_environment_opens_blobs_and_tables_with_one_token(
     assert open_container(table).read(written) == b"1"
     write_deltalake(delta_table_uri(table), pa.table({"n": [1]}), storage_options=delta_storage_options(table))
     assert DeltaTable(delta_table_uri(table), storage_options=delta_storage_options(table)).version() == 0
-    (once,) = sign_in.asked
-    assert once == once | asked
+    (request,) = sign_in.asked
+    assert request == request | asked
 
 
 @pytest.mark.parametrize("kind", ["service principal", "managed identity"])
@@ -225,14 +225,14 @@ def test_a_service_principal_that_is_given_needs_nothing_of_the_process(containe
     assert asked["client_id"] == ["principal"]
 
 
-def test_a_wrong_secret_is_told_in_one_line(
+def test_a_wrong_secret_is_reported_in_one_line(
     container: str, sign_in: SignIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     signed_in_as("service principal", sign_in, tmp_path, monkeypatch)
     monkeypatch.setenv("AZURE_CLIENT_SECRET", "not-the-secret")
     for attempt in (lambda: list(open_container(container).list()), lambda: delta_storage_options(container)):
-        with pytest.raises(RunError, match=r"no identity could sign in: .*AADSTS7000215: Invalid client s") as told:
+        with pytest.raises(RunError, match=r"no identity could sign in: .*AADSTS7000215: Invalid client s") as raised:
             attempt()
-        assert "\n" not in str(told.value)
-        assert "not-the-secret" not in str(told.value)
+        assert "\n" not in str(raised.value)
+        assert "not-the-secret" not in str(raised.value)
     assert capfd.readouterr().err == ""

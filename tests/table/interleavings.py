@@ -1,7 +1,6 @@
 """Every interleaving of several publishers and rollbacks: each runs up to its next commit, then another may go on.
 
-States that were seen before are not explored again, so every reachable state and every step between two of them is
-visited once.
+A state is explored once, so every reachable state and every step between two of them is visited once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,7 +12,7 @@ from recapture.table.delta import File, OpenTable, Table
 
 Commit = Callable[..., bool]
 Actors = Mapping[str, Callable[[], Any]]
-"""By name, what several processes do at the same time."""
+"""What several processes do at the same time, by name."""
 
 
 class _Actor(greenlet):
@@ -46,15 +45,15 @@ class _Actor(greenlet):
 
 
 class Schedule:
-    """Runs actors step by step; `commit` stands for OpenTable.commit."""
+    """Run actors step by step; `commit` replaces OpenTable.commit."""
 
     def __init__(self, commit: Commit) -> None:
         self._commit = commit
         self._actors: dict[str, _Actor] = {}
         self._tables: dict[str, tuple[int, object]] = {}
-        """By the url of a table, its last commit and the number of commits before that."""
+        """Number of commits before the last one, and the last commit, by the url of the table."""
         self.states = 0
-        """How many states `interleavings` has visited."""
+        """Number of states that `interleavings` has visited."""
 
     def commit(self, table: OpenTable, files: Mapping[str, File | None], metadata: Mapping[str, Any]) -> bool:
         paths = tuple((start, file and file.path) for start, file in sorted(files.items()))
@@ -73,9 +72,9 @@ class Schedule:
     ) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield each end that is reached: the names of the actors in the order of their steps, and their outcomes.
 
-        `world` makes everything anew, as it was before the first step, and returns the actors and what tidies up after.
+        `world` restores everything to before the first step, and returns the actors and a call that tidies up.
         """
-        seen: set[object] = set()
+        visited: set[object] = set()
         todo: list[tuple[str, ...]] = [()]
         while todo:
             steps = todo.pop()
@@ -84,30 +83,30 @@ class Schedule:
             self._actors = {name: _Actor(call) for name, call in actors.items()}
             for name in steps:
                 self._actors[name].step()
-            while (state := self._state()) not in seen:
-                seen.add(state)
+            while (state := self._state()) not in visited:
+                visited.add(state)
                 waiting = [name for name, actor in self._actors.items() if not actor.dead]
                 if not waiting:
                     yield "".join(steps), {name: actor.outcome for name, actor in self._actors.items()}
                     break
-                first, *others = waiting
-                todo += [(*steps, name) for name in others]
+                first, *remaining = waiting
+                todo += [(*steps, name) for name in remaining]
                 self._actors[first].step()
                 steps = (*steps, first)
             for actor in self._actors.values():
                 actor.throw()
             tidy()
-            self.states = len(seen)
+            self.states = len(visited)
 
     def _state(self) -> object:
         return tuple(sorted(self._tables.items())), tuple(actor.at for actor in self._actors.values())
 
 
 class InMemory:
-    """Stands for OpenTable, by the same rules, where thousands of worlds are needed (see test_delta_table)."""
+    """Replace OpenTable, by the same rules, where thousands of worlds are needed (see test_delta.py)."""
 
     LOGS: ClassVar[dict[str, list[dict[str, str]]]] = {}
-    """By url, what the slices hold in each version; version 0 holds nothing."""
+    """What the slices hold in each version, by url; version 0 holds nothing."""
 
     def __init__(self, table: Table) -> None:
         self.table = table

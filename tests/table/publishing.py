@@ -1,8 +1,12 @@
-"""The tables of a pipeline without its runs: files of one row that says which run wrote it, and what readers see."""
+"""The tables of a pipeline without its runs: files of one row that names its run, and what readers see."""
 
+import json
+import os
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from azure.storage.blob import ContainerClient
@@ -10,9 +14,10 @@ from deltalake import DeltaTable, QueryBuilder
 
 from embedded.azurite import Azurite
 from recapture.storage import delta_storage_options, delta_table_uri, open_container
+from recapture.storage.address import parse
 from recapture.table import publish
-from recapture.table.delta import File, OpenTable, Table
-from recapture.table.files import stage
+from recapture.table.delta import METADATA, File, OpenTable, Table
+from recapture.table.files import write_slice_file
 from recapture.table.publications import SCHEMA, Entry, Publication, Publications
 from recapture.table.publish import Outcome
 from recapture.time_model import ticks
@@ -33,8 +38,8 @@ class Place:
 
     @property
     def tables(self) -> publish.Tables:
-        others = {name: Table(self.table_url(name), self.schema) for name in self.names}
-        return publish.Tables(Table(f"{self.url}/publications", SCHEMA), others)
+        tables = {name: Table(self.table_url(name), self.schema) for name in self.names}
+        return publish.Tables(Table(f"{self.url}/publications", SCHEMA), tables)
 
     def table_url(self, name: str) -> str:
         return f"{self.url}/{name.replace(' ', '_').strip('@')}"
@@ -60,12 +65,12 @@ class Place:
         opened = DeltaTable(delta_table_uri(url), storage_options=delta_storage_options(url))
         read = QueryBuilder().register("t", opened).execute("SELECT slice_start, run FROM t").read_all()
         rows = pa.table(read).to_pylist()
-        found = {f"{row['slice_start']:%Y-%m-%dT%H:%M:%SZ}": row["run"] for row in rows}
-        assert len(found) == len(rows), "a slice has the rows of one run"
-        return dict(sorted(found.items()))
+        runs = {f"{row['slice_start']:%Y-%m-%dT%H:%M:%SZ}": row["run"] for row in rows}
+        assert len(runs) == len(rows), "a slice has the rows of one run"
+        return dict(sorted(runs.items()))
 
     def held(self, start: str = NINE) -> dict[str, str | None]:
-        """Return the run that a slice holds in each table, and in the publications; nothing is read but the logs."""
+        """Return the run that a slice holds in each table and in the publications. Only the logs are read."""
         runs = {"publications": self.entry(start).run}
         for name, table in self.tables.others.items():
             paths = OpenTable(table).paths([start]).get(start)
@@ -85,7 +90,18 @@ class Place:
     def _stage(self, name: str, run: str, start: str) -> File:
         folder = open_container(self.table_url(name))
         instant = ticks.from_datetime(datetime.fromisoformat(start))
-        return File(*stage(folder, instant, digest(run), pa.table({"run": [run]})), 1)
+        return File(*write_slice_file(folder, instant, digest(run), pa.table({"run": [run]})), 1)
+
+
+def remove(url: str, path: str) -> None:
+    """Delete a file of a table, which Recapture itself never does."""
+    address = parse(url)
+    if isinstance(address, Path):
+        (address / path).unlink()
+    else:
+        connection = os.environ["AZURE_STORAGE_CONNECTION_STRING"]
+        container = ContainerClient.from_connection_string(connection, address.container)
+        container.delete_blob(f"{address.prefix}/{path}")
 
 
 def digest(run: str) -> str:
@@ -103,8 +119,14 @@ def everywhere(run: str | None) -> dict[str, str | None]:
     return dict.fromkeys((ROWS, METRICS, QUARANTINE, "publications"), run)
 
 
+def metadata_of(url: str, commits: int) -> list[dict[str, Any]]:
+    """Return Recapture's entries in the metadata of a table's newest commits, newest first."""
+    opened = DeltaTable(delta_table_uri(url), storage_options=delta_storage_options(url))
+    return [json.loads(entry[METADATA]) for entry in opened.history(commits) if METADATA in entry]
+
+
 def on_azurite(azurite: Azurite) -> Place:
-    """A place in a new container; the environment must have the emulator's connection string."""
+    """Return a place in a new container. The environment must have the emulator's connection string."""
     name = f"test-{uuid.uuid4().hex}"
     ContainerClient.from_connection_string(azurite.connection_string, name).create_container()
     return Place(f"{azurite.url}/{name}/curated")

@@ -1,4 +1,4 @@
-"""A Delta table as several writers see it, and the table in memory that stands for it where many are needed."""
+"""A Delta table as several writers see it, and the table in memory that replaces it where many are needed."""
 
 import tempfile
 from collections.abc import Callable
@@ -20,11 +20,11 @@ CHANGES = st.dictionaries(st.sampled_from([NINE, TEN]), NUMBERS, min_size=1).map
 STEPS = st.lists(st.tuples(st.integers(0, 1), st.one_of(st.just("refresh"), st.just("create"), CHANGES)), max_size=12)
 
 
-def seen(kind: Callable[[Table], Any], url: str, steps: list[tuple[int, Any]]) -> list[object]:
+def observations(kind: Callable[[Table], Any], url: str, steps: list[tuple[int, Any]]) -> list[object]:
     """Return what two writers see after each of their steps."""
     table = Table(url, WRITTEN_BY)
     writers = [kind(table), kind(table)]
-    told: list[object] = []
+    observed: list[object] = []
     for number, step in steps:
         writer = writers[number]
         if step == "refresh":
@@ -32,18 +32,18 @@ def seen(kind: Callable[[Table], Any], url: str, steps: list[tuple[int, Any]]) -
         elif step == "create":
             writer.create()
         elif writer.version is not None:
-            told.append(writer.commit(step, {}))
+            observed.append(writer.commit(step, {}))
             writer.refresh()
-        told.append((writer.version, writer.paths([NINE, TEN])))
-    return told
+        observed.append((writer.version, writer.paths([NINE, TEN])))
+    return observed
 
 
 @settings(max_examples=examples(40))
 @given(STEPS)
-def test_two_writers_of_a_delta_table_see_the_same_as_of_a_table_in_memory(
+def test_two_writers_see_the_same_in_a_delta_table_as_in_a_table_in_memory(
     steps: list[tuple[int, Any]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        on_disk = seen(OpenTable, Path(folder, "table").as_uri(), steps)
+        on_disk = observations(OpenTable, Path(folder, "table").as_uri(), steps)
     InMemory.LOGS.clear()
-    assert on_disk == seen(InMemory, "file:///table", steps)
+    assert on_disk == observations(InMemory, "file:///table", steps)

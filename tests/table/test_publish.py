@@ -13,10 +13,9 @@ import pyarrow as pa
 import pytest
 
 from recapture.errors import DefinitionError, InterruptedRunError, RunError, UnfinishedError
-from recapture.storage import open_container
 from recapture.table import delta as delta_table
 from recapture.table import publish
-from recapture.table.delta import File, OpenTable, metadata_of
+from recapture.table.delta import File, OpenTable
 from recapture.table.publications import Entry
 from tests.table.publishing import (
     ELEVEN,
@@ -27,7 +26,9 @@ from tests.table.publishing import (
     TEN,
     Place,
     everywhere,
+    metadata_of,
     on_azurite,
+    remove,
 )
 
 
@@ -67,7 +68,7 @@ def test_publishing_what_is_held_already_changes_nothing(place: Place) -> None:
     before = place.versions()
     again = place.publish("run", NINE, TEN)
     assert again.changed == each_table([])
-    assert (again.finished, again.superseded) == ([], {})
+    assert (again.repaired, again.superseded) == ([], {})
     assert place.versions() == before
 
 
@@ -87,7 +88,7 @@ def test_a_slice_without_rows_replaces_the_rows_of_before(folder: Place) -> None
     assert folder.shown(ROWS) == {NINE: "second", TEN: "first"}
 
 
-def test_a_table_of_which_no_slice_has_rows_is_not_made(folder: Place) -> None:
+def test_a_table_of_which_no_slice_has_rows_is_not_created(folder: Place) -> None:
     outcome = folder.publish("run", but=QUARANTINE)
     assert outcome.versions == {ROWS: 1, METRICS: 1, QUARANTINE: None}
     assert folder.version(QUARANTINE) is None
@@ -101,7 +102,7 @@ def test_a_staged_file_is_not_seen_before_the_commit(place: Place) -> None:
     assert place.shown(ROWS) == {NINE: "first", TEN: "second"}
 
 
-def test_rollback_gives_back_what_was_before_in_every_table(place: Place) -> None:
+def test_rollback_restores_the_run_before_in_every_table(place: Place) -> None:
     place.publish("first", NINE, TEN)
     place.publish("second", NINE, TEN)
     outcome = place.rollback(NINE)
@@ -155,7 +156,7 @@ def test_rolling_back_a_slice_that_was_never_published_is_refused_and_changes_no
     assert folder.versions() == versions
 
 
-def test_after_a_publication_the_next_rollback_takes_that_back(folder: Place) -> None:
+def test_a_rollback_after_a_publication_takes_that_publication_back(folder: Place) -> None:
     folder.publish("first")
     folder.publish("second")
     folder.rollback()
@@ -182,7 +183,7 @@ def test_rollback_to_a_file_that_was_removed_is_refused_and_changes_nothing(plac
     versions = place.versions()
     file = first.files[name]
     assert file is not None
-    open_container(place.table_url(name)).delete(file.path)
+    remove(place.table_url(name), file.path)
     with pytest.raises(RunError, match=r"held before, no longer exists .* backfill the slice again"):
         place.rollback()
     assert place.versions() == versions
@@ -198,12 +199,12 @@ def test_a_slice_remembers_ten_earlier_publications(folder: Place) -> None:
     assert folder.held() == everywhere(None), "what lies further back is not known any more"
 
 
-def test_another_file_of_the_same_input_takes_the_place_of_the_first(folder: Place) -> None:
+def test_another_file_of_the_same_input_replaces_the_first(folder: Place) -> None:
     folder.publish("first")
     second = folder.publication("second")
     publish.publish(folder.tables, {NINE: second})
-    other = replace(second, files={**second.files, ROWS: folder.publication("other").files[ROWS]})
-    assert publish.publish(folder.tables, {NINE: other}).changed[ROWS] == [NINE]
+    republished = replace(second, files={**second.files, ROWS: folder.publication("other").files[ROWS]})
+    assert publish.publish(folder.tables, {NINE: republished}).changed[ROWS] == [NINE]
     folder.rollback()
     assert folder.held() == everywhere("first")
 
@@ -219,8 +220,8 @@ def test_another_verdict_on_the_same_rows_is_noted_and_changes_no_row(folder: Pl
 def test_a_table_with_other_columns_is_refused_before_anything_is_published(folder: Place) -> None:
     folder.publish("first")
     versions = folder.versions()
-    other = replace(folder, schema=pa.schema([("run", pa.float64()), ("more", pa.bool_())]))
-    for refused in (other.tables.require_columns, lambda: other.publish("second")):
+    changed = replace(folder, schema=pa.schema([("run", pa.float64()), ("more", pa.bool_())]))
+    for refused in (changed.tables.require_columns, lambda: changed.publish("second")):
         with pytest.raises(DefinitionError, match="run is string in the table and double in the rows; more is absent"):
             refused()
     assert folder.versions() == versions
@@ -243,7 +244,7 @@ def test_the_snapshot_of_the_publications_shows_each_slice(folder: Place) -> Non
     assert slices[TEN]["taken_back"] == "first"
 
 
-def test_a_commit_tells_its_slices_runs_and_digests(folder: Place) -> None:
+def test_a_commit_records_its_slices_runs_and_digests(folder: Place) -> None:
     folder.publish("first", NINE, TEN)
     for url in (folder.table_url(ROWS), folder.tables.publications.url):
         assert metadata_of(url, 1) == [
@@ -257,7 +258,7 @@ def test_a_commit_tells_its_slices_runs_and_digests(folder: Place) -> None:
 
 
 def commits(monkeypatch: pytest.MonkeyPatch, at: int, then: Callable[[Callable[[], bool]], bool]) -> None:
-    """Let `then` stand for the commit number `at`, from 0; it is given the real one."""
+    """Replace commit number `at`, counted from 0, by `then`, which gets the real commit."""
     count = iter(range(1000))
     commit = OpenTable.commit
 
@@ -287,7 +288,7 @@ def unacknowledged(commit: Callable[[], bool]) -> bool:
 
 
 def taken_for_lost(commit: Callable[[], bool]) -> bool:
-    """As when the request is repeated after its acknowledgement was lost."""
+    """Commit and say that it failed, as a repeated request does after its acknowledgement was lost."""
     commit()
     return False
 
@@ -307,7 +308,7 @@ def test_one_fault_at_a_commit_is_survived(
 @pytest.mark.parametrize("at", range(4))
 @pytest.mark.parametrize("interruption", [interrupted_before, interrupted_after])
 @pytest.mark.parametrize("what", ["publication", "rollback"])
-def test_an_interruption_says_how_far_it_came_and_the_next_call_finishes_it_and_goes_no_further(
+def test_an_interruption_says_how_far_it_got_and_the_next_call_finishes_it_and_goes_no_further(
     folder: Place,
     monkeypatch: pytest.MonkeyPatch,
     at: int,
@@ -323,19 +324,19 @@ def test_an_interruption_says_how_far_it_came_and_the_next_call_finishes_it_and_
     with pytest.raises((InterruptedRunError, KeyboardInterrupt)) as raised:
         call()
     monkeypatch.undo()
-    done = at + (interruption is interrupted_after)
+    committed = at + (interruption is interrupted_after)
     after = "third" if what == "publication" else "first"
     order = ("publications", ROWS, METRICS, QUARANTINE)
     held = folder.held()
-    assert [held[name] for name in order] == [after] * done + ["second"] * (4 - done)
-    if not done:
+    assert [held[name] for name in order] == [after] * committed + ["second"] * (4 - committed)
+    if not committed:
         assert type(raised.value) is KeyboardInterrupt, "nothing has changed"
-    elif done < 4:
-        lacking = ", ".join(folder.table_url(name) for name in order[done:])
+    elif committed < 4:
+        lacking = ", ".join(folder.table_url(name) for name in order[committed:])
         assert f" is unfinished: {lacking} not updated yet; run the same command again" in str(raised.value)
     else:
         assert " is complete in every table" in str(raised.value)
-    assert call().finished == ([NINE] if 0 < done < 4 else [])
+    assert call().repaired == ([NINE] if 0 < committed < 4 else [])
     assert folder.held() == everywhere(after)
 
 
@@ -365,18 +366,18 @@ def test_a_storage_that_refuses_a_commit_for_good_is_one_line_that_says_what_is_
     assert folder.held() == everywhere("second")
 
 
-def test_a_storage_that_does_not_answer_any_more_is_not_said_to_hold_nothing(
+def test_a_storage_that_stops_answering_is_not_reported_as_empty(
     folder: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.publish("first")
 
-    def gone(*arguments: Any) -> Any:
+    def unreachable(*arguments: Any) -> Any:
         raise RunError("cannot be reached")
 
     def reset(commit: Callable[[], bool]) -> bool:
         commit()
-        monkeypatch.setattr(OpenTable, "refresh", gone)
-        monkeypatch.setattr(OpenTable, "_open", gone)
+        monkeypatch.setattr(OpenTable, "refresh", unreachable)
+        monkeypatch.setattr(OpenTable, "_open", unreachable)
         raise RunError("the connection was reset")
 
     commits(monkeypatch, 0, reset)
@@ -385,7 +386,7 @@ def test_a_storage_that_does_not_answer_any_more_is_not_said_to_hold_nothing(
 
 
 def together(*calls: Callable[[], Any]) -> list[Any]:
-    """What these calls return, or raise, when they begin at the same moment."""
+    """Return what these calls return or raise when they begin at the same moment."""
     outcomes: list[Any] = [None] * len(calls)
     barrier = threading.Barrier(len(calls))
 
@@ -404,7 +405,7 @@ def together(*calls: Callable[[], Any]) -> list[Any]:
     return outcomes
 
 
-def test_publishers_of_different_slices_all_land(place: Place) -> None:
+def test_publishers_of_different_slices_all_succeed(place: Place) -> None:
     hours = [f"2024-03-01T{hour:02}:00:00Z" for hour in range(3)]
     for run in ("first", "second"):
         outcomes = together(*(partial(place.publish, run, hour) for hour in hours))
@@ -412,14 +413,14 @@ def test_publishers_of_different_slices_all_land(place: Place) -> None:
         assert all(place.held(hour) == everywhere(run) for hour in hours)
 
 
-def test_two_publishers_of_the_same_run_make_one_version(place: Place) -> None:
+def test_several_publishers_of_the_same_run_make_one_version(place: Place) -> None:
     outcomes = together(*[partial(place.publish, "run", NINE, TEN)] * 3)
     assert all(isinstance(outcome, publish.Outcome) for outcome in outcomes), outcomes
     assert set(place.versions().values()) == {1}
     assert place.held(NINE) == place.held(TEN) == everywhere("run")
 
 
-def test_of_several_publishers_of_the_same_slices_one_holds_them_whole_in_every_table(folder: Place) -> None:
+def test_one_of_several_publishers_holds_the_same_slices_in_every_table(folder: Place) -> None:
     folder.publish("first", NINE, TEN)
     for attempt in range(3):
         runs = [f"{name} {attempt}" for name in ("ours", "theirs")]
@@ -429,7 +430,7 @@ def test_of_several_publishers_of_the_same_slices_one_holds_them_whole_in_every_
         assert folder.held(TEN) == everywhere(folder.entry(TEN).run)
 
 
-def test_a_publisher_that_was_overtaken_says_whose_run_the_slices_hold(
+def test_a_publisher_that_was_overtaken_names_the_run_that_the_slices_hold(
     folder: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.publish("first")
@@ -444,14 +445,14 @@ def test_a_publisher_that_was_overtaken_says_whose_run_the_slices_hold(
     assert folder.held() == everywhere("faster")
 
 
-def test_a_writer_that_never_stops_is_one_line(folder: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_never_stops_is_reported_in_one_line(folder: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     monkeypatch.setattr(OpenTable, "commit", lambda *arguments: False)
     with pytest.raises(RunError, match=r"other writers kept committing to .*/publications: run the same command again"):
         folder.publish("run")
 
 
-def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     place = Place((tmp_path / "file" / "tables").as_uri())
     file = File("slice_start=x/y.parquet", 1, 1)
@@ -462,10 +463,10 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     assert "file/tables" in str(raised.value)
 
 
-def test_a_publication_whose_file_is_gone_is_named(folder: Place) -> None:
+def test_a_publication_whose_file_is_missing_is_named(folder: Place) -> None:
     folder.publish("run")
     (path,) = OpenTable(folder.tables.publications).paths([NINE])[NINE]
-    open_container(folder.tables.publications.url).delete(path)
+    remove(folder.tables.publications.url, path)
     with pytest.raises(RunError, match=r"/publications has lost the file .*, which its newest version names"):
         folder.publish("other")
 
@@ -478,8 +479,8 @@ def test_a_table_keeps_a_checkpoint_every_ten_commits(folder: Place, tmp_path: P
     assert delta_table.PROPERTIES == {"delta.checkpointInterval": "10"}
 
 
-def test_an_entry_forgets_nothing_but_what_is_oldest(folder: Place) -> None:
+def test_an_entry_forgets_only_the_oldest_publications(folder: Place) -> None:
     entry = Entry(None)
     for number in range(13):
         entry = entry.published(folder.publication(f"run {number:02}"))
-    assert [each.run for each in entry.earlier] == [f"run {number:02}" for number in range(11, 1, -1)]
+    assert [publication.run for publication in entry.earlier] == [f"run {number:02}" for number in range(11, 1, -1)]

@@ -29,7 +29,7 @@ def place(azurite: Azurite, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) 
 
 
 def log_of(place: Place, name: str) -> str:
-    """The pattern of the commits of a table."""
+    """Return the pattern of the commits of a table."""
     return rf"curated/{place.table_url(name).rsplit('/', 1)[1]}/_delta_log/\d+\.json$"
 
 
@@ -54,9 +54,9 @@ def test_a_refused_commit_is_one_true_line_and_the_next_call_finishes(
     assert f"/curated/{name.replace(' ', '_').strip('@')}" in message
     assert isinstance(raised.value, UnfinishedError) == (name != "publications")
     assert ("is unfinished" in message) == (name != "publications")
-    done = ORDER.index(name)
+    committed = ORDER.index(name)
     held = place.held()
-    assert [held[each] for each in ORDER] == ["second"] * done + ["first"] * (4 - done)
+    assert [held[table] for table in ORDER] == ["second"] * committed + ["first"] * (4 - committed)
     proxy.clear()
     place.publish("second")
     assert place.held() == everywhere("second")
@@ -73,7 +73,7 @@ def test_a_commit_that_is_refused_once_or_not_acknowledged_is_made_once(
     place.publish("first")
     proxy.inject(fault, "write", log_of(place, name), times=1)
     outcome = place.publish("second")
-    assert outcome.changed == {each: [NINE] for each in (ROWS, METRICS, QUARANTINE)}
+    assert outcome.changed == {table: [NINE] for table in (ROWS, METRICS, QUARANTINE)}
     assert place.held() == everywhere("second")
     assert set(place.versions().values()) == {2}
 

@@ -42,8 +42,8 @@ def one_run(place: Place, steps: str) -> str | None:
     return held["publications"]
 
 
-def kept(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that is called once for all objects with the same arguments."""
+def cached(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that runs once for the same arguments, whatever its object."""
     results: dict[str, Any] = {}
 
     def call(self: object, *arguments: object) -> Any:
@@ -61,10 +61,10 @@ def test_two_publishers_and_a_rollback_leave_one_run_in_every_table(
     for module in (publish, publications, publishing):
         monkeypatch.setattr(module, "OpenTable", InMemory)
     for module in (publish, publications):
-        monkeypatch.setattr(module, "side_by_side", lambda call, items: [call(item) for item in items])
-    for method in ("_read", "_write"):
-        monkeypatch.setattr(Publications, method, kept(getattr(Publications, method)))
-    monkeypatch.setattr(Place, "publication", kept(Place.publication))
+        monkeypatch.setattr(module, "in_parallel", lambda call, items: [call(item) for item in items])
+    for method in ("_read_entry", "_write_entry"):
+        monkeypatch.setattr(Publications, method, cached(getattr(Publications, method)))
+    monkeypatch.setattr(Place, "publication", cached(Place.publication))
     monkeypatch.setattr(publish, "_require_files", lambda tables, entries: None)
     monkeypatch.setattr(InMemory, "LOGS", {})
     schedule = Schedule(InMemory.commit)
@@ -96,7 +96,7 @@ def test_two_publishers_and_a_rollback_leave_one_run_in_every_table(
         ("ar", {("run a", "first"), ("second", "first")}),
     ],
 )
-def test_on_delta_tables_each_two_of_them_leave_one_run(
+def test_any_two_of_them_leave_one_run_on_delta_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str, expected: set[tuple[str, str]]
 ) -> None:
     schedule = Schedule(OpenTable.commit)

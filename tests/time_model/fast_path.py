@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from recapture.time_model.policies import Policies, Watermark, judge
+from recapture.time_model.policies import LargestTimes, Policies, judge
 from recapture.time_model.ticks import LARGEST
 from recapture.time_model.verdicts import PROCESSED, Verdict
 from tests.oracle import Event, Policy
@@ -44,7 +44,7 @@ def fast_path(events: Sequence[Event], policy: Policy) -> list[tuple[str, int | 
 
 def _judge_partition(events: list[Event], policy: Policy, random: Random, adjust_early: bool) -> Iterator[Judgement]:
     policies = Policies(policy.out_of_order, policy.late, policy.early, policy.action == "Adjust", adjust_early)
-    watermark = Watermark()
+    largest_times = LargestTimes()
     # A missing time is any number: the engine must not read it.
     time = np.array([random.choice((0, LARGEST)) if e.time is None else e.time for e in events], dtype=np.int64)
     valid = np.array([event.time is not None for event in events], dtype=np.bool_)
@@ -53,7 +53,7 @@ def _judge_partition(events: list[Event], policy: Policy, random: Random, adjust
     for start, stop in _chunks(len(events), random):
         judged = judge(
             policies,
-            watermark,
+            largest_times,
             time[start:stop],
             valid[start:stop],
             arrival[start:stop],

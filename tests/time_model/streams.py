@@ -9,7 +9,7 @@ from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND, from_seconds
 from tests.oracle import Event, Policy
 
 NOON = from_seconds(63_902_995_200)
-"""A second within 2026; what it is does not matter."""
+"""An instant in 2026; which one does not matter."""
 
 HOUR = from_seconds(3600)
 DAY = 24 * HOUR
@@ -22,7 +22,7 @@ def seconds(*choices: int) -> SearchStrategy[int]:
 def policies(
     late: SearchStrategy[int | None] | None = None, early: SearchStrategy[int | None] | None = None
 ) -> SearchStrategy[Policy]:
-    """Any policies that a job can have, the limits of the ranges among them."""
+    """Draw any policies that a job can have, including the limits of the ranges."""
     if late is None:
         late = st.one_of(st.none(), seconds(0, 1, 5, 300, 1_814_399), st.integers(0, 900).map(from_seconds))
     if early is None:
@@ -69,13 +69,13 @@ _DRAFT = st.builds(
     keys=_KEYS,
     malformed=st.sampled_from((False,) * 20 + (True,)),
 )
-# Left to itself a list is short; most streams shall be long enough for disorder.
+# By default, lists are short; most streams must be long enough for disorder.
 _DRAFTS = st.one_of(*(st.lists(_DRAFT, min_size=size, max_size=40) for size in (0, 12, 24)))
 
 
 @st.composite
 def streams(draw: DrawFn, policy: Policy, over_columns: int | None = None) -> list[Event]:
-    """A stream over up to three partitions, in no particular order, with OVER of no, one or two columns.
+    """Draw a stream over up to three partitions, in no particular order, with OVER of no, one or two columns.
 
     Sequence numbers follow arrival within a partition.
     """

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recapture.time_model.policies import Policies, Watermark, judge
+from recapture.time_model.policies import LargestTimes, Policies, judge
 from recapture.time_model.ticks import LARGEST, from_seconds
 from tests.draws import examples
 from tests.oracle import Event, Implementation, Policy, process, slice_metrics
@@ -27,7 +27,7 @@ def policy(
     early: int | None = 300,
     action: Literal["Adjust", "Drop"] = "Adjust",
 ) -> Policy:
-    """Policies whose limits are given in seconds."""
+    """Return policies whose limits are given in seconds."""
     return Policy(
         from_seconds(out_of_order),
         None if late is None else from_seconds(late),
@@ -44,7 +44,7 @@ def at(
     sequence: int | None = None,
     malformed: bool = False,
 ) -> Event:
-    """An event whose arrival and time are given in ticks after noon; the sequence number is the arrival by default."""
+    """Return an event whose arrival and time are in ticks after noon. Its sequence number defaults to its arrival."""
     return Event(
         partition,
         NOON + arrival,
@@ -106,8 +106,8 @@ def test_early_events_are_dropped_under_adjust_and_under_drop(implementation: Im
         expect(implementation, [at(0, 10**12)], policy(action=action), ("early_dropped", None))
 
 
-def test_an_early_event_may_be_adjusted_to_its_arrival_and_the_window_and_moves_the_watermark() -> None:
-    """ASA's newer pages have it so; here it is a setting (docs/time-model.md, section 2)."""
+def test_an_early_event_that_is_adjusted_to_its_arrival_plus_the_window_moves_the_watermark() -> None:
+    """Microsoft's newer pages say so; here it is a setting (docs/time-model.md, section 2.1)."""
     limit = 300 * SECOND
     events = [at(0, limit + 1), at(1, limit), at(2, limit - 1), at(3, limit + 3)]
     assert judge_in_chunks(events, policy(), adjust_early=True) == [
@@ -120,8 +120,8 @@ def test_an_early_event_may_be_adjusted_to_its_arrival_and_the_window_and_moves_
 
 @settings(max_examples=examples(60))
 @given(data=st.data(), seed=st.integers(0, 2**32))
-def test_to_adjust_early_events_is_to_move_them_and_then_to_judge_them(data: st.DataObject, seed: int) -> None:
-    """So all that holds of the other stages holds of them too, the slice rule included."""
+def test_adjusting_early_events_is_moving_them_before_they_are_judged(data: st.DataObject, seed: int) -> None:
+    """So everything that holds for the other stages holds for them, including the slice rule."""
     chosen = data.draw(policies(early=st.sampled_from((300, 0, 7)).map(from_seconds)))
     assert chosen.early is not None
     events = data.draw(streams(chosen))
@@ -137,11 +137,11 @@ def test_to_adjust_early_events_is_to_move_them_and_then_to_judge_them(data: st.
     assert judge_in_chunks(events, chosen, Random(seed), adjust_early=True) == expected
 
 
-def test_an_early_event_counts_as_early_whatever_becomes_of_it() -> None:
+def test_an_early_event_counts_as_early_whatever_happens_to_it() -> None:
     time, arrival = np.array([NOON + 301 * SECOND, NOON]), np.array([NOON, NOON])
     for adjust_early in (False, True):
         chosen = Policies(0, None, 300 * SECOND, adjust=True, adjust_early=adjust_early)
-        judged = judge(chosen, Watermark(), time, np.array([True, True]), arrival, None)
+        judged = judge(chosen, LargestTimes(), time, np.array([True, True]), arrival, None)
         assert judged.early.tolist() == [True, False]
         assert judged.processed.tolist() == [adjust_early, True]
 
@@ -169,7 +169,7 @@ def test_without_a_late_limit_nothing_is_late(implementation: Implementation) ->
 
 
 def test_a_late_adjusted_time_moves_the_watermark() -> None:
-    """Seen in the watermark alone: whatever arrives later is at least as recent, once the late policy has moved it."""
+    """Only the watermark shows it: later arrivals are at least as recent, once the late policy has moved them."""
     outcomes = process([at(0, -50 * SECOND), at(100 * SECOND, 0)], policy(out_of_order=3))
     assert [outcome.watermark_after for outcome in outcomes] == [NOON - 53 * SECOND, NOON + 37 * SECOND]
 
@@ -214,7 +214,7 @@ def test_an_event_that_is_late_and_then_out_of_order_counts_in_both_metrics() ->
     assert judge_in_chunks(events, policy())[1] == ("out_of_order_adjusted", NOON, True, True)
 
 
-def test_one_action_serves_late_and_disorder(implementation: Implementation) -> None:
+def test_one_action_applies_to_late_and_to_out_of_order_events(implementation: Implementation) -> None:
     expect(
         implementation,
         [at(0, 0), at(1, -1), at(2, -100 * SECOND)],
@@ -295,7 +295,7 @@ def test_over_judges_disorder_by_key_and_lateness_by_arrival(implementation: Imp
     )
 
 
-def test_over_two_columns_keeps_pairs_apart_that_read_alike(implementation: Implementation) -> None:
+def test_over_two_columns_distinguishes_pairs_that_read_alike(implementation: Implementation) -> None:
     expect(
         implementation,
         [at(0, 0, ("ab", "c")), at(1, -1, ("a", "bc")), at(2, -1, ("ab", "c"))],
@@ -312,15 +312,15 @@ def test_every_key_has_its_own_largest_time(apart: int) -> None:
     random = Random(apart)
     keys = [random.randrange(9) for _ in range(500)]
     times = [random.randrange(9) * apart for _ in keys]
-    watermark, chunks = Watermark(), [slice(0, 200), slice(200, 500)]
-    running = [time for chunk in chunks for time in watermark.advance(np.array(times[chunk]), pa.array(keys[chunk]))]
+    largest_times, chunks = LargestTimes(), [slice(0, 200), slice(200, 500)]
+    running = [time for chunk in chunks for time in largest_times.update(np.array(times[chunk]), pa.array(keys[chunk]))]
     assert running == [
-        max(time for time, other in zip(times[:n], keys[:n], strict=True) if other == keys[n - 1])
+        max(time for time, key in zip(times[:n], keys[:n], strict=True) if key == keys[n - 1])
         for n in range(1, len(times) + 1)
     ]
 
 
-def test_partitions_do_not_know_each_other(implementation: Implementation) -> None:
+def test_partitions_are_independent_of_each_other(implementation: Implementation) -> None:
     for over in (None, ("a",)):
         expect(
             implementation,
@@ -420,7 +420,7 @@ def test_the_fast_path_agrees_with_the_oracle_on_long_streams(
 
 @given(case=cases(), random=st.randoms(use_true_random=False))
 def test_no_time_moves_beyond_what_its_arrival_allows(case: tuple[list[Event], Policy], random: Random) -> None:
-    """The two bounds that the slice rule is built on."""
+    """The slice rule relies on these two bounds."""
     events, drawn = case
     for event, (_, time, _, _) in zip(events, judge_in_chunks(events, drawn, random), strict=True):
         if time is None:

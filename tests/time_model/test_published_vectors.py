@@ -19,7 +19,7 @@ def vector(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 def ticks(text: str) -> int:
-    """Return the ticks of hh:mm or hh:mm:ss on a day of ours: the pages print clock times only."""
+    """Return the ticks of hh:mm or hh:mm:ss on a fixed day: the pages print clock times only."""
     return from_datetime(datetime.fromisoformat(f"2024-01-01T{text}+00:00"))
 
 
@@ -43,12 +43,12 @@ def events_of(vector: dict[str, Any]) -> list[Event]:
 
 
 def verdict_of(outcome: str, action: str) -> str:
-    done = {"Adjust": "adjusted", "Drop": "dropped"}[action]
+    suffix = {"Adjust": "adjusted", "Drop": "dropped"}[action]
     return {
         "ok": "on_time",
         "early_dropped": "early_dropped",
-        "late": f"late_{done}",
-        "out_of_order": f"out_of_order_{done}",
+        "late": f"late_{suffix}",
+        "out_of_order": f"out_of_order_{suffix}",
     }[outcome]
 
 
@@ -64,13 +64,13 @@ def test_every_published_event_has_its_verdict_and_system_timestamp(
 
 
 @pytest.mark.parametrize("vector", [name for name in VECTOR if name.startswith("illustration")], indirect=True)
-def test_the_watermark_after_every_event_of_the_illustrations(vector: dict[str, Any]) -> None:
+def test_every_event_of_the_illustrations_leaves_its_watermark(vector: dict[str, Any]) -> None:
     outcomes = process(events_of(vector), policy_of(vector))
     published = [ticks(watermark) for *_, watermark in vector["events"]]
     assert [outcome.watermark_after for outcome in outcomes] == published
 
 
-def test_the_metrics_of_every_published_example(vector: dict[str, Any]) -> None:
+def test_every_published_example_has_its_metrics(vector: dict[str, Any]) -> None:
     outcomes = process(events_of(vector), policy_of(vector))
     arrivals = [outcome.event.arrival for outcome in outcomes]
     metrics = slice_metrics(outcomes, min(arrivals) - 1, max(arrivals))["0"]
@@ -86,7 +86,7 @@ def table(text: str) -> list[list[str]]:
     return [line.split() for line in text.strip().splitlines()]
 
 
-def test_the_example_of_2017(implementation: Implementation) -> None:
+def test_the_example_of_2017_has_its_verdicts(implementation: Implementation) -> None:
     """Late tolerance 10 minutes, out-of-order tolerance 3 minutes."""
     rows = table("""
         00:00:00  00:10:01  00:00:01  late_adjusted
@@ -100,7 +100,7 @@ def test_the_example_of_2017(implementation: Implementation) -> None:
     assert implementation(events, policy) == [(verdict, ticks(timestamp)) for _, _, timestamp, verdict in rows]
 
 
-def test_the_illustration_of_watermarks(implementation: Implementation) -> None:
+def test_the_illustration_of_watermarks_has_its_verdicts(implementation: Implementation) -> None:
     """Early and late windows 5 minutes, out-of-order tolerance 2 minutes."""
     rows = table("""
         12:07  12:07  12:07  on_time

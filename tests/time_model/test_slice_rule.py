@@ -16,7 +16,7 @@ MINUTE = from_seconds(60)
 
 
 def arrivals(events: Sequence[Event], first: int, last: int | None) -> list[Event]:
-    """The events that arrived in [first, last]; without a `last`, up to the newest."""
+    """Return the events that arrived in [first, last]; without `last`, up to the newest."""
     return [event for event in events if first <= event.arrival and (last is None or event.arrival <= last)]
 
 
@@ -49,7 +49,7 @@ def judgements(outcomes: Sequence[Outcome], start: int, end: int) -> dict[int, t
 
 @dataclass(frozen=True)
 class Case:
-    """A stream, its policies and the slice (start, end] of it."""
+    """A stream, its policies and a slice (start, end] of it."""
 
     events: list[Event]
     policy: Policy
@@ -68,7 +68,7 @@ def cases(draw: st.DrawFn, late: st.SearchStrategy[int | None] | None = None) ->
 
 
 def bounds(event: Event, policy: Policy) -> list[int]:
-    """Where a slice may end so that this event lies on the brink of it."""
+    """Return the bounds of slices for which this event is a borderline case."""
     return [event.arrival, event.arrival + early(policy), event.arrival - (policy.late or 0)]
 
 
@@ -84,7 +84,7 @@ def test_a_slice_holds_the_same_events_at_the_same_times_as_the_whole_stream(cas
 
 
 @given(case=cases(late=FINITE))
-def test_the_verdicts_of_the_arrivals_in_a_slice_need_the_late_tolerance_more(case: Case) -> None:
+def test_the_verdicts_of_the_arrivals_in_a_slice_need_the_late_tolerance_before_it_too(case: Case) -> None:
     assert case.policy.late is not None
     before = arrivals(case.events, case.start - early(case.policy) - case.policy.late, case.end)
     alone = process(before, case.policy)
@@ -94,7 +94,7 @@ def test_the_verdicts_of_the_arrivals_in_a_slice_need_the_late_tolerance_more(ca
 
 
 @given(case=cases(), size=seconds(60, 300, 3600), hops=st.sampled_from((1, 2, 5)), offset=seconds(0, 7, -30))
-def test_the_windows_that_end_in_a_slice_need_the_window_size_more(
+def test_the_windows_that_end_in_a_slice_need_the_window_size_before_it_too(
     case: Case, size: int, hops: int, offset: int
 ) -> None:
     end = min(case.end, case.start + HOUR)
@@ -111,8 +111,8 @@ def test_the_windows_that_end_in_a_slice_need_the_window_size_more(
 
 
 @given(case=cases(late=FINITE), cuts=st.lists(st.integers(0, 3600), max_size=4))
-def test_slices_side_by_side_are_the_range_in_one(case: Case, cuts: list[int]) -> None:
-    """In any order, and twice: a slice depends on nothing but its arrivals."""
+def test_adjacent_slices_give_the_same_as_their_whole_range(case: Case, cuts: list[int]) -> None:
+    """Their order does not matter: a slice depends on nothing but its arrivals."""
     assert case.policy.late is not None
     start, end = case.start, case.start + HOUR
     edges = [start, *sorted(start + cut * SECOND for cut in cuts), end]
@@ -128,7 +128,7 @@ def test_slices_side_by_side_are_the_range_in_one(case: Case, cuts: list[int]) -
 
 
 def event(arrival: int, time: int, sequence: int) -> Event:
-    """An event of one partition, in ticks after noon, where the slice of the examples starts."""
+    """Return an event of one partition, in ticks after noon, when the slice of the examples starts."""
     return Event("0", NOON + arrival, sequence, NOON + time)
 
 
@@ -174,7 +174,7 @@ def test_without_a_late_limit_any_later_arrival_belongs_to_the_slice() -> None:
 
 
 def test_the_early_window_alone_is_too_little_for_the_verdicts() -> None:
-    """An event of the slice that lies before it: its time is no matter to the slice, its verdict is counted there."""
+    """The second event arrives in the slice with a time before it: its verdict counts there, its time does not."""
     policy = Policy(out_of_order=0, late=20 * MINUTE, early=5 * MINUTE)
     events = [event(-10 * MINUTE, -6 * MINUTE, 1), event(1, -9 * MINUTE, 2)]
     arrived = (NOON, NOON + HOUR)
@@ -186,7 +186,7 @@ def test_the_early_window_alone_is_too_little_for_the_verdicts() -> None:
 
 
 def test_the_verdicts_need_the_whole_lead() -> None:
-    """The oldest event that an arrival of the slice may show, behind the earliest one that may stand before it."""
+    """The second event is as old as the tolerance allows; the first is the earliest arrival that can overtake it."""
     policy = Policy(out_of_order=0, late=20 * MINUTE, early=5 * MINUTE)
     events = [event(-25 * MINUTE + 2, -20 * MINUTE + 2, 1), event(1, -20 * MINUTE + 1, 2)]
     arrived = (NOON, NOON + HOUR)

@@ -1,4 +1,4 @@
-"""ISO 8601 text to ticks: what is a time, and which one, whatever the other texts are."""
+"""ISO 8601 text to ticks: which texts are times, whatever the texts next to them are."""
 
 import re
 from datetime import UTC, date, datetime, timedelta
@@ -25,7 +25,7 @@ def parse(*texts: str | None) -> list[int | None]:
 
 
 def reference(text: str | None) -> int | None:
-    """The same rule by datetime, one text at a time: a date, perhaps a time of day, perhaps a zone."""
+    """Return the same by datetime, one text at a time: a date, perhaps with a time of day and a zone."""
     zone = r"(Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)?"
     time = rf"(?:[ T]([01]\d|2[0-3])(?::([0-5]\d)(?::([0-5]\d)(?:\.(\d{{1,9}}))?)?)?{zone})?"
     match = re.fullmatch(rf"(\d{{4}})-(\d\d)-(\d\d){time}", text or "", re.ASCII)
@@ -104,29 +104,29 @@ def test_a_date_alone_is_its_midnight() -> None:
         "٢٠٢٦-٠٣-٠١T12:00:00Z",  # noqa: RUF001
     ],
 )
-def test_what_is_no_time_is_none(text: str) -> None:
+def test_a_text_that_is_not_a_time_is_none(text: str) -> None:
     assert parse(text) == [None]
 
 
-def test_a_missing_text_is_no_time() -> None:
+def test_a_missing_text_is_not_a_time() -> None:
     assert parse(None) == [None]
     assert parse(None, "2026-03-01T12:00:00Z", None) == [None, NOON, None]
     assert parse() == []
 
 
-def test_the_resolution_is_100_ns_and_what_is_finer_is_cut_off() -> None:
+def test_the_resolution_is_100_ns_and_finer_digits_are_cut_off() -> None:
     assert parse("2026-03-01T12:00:00.0000001Z", "2026-03-01T12:00:00.000000199Z") == [NOON + 1, NOON + 1]
     assert parse("1969-12-31T23:59:59.999999999Z") == [UNIX_EPOCH - 1]
     assert parse("2026-03-01T12:00:00.5") == [NOON + TICKS_PER_SECOND // 2]
 
 
-def test_the_years_1_to_9999_and_no_more() -> None:
+def test_only_the_years_1_to_9999_are_times() -> None:
     assert parse("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.9999999Z") == [0, LARGEST]
     assert parse("0001-01-01T00:00:00-00:01") == [60 * TICKS_PER_SECOND]
     assert parse("0001-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01") == [None, None]
 
 
-def test_the_brink_of_what_fits_nanoseconds_is_no_brink() -> None:
+def test_the_range_of_64_bit_nanoseconds_is_not_a_limit() -> None:
     texts = ("1677-09-21T00:12:43Z", "1677-09-21T00:12:44Z", "2262-04-11T23:47:16Z", "2262-04-11T23:47:17Z")
     assert parse(*texts) == [reference(text) for text in texts]
 
@@ -139,8 +139,8 @@ def test_an_instant_survives_its_own_iso_text(instant: datetime, digits: int) ->
         instant = instant.replace(tzinfo=UTC)
     ticks = from_datetime(instant)
     expected = ticks if 0 <= ticks <= LARGEST else None
-    whole, rest = instant.isoformat(timespec="microseconds")[:26], instant.isoformat(timespec="microseconds")[26:]
-    text = whole + "0" * max(0, digits - 6) + rest
+    clock, zone = instant.isoformat(timespec="microseconds")[:26], instant.isoformat(timespec="microseconds")[26:]
+    text = clock + "0" * max(0, digits - 6) + zone
     assert parse(text) == [expected] == [reference(text)]
 
 
@@ -158,12 +158,12 @@ REGULAR = st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)).map(lambda in
 
 
 @given(texts=st.lists(st.one_of(IRREGULAR, REGULAR, REGULAR), max_size=8))
-def test_what_a_text_gives_does_not_depend_on_its_neighbours(texts: list[str | None]) -> None:
+def test_the_ticks_of_a_text_do_not_depend_on_its_neighbours(texts: list[str | None]) -> None:
     assert parse(*texts) == [reference(text) for text in texts]
 
 
 @given(texts=st.lists(REGULAR, min_size=1, max_size=12), offset=st.integers(0, 3))
-def test_a_part_of_a_longer_column_is_read_as_itself(texts: list[str], offset: int) -> None:
+def test_a_part_of_a_longer_column_is_read_like_a_column(texts: list[str], offset: int) -> None:
     column = pa.array(["no time"] * offset + texts + [None])
     ticks, valid = timestamps.parse(column.slice(offset, len(texts)))
     assert valid.all()

@@ -8,7 +8,7 @@ from recapture.time_model.windows import HoppingWindow, Reach, SessionWindow, Sl
 
 
 def reached(window: HoppingWindow, time: int, start: int, end: int) -> bool:
-    """Whether the window's rule holds for any end in (start, end]: t <= E < t + size."""
+    """Return whether the window's rule holds for any end in (start, end]: t <= E < t + size."""
     return any(
         time <= window_end < time + window.size and (window_end - window.offset) % window.hop == 0
         for window_end in range(start + 1, end + 1)
@@ -46,7 +46,7 @@ def test_an_event_may_lie_as_far_back_as_the_window_is_long() -> None:
     assert reaches(window, [80, 81, 100], 100, 110) == [False, True, True]
 
 
-def test_between_windows_that_hop_further_than_they_reach_nothing_is_held() -> None:
+def test_no_event_is_held_between_windows_whose_hop_is_longer_than_their_size() -> None:
     assert reaches(HoppingWindow(2, 10), [98, 99, 100, 101, 108, 109, 110], 90, 110) == [
         False, True, True, False, False, True, True,
     ]  # fmt: skip
@@ -59,24 +59,24 @@ def test_an_offset_moves_the_ends_whatever_its_sign() -> None:
 
 @given(
     window=st.sampled_from([HoppingWindow(9, 4, 1), SlidingWindow(9), SessionWindow(3, 5), SnapshotWindow()]),
-    ahead=st.integers(0, 20),
+    extra_look_back=st.integers(0, 20),
     times=st.lists(st.integers(0, 160), max_size=12),
 )
 def test_rows_that_later_steps_look_back_at_are_held_as_if_the_slice_began_sooner(
-    window: Window, ahead: int, times: list[int]
+    window: Window, extra_look_back: int, times: list[int]
 ) -> None:
     given_times = np.array(times, np.int64)
-    held = Reach(window, ahead).holds(given_times, 100, 110)
-    assert held.tolist() == Reach(window).holds(given_times, 100 - ahead, 110).tolist()
-    assert Reach(window, ahead).look_back == window.look_back + ahead
-    assert not held[(given_times > 110) | (given_times <= 100 - Reach(window, ahead).look_back)].any()
+    held = Reach(window, extra_look_back).holds(given_times, 100, 110)
+    assert held.tolist() == Reach(window).holds(given_times, 100 - extra_look_back, 110).tolist()
+    assert Reach(window, extra_look_back).look_back == window.look_back + extra_look_back
+    assert not held[(given_times > 110) | (given_times <= 100 - Reach(window, extra_look_back).look_back)].any()
 
 
-def test_a_snapshot_needs_its_own_slice_and_a_sliding_window_its_size_more() -> None:
+def test_a_snapshot_needs_its_own_slice_and_a_sliding_window_also_its_size_before_it() -> None:
     times = np.array([90, 91, 100, 101, 110, 111], np.int64)
     assert Reach(SnapshotWindow()).holds(times, 100, 110).tolist() == [False, False, False, True, True, False]
     assert Reach(SlidingWindow(10)).holds(times, 100, 110).tolist() == [False, True, True, True, True, False]
 
 
-def test_no_events_reach_nothing() -> None:
+def test_an_empty_stream_reaches_nothing() -> None:
     assert reaches(HoppingWindow(10, 10), [], 0, 100) == []

@@ -66,9 +66,9 @@ class BlobNames(ABC):
         """Prefix of every name."""
         return _prefix(self._pieces, {})
 
-    def name(self, partition: str, opened: datetime, suffix: str = "") -> str:
+    def name(self, partition: str, time: datetime, suffix: str = "") -> str:
         """Return the name of a blob with this partition and this time, UTC."""
-        values = _digits(opened) | {"PartitionId": partition}
+        values = _digits(time) | {"PartitionId": partition}
         return "".join(piece.text if piece.token is None else values[piece.token] for piece in self._pieces) + suffix
 
     def parse(self, name: str) -> tuple[str, datetime | None] | None:

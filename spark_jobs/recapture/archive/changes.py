@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recapture.archive.blob_names import BlobNames
-from recapture.archive.listing import LISTINGS
+from recapture.archive.listing import CONCURRENT_LISTINGS
 from recapture.archive.manifest import Manifest
 from recapture.errors import DefinitionError
 from recapture.storage import Blob, Container
+from recapture.time_model import ticks
 
 SHOWN = 100
 """Number of changes that a message lists."""
@@ -30,7 +31,7 @@ class Change:
             return f"{self.pinned.name} was deleted"
         pairs = [
             ("size", self.pinned.size, self.now.size),
-            ("LastModified", _text(self.pinned.last_modified), _text(self.now.last_modified)),
+            ("LastModified", _last_modified(self.pinned), _last_modified(self.now)),
             ("etag", self.pinned.etag, self.now.etag),
         ]
         differences = ", ".join(f"{name} {before}, now {after}" for name, before, after in pairs if before != after)
@@ -40,7 +41,8 @@ class Change:
 def since(manifest: Manifest, names: BlobNames, container: Container) -> list[Change]:
     """Return the changes of the manifest's blobs since they were pinned, in the manifest's order.
 
-    The blobs are listed by prefix, not requested one by one. Raise DefinitionError if a name is not of the input.
+    The blobs are listed by prefix, not requested one by one. Raise DefinitionError if a name does not belong to the
+    input.
     """
     prefixes = _prefixes(manifest, names)
     pinned_names = {pinned.blob.name for pinned in manifest.blobs}
@@ -48,7 +50,7 @@ def since(manifest: Manifest, names: BlobNames, container: Container) -> list[Ch
     def list_pinned(prefix: str) -> list[Blob]:
         return [blob for blob in container.list(prefix) if blob.name in pinned_names]
 
-    with ThreadPoolExecutor(LISTINGS) as pool:
+    with ThreadPoolExecutor(CONCURRENT_LISTINGS) as pool:
         now = {blob.name: blob for blob in itertools.chain.from_iterable(pool.map(list_pinned, prefixes))}
     changes = (Change(pinned.blob, now.get(pinned.blob.name)) for pinned in manifest.blobs)
     return [change for change in changes if change.now is None or _version(change.pinned) != _version(change.now)]
@@ -62,7 +64,7 @@ def summary(changes: Iterable[Change]) -> str:
 
 
 def _prefixes(manifest: Manifest, names: BlobNames) -> list[str]:
-    """Return prefixes that cover the manifest's blobs. Raise DefinitionError if a name is not of the input."""
+    """Return prefixes that cover the manifest's blobs. Raise DefinitionError if a name does not belong to the input."""
     partitions, days = set(), set()
     for pinned in manifest.blobs:
         parsed = names.parse(pinned.blob.name)
@@ -71,11 +73,11 @@ def _prefixes(manifest: Manifest, names: BlobNames) -> list[str]:
                 f"the manifest of run {manifest.run} pins {pinned.blob.name}, which is not a blob name of this "
                 "pipeline's input: input.path or another name in the input section has changed; plan again"
             )
-        partition, opened = parsed
-        if opened is None:
+        partition, name_time = parsed
+        if name_time is None:
             return [names.prefix]
         partitions.add(partition)
-        days.add(opened.replace(hour=0, minute=0, second=0))
+        days.add(name_time.replace(hour=0, minute=0, second=0))
     prefixes = (names.prefixes(first, last, partitions) for first, last in _spans(sorted(days)))
     return sorted(set(itertools.chain.from_iterable(prefixes)))
 
@@ -91,5 +93,5 @@ def _version(blob: Blob) -> tuple[str, int, datetime]:
     return blob.etag, blob.size, blob.last_modified
 
 
-def _text(instant: datetime) -> str:
-    return instant.isoformat().replace("+00:00", "Z")
+def _last_modified(blob: Blob) -> str:
+    return ticks.to_text(ticks.from_datetime(blob.last_modified))

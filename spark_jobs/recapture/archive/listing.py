@@ -17,8 +17,8 @@ from recapture.storage import Blob, Container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
 
-LISTINGS = 8
-"""Number of prefixes that are listed at once. Each holds one page in memory, of at most 5,000 blobs."""
+CONCURRENT_LISTINGS = 8
+"""Number of prefixes that are listed at once. Each listing holds one page in memory, of at most 5,000 blobs."""
 FAR = ticks.from_seconds(900)
 """Longest usual delay from the end of a blob's interval, by its name, to its LastModified; ticks.
 
@@ -29,10 +29,10 @@ _HOUR = ticks.from_seconds(3600)
 
 @dataclass(frozen=True, slots=True)
 class ListedBlob:
-    """A blob of the input, and what its name gives."""
+    """A blob of the input, with the partition and the time in its name."""
 
     partition: str
-    opened: int
+    name_time: int
     """Time in the blob's name, or LastModified if the name has none; ticks."""
     blob: Blob
 
@@ -43,12 +43,12 @@ class ListedBlob:
 
 
 @dataclass(frozen=True, slots=True)
-class Newest:
+class NewestBlob:
     """The newest blob of a partition, which may be empty. It shows how far the archive reaches."""
 
     partition: str
     name: str
-    opened: int
+    name_time: int
     """Time in the blob's name, or LastModified if the name has none; ticks."""
     written: int
     """LastModified, in ticks."""
@@ -59,67 +59,71 @@ class Search:
     """The arrivals to look for, and how far from the times in the names to look; all in ticks."""
 
     arrivals: Arrivals
-    by_name: bool
-    """Whether the time in the name decides which blobs are read, and not LastModified."""
+    by_enqueued_time: bool
+    """Whether events arrive when they are enqueued, so that the times in the names decide which blobs are read."""
     interval: int
     """Longest time from the time in a blob's name to the arrival of its last event."""
     reach: int
     """Longest time from the end of that interval to LastModified that is searched."""
-    clocks_apart: int
+    max_clock_skew: int
     """Largest error of the time in a name."""
 
     def range_of_names(self, now: int) -> tuple[int, int]:
-        """Return the first and the last time in the names to list: all that may be read, and one hour more.
+        """Return the range of times in the names to list. It covers all blobs that may be read, and one hour more.
 
-        The blobs of that hour show how far the archive reaches. `now` is the last arrival if there is no bound.
+        The blobs of that hour show how far the archive reaches. If the arrivals have no end, `now` stands for it.
         """
         last = now if self.arrivals.last is None else self.arrivals.last
-        first = self.arrivals.first - self.clocks_apart - self.interval - self.reach
-        return max(first, 0), last + self.clocks_apart + self.interval + _HOUR
+        first = self.arrivals.first - self.max_clock_skew - self.interval - self.reach
+        return max(first, 0), last + self.max_clock_skew + self.interval + _HOUR
 
     def within_reach(self, blob: ListedBlob) -> bool:
-        """Return whether every search for the blob's LastModified lists it.
+        """Return whether every search whose arrivals include the blob's LastModified lists the blob.
 
-        Blobs beyond that are not read, so a slice reads the same blobs whatever range it is planned in.
+        Other blobs are not read, so a slice reads the same blobs whatever range it is planned in.
         """
-        return -_HOUR <= blob.written - blob.opened <= self.interval + self.reach
+        return -_HOUR <= blob.written - blob.name_time <= self.interval + self.reach
 
-    def rank(self, newest: Newest) -> tuple[int, int, str]:
+    def rank(self, newest: NewestBlob) -> tuple[int, int, str]:
         """Return the sort key by which a partition's newest blob is the largest."""
-        times = (newest.opened, newest.written) if self.by_name else (newest.written, newest.opened)
+        times = (newest.name_time, newest.written) if self.by_enqueued_time else (newest.written, newest.name_time)
         return (*times, newest.name)
 
     def is_far(self, blob: ListedBlob) -> bool:
         """Return whether the blob was written long after the time in its name, or before it."""
-        return not 0 <= blob.written - blob.opened <= self.interval + FAR
+        return not 0 <= blob.written - blob.name_time <= self.interval + FAR
 
 
 @dataclass(frozen=True)
 class FarBlobs:
-    """The blobs of a range, by name or by LastModified, that were written far from the time in their names.
+    """The blobs that were written far from the time in their names, if a range includes that time or LastModified.
 
-    Far is more than FAR after their interval, or before the time in the name.
+    A blob is far if it was written more than FAR after the end of its interval, or before the time in its name.
     """
 
     read: int
-    """Number of blobs that are read in the hours of their arrival."""
+    """Number of these blobs that arrived in the range and are read."""
     elsewhere: int
-    """Number of blobs whose names are in the range and that arrived outside it."""
+    """Number of these blobs that arrived outside the range."""
     unread: int
-    """Number of blobs that arrived in the range and are not read, because they are beyond the reach of the search."""
+    """Number of these blobs that arrived in the range and are not read, because the search does not reach them."""
     example: str
-    """Name of the blob that is furthest from its name."""
+    """Name of the blob whose LastModified is furthest from the time in its name."""
     hours: tuple[int, ...]
     """Hours in the names of these blobs, sorted; ticks."""
     furthest: int
-    """Time from the name of `example` to its LastModified, in ticks; negative if it was written before."""
+    """LastModified of `example` less the time in its name, in ticks; negative if it was written before."""
 
 
 @dataclass(frozen=True)
 class PassedOver:
-    """Names that are not of the input: blobs near a range in partition folders, and folders with too large numbers."""
+    """Names in the partition folders that do not belong to the input.
+
+    They are those of listed blobs, and of folders whose number is too large for a partition.
+    """
 
     count: int
+    """Number of these names."""
     example: str
     """First of these names."""
 
@@ -130,14 +134,16 @@ class Listing:
 
     blobs: list[ListedBlob] = field(default_factory=list)
     """Blobs that the search may need, in any order."""
-    newest: dict[str, Newest] = field(default_factory=dict)
+    newest: dict[str, NewestBlob] = field(default_factory=dict)
     """Newest blob of each partition."""
-    read: int = 0
-    elsewhere: int = 0
-    unread: int = 0
-    """Numbers of far blobs, as in FarBlobs."""
+    far_read: int = 0
+    """See `FarBlobs.read`."""
+    far_elsewhere: int = 0
+    """See `FarBlobs.elsewhere`."""
+    far_unread: int = 0
+    """See `FarBlobs.unread`."""
     furthest: ListedBlob | None = None
-    """The far blob that is furthest from its name."""
+    """Far blob whose LastModified is furthest from the time in its name."""
     hours: set[int] = field(default_factory=set)
     """Hours in the names of the far blobs, in ticks."""
     unmatched: int = 0
@@ -146,23 +152,23 @@ class Listing:
     """First of these names."""
 
     def pass_over(self, name: str) -> None:
-        """Count a name that is not of the input."""
+        """Count a name that does not belong to the input."""
         self.unmatched += 1
         self.first_unmatched = min(self.first_unmatched or name, name)
 
     def add(self, blob: ListedBlob, search: Search) -> None:
-        """Add a blob if the search may need it; record it if it is its partition's newest, or far from its name."""
-        newest = Newest(blob.partition, blob.blob.name, blob.opened, blob.written)
+        """Add a blob if the search may need it; record it if it is its partition's newest, or a far blob."""
+        newest = NewestBlob(blob.partition, blob.blob.name, blob.name_time, blob.written)
         self.newest[blob.partition] = max(self.newest.get(blob.partition, newest), newest, key=search.rank)
-        within = search.by_name or search.within_reach(blob)
-        arrives = search.arrivals.hold(blob.opened if search.by_name else blob.written)
-        if search.by_name or (arrives and within):
+        within = search.by_enqueued_time or search.within_reach(blob)
+        arrives = search.arrivals.contains(blob.name_time if search.by_enqueued_time else blob.written)
+        if search.by_enqueued_time or (arrives and within):
             self.blobs.append(blob)
-        if search.is_far(blob) and (arrives or search.arrivals.hold(blob.opened)):
-            self.read += arrives and within
-            self.unread += arrives and not within
-            self.elsewhere += not arrives
-            self.hours.add(blob.opened // _HOUR * _HOUR)
+        if search.is_far(blob) and (arrives or search.arrivals.contains(blob.name_time)):
+            self.far_read += arrives and within
+            self.far_unread += arrives and not within
+            self.far_elsewhere += not arrives
+            self.hours.add(blob.name_time // _HOUR * _HOUR)
             self.furthest = max(self.furthest or blob, blob, key=_distance)
 
     @property
@@ -172,21 +178,21 @@ class Listing:
 
     @property
     def far(self) -> FarBlobs | None:
-        """Blobs far from their names; None if there are none."""
+        """Blobs that were written far from the time in their names; None if there are none."""
         if self.furthest is None:
             return None
         return FarBlobs(
-            self.read,
-            self.elsewhere,
-            self.unread,
+            self.far_read,
+            self.far_elsewhere,
+            self.far_unread,
             self.furthest.blob.name,
             tuple(sorted(self.hours)),
-            self.furthest.written - self.furthest.opened,
+            self.furthest.written - self.furthest.name_time,
         )
 
 
 def _distance(blob: ListedBlob) -> tuple[int, str]:
-    return abs(blob.written - blob.opened), blob.blob.name
+    return abs(blob.written - blob.name_time), blob.blob.name
 
 
 def partition_folders(names: BlobNames, container: Container) -> tuple[set[str], list[str]]:
@@ -205,7 +211,7 @@ def partition_folders(names: BlobNames, container: Container) -> tuple[set[str],
     if len(partitions) > names.most_partitions:
         raise SetupError(
             f"{container.url}/{base} has {len(partitions):,} partition folders, but an input has at most "
-            f"{names.most_partitions:,}: move out the folders that are not of this input, or correct input.path"
+            f"{names.most_partitions:,}: move out the folders that do not belong to this input, or correct input.path"
         )
     too_large = [
         folder
@@ -224,31 +230,31 @@ def list_blobs(
 ) -> Listing:
     """Return what the search needs from these partitions; from all partitions if none are given.
 
-    Names that are not of the input are passed over. They are counted if names have partition folders.
+    Names that do not belong to the input are passed over. They are counted if names have partition folders.
     """
     first, last = search.range_of_names(ticks.from_datetime(now))
     prefixes = names.prefixes(ticks.to_datetime(first), ticks.to_datetime(last), partitions)
     in_folders = names.folder_of_partitions() is not None
-    listing, one_at_a_time = Listing(), threading.Lock()
+    listing, lock = Listing(), threading.Lock()
 
     def list_prefix(prefix: str) -> None:
         for blob in container.list(prefix):
             listed = _listed(names, blob)
-            with one_at_a_time:
+            with lock:
                 if listed is None:
                     if in_folders:
                         listing.pass_over(blob.name)
-                elif not search.by_name or first <= listed.opened <= last:
+                elif not search.by_enqueued_time or first <= listed.name_time <= last:
                     listing.add(listed, search)
 
-    with ThreadPoolExecutor(LISTINGS) as pool:
+    with ThreadPoolExecutor(CONCURRENT_LISTINGS) as pool:
         for _ in pool.map(list_prefix, prefixes):
             pass
     return listing
 
 
 def _listed(names: BlobNames, blob: Blob) -> ListedBlob | None:
-    """Return the blob with what its name gives; None if the name is not of the input."""
+    """Return the blob with the partition and the time in its name; None if the name does not belong to the input."""
     parsed = names.parse(blob.name)
     return None if parsed is None else ListedBlob(parsed[0], ticks.from_datetime(parsed[1] or blob.last_modified), blob)
 

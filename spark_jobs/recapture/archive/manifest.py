@@ -1,4 +1,4 @@
-"""Plan a manifest: the blobs that a run reads, pinned, and how complete they are. A run reads no other blobs."""
+"""Pin the blobs that a run reads in a manifest, and say how complete they are. A run reads no other blobs."""
 
 import hashlib
 import itertools
@@ -18,7 +18,7 @@ from recapture.archive.listing import (
     FarBlobs,
     ListedBlob,
     Listing,
-    Newest,
+    NewestBlob,
     PassedOver,
     Search,
     by_number,
@@ -32,7 +32,7 @@ from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Arrivals, Slice, arrivals_of
 from recapture.versions import FORMAT, require_format
 
-CLOCKS_APART = ticks.from_seconds(300)
+MAX_CLOCK_SKEW = ticks.from_seconds(300)
 """Largest difference between the hub's clock, which stamps events, and the clocks of the writer and the storage; ticks.
 
 The clocks of one service differ by seconds. A blob whose times differ by more than this stops the run that reads it
@@ -65,14 +65,14 @@ class EnqueuedRange:
     last: int
     """Time in the next blob's name, one interval later if names are not exact; or LastModified if that is earlier.
 
-    It is at most `Definition.longest_range` after the time in the blob's name, but not before the end of the previous
-    blob's range.
+    It is at most `RowDefinition.longest_range` after the time in the blob's name, but not before the end of the
+    previous blob's range.
     """
 
 
 @dataclass(frozen=True, slots=True)
-class CaptureBlob:
-    """A blob of the manifest."""
+class PinnedBlob:
+    """A blob of a manifest, in the version that was listed."""
 
     input: str
     """Alias of the blob's input."""
@@ -109,18 +109,18 @@ class Manifest:
     container: str
     engine: str
     definition_digest: str
-    """SHA-256 of what decides the rows besides the blobs: `Definition.digest`."""
+    """SHA-256 of what decides the rows besides the blobs: `RowDefinition.digest`."""
     slices: tuple[PlannedSlice, ...]
     partitions: tuple[str, ...]
-    blobs: tuple[CaptureBlob, ...]
+    blobs: tuple[PinnedBlob, ...]
     """Blobs, sorted by partition, arrival and name."""
     format: int = FORMAT
-    newest: tuple[Newest, ...] = ()
+    newest: tuple[NewestBlob, ...] = ()
     """Newest blob of each partition that had any near the range, at the time of planning."""
     far: FarBlobs | None = None
     """Blobs that were written far from the time in their names."""
     passed_over: PassedOver | None = None
-    """Names in the partition folders that are not of the input."""
+    """Names in the partition folders that do not belong to the input."""
 
     @property
     def silent(self) -> tuple[str, ...]:
@@ -179,8 +179,8 @@ def _content(manifest: Manifest) -> bytes:
 
 
 def _require_unchanged(manifest: Manifest, content_digest: str) -> None:
-    """Raise RunError if the manifest does not match its digests: it would not be the run whose name it has."""
-    reads = read_for(manifest.blobs, [planned.arrivals for planned in manifest.slices])
+    """Raise RunError if the manifest does not match its digests: it would compute other rows under the run's name."""
+    reads = blobs_for(manifest.blobs, [planned.arrivals for planned in manifest.slices])
     digests = [
         _slice_digest(manifest.definition_digest, planned.slice, blobs)
         for planned, blobs in zip(manifest.slices, reads, strict=True)
@@ -196,7 +196,7 @@ def _require_unchanged(manifest: Manifest, content_digest: str) -> None:
 
 
 @dataclass(frozen=True)
-class Definition:
+class RowDefinition:
     """The parts of a pipeline that decide which blobs a slice needs and what becomes of their events."""
 
     name: str
@@ -224,38 +224,39 @@ class Definition:
         return ticks.from_seconds(self.interval_seconds + 3600 * self.search_hours)
 
     @property
-    def by_name(self) -> bool:
-        """Whether the times in the names decide which blobs are read, and not LastModified."""
+    def by_enqueued_time(self) -> bool:
+        """Whether events arrive when they are enqueued, so that the times in the names decide which blobs are read."""
         return self.arrival_time is ArrivalTime.EVENT_ENQUEUED
 
     @property
     def delay(self) -> timedelta:
         """Time after an event's arrival by which its blob must have been written.
 
-        If a blob arrives at its LastModified and has no schedule, it is there at once; only clocks may differ.
+        A blob that arrives at its LastModified and is not written on a schedule exists as soon as it arrives. Then
+        only MAX_CLOCK_SKEW has to be waited for.
         """
-        waits = self.names.on_schedule or self.by_name
-        return timedelta(seconds=self.interval_seconds if waits else CLOCKS_APART // ticks.TICKS_PER_SECOND)
+        waits = self.names.on_schedule or self.by_enqueued_time
+        return timedelta(seconds=self.interval_seconds if waits else MAX_CLOCK_SKEW // ticks.TICKS_PER_SECOND)
 
-    def reached(self, newest: Newest) -> int:
-        """Return how far the archive reaches in a partition, by its newest blob, as an arrival in ticks."""
-        return newest.opened if self.by_name else newest.written
+    def archived_until(self, newest: NewestBlob) -> int:
+        """Return up to which arrival, in ticks, a partition is archived, as its newest blob shows."""
+        return newest.name_time if self.by_enqueued_time else newest.written
 
     def last_needed(self, slice_: Slice) -> int:
-        """Return the last arrival that can decide a slice, in ticks. Enqueued times include CLOCKS_APART."""
-        late = 0 if self.policies is None else self.policies.late or 0
-        return slice_.end + late + (CLOCKS_APART if self.by_name else 0)
+        """Return the last arrival that can decide a slice, in ticks. Enqueued times include MAX_CLOCK_SKEW."""
+        late = 0 if self.policies is None else self.policies.late_tolerance or 0
+        return slice_.end + late + (MAX_CLOCK_SKEW if self.by_enqueued_time else 0)
 
     def search(self, needed: Sequence[Arrivals]) -> Search:
         """Return the search for all of these arrivals."""
-        by_name = self.by_name
+        by_enqueued_time = self.by_enqueued_time
         ends = [arrivals.last for arrivals in needed if arrivals.last is not None]
         return Search(
             Arrivals(min(arrivals.first for arrivals in needed), max(ends) if len(ends) == len(needed) else None),
-            by_name,
+            by_enqueued_time,
             ticks.from_seconds(self.interval_seconds),
             max(ticks.from_seconds(3600 * self.search_hours), FAR),
-            CLOCKS_APART if by_name else 0,
+            MAX_CLOCK_SKEW if by_enqueued_time else 0,
         )
 
     @property
@@ -273,11 +274,11 @@ class Definition:
         )
 
 
-def plan(definition: Definition, container: Container, slices: Iterable[Slice], now: datetime) -> Manifest:
+def pin_blobs(definition: RowDefinition, container: Container, slices: Iterable[Slice], now: datetime) -> Manifest:
     """Return the manifest of these slices: list the container and pin the blobs that they need.
 
-    Blobs whose names are not of the input are not read. Raise RunError if there is no blob of the input at all; other
-    errors are those of `survey`.
+    Blobs whose names do not belong to the input are not read. Raise RunError if there is no blob of the input at all;
+    other errors are those of `survey`.
     """
     needs = [(slice_, arrivals_of(slice_, definition.policies, definition.look_back)) for slice_ in slices]
     listing, partitions = survey(definition, container, [arrivals for _, arrivals in needs], now)
@@ -289,7 +290,7 @@ def plan(definition: Definition, container: Container, slices: Iterable[Slice], 
     ordered = in_order(listing.blobs, definition)
     planned = []
     pinned_names: set[str] = set()
-    reads = read_for(ordered, [arrivals for _, arrivals in needs])
+    reads = blobs_for(ordered, [arrivals for _, arrivals in needs])
     for (slice_, arrivals), blobs in zip(needs, reads, strict=True):
         pinned_names.update(pinned.blob.name for pinned in blobs)
         incomplete = tuple(
@@ -299,7 +300,7 @@ def plan(definition: Definition, container: Container, slices: Iterable[Slice], 
     start, end = planned[0].slice.start, planned[-1].slice.end
     digest = _digest([planned_slice.digest for planned_slice in planned])
     return Manifest(
-        run=f"{_compact(start)}-{_compact(end)}-{digest[:12]}",
+        run=f"{ticks.to_compact_text(start)}-{ticks.to_compact_text(end)}-{digest[:12]}",
         pipeline=definition.name,
         container=container.url,
         engine=definition.engine,
@@ -314,7 +315,7 @@ def plan(definition: Definition, container: Container, slices: Iterable[Slice], 
 
 
 def survey(
-    definition: Definition, container: Container, needed: Sequence[Arrivals], now: datetime
+    definition: RowDefinition, container: Container, needed: Sequence[Arrivals], now: datetime
 ) -> tuple[Listing, tuple[str, ...]]:
     """Return what the container lists for these arrivals, and the sorted partitions, silent ones included.
 
@@ -333,29 +334,29 @@ def survey(
 
 
 def _require_matching_name(names: BlobNames, container: Container) -> None:
-    """Raise SetupError if there are blobs under the input's prefix, and none of the first has a name of the input."""
+    """Raise SetupError if there are blobs under the input's prefix, and none of the first _PROBED names matches it."""
     probed = [blob.name for blob in itertools.islice(container.list(names.prefix), _PROBED)]
     if probed and not any(names.parse(name) for name in probed):
         raise SetupError(
-            f"none of the first {len(probed):,} blob names under {container.url}/{names.prefix} is of this input, for "
-            f"example {probed[0]}: check input.path and the other names in the input section"
+            f"none of the first {len(probed):,} blob names under {container.url}/{names.prefix} belongs to this input, "
+            f"for example {probed[0]}: check input.path and the other names in the input section"
         )
 
 
-def in_order(blobs: Iterable[ListedBlob], definition: Definition) -> list[CaptureBlob]:
+def in_order(blobs: Iterable[ListedBlob], definition: RowDefinition) -> list[PinnedBlob]:
     """Return the blobs, sorted by partition, arrival and name.
 
     With LastModified, the time in a blob's name says nothing about its arrival. With enqueued times, the order is that
     of the blobs' ranges, no matter when the blobs were copied.
     """
-    if definition.by_name:
+    if definition.by_enqueued_time:
         ordered = list(_with_enqueued_ranges(blobs, definition))
     else:
-        ordered = [CaptureBlob(definition.input, blob.partition, blob.blob) for blob in blobs]
+        ordered = [PinnedBlob(definition.input, blob.partition, blob.blob) for blob in blobs]
     return sorted(ordered, key=lambda pinned: (by_number(pinned.partition), pinned.arrival, pinned.blob.name))
 
 
-def _with_enqueued_ranges(blobs: Iterable[ListedBlob], definition: Definition) -> Iterator[CaptureBlob]:
+def _with_enqueued_ranges(blobs: Iterable[ListedBlob], definition: RowDefinition) -> Iterator[PinnedBlob]:
     """Yield the blobs with their enqueued ranges.
 
     If names are not exact, a blob may have the time of its first event or of its last. So its range begins one
@@ -363,27 +364,27 @@ def _with_enqueued_ranges(blobs: Iterable[ListedBlob], definition: Definition) -
     """
     longest = definition.longest_range
     margin = 0 if definition.names.exact else ticks.from_seconds(definition.interval_seconds)
-    by_time = sorted(blobs, key=lambda blob: (blob.partition, blob.opened))
+    by_time = sorted(blobs, key=lambda blob: (blob.partition, blob.name_time))
     for _, group in itertools.groupby(by_time, lambda blob: blob.partition):
         of_partition = list(group)
-        starts = [blob.opened for blob in of_partition]
+        starts = [blob.name_time for blob in of_partition]
         last = 0
         for blob in of_partition:
-            index = bisect_right(starts, blob.opened)
+            index = bisect_right(starts, blob.name_time)
             following = [start + margin for start in starts[index : index + 1]]
-            last = max(last, min([blob.written, blob.opened + longest, *following]))
-            enqueued = EnqueuedRange(blob.opened - margin, last)
-            yield CaptureBlob(definition.input, blob.partition, blob.blob, enqueued)
+            last = max(last, min([blob.written, blob.name_time + longest, *following]))
+            enqueued = EnqueuedRange(blob.name_time - margin, last)
+            yield PinnedBlob(definition.input, blob.partition, blob.blob, enqueued)
 
 
-def read_for(blobs: Iterable[CaptureBlob], needed: Iterable[Arrivals]) -> Iterator[list[CaptureBlob]]:
+def blobs_for(blobs: Iterable[PinnedBlob], needed: Iterable[Arrivals]) -> Iterator[list[PinnedBlob]]:
     """Yield the blobs that are read for each of these ranges of arrivals; `blobs` are in a manifest's order."""
     partitions = [list(group) for _, group in itertools.groupby(blobs, lambda pinned: pinned.partition)]
     for arrivals in needed:
-        yield [pinned for of_partition in partitions for pinned in arrived_in(of_partition, arrivals)]
+        yield [pinned for of_partition in partitions for pinned in blobs_that_may_hold(of_partition, arrivals)]
 
 
-def arrived_in(blobs: Sequence[CaptureBlob], arrivals: Arrivals) -> Sequence[CaptureBlob]:
+def blobs_that_may_hold(blobs: Sequence[PinnedBlob], arrivals: Arrivals) -> Sequence[PinnedBlob]:
     """Return the blobs of one partition, given in arrival order, that may hold these arrivals.
 
     They are contiguous: no blob between two of them is left out, whatever the enqueued times of its events.
@@ -393,35 +394,32 @@ def arrived_in(blobs: Sequence[CaptureBlob], arrivals: Arrivals) -> Sequence[Cap
     return blobs[first:last]
 
 
-def _earliest(pinned: CaptureBlob) -> int:
+def _earliest(pinned: PinnedBlob) -> int:
     """Return the time, in ticks, before which no event of this or a later blob arrived."""
-    return pinned.arrival if pinned.enqueued is None else pinned.enqueued.first - CLOCKS_APART
+    return pinned.arrival if pinned.enqueued is None else pinned.enqueued.first - MAX_CLOCK_SKEW
 
 
-def _latest(pinned: CaptureBlob) -> int:
+def _latest(pinned: PinnedBlob) -> int:
     """Return the time, in ticks, after which no event of this or an earlier blob arrived."""
-    return pinned.arrival if pinned.enqueued is None else pinned.enqueued.last + CLOCKS_APART
+    return pinned.arrival if pinned.enqueued is None else pinned.enqueued.last + MAX_CLOCK_SKEW
 
 
-def is_complete(definition: Definition, slice_: Slice, newest: Newest | None, now: datetime) -> bool:
+def is_complete(definition: RowDefinition, slice_: Slice, newest: NewestBlob | None, now: datetime) -> bool:
     """Return whether a partition has all its arrivals for a slice (docs/time-model.md, section 3.3).
 
-    Either the partition's newest blob proves it, or so much time has passed that their blobs must have been written.
-    With enqueued times, a blob proves that everything enqueued before the time in its name has been written.
+    Either the partition's newest blob proves it, or enough time has passed for all blobs with these arrivals to have
+    been written. With enqueued times, a blob proves that everything enqueued before the time in its name has been
+    written.
     """
     needed = definition.last_needed(slice_)
-    reached = 0 if newest is None else definition.reached(newest)
-    return reached > needed or now > ticks.to_datetime(needed) + definition.delay
+    archived_until = 0 if newest is None else definition.archived_until(newest)
+    return archived_until > needed or now > ticks.to_datetime(needed) + definition.delay
 
 
-def _slice_digest(definition_digest: str, slice_: Slice, pinned_blobs: Iterable[CaptureBlob]) -> str:
+def _slice_digest(definition_digest: str, slice_: Slice, pinned_blobs: Iterable[PinnedBlob]) -> str:
     blobs = (pinned.blob for pinned in pinned_blobs)
     evidence = [[blob.name, blob.etag, blob.size, blob.last_modified.isoformat()] for blob in blobs]
     return _digest([definition_digest, slice_.start, slice_.end, evidence])
-
-
-def _compact(instant: int) -> str:
-    return f"{ticks.to_datetime(instant):%Y%m%dT%H%M%SZ}"
 
 
 def _digest(value: object) -> str:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recapture.archive.listing import FarBlobs, Newest
-from recapture.archive.manifest import Definition, Manifest
+from recapture.archive.listing import FarBlobs, NewestBlob
+from recapture.archive.manifest import Manifest, RowDefinition
 from recapture.time_model import ticks
 
 _SHOWN_HOURS = 3
@@ -14,16 +14,16 @@ _SHOWN_HOURS = 3
 
 
 @dataclass(frozen=True)
-class Progress:
+class PartitionProgress:
     """How far the archive reaches in a partition."""
 
     partition: str
-    newest: Newest | None
+    newest: NewestBlob | None
     """Newest blob; None if none was listed."""
-    reached: int | None
+    archived_until: int | None
     """Time up to which all arrivals have been written, in ticks; None if it is not known."""
     by_clock: bool
-    """Whether `reached` comes from the clock, because an interval without events has no blob."""
+    """Whether `archived_until` comes from the clock, because an interval without events has no blob."""
     timed: bool = True
     """Whether names give a time."""
 
@@ -31,46 +31,46 @@ class Progress:
         if self.newest is None:
             blob = "no blob was found"
         else:
-            time = f"the time {ticks.to_text(self.newest.opened)} and " * self.timed
+            time = f"the time {ticks.to_text(self.newest.name_time)} and " * self.timed
             blob = f"the newest blob has {time}LastModified {ticks.to_text(self.newest.written)}"
-        reached = "" if self.reached is None else f"written up to {ticks.to_text(self.reached)}"
+        archived = "" if self.archived_until is None else f"written up to {ticks.to_text(self.archived_until)}"
         clock = ", by the clock" if self.by_clock else ""
-        return f"partition {self.partition}: {reached}{clock}{'; ' * bool(reached)}{blob}"
+        return f"partition {self.partition}: {archived}{clock}{'; ' * bool(archived)}{blob}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the progress for JSON output."""
         newest = self.newest
         return {
             "partition": self.partition,
-            "reached": None if self.reached is None else ticks.to_text(self.reached),
+            "reached": None if self.archived_until is None else ticks.to_text(self.archived_until),
             "by_clock": self.by_clock,
             "blob": None if newest is None else newest.name,
-            "path_time": ticks.to_text(newest.opened) if newest is not None and self.timed else None,
+            "path_time": ticks.to_text(newest.name_time) if newest is not None and self.timed else None,
             "last_modified": None if newest is None else ticks.to_text(newest.written),
         }
 
 
 def progress(
-    definition: Definition, partition: str, newest: Newest | None, empty_blobs: bool, now: datetime
-) -> Progress:
+    definition: RowDefinition, partition: str, newest: NewestBlob | None, empty_blobs: bool, now: datetime
+) -> PartitionProgress:
     """Return how far the archive reaches in a partition.
 
     If empty blobs are written, its newest blob decides. Otherwise the clock may prove more: an event's blob has been
     written `definition.delay` after the event arrived.
     """
-    by_blob, timed = None if newest is None else definition.reached(newest), definition.names.timed
+    by_blob, timed = None if newest is None else definition.archived_until(newest), definition.names.timed
     if empty_blobs:
-        return Progress(partition, newest, by_blob, by_clock=False, timed=timed)
+        return PartitionProgress(partition, newest, by_blob, by_clock=False, timed=timed)
     clock = ticks.from_datetime((now - definition.delay).replace(microsecond=0))
     if by_blob is None or clock > by_blob:
-        return Progress(partition, newest, clock, by_clock=True, timed=timed)
-    return Progress(partition, newest, by_blob, by_clock=False, timed=timed)
+        return PartitionProgress(partition, newest, clock, by_clock=True, timed=timed)
+    return PartitionProgress(partition, newest, by_blob, by_clock=False, timed=timed)
 
 
-def warnings(planned: Manifest, empty_blobs: bool) -> Iterator[str]:
-    """Yield the warnings about a plan: silent partitions, blobs far from their names, and names not of the input."""
-    newest_blobs = {newest.partition: newest for newest in planned.newest}
-    for partition in planned.silent if empty_blobs else ():
+def warnings(manifest: Manifest, empty_blobs: bool) -> Iterator[str]:
+    """Yield the warnings about a plan: silent partitions, far blobs, and names that do not belong to the input."""
+    newest_blobs = {newest.partition: newest for newest in manifest.newest}
+    for partition in manifest.silent if empty_blobs else ():
         newest = newest_blobs.get(partition)
         blob = "no blob was found"
         if newest is not None:
@@ -79,19 +79,19 @@ def warnings(planned: Manifest, empty_blobs: bool) -> Iterator[str]:
             f"partition {partition} has no blob in this range, not even an empty one ({blob}): Capture was off or "
             "delayed, or blobs were removed; if Capture does not write empty blobs, set input.empty_blobs to false"
         )
-    if planned.far is not None:
-        yield _far(planned.far)
-    if planned.passed_over is not None:
+    if manifest.far is not None:
+        yield _far(manifest.far)
+    if manifest.passed_over is not None:
         yield (
-            f"{planned.passed_over.count:,} names in the partition folders are not of this input, for example "
-            f"{planned.passed_over.example}; their blobs are not read: if you renamed blobs, restore their names; move "
-            "other blobs out"
+            f"{manifest.passed_over.count:,} names in the partition folders do not belong to this input, for example "
+            f"{manifest.passed_over.example}; their blobs are not read: if you renamed blobs, restore their names; "
+            "move other blobs out"
         )
 
 
-def far_blobs(planned: Manifest) -> dict[str, Any] | None:
+def far_blobs(manifest: Manifest) -> dict[str, Any] | None:
     """Return the far blobs of a plan for JSON output; None if there are none."""
-    far = planned.far
+    far = manifest.far
     if far is None:
         return None
     return {

@@ -1,13 +1,13 @@
-"""What of a pipeline decides its rows."""
+"""The parts of a pipeline that decide its rows."""
 
 from recapture import __version__
-from recapture.archive.manifest import Definition
+from recapture.archive.manifest import RowDefinition
 from recapture.definition.pipeline import Pipeline
 
 
-def definition_of(pipeline: Pipeline) -> Definition:
-    """Return what of a pipeline decides which blobs a slice needs and what becomes of their events."""
-    return Definition(
+def row_definition(pipeline: Pipeline) -> RowDefinition:
+    """Return the parts of a pipeline that decide which blobs a slice needs and what becomes of their events."""
+    return RowDefinition(
         name=pipeline.name,
         names=pipeline.input.names,
         engine=__version__,

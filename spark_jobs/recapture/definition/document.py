@@ -21,7 +21,7 @@ from ruamel.yaml.resolver import VersionedResolver
 
 from recapture.errors import DefinitionError
 
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """The keys and indices that lead from the root to a value."""
 
 MAX_BYTES = 256 * 1024
@@ -55,47 +55,47 @@ class Document:
     root: Node
     values: dict[str, Any]
 
-    def text(self, place: Place) -> str | None:
-        """Return the scalar at a place as the file has it, variables included; None if there is no scalar."""
-        node = self._find(place)[2]
+    def text(self, key_path: KeyPath) -> str | None:
+        """Return the scalar at a key path as the file has it, variables included; None if there is no scalar."""
+        node = self._find(key_path)[2]
         return str(node.value) if isinstance(node, ScalarNode) else None
 
-    def error(self, place: Place, reason: str, *, colon: str = ": ") -> DefinitionError:
+    def error(self, key_path: KeyPath, reason: str, *, colon: str = ": ") -> DefinitionError:
         """Return the error that names the file, the line and the key, and gives the reason.
 
         The value of an environment variable may be a secret: if the reason contains it, its name is shown instead.
         """
-        written, line, _ = self._find(place)
-        for name in _VARIABLE.findall(self.text(place) or ""):
+        written, line, _ = self._find(key_path)
+        for name in _VARIABLE.findall(self.text(key_path) or ""):
             if value := os.environ.get(name):
                 reason = re.sub(re.escape(value), rf"${{{name}}}", reason, flags=re.IGNORECASE)
         return DefinitionError(f"{self.path}:{line}: {'.'.join(map(str, written))}{colon}{reason}")
 
-    def with_environment(self, verbatim: Place) -> dict[str, Any]:
-        """Return the values, every `${NAME}` replaced by that environment variable, except at the place `verbatim`.
+    def with_environment(self, verbatim: KeyPath) -> dict[str, Any]:
+        """Return the values, every `${NAME}` replaced by that environment variable, except at the key path `verbatim`.
 
-        Raises DefinitionError if a variable is not set.
+        Raise DefinitionError if a variable is not set.
         """
 
-        def replaced(value: Any, place: Place) -> Any:
+        def replaced(value: Any, key_path: KeyPath) -> Any:
             if isinstance(value, dict):
-                return {key: replaced(item, (*place, key)) for key, item in value.items()}
+                return {key: replaced(item, (*key_path, key)) for key, item in value.items()}
             if isinstance(value, list):
-                return [replaced(item, (*place, index)) for index, item in enumerate(value)]
-            if not isinstance(value, str) or place == verbatim:
+                return [replaced(item, (*key_path, index)) for index, item in enumerate(value)]
+            if not isinstance(value, str) or key_path == verbatim:
                 return value
             for name in _VARIABLE.findall(value):
                 if name not in os.environ:
-                    raise self.error(place, f"the environment variable {name} is not set: set it")
+                    raise self.error(key_path, f"the environment variable {name} is not set: set it")
             return _VARIABLE.sub(lambda match: os.environ[match[1]], value)
 
         return {key: replaced(value, (key,)) for key, value in self.values.items()}
 
-    def _find(self, place: Place) -> tuple[Place, int, Node | None]:
-        """Return the place as the file has it, the line of the innermost key that exists on the way, and the value."""
+    def _find(self, key_path: KeyPath) -> tuple[KeyPath, int, Node | None]:
+        """Return the key path as the file has it, the line of the innermost key that exists, and the value."""
         node: Node | None = self.root
         line, written = _line(self.root), list[str | int]()
-        for step in place:
+        for step in key_path:
             if isinstance(step, int) and not isinstance(node, SequenceNode):
                 continue
             written.append(step)
@@ -113,7 +113,7 @@ def _item(node: Node | None, step: str | int) -> tuple[Node | None, Node | None]
 
 
 def read(path: Path) -> Document:
-    """Read a YAML file. Raises DefinitionError with the file, the line and what to do."""
+    """Read a YAML file. Raise DefinitionError with the file, the line and what to do."""
     text = _text(path)
     yaml = YAML(typ="safe", pure=True)
     yaml.Resolver = Yaml11
@@ -176,7 +176,7 @@ def _require_bounded(path: Path, root: Node, constructor: SafeConstructor) -> No
 
 
 def _children(path: Path, node: Node, constructor: SafeConstructor) -> Iterator[Node]:
-    """Yield the values in a node. Raises DefinitionError for a value or a key that cannot be read."""
+    """Yield the values in a node. Raise DefinitionError for a value or a key that cannot be read."""
     if isinstance(node, ScalarNode):
         _require_readable(path, node, constructor)
     elif isinstance(node, SequenceNode):

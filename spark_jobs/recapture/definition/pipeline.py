@@ -1,4 +1,4 @@
-"""The pipeline file: what to read, how the job is set, where to publish. It is validated when it is loaded."""
+"""The pipeline file: what to read, the settings of the job, and where to publish. It is validated when it is loaded."""
 
 import re
 from collections.abc import Iterator
@@ -9,20 +9,22 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, ValidationError
 
 from recapture.archive.manifest import ArrivalTime
-from recapture.definition.document import Document, Place, read
+from recapture.definition.document import Document, KeyPath, read
 from recapture.definition.sections import Job, Output, Quality
 from recapture.definition.validation import definition_error
 from recapture.errors import DefinitionError
 from recapture.formats.base import Section
 from recapture.formats.events import Reader
 from recapture.formats.sections import Input
-from recapture.model import fields
+from recapture.model import time_fields
 from recapture.query import CompiledOutput, CompiledQuery, compile_query
-from recapture.storage.address import AzureAddress, parse, spelling
+from recapture.storage.address import AzureAddress, normal_form, parse
 from recapture.time_model.policies import EARLY_SECONDS, Policies
 from recapture.time_model.ticks import from_seconds
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+
+_NOT_REPEATED = "runs do not repeat what the live job did"
 
 
 def _listed(outputs: object) -> object:
@@ -35,13 +37,17 @@ class Pipeline(Section):
     """One pipeline file."""
 
     name: Name
+    """Name of the pipeline: lower case, for runs, DAGs and messages."""
     input: Input
+    """Input, in the section of its format."""
     job: Job
+    """Query and time settings."""
     outputs: Annotated[tuple[Output, ...], Field(alias="output"), BeforeValidator(_listed)]
-    """At least one. The first one's folder holds the run files."""
+    """Outputs, at least one. The folder of the first one holds the run files."""
     quality: Quality | None = None
     """Suite of the output, if there is only one."""
     slice_hours: Literal[1, 2, 3, 4, 6, 8, 12, 24] = 1
+    """Length of a slice, in hours."""
     file: Annotated[Path, Field(exclude=True)]
     """Absolute path of the pipeline file."""
 
@@ -61,11 +67,11 @@ class Pipeline(Section):
 
     def reader(self) -> Reader:
         """Return the reader of the input's blobs. It travels to the executors."""
-        return self.input.reader((*self.query.body_columns, *fields(self.query.timestamp_by)))
+        return self.input.reader((*self.query.body_columns, *time_fields(self.query.timestamp_by)))
 
     def input_holds(self, folder: str) -> bool:
-        """Return whether the files of a table in this folder, in its `spelling`, would be blobs of the input."""
-        container = f"{spelling(self.input.container)}/"
+        """Return whether the input would read the files of a table in this folder, which is in normal form."""
+        container = f"{normal_form(self.input.container)}/"
         inside = f"{folder}/a/b.parquet"
         return inside.startswith(container) and self.input.names.parse(inside.removeprefix(container)) is not None
 
@@ -76,15 +82,19 @@ class Pipeline(Section):
             return None
         late, early = self.job.late_seconds, self.job.early_arrival_seconds
         return Policies(
-            out_of_order=from_seconds(self.job.out_of_order_seconds),
-            late=None if late == -1 else from_seconds(late),
-            early=None if early is None else from_seconds(early),
+            out_of_order_tolerance=from_seconds(self.job.out_of_order_seconds),
+            late_tolerance=None if late == -1 else from_seconds(late),
+            early_window=None if early is None else from_seconds(early),
             adjust=self.job.policy == "Adjust",
             adjust_early=self.job.early_policy == "Adjust",
         )
 
     def suite_path(self, output: Output) -> Path | None:
-        """Return an output's suite: a path next to the pipeline file, or expectations/NAME.json in a folder above."""
+        """Return the path of an output's suite; None if it has none.
+
+        A `.json` path is relative to the pipeline file. Another name stands for NAME.json in the nearest folder
+        `expectations/` at or above the folder of the pipeline file.
+        """
         quality = output.quality or self.quality
         if quality is None:
             return None
@@ -98,7 +108,7 @@ class Pipeline(Section):
 
     @property
     def warnings(self) -> list[str]:
-        """Settings that are allowed but hardly intended, a sentence each."""
+        """Warnings about settings that are allowed but probably not intended, one sentence each."""
         if self.policies is None:
             return []
         return [f"{self.file}: {warning}" for warning in (*self._late_warnings(), *self._early_warnings())]
@@ -109,7 +119,7 @@ class Pipeline(Section):
         if late == -1:
             yield (
                 "eventsLateArrivalMaxDelayInSeconds is -1: every later arrival counts, so a slice is read up to the "
-                "newest blob and is never final; its verdicts depend on where reading began"
+                "newest blob and is never final; the counts of its verdicts depend on where reading begins"
             )
         elif late < interval and by_blob and self.input.names.on_schedule:
             yield (
@@ -122,23 +132,19 @@ class Pipeline(Section):
         early = self.job.early_arrival_seconds
         if early is None:
             yield (
-                "the early window is off: runs do not repeat what the live job did, and no slice can be computed on "
-                "its own: what it holds depends on where reading began; set early_arrival_seconds to "
-                f"{EARLY_SECONDS}"
+                f"the early window is off: {_NOT_REPEATED}, and a slice has the same rows each time that it is run, "
+                f"but not those that one long run would give it; set early_arrival_seconds to {EARLY_SECONDS}"
             )
         elif early != EARLY_SECONDS:
-            yield (
-                f"early_arrival_seconds is {early}, in ASA it is {EARLY_SECONDS}: runs do not repeat what the live job "
-                "did"
-            )
+            yield f"early_arrival_seconds is {early}, but {EARLY_SECONDS} in ASA: {_NOT_REPEATED}"
         if early is not None and self.job.early_policy == "Adjust":
-            yield "early_policy is Adjust, ASA drops early events: runs do not repeat what the live job did"
+            yield f"early_policy is Adjust, but ASA drops early events: {_NOT_REPEATED}"
 
 
 def load(path: Path) -> Pipeline:
     """Read and validate a pipeline file, its query included.
 
-    Raises DefinitionError with the file, the line and what to do.
+    Raise DefinitionError with the file, the line and what to do.
     """
     document = read(path)
     if "file" in document.values:
@@ -166,11 +172,11 @@ def load(path: Path) -> Pipeline:
 
 def require_addresses(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError unless the container and the tables have addresses that storage can open."""
-    for place, address in [(("input", "container"), pipeline.input.container), *_tables(pipeline)]:
+    for key_path, address in [(("input", "container"), pipeline.input.container), *_tables(pipeline)]:
         try:
             parse(address)
         except DefinitionError as error:
-            raise document.error(place, str(error)) from error
+            raise document.error(key_path, str(error)) from error
 
 
 def require_distinct_blob_names(pipeline: Pipeline, document: Document) -> None:
@@ -188,29 +194,29 @@ def require_input_without_conflicts(pipeline: Pipeline, document: Document) -> N
 
 
 def require_one_suite_per_output(pipeline: Pipeline, document: Document) -> None:
-    """Raise DefinitionError if the suite at the top could be that of several outputs, or if its output has another."""
+    """Raise DefinitionError for a top-level suite if there are several outputs, or if the only one has its own."""
     if pipeline.quality is not None and len(pipeline.outputs) > 1:
         reason = "there are several outputs: write quality under each output that has a suite"
         raise document.error(("quality",), reason)
     if pipeline.quality is not None and pipeline.outputs[0].quality is not None:
-        raise document.error(("quality",), "the output has a suite of its own: write quality here or there")
+        raise document.error(("quality",), "the output has a suite of its own: remove one of the two quality keys")
 
 
 def require_named_tables(pipeline: Pipeline, document: Document) -> None:
-    """Raise DefinitionError for a table that is a whole container: its metrics have no place next to it."""
-    for place, table in _tables(pipeline):
+    """Raise DefinitionError for a table that is a whole container: its metrics could not be next to it."""
+    for key_path, table in _tables(pipeline):
         address = parse(table)
         if isinstance(address, AzureAddress) and not address.prefix:
-            reason = "a table needs a name in its container: its metrics lie next to it, in the table NAME_metrics"
-            raise document.error(place, reason)
+            reason = "a table needs a name in its container: its metrics are next to it, in the table NAME_metrics"
+            raise document.error(key_path, reason)
 
 
 def require_outputs_outside_input(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if the files of a table would be blobs of the input."""
-    for (place, _), output in zip(_tables(pipeline), pipeline.outputs, strict=True):
+    for (key_path, _), output in zip(_tables(pipeline), pipeline.outputs, strict=True):
         if any(pipeline.input_holds(folder) for folder in _folders(output)):
             reason = "the input would read this table's own files: choose another place, or set input.path"
-            raise document.error(place, reason)
+            raise document.error(key_path, reason)
 
 
 def require_distinct_aliases(pipeline: Pipeline, document: Document) -> None:
@@ -239,13 +245,13 @@ def require_compiling_query(pipeline: Pipeline, document: Document) -> None:
         raise document.error(("job", "query"), str(error)) from error
 
 
-def _tables(pipeline: Pipeline) -> list[tuple[Place, str]]:
+def _tables(pipeline: Pipeline) -> list[tuple[KeyPath, str]]:
     return [(("output", index, "table"), output.table) for index, output in enumerate(pipeline.outputs)]
 
 
 def _folders(output: Output) -> list[str]:
-    """Return the folders of an output's tables, each in its `spelling`."""
-    return [spelling(table) for table in output.tables]
+    """Return the folders of an output's tables, in normal form."""
+    return [normal_form(table) for table in output.tables]
 
 
 def _overlap(one: str, other: str) -> bool:

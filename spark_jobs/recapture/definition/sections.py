@@ -8,23 +8,28 @@ from recapture.formats.base import Alias, Number, Section, reject_bool
 from recapture.time_model.policies import EARLY_SECONDS
 
 Seconds = Annotated[int, Field(ge=0, le=1_814_399)]
-"""Up to three weeks, the longest tolerance of ASA."""
+"""Number of seconds, up to three weeks: the longest tolerance of ASA."""
 
 
 class Job(Section):
     """The settings of ASA's own job definition, with its names, ranges and defaults; then those that ASA lacks."""
 
     policy: Annotated[Literal["Adjust", "Drop"], Field(alias="eventsOutOfOrderPolicy")] = "Adjust"
+    """What happens to late and out-of-order events: Adjust their times, or Drop them."""
     out_of_order_seconds: Annotated[Number, Field(alias="eventsOutOfOrderMaxDelayInSeconds", ge=0, le=599)] = 0
+    """Out-of-order tolerance in seconds."""
     late_seconds: Annotated[Number, Field(alias="eventsLateArrivalMaxDelayInSeconds", ge=-1, le=1_814_399)] = 5
-    """Late tolerance; -1 for no limit."""
+    """Late tolerance in seconds; -1 for no limit."""
     output_error_policy: Annotated[Literal["Drop", "Stop"], Field(alias="outputErrorPolicy")] = "Drop"
+    """Policy for output errors in ASA. An arithmetic error of the query stops the run under either."""
     early_arrival_seconds: Annotated[
         Seconds | None, reject_bool("write a number of seconds, or null for no early window")
     ] = EARLY_SECONDS
-    """Early window; None for no limit."""
+    """Early window in seconds; None for no limit."""
     early_policy: Literal["Drop", "Adjust"] = "Drop"
+    """What happens to early events: Drop them, as in ASA, or Adjust their times."""
     query: str
+    """Query in ASA's language."""
 
 
 class Quality(Section):
@@ -42,6 +47,7 @@ class Output(Section):
     table: str
     """Address of the table."""
     quality: Quality | None = None
+    """Suite that the rows must pass; None for the top-level one, or for none."""
 
     @property
     def metrics_table(self) -> str:

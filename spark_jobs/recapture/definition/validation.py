@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from recapture.definition.document import Document, Place
+from recapture.definition.document import Document, KeyPath
 from recapture.errors import DefinitionError
 from recapture.formats.sections import DEFAULT_FORMAT, formats_with
 
@@ -16,33 +16,35 @@ def definition_error(error: ValidationError, document: Document) -> DefinitionEr
 
 def _problem(problem: dict[str, Any], document: Document) -> DefinitionError:
     section, *rest = problem["loc"]
-    place: Place = (section, *(rest[1:] if section == "input" else rest))  # after `input` pydantic names the format
+    # After `input`, pydantic names the format.
+    key_path: KeyPath = (section, *(rest[1:] if section == "input" else rest))
     reason = problem["msg"].removeprefix("Input ").removeprefix("Value error, ")
     match problem["type"]:
         case "missing":
-            return document.error(place, "is missing: add it", colon=" ")
+            return document.error(key_path, "is missing: add it", colon=" ")
         case "extra_forbidden":
-            return document.error(place, _other_format(document, place) or "unknown key: remove it or correct its name")
+            unknown = "unknown key: remove it or correct its name"
+            return document.error(key_path, _other_format(document, key_path) or unknown)
         case "model_type" | "model_attributes_type":
-            return document.error(place, "should be a mapping, its keys on lines of their own")
+            return document.error(key_path, "should be a mapping, its keys on lines of their own")
         case "union_tag_invalid":
-            place, reason = ("input", "format"), f"should be {problem['ctx']['expected_tags']}"
+            key_path, reason = ("input", "format"), f"should be {problem['ctx']['expected_tags']}"
         case "string_type":
             reason = "should be a text: put it in quotation marks"
-    return document.error(place, f"{reason}{_given(document, place, problem['input'])}")
+    return document.error(key_path, f"{reason}{_given(document, key_path, problem['input'])}")
 
 
-def _given(document: Document, place: Place, value: object) -> str:
-    text = document.text(place)
+def _given(document: Document, key_path: KeyPath, value: object) -> str:
+    text = document.text(key_path)
     if text is None:
         return ""
-    quoted = isinstance(value, str) or place == ("input", "format")
+    quoted = isinstance(value, str) or key_path == ("input", "format")
     return f" ({repr(text) if quoted else text or 'nothing'} given)"
 
 
-def _other_format(document: Document, place: Place) -> str | None:
+def _other_format(document: Document, key_path: KeyPath) -> str | None:
     """Return what is wrong with a key that inputs of other formats have; None if there is no such key."""
-    formats = formats_with(str(place[-1])) if place[0] == "input" and len(place) == 2 else []
+    formats = formats_with(str(key_path[-1])) if key_path[0] == "input" and len(key_path) == 2 else []
     if not formats:
         return None
     own = document.text(("input", "format")) or DEFAULT_FORMAT

@@ -71,15 +71,19 @@ class BlobInput(Section):
     """Keys that say which blobs are read, not what their events are."""
 
     format: str
+    """Name of the format."""
     alias: Alias
     """Name after FROM."""
     container: str
+    """Address of the container, or of the folder, that holds the blobs."""
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
+    """Time at which an event arrives: LastModified of its blob, or its enqueued time."""
     search_hours: Annotated[Number, Field(ge=0, le=87_600)] = SEARCH_HOURS
     """Longest time between the end of a blob's interval, by its name, and its LastModified; hours, up to ten years."""
     partitions: Annotated[Number, Field(ge=1, le=10_000)] | None = None
     """Number of partitions; None to take those that have blobs."""
     on_damaged_blob: Literal["stop", "quarantine"] = "stop"
+    """What a damaged blob does: stop the run, or go into the quarantine."""
     max_blob_mib: Mebibytes = Limits.blob
     """Largest inflated size of a compressed blob, MiB."""
 
@@ -128,8 +132,11 @@ class PathInput(BlobInput):
     empty_blobs: ClassVar[bool] = False
 
     path: str = ""
+    """Pattern of the folders, with the tokens {date}, {time} and {partition}; empty for all blobs."""
     date_format: Annotated[str, AfterValidator(_date_format)] = DATE_FORMAT
+    """Form of {date}: YYYY, MM and DD in any order, with separators or without."""
     time_format: Literal["HH", "HH/mm", "HH-mm"] = "HH"
+    """Form of {time}."""
 
     @cached_property
     def names(self) -> BlobNames:

@@ -105,14 +105,14 @@ def _reading(columns: tuple[InputColumn, ...]) -> str:
     """Return the SQL that reads c0, c1, … and `kind` (the JSON type; NULL if it is not JSON) from `body`."""
     groups = list(_without_clashes(columns))
     transforms = ", ".join(
-        f"json_transform(json, {literal(json.dumps(_structure(group)))}) AS g{place}"
-        for place, group in enumerate(groups)
+        f"json_transform(json, {literal(json.dumps(_structure(group)))}) AS g{index}"
+        for index, group in enumerate(groups)
     )
     fields = {
         column: "".join(["struct_extract("] * len(column.path))
-        + f"g{place}"
+        + f"g{index}"
         + "".join(f", {literal(step)})" for step in column.path)
-        for place, group in enumerate(groups)
+        for index, group in enumerate(groups)
         for column in group
     }
     for column in columns:
@@ -120,7 +120,7 @@ def _reading(columns: tuple[InputColumn, ...]) -> str:
             # DuckDB converts no whole number beyond 64 bits to a BOOLEAN, and gives DOUBLE as its type.
             beyond = f"json_type(json, {pointer(column.path)}) = 'DOUBLE'"
             fields[column] = f"coalesce({fields[column]}, CASE WHEN {beyond} THEN true END)"
-    selected = "".join(f", {fields[column]} AS c{place}" for place, column in enumerate(columns))
+    selected = "".join(f", {fields[column]} AS c{index}" for index, column in enumerate(columns))
     checked = "SELECT CASE WHEN json_valid(body) THEN body END AS json FROM bodies"
     read = f"SELECT json, json_type(json) AS kind{', ' if transforms else ''}{transforms} FROM ({checked})"
     return f"SELECT kind{selected} FROM ({read})"
@@ -148,10 +148,10 @@ def _clash(one: InputColumn, other: InputColumn) -> bool:
 def _structure(columns: list[InputColumn]) -> dict[str, Any]:
     root: dict[str, Any] = {}
     for column in columns:
-        place = root
+        record = root
         for step in column.path[:-1]:
-            place = place.setdefault(step, {})
-        place[column.path[-1]] = TYPES[column.type].duckdb
+            record = record.setdefault(step, {})
+        record[column.path[-1]] = TYPES[column.type].duckdb
     return root
 
 

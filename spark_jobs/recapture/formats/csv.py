@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.csv import ConvertOptions, InvalidRow, ParseOptions, ReadOptions, read_csv
 
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.base import BLOB_METADATA, BodiesInput
-from recapture.formats.duckdb_sql import select, utf8, whole
+from recapture.formats.duckdb_sql import identifier, select, utf8, whole
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import in_place, lines, text
@@ -41,12 +41,13 @@ class CsvReader:
     """A `Reader` of CSV blobs. An event's body is its row as JSON: an empty field is null, all others are texts."""
 
     delimiter: str
+    """Character between the fields of a line."""
     fields: tuple[str, ...]
-    """The fields that the query reads, sorted, in lower case; a header must name one of them."""
+    """Fields that the query reads, sorted, in lower case; a header must name one of them."""
     limits: Limits = DEFAULT
     numbered = False
 
-    def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name
         all_lines = lines(text(name, content, self.limits), blank=r"^\r?$")
         if not len(all_lines):
@@ -57,14 +58,14 @@ class CsvReader:
         rows = all_lines.slice(1)
         is_text = pc.is_valid(utf8(rows)).to_numpy(zero_copy_only=False)
         table, invalid = self._rows(name, header, rows.filter(pa.array(is_text)))
-        places, no_text = np.flatnonzero(is_text), np.flatnonzero(~is_text)
+        texts_at, others_at = np.flatnonzero(is_text), np.flatnonzero(~is_text)
         skipped = np.array([row.number - 1 for row in invalid], np.intp)
         reasons = [f"{row.actual_columns} fields, the header has {row.expected_columns}" for row in invalid]
-        reasons += ["not UTF-8"] * len(no_text)
+        reasons += ["not UTF-8"] * len(others_at)
         texts = pa.array([row.text.encode() for row in invalid], pa.binary())
-        bodies = pa.concat_arrays([_bodies(table), texts, rows.take(pa.array(no_text))])
+        bodies = pa.concat_arrays([_bodies(table), texts, rows.take(pa.array(others_at))])
         unreadable = pa.concat_arrays([pa.nulls(table.num_rows, pa.string()), pa.array(reasons, pa.string())])
-        order = pa.array(np.argsort(np.concatenate([np.delete(places, skipped), places[skipped], no_text])))
+        order = pa.array(np.argsort(np.concatenate([np.delete(texts_at, skipped), texts_at[skipped], others_at])))
         return in_place(pinned, bodies.take(order), columns, unreadable.take(order))
 
     def _header(self, name: str, line: bytes) -> list[str]:
@@ -114,12 +115,7 @@ class CsvReader:
 
 def _bodies(table: pa.Table) -> pa.Array:
     """Return the rows as JSON (binary)."""
-    fields = ", ".join(f"{_name(field)} := nullif(c{index}, '')" for index, field in enumerate(table.column_names))
+    fields = ", ".join(f"{identifier(field)} := nullif(c{index}, '')" for index, field in enumerate(table.column_names))
     columns = {f"c{index}": whole(column) for index, column in enumerate(table.columns)}
     query = f"SELECT encode(to_json(struct_pack({fields}))::VARCHAR) AS body FROM bodies"
     return whole(select(columns, query)["body"])
-
-
-def _name(field: str) -> str:
-    """Return a name, quoted for DuckDB."""
-    return '"' + field.replace('"', '""') + '"'

@@ -47,5 +47,10 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def literal(text: str) -> str:
-    """Return a text as a literal of SQL."""
+    """Return a text as a literal of DuckDB's SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def identifier(name: str) -> str:
+    """Return a name as a quoted identifier of DuckDB's SQL."""
+    return '"' + name.replace('"', '""') + '"'

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from recapture.archive.blob_names import BlobNames
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.archive.name_format import HUB_PARTITIONS, WIDTHS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.formats import event_hubs_metadata
 from recapture.formats.avro import END_BODY, Record, decode, has_block
@@ -81,7 +81,7 @@ class CaptureInput(AvroInput):
 class CaptureNames(BlobNames):
     """The names that Capture gives to the blobs of one event hub: their partition, and the start of their interval.
 
-    Raises DefinitionError if the format lacks a token or does not distinguish this hub's blobs from another's.
+    Raise DefinitionError if the format lacks a token or does not distinguish this hub's blobs from another's.
     """
 
     exact: ClassVar[bool] = True
@@ -114,9 +114,9 @@ class CaptureNames(BlobNames):
     def _suffix(self) -> str:
         return f"(?:{re.escape(EXTENSION)})?"
 
-    def name(self, partition: str, opened: datetime, suffix: str = EXTENSION) -> str:
+    def name(self, partition: str, time: datetime, suffix: str = EXTENSION) -> str:
         """Return the name of the blob of an interval that began at this time, UTC."""
-        return super().name(partition, opened, suffix)
+        return super().name(partition, time, suffix)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class CaptureReader:
     limits: Limits = DEFAULT
     numbered = True
 
-    def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         fields = dict.fromkeys(["EnqueuedTimeUtc", *event_hubs_metadata.fields_of(columns)])
         events = decode(pinned.blob.name, content, EVENT_DATA, tuple(fields), self.limits)
         metadata = event_hubs_metadata.read(columns, pinned, events)

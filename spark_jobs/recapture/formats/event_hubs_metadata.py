@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.duckdb_sql import utf8, whole
 from recapture.formats.events import metadata_of
@@ -36,10 +36,10 @@ def fields_of(columns: Iterable[MetadataColumn]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(field for column in columns for field in _FIELDS.get(column.metadata, ())))
 
 
-def read(columns: Iterable[MetadataColumn], pinned: CaptureBlob, events: pa.Table) -> dict[MetadataColumn, pa.Array]:
+def read(columns: Iterable[MetadataColumn], pinned: PinnedBlob, events: pa.Table) -> dict[MetadataColumn, pa.Array]:
     """Return the columns of the events of one blob, which were decoded with `fields_of` them; a datetime is in ticks.
 
-    If EventProcessedUtcTime is the enqueued time, its fields must be decoded too. Raises DamagedBlobError if an
+    If EventProcessedUtcTime is the enqueued time, its fields must be decoded too. Raise DamagedBlobError if an
     enqueued time cannot be read.
     """
 
@@ -87,12 +87,12 @@ def _values(properties: pa.MapArray, key: str) -> Iterator[tuple[NDArray[np.intp
     rows = np.searchsorted(bounds, entries, side="right") - 1
     union = properties.items
     kinds = union.type_codes.to_numpy()[entries]
-    places = union.offsets.to_numpy()[entries]
+    indices = union.offsets.to_numpy()[entries]
     for kind in np.unique(kinds).tolist():
         if pa.types.is_null(union.type.field(kind).type):
             continue
         of_kind = kinds == kind
-        yield rows[of_kind], union.field(kind).take(pa.array(places[of_kind]))
+        yield rows[of_kind], union.field(kind).take(pa.array(indices[of_kind]))
 
 
 def _enqueued(name: str, events: pa.Table) -> pa.Array:

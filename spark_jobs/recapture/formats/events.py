@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats.inflate import Limits
 from recapture.model import TYPES, Metadata, MetadataColumn
@@ -18,7 +18,7 @@ ENQUEUED = MetadataColumn(Metadata.EVENT_ENQUEUED)
 UNKNOWN = -1
 """Stands for an enqueued time that the blob does not contain."""
 UNNUMBERED = -1
-"""Stands for the entity of an event without a sequence number."""
+"""Stands for the sequence partition of an event without a sequence number."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,9 @@ class Events:
     body: pa.Array
     """Bytes of the body (binary)."""
     metadata: dict[MetadataColumn, pa.Array]
-    entity: NDArray[np.int64] | None = None
-    """Partition of the entity that gave the number, or UNNUMBERED; None if the blob's partition gave all numbers."""
+    """Values of the metadata columns that are read."""
+    sequence_partition: NDArray[np.int64] | None = None
+    """Partition that gave the event its number, or UNNUMBERED; None if the blob's partition gave all numbers."""
     unreadable: pa.Array | None = None
     """Reason why an event has no body to parse (string), or NULL; None if all have one."""
     without_block: bool = False
@@ -63,23 +64,23 @@ class Reader(Protocol):
     def numbered(self) -> bool:
         """Whether sequence numbers order the events; otherwise they keep their order in the blob."""
 
-    def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         """Return the events of a blob, with these columns of metadata; a datetime is in ticks.
 
-        `columns` contains ENQUEUED if the blob has an enqueued range. Raises DamagedBlobError unless the whole blob is
+        `columns` contains ENQUEUED if the blob has an enqueued range. Raise DamagedBlobError unless the whole blob is
         read.
         """
 
 
 def metadata_of(
     columns: Iterable[MetadataColumn],
-    pinned: CaptureBlob,
+    pinned: PinnedBlob,
     count: int,
     own: Callable[[Metadata, str], pa.Array | None],
 ) -> dict[MetadataColumn, pa.Array]:
     """Return the metadata of a blob's events: `own` of the metadata and its key, or what the blob gives to all events.
 
-    EventProcessedUtcTime is the event's arrival, because no archive records when a live job read the event. Raises
+    EventProcessedUtcTime is the event's arrival, because no archive records when a live job read the event. Raise
     RunError if a PartitionId is not a number.
     """
     metadata = {}
@@ -92,10 +93,10 @@ def metadata_of(
     return metadata
 
 
-def enqueued_times(pinned: CaptureBlob, texts: pa.Array, field: str) -> tuple[pa.Array, NDArray[np.int64]]:
+def enqueued_times(pinned: PinnedBlob, texts: pa.Array, field: str) -> tuple[pa.Array, NDArray[np.int64]]:
     """Return the enqueued times that a field contains as text: in ticks, or NULL; and as in `Events.enqueued`.
 
-    Raises DamagedBlobError for an event without a time if events arrive when they are enqueued: no slice could count
+    Raise DamagedBlobError for an event without a time if events arrive when they are enqueued: no slice could count
     it.
     """
     instants, valid = timestamps.parse(texts)
@@ -108,7 +109,7 @@ def enqueued_times(pinned: CaptureBlob, texts: pa.Array, field: str) -> tuple[pa
     return pa.array(instants, mask=~valid), seconds
 
 
-def _of_blob(metadata: Metadata, pinned: CaptureBlob, count: int) -> pa.Array:
+def _of_blob(metadata: Metadata, pinned: PinnedBlob, count: int) -> pa.Array:
     match metadata:
         case Metadata.PARTITION_ID:
             return pa.repeat(_partition_id(pinned), count)
@@ -119,7 +120,7 @@ def _of_blob(metadata: Metadata, pinned: CaptureBlob, count: int) -> pa.Array:
     raise AssertionError(f"compile_query refuses {metadata} for this format")
 
 
-def _partition_id(pinned: CaptureBlob) -> pa.Scalar:
+def _partition_id(pinned: PinnedBlob) -> pa.Scalar:
     try:
         return pa.scalar(int(pinned.partition), pa.int64())
     except ValueError:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pydantic import AfterValidator, Field
 
 from recapture.archive.blob_names import BlobNames
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.archive.name_format import HUB_PARTITIONS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.errors import DamagedBlobError
 from recapture.formats.avro import END_BODY, MAGIC, Record, decode, has_block
@@ -95,7 +95,7 @@ class IotHubNames(BlobNames):
 
     A partition below ten may have a leading zero. After the format may follow an extension or a suffix that makes the
     blobs of a minute distinct, if it does not begin with a letter or digit.
-    Raises DefinitionError if the format lacks a token or does not distinguish this hub's blobs from another's.
+    Raise DefinitionError if the format lacks a token or does not distinguish this hub's blobs from another's.
     """
 
     on_schedule: ClassVar[bool] = True
@@ -135,7 +135,7 @@ class IotHubReader:
     limits: Limits = DEFAULT
     numbered = False
 
-    def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name
         if not content:
             raise DamagedBlobError(name, "it has no bytes")
@@ -147,7 +147,7 @@ class IotHubReader:
         return _of_lines(pinned, plain, columns)
 
 
-def _of_avro(pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn], limits: Limits) -> Events:
+def _of_avro(pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn], limits: Limits) -> Events:
     maps = {_FIELDS[column.metadata] for column in columns if column.metadata in _FIELDS}
     events = decode(pinned.blob.name, content, MESSAGE, tuple(sorted(maps)), limits)
     times, enqueued = enqueued_times(pinned, whole(events["EnqueuedTimeUtc"]), "EnqueuedTimeUtc")
@@ -165,12 +165,12 @@ def _of_avro(pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColu
     return Events(np.arange(count), enqueued, whole(events["Body"]), metadata, without_block=without_block)
 
 
-def _of_lines(pinned: CaptureBlob, plain: bytes, columns: Sequence[MetadataColumn]) -> Events:
+def _of_lines(pinned: PinnedBlob, plain: bytes, columns: Sequence[MetadataColumn]) -> Events:
     line = lines(plain)
     keyed = [column for column in columns if column.metadata in _FIELDS]
     more = "".join(
-        f", json_extract_string(json, {pointer((_FIELDS[column.metadata], column.key))}) AS m{place}"
-        for place, column in enumerate(keyed)
+        f", json_extract_string(json, {pointer((_FIELDS[column.metadata], column.key))}) AS m{index}"
+        for index, column in enumerate(keyed)
     )
     read = select({"line": utf8(line)}, _READING.format(structure=_STRUCTURE, more=more))
     times, enqueued = enqueued_times(pinned, whole(read["enqueued"]), "EnqueuedTimeUtc")

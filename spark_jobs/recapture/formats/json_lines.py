@@ -8,7 +8,7 @@ from typing import IO, ClassVar, Literal
 
 import pyarrow as pa
 
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.base import BLOB_METADATA, BodiesInput
 from recapture.formats.duckdb_sql import duckdb_connection, literal, whole
@@ -39,7 +39,7 @@ class JsonReader:
     limits: Limits = DEFAULT
     numbered = False
 
-    def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         plain = text(pinned.blob.name, content, self.limits)
         if not re.match(rb"\s*\[", plain):
             return in_place(pinned, lines(plain), columns)
@@ -53,7 +53,7 @@ class JsonReader:
 def _of_array(name: str, file: IO[bytes]) -> pa.Array:
     """Return the elements of a text that is one JSON array, or its lines if the first of them is an array of its own.
 
-    Raises DamagedBlobError for other texts that begin with an array.
+    Raise DamagedBlobError for other texts that begin with an array.
     """
     elements = _elements(file)
     if elements is not None:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.events import UNKNOWN, Events, metadata_of
 from recapture.formats.inflate import Limits, unzipped
@@ -17,7 +17,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def in_place(
-    pinned: CaptureBlob, body: pa.Array, columns: Sequence[MetadataColumn], unreadable: pa.Array | None = None
+    pinned: PinnedBlob, body: pa.Array, columns: Sequence[MetadataColumn], unreadable: pa.Array | None = None
 ) -> Events:
     """Return the events of a blob that contains nothing but bodies, in their order."""
     count = len(body)
@@ -32,7 +32,7 @@ def _no_metadata(metadata: Metadata, key: str) -> pa.Array | None:
 def text(name: str, content: bytes, limits: Limits) -> bytes:
     """Return the bytes of a text blob, inflated if it is a gzip file, without a byte order mark.
 
-    Raises DamagedBlobError if the blob is empty, cannot be inflated, or is not text.
+    Raise DamagedBlobError if the blob is empty, cannot be inflated, or is not text.
     """
     if not content:
         raise DamagedBlobError(name, "it has no bytes")

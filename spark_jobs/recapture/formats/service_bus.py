@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from recapture.archive.manifest import ArrivalTime, CaptureBlob
+from recapture.archive.manifest import ArrivalTime, PinnedBlob
 from recapture.formats.base import BLOB_METADATA, PathInput, Section
 from recapture.formats.duckdb_sql import pointer, select, utf8, whole
 from recapture.formats.events import UNNUMBERED, Events, Reader, enqueued_times, metadata_of
@@ -63,7 +63,7 @@ class ServiceBusReader:
     limits: Limits = DEFAULT
     numbered = True
 
-    def read(self, pinned: CaptureBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         line = lines(text(pinned.blob.name, content, self.limits))
         read = select({"line": utf8(line)}, self._reading())
         number = whole(read["number"])
@@ -73,13 +73,13 @@ class ServiceBusReader:
         )
         readable = pc.is_null(unreadable).to_numpy(zero_copy_only=False)
         numbers = np.where(readable, number.fill_null(0).to_numpy(), np.arange(len(line)))
-        entity = np.where(readable, partition_of(numbers), UNNUMBERED)
+        sequence_partition = np.where(readable, partition_of(numbers), UNNUMBERED)
         times, enqueued = enqueued_times(pinned, whole(read["enqueued"]), self.enqueued_time)
 
         def own(metadata: Metadata, key: str) -> pa.Array | None:
             match metadata:
                 case Metadata.PARTITION_ID:
-                    return pa.array(entity, mask=~readable)
+                    return pa.array(sequence_partition, mask=~readable)
                 case Metadata.SEQUENCE_NUMBER:
                     return pa.array(numbers, mask=~readable)
                 case Metadata.EVENT_ENQUEUED:
@@ -87,7 +87,8 @@ class ServiceBusReader:
             return None
 
         body = pc.if_else(pc.is_null(unreadable), whole(read["body"]), line)
-        return Events(numbers, enqueued, body, metadata_of(columns, pinned, len(line), own), entity, unreadable)
+        metadata = metadata_of(columns, pinned, len(line), own)
+        return Events(numbers, enqueued, body, metadata, sequence_partition, unreadable)
 
     def _reading(self) -> str:
         number, enqueued, body = (

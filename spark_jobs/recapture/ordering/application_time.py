@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.formats.bodies import Bodies
-from recapture.model import AsaType, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, Time
+from recapture.model import AsaType, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, TimeExpression
 from recapture.time_model import timestamps
 from recapture.time_model.ticks import LARGEST
 
@@ -18,14 +18,14 @@ _NO_REASON = pa.scalar(None, pa.string())
 
 @dataclass(frozen=True)
 class Times:
-    """The times of some events; every array has one entry for each."""
+    """The times of some events; every array has one entry per event."""
 
     ticks: NDArray[np.int64]
     """Application time in ticks; 0 if there is none."""
     missing: NDArray[np.bool_]
-    """Whether a field that the time is made of is missing or null; of several times the next one counts then."""
+    """Whether a field of the time is missing or null. In a COALESCE, the next time is taken then."""
     reason: pa.Array
-    """Why there is no time (string); NULL if there is one."""
+    """Reason why there is no time (string); NULL if there is one."""
 
     @property
     def valid(self) -> NDArray[np.bool_]:
@@ -34,7 +34,7 @@ class Times:
         return valid
 
 
-def metadata_of(time: Time | None) -> tuple[MetadataColumn, ...]:
+def metadata_of(time: TimeExpression | None) -> tuple[MetadataColumn, ...]:
     """Return the metadata that a TIMESTAMP BY names."""
     match time:
         case MetadataColumn():
@@ -46,11 +46,11 @@ def metadata_of(time: Time | None) -> tuple[MetadataColumn, ...]:
     return ()
 
 
-def times_of(time: Time, bodies: Bodies, metadata: Callable[[MetadataColumn], pa.Array]) -> Times:
+def times_of(time: TimeExpression, bodies: Bodies, metadata: Callable[[MetadataColumn], pa.Array]) -> Times:
     """Return the times of some events, from their parsed bodies and the values of metadata columns.
 
-    Of several times the first one that is not missing or null counts, even if it is not a time. A missing amount makes
-    a time missing.
+    COALESCE takes the first time that is not missing or null, even if its text is not a time. If the number of a
+    DATEADD is missing, so is its time.
     """
     match time:
         case InputColumn():
@@ -87,7 +87,8 @@ def _shifted(base: Times, by: Shifted, text: pa.Array, amount: pa.Array) -> Time
     ticks = base.ticks + np.where(within, units, 0) * by.unit
     outside = whole & ~(within & (ticks >= 0) & (ticks <= LARGEST))
     reason = pc.coalesce(_why(missing, ~whole, name, "a bigint"), base.reason)
-    reason = pc.coalesce(reason, pc.if_else(pa.array(outside), f"{name} leads out of the years 1 to 9999", _NO_REASON))
+    too_far = pc.if_else(pa.array(outside), f"{name} gives a time outside the years 1 to 9999", _NO_REASON)
+    reason = pc.coalesce(reason, too_far)
     valid = pc.is_null(reason).to_numpy(zero_copy_only=False)
     return Times(np.where(valid, ticks, 0), missing | base.missing, reason)
 

@@ -1,10 +1,11 @@
 """The blobs of a task as chunks of events in arrival order: downloaded ahead, decoded, and batched.
 
-The columns of a chunk are those of `Events`, the metadata that is read of them under its names, and
+A chunk has the columns `number`, `enqueued`, `sequence_partition`, `body` and `unreadable` of `Events`, one column for
+each metadata column that is read, under its name, and
 
-    arrival   arrival of the event in ticks: its blob's, or its own by the clock of a broker
-    unrolled  its number, counted on where a sequence partition's numbers roll over to 0
-    blob      index of its blob in the chunk's `blobs`
+    arrival            arrival of the event in ticks: that of its blob, or its enqueued time
+    continuous_number  its number, which keeps rising where the numbers of a sequence partition roll over to 0
+    blob_index         index of its blob in the chunk's `blobs`
 """
 
 import itertools
@@ -18,38 +19,42 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.archive.manifest import CaptureBlob
+from recapture.archive.manifest import PinnedBlob
 from recapture.formats.events import UNNUMBERED, Reader
 from recapture.model import MetadataColumn
 from recapture.ordering.application_time import metadata_of
 from recapture.ordering.decoding import DecodedBlob, Decoder
-from recapture.ordering.sequence_partitions import UnrolledNumbers
+from recapture.ordering.sequence_partitions import ContinuousNumbers
 from recapture.ordering.task import Task
 from recapture.query.model import CompiledQuery
 from recapture.storage import Container
 from recapture.time_model.slices import Slice
 
 CHUNK_EVENTS = 65_536
-"""Events that are parsed and judged together if blobs are small, since each call has a fixed cost."""
+"""Number of events after which a chunk is full. Small blobs share a chunk, because each call has a fixed cost."""
 CHUNK_BYTES = 64 * 1024 * 1024
-"""Bytes in memory that such events may take together; a larger blob is not divided."""
+"""Size in memory, in bytes, after which a chunk is full. A larger blob is not divided."""
 
-Rows = slice | NDArray[np.intp]
-"""Some events of a chunk, as NumPy takes them between brackets."""
+RowIndex = slice | NDArray[np.intp]
+"""Index of some events of a chunk, as NumPy accepts it: a slice, or an array of row numbers."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Events of one partition in arrival order: by their blobs' arrival, then by sequence number or place in blob."""
+    """Events of one partition in arrival order: by the arrival of their blobs, then by sequence number.
+
+    Events without sequence numbers keep the order that they have in their blob.
+    """
 
     events: pa.RecordBatch
     """The columns that this module's docstring lists."""
-    blobs: tuple[CaptureBlob, ...]
-    """All blobs that were read, empty and damaged ones included."""
+    blobs: tuple[PinnedBlob, ...]
+    """Blobs that were read, empty and damaged ones included."""
     damaged: tuple[DecodedBlob, ...]
-    without_block: tuple[CaptureBlob, ...]
-    """Blobs that are an Avro file of a header alone."""
-    judged: bool
+    """Damaged blobs."""
+    without_block: tuple[PinnedBlob, ...]
+    """Blobs that are Avro files with a header and no block."""
+    is_judged: bool
     """Whether events are judged; otherwise only their sequence numbers count."""
     numbered: bool
     """Whether the events of this input have sequence numbers."""
@@ -59,28 +64,28 @@ class Chunk:
 
     @cached_property
     def arrival(self) -> NDArray[np.int64]:
-        return self._numbers("arrival")
+        return self._int64s("arrival")
 
     @cached_property
     def number(self) -> NDArray[np.int64]:
-        return self._numbers("number")
+        return self._int64s("number")
 
     @cached_property
-    def unrolled(self) -> NDArray[np.int64]:
-        return self._numbers("unrolled")
+    def continuous_number(self) -> NDArray[np.int64]:
+        return self._int64s("continuous_number")
 
     @cached_property
     def enqueued(self) -> NDArray[np.int64]:
-        return self._numbers("enqueued")
+        return self._int64s("enqueued")
 
     @cached_property
-    def blob(self) -> NDArray[np.int64]:
-        return self._numbers("blob")
+    def blob_index(self) -> NDArray[np.int64]:
+        return self._int64s("blob_index")
 
     @cached_property
     def sequence_partition(self) -> NDArray[np.int64] | None:
-        """Sequence partition of each event, or UNNUMBERED; None if the blobs' own partition numbers all events."""
-        return None if self._all_null("sequence_partition") else self._numbers("sequence_partition")
+        """Sequence partition of each event, or UNNUMBERED; None if the partition of the blobs gave all numbers."""
+        return None if self._all_null("sequence_partition") else self._int64s("sequence_partition")
 
     @property
     def body(self) -> pa.Array:
@@ -88,11 +93,11 @@ class Chunk:
 
     @property
     def unreadable(self) -> pa.Array | None:
-        """Why an event has no body that could be parsed, NULL if it has one; None if all have."""
+        """Reason why an event has no body to parse, or NULL; None if all events have one."""
         return None if self._all_null("unreadable") else self.events["unreadable"]
 
     def metadata(self, column: MetadataColumn) -> pa.Array:
-        """Return the values of metadata that was read of the events."""
+        """Return the values of a metadata column, which must be one that was read."""
         return self.events[column.name]
 
     @cached_property
@@ -103,7 +108,7 @@ class Chunk:
     @cached_property
     def blob_arrival(self) -> NDArray[np.int64]:
         """Arrival of each event's blob in ticks."""
-        return self.blob_arrivals[self.blob]
+        return self.blob_arrivals[self.blob_index]
 
     @cached_property
     def body_sizes(self) -> NDArray[np.int64]:
@@ -111,14 +116,14 @@ class Chunk:
         sizes: NDArray[np.int64] = pc.binary_length(self.body).fill_null(0).cast(pa.int64()).to_numpy()
         return sizes
 
-    def arrived_in(self, slice_: Slice) -> Rows:
+    def arrived_in(self, slice_: Slice) -> RowIndex:
         """Return the events that arrived in a slice."""
-        if self._rising:
+        if self._arrivals_ascend:
             return slice(*np.searchsorted(self.arrival, [slice_.start, slice_.end], side="right").tolist())
-        return np.flatnonzero(slice_.holds(self.arrival))
+        return np.flatnonzero(slice_.contains(self.arrival))
 
     def has_number(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return which of these events have a sequence number; the others have a place in their blob."""
+        """Return which of these events have a sequence number; the number of any other is its index in its blob."""
         if not self.numbered or self.sequence_partition is None:
             return np.full(len(rows), self.numbered)
         return self.sequence_partition[rows] != UNNUMBERED
@@ -127,25 +132,25 @@ class Chunk:
         """Return the chunk without its duplicates."""
         return self._take(np.flatnonzero(~duplicates)) if duplicates.any() else self
 
-    def in_sequence(self) -> "Chunk":
+    def sorted_by_number(self) -> "Chunk":
         """Return the chunk with events of equal blob arrival sorted by sequence partition, then by number."""
         if not self.numbered:
             return self
         if self.sequence_partition is not None:
-            return self._take(np.lexsort((self.unrolled, self.sequence_partition, self.blob_arrival)))
-        if np.any((np.diff(self.unrolled) < 0) & (np.diff(self.blob_arrival) == 0)):
-            return self._take(np.lexsort((self.unrolled, self.blob_arrival)))
+            return self._take(np.lexsort((self.continuous_number, self.sequence_partition, self.blob_arrival)))
+        if np.any((np.diff(self.continuous_number) < 0) & (np.diff(self.blob_arrival) == 0)):
+            return self._take(np.lexsort((self.continuous_number, self.blob_arrival)))
         return self
 
     @cached_property
-    def _rising(self) -> bool:
-        """Whether arrivals rise: if events arrive with their blobs, and not by the clock of a broker."""
+    def _arrivals_ascend(self) -> bool:
+        """Whether arrivals ascend, because events arrive with their blobs and not at their enqueued times."""
         return all(pinned.enqueued is None for pinned in self.blobs)
 
     def _take(self, rows: NDArray[np.intp]) -> "Chunk":
         return replace(self, events=self.events.take(pa.array(rows)))
 
-    def _numbers(self, column: str) -> NDArray[np.int64]:
+    def _int64s(self, column: str) -> NDArray[np.int64]:
         numbers: NDArray[np.int64] = self.events[column].to_numpy()
         return numbers
 
@@ -156,20 +161,20 @@ class Chunk:
 def chunks(
     task: Task, container: Container, query: CompiledQuery, reader: Reader, quarantine_damaged: bool
 ) -> Iterator[Chunk]:
-    """Yield the events of a task. Raises what `Decoder.decode` does."""
+    """Yield the events of a task. The errors are those of `Decoder.decode`."""
     over = [column for column in query.over if isinstance(column, MetadataColumn)]
     metadata = tuple(dict.fromkeys([*query.metadata, *over, *metadata_of(query.timestamp_by)]))
     numbering, judging = Decoder(reader, (), quarantine_damaged), Decoder(reader, metadata, quarantine_damaged)
-    unrolled = UnrolledNumbers()
+    numbers = ContinuousNumbers()
     with ThreadPoolExecutor(1) as pool:
         downloads = prefetched(pool, container, task.blobs)
         for batch in batched(_decoded(numbering, task.blobs[: task.first_judged], downloads)):
-            yield _chunk(batch, (), False, reader.numbered, unrolled)
+            yield _chunk(batch, (), False, reader.numbered, numbers)
         for batch in batched(_decoded(judging, task.blobs[task.first_judged :], downloads)):
-            yield _chunk(batch, metadata, True, reader.numbered, unrolled)
+            yield _chunk(batch, metadata, True, reader.numbered, numbers)
 
 
-def prefetched(pool: ThreadPoolExecutor, container: Container, blobs: Iterable[CaptureBlob]) -> Iterator[Future[bytes]]:
+def prefetched(pool: ThreadPoolExecutor, container: Container, blobs: Iterable[PinnedBlob]) -> Iterator[Future[bytes]]:
     """Yield the download of each blob; that of the next blob has begun by then."""
     current = None
     for pinned in blobs:
@@ -181,10 +186,13 @@ def prefetched(pool: ThreadPoolExecutor, container: Container, blobs: Iterable[C
         yield current
 
 
-def batched(arrivals: Iterable[list[DecodedBlob]]) -> Iterator[list[DecodedBlob]]:
-    """Yield whole arrivals together, until their events are CHUNK_EVENTS or take CHUNK_BYTES."""
+def batched(groups: Iterable[list[DecodedBlob]]) -> Iterator[list[DecodedBlob]]:
+    """Yield the blobs in batches of at least CHUNK_EVENTS events or CHUNK_BYTES; the last batch may be smaller.
+
+    Each group, the blobs of one arrival, stays together.
+    """
     batch: list[DecodedBlob] = []
-    for blobs in arrivals:
+    for blobs in groups:
         batch += blobs
         events = sum(len(blob.arrival) for blob in batch)
         if events >= CHUNK_EVENTS or sum(blob.events.size for blob in batch) >= CHUNK_BYTES:
@@ -195,9 +203,9 @@ def batched(arrivals: Iterable[list[DecodedBlob]]) -> Iterator[list[DecodedBlob]
 
 
 def _decoded(
-    decoder: Decoder, blobs: Sequence[CaptureBlob], downloads: Iterator[Future[bytes]]
+    decoder: Decoder, blobs: Sequence[PinnedBlob], downloads: Iterator[Future[bytes]]
 ) -> Iterator[list[DecodedBlob]]:
-    """Yield the blobs of one arrival after the other."""
+    """Yield the decoded blobs in groups of equal arrival."""
     for _, arrived_together in itertools.groupby(blobs, key=lambda pinned: pinned.arrival):
         yield [decoder.decode(pinned, next(downloads)) for pinned in arrived_together]
 
@@ -205,36 +213,37 @@ def _decoded(
 def _chunk(
     blobs: list[DecodedBlob],
     metadata: Sequence[MetadataColumn],
-    judged: bool,
+    is_judged: bool,
     numbered: bool,
-    unrolled: UnrolledNumbers,
+    numbers: ContinuousNumbers,
 ) -> Chunk:
     events = pa.concat_batches([_columns(blob, index, metadata) for index, blob in enumerate(blobs)])
     return Chunk(
-        events=events.append_column("unrolled", _unrolled(events, unrolled)),
+        events=events.append_column("continuous_number", _continuous_number(events, numbers)),
         blobs=tuple(blob.pinned for blob in blobs),
         damaged=tuple(blob for blob in blobs if blob.damage is not None),
         without_block=tuple(blob.pinned for blob in blobs if blob.events.without_block),
-        judged=judged,
+        is_judged=is_judged,
         numbered=numbered,
-    ).in_sequence()
+    ).sorted_by_number()
 
 
-def _unrolled(events: pa.RecordBatch, unrolled: UnrolledNumbers) -> pa.Array:
+def _continuous_number(events: pa.RecordBatch, numbers: ContinuousNumbers) -> pa.Array:
     number, sequence_partition = events["number"], events["sequence_partition"]
     if sequence_partition.null_count:
         return number
-    return pa.array(unrolled.read(number.to_numpy(), sequence_partition.to_numpy()))
+    return pa.array(numbers.read(number.to_numpy(), sequence_partition.to_numpy()))
 
 
 def _columns(blob: DecodedBlob, index: int, metadata: Sequence[MetadataColumn]) -> pa.RecordBatch:
     events, count = blob.events, len(blob.arrival)
+    partition = events.sequence_partition
     columns = {
         "arrival": pa.array(blob.arrival),
         "number": pa.array(events.number),
         "enqueued": pa.array(events.enqueued),
-        "sequence_partition": pa.nulls(count, pa.int64()) if events.entity is None else pa.array(events.entity),
-        "blob": pa.array(np.full(count, index)),
+        "sequence_partition": pa.nulls(count, pa.int64()) if partition is None else pa.array(partition),
+        "blob_index": pa.array(np.full(count, index)),
         "body": events.body,
         "unreadable": pa.nulls(count, pa.string()) if events.unreadable is None else events.unreadable,
         **{column.name: events.metadata[column] for column in metadata},

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.archive.manifest import PlannedSlice, arrived_in
+from recapture.archive.manifest import PlannedSlice, blobs_that_may_hold
 from recapture.ordering import quarantine
 from recapture.ordering.chunks import Chunk
-from recapture.ordering.sequence import Missing, Step
+from recapture.ordering.sequence import AscendingEvents, Gaps
 from recapture.ordering.sequence_partitions import ranges_of
 from recapture.time_model import ticks
 from recapture.time_model.metrics import MAX_GAPS, WATERMARK_DELAY, Counts
@@ -24,30 +24,33 @@ from recapture.time_model.verdicts import Verdict
 
 
 @dataclass(frozen=True, order=True)
-class Ahead:
+class FurthestAhead:
     """The processed event whose System.Timestamp is furthest ahead of its arrival: it pushed the watermark."""
 
     ticks: int
     """System.Timestamp less arrival, in ticks."""
     number: int
-    """Sequence number, or else the event's place in its blob from 0."""
+    """Sequence number of the event; if it has none, its index in its blob, from 0."""
     blob: str
     """Name of the event's blob."""
     numbered: bool
     """Whether `number` is a sequence number."""
 
     @classmethod
-    def of(cls, chunk: Chunk, rows: NDArray[np.intp], times: NDArray[np.int64]) -> "Ahead":
-        """Return the one of some events that is furthest ahead; of several, the one with the highest number."""
+    def of(cls, chunk: Chunk, rows: NDArray[np.intp], times: NDArray[np.int64]) -> "FurthestAhead":
+        """Return the event in `rows` that is furthest ahead; if several are, the one with the highest number.
+
+        `times` are the System.Timestamps of these events.
+        """
         lead = times - chunk.arrival[rows]
         tied = rows[lead == lead.max()]
         number = int(chunk.number[tied].max())
-        blobs = np.unique(chunk.blob[tied[chunk.number[tied] == number]])
+        blobs = np.unique(chunk.blob_index[tied[chunk.number[tied] == number]])
         name = max(chunk.blobs[index].blob.name for index in blobs)
         return cls(int(lead.max()), number, name, chunk.numbered)
 
     def row(self) -> dict[str, Any]:
-        """Return what a run's metrics say of the event."""
+        """Return the event as the run's metrics show it."""
         number = "sequence_number" if self.numbered else "place"
         return {"seconds": self.ticks / ticks.TICKS_PER_SECOND, number: self.number, "blob": self.blob}
 
@@ -59,64 +62,68 @@ class Counters(Counts):
     input: str
     """Alias of the input."""
     partition: str
-    planned: PlannedSlice
+    planned_slice: PlannedSlice
     whole: bool = True
-    """Whether no blob is damaged of all that are read for the slice, in whichever slice it arrived."""
+    """Whether none of the blobs that are read for the slice is damaged, including those that arrived in other slices.
+
+    Whether all blobs have been written is another question: `PlannedSlice.incomplete` answers it.
+    """
     without_block: list[str] = field(default_factory=list)
-    """Names of blobs that are an Avro file of a header alone."""
-    missing: list[Missing] = field(default_factory=list)
-    """Sequence numbers that were skipped by what arrived, and did not arrive in what is read for the slice."""
-    furthest_ahead: Ahead | None = None
+    """Names of the blobs that are Avro files with a header and no block."""
+    open_gaps: list[Gaps] = field(default_factory=list)
+    """Sequence numbers that the arrivals of the slice skipped, and that did not arrive later in what is read for it."""
+    furthest_ahead: FurthestAhead | None = None
+    """Event that is furthest ahead of its arrival; None if no event was processed."""
     newest_arrival: int | None = None
     """Largest arrival of an event, in ticks."""
-    newest_time: int | None = None
+    largest_time: int | None = None
     """Largest System.Timestamp of the events that arrived, in ticks."""
     quarantine: list[pa.RecordBatch] = field(default_factory=list)
     """Rows of the quarantine."""
 
     def count_blobs(self, chunk: Chunk) -> None:
         """Count the blobs that arrived, and quarantine those that are damaged."""
-        slice_ = self.planned.slice
-        self.blobs += int(slice_.holds(chunk.blob_arrivals).sum())
+        slice_ = self.planned_slice.slice
+        self.blobs += int(slice_.contains(chunk.blob_arrivals).sum())
         self.without_block += [
             pinned.blob.name for pinned in chunk.without_block if slice_.start < pinned.arrival <= slice_.end
         ]
         for blob in chunk.damaged:
-            self.whole &= not arrived_in([blob.pinned], self.planned.arrivals)
+            self.whole &= not blobs_that_may_hold([blob.pinned], self.planned_slice.arrivals)
             if slice_.start < blob.pinned.arrival <= slice_.end:
                 self.damaged += 1
                 self.quarantine.append(quarantine.blob_row(blob))
 
-    def count_numbers(self, chunk: Chunk, duplicates: NDArray[np.bool_], steps: Sequence[Step]) -> None:
-        """Count the duplicates that arrived and the gaps before what arrived; close gaps that later arrivals fill."""
+    def count_numbers(self, chunk: Chunk, duplicates: NDArray[np.bool_], ascents: Sequence[AscendingEvents]) -> None:
+        """Count the duplicates that arrived, and the gaps before arrivals. Close gaps that later arrivals fill."""
         if duplicates.any():
-            rows = np.arange(len(chunk))[chunk.arrived_in(self.planned.slice)]
+            rows = np.arange(len(chunk))[chunk.arrived_in(self.planned_slice.slice)]
             rows = rows[duplicates[rows]]
             self.duplicates += len(rows)
             self.events += len(rows)
             self.event_bytes += int(chunk.body_sizes[rows].sum())
-        for step in steps:
-            if step.goes_back:
-                self._fill_gaps(chunk, step)
-            if step.missing is not None:
-                missing = step.missing.of(self.planned.slice.holds(chunk.arrival[step.overtaking]))
-                self.missing += [missing] if len(missing) else []
-        self.gaps = sum(map(len, self.missing))
+        for ascent in ascents:
+            if ascent.may_fill_gaps:
+                self._fill_gaps(chunk, ascent)
+            if ascent.gaps is not None:
+                gaps = ascent.gaps.select(self.planned_slice.slice.contains(chunk.arrival[ascent.overtaking]))
+                self.open_gaps += [gaps] if len(gaps) else []
+        self.gaps = sum(map(len, self.open_gaps))
 
-    def _fill_gaps(self, chunk: Chunk, step: Step) -> None:
-        last = self.planned.arrivals.last
-        rows = step.rows if last is None else step.rows[chunk.arrival[step.rows] <= last]
-        filled = [
-            missing.without(chunk.unrolled[rows], chunk.enqueued[rows])
-            if missing.sequence_partition == step.sequence_partition
-            else missing
-            for missing in self.missing
+    def _fill_gaps(self, chunk: Chunk, ascent: AscendingEvents) -> None:
+        last = self.planned_slice.arrivals.last
+        rows = ascent.rows if last is None else ascent.rows[chunk.arrival[ascent.rows] <= last]
+        remaining = [
+            gaps.without(chunk.continuous_number[rows], chunk.enqueued[rows])
+            if gaps.sequence_partition == ascent.sequence_partition
+            else gaps
+            for gaps in self.open_gaps
         ]
-        self.missing = [missing for missing in filled if len(missing)]
+        self.open_gaps = [gaps for gaps in remaining if len(gaps)]
 
     def count_events(self, chunk: Chunk, judged: Judged, reasons: pa.Array) -> None:
-        """Count the events that arrived, without duplicates, and quarantine those that have a reason for it."""
-        arrived = chunk.arrived_in(self.planned.slice)
+        """Count the events that arrived, without duplicates, and quarantine those that have an entry in `reasons`."""
+        arrived = chunk.arrived_in(self.planned_slice.slice)
         rows = np.arange(len(chunk))[arrived]
         if not len(rows):
             return
@@ -133,8 +140,8 @@ class Counters(Counts):
         processed = rows[judged.processed[arrived]]
         if len(processed):
             times = judged.system_timestamp[processed]
-            self.newest_time = _newest(self.newest_time, times)
-            ahead = Ahead.of(chunk, processed, times)
+            self.largest_time = _newest(self.largest_time, times)
+            ahead = FurthestAhead.of(chunk, processed, times)
             self.furthest_ahead = max(ahead, self.furthest_ahead or ahead)
         rejected = rows[pc.is_valid(reasons).to_numpy(zero_copy_only=False)[arrived]]
         if len(rejected):
@@ -143,9 +150,9 @@ class Counters(Counts):
             )
 
     def row(self, policies: Policies | None) -> dict[str, Any]:
-        """Return the metrics as a JSON object: COUNTS, WATERMARK_DELAY, and what no expectation judges."""
+        """Return the metrics as a JSON object: COUNTS, WATERMARK_DELAY, `whole`, and details that are not audited."""
         return {
-            "slice_start": ticks.to_text(self.planned.slice.start),
+            "slice_start": ticks.to_text(self.planned_slice.slice.start),
             "input": self.input,
             "partition": self.partition,
             **self.by_metric(),
@@ -157,14 +164,14 @@ class Counters(Counts):
         }
 
     def _watermark_delay(self, policies: Policies | None) -> float | None:
-        if self.newest_arrival is None or self.newest_time is None:
+        if self.newest_arrival is None or self.largest_time is None:
             return None
-        watermark = self.newest_time - (0 if policies is None else policies.out_of_order)
+        watermark = self.largest_time - (0 if policies is None else policies.out_of_order_tolerance)
         return (self.newest_arrival - watermark) / ticks.TICKS_PER_SECOND
 
     def _gaps(self) -> dict[str, Any]:
-        """Return how many sequence numbers are missing, and the first of their ranges."""
-        ranges = [list(bounds) for missing in self.missing for bounds in ranges_of(missing)]
+        """Return how many sequence numbers are missing, and the first ranges of them."""
+        ranges = [list(bounds) for gaps in self.open_gaps for bounds in ranges_of(gaps)]
         return {"missing": sum(last - first + 1 for first, last in ranges), "ranges": ranges[:MAX_GAPS]}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recapture.archive.manifest import CLOCKS_APART, CaptureBlob
+from recapture.archive.manifest import MAX_CLOCK_SKEW, PinnedBlob
 from recapture.errors import DamagedBlobError, RecaptureError, RunError
 from recapture.formats.events import ENQUEUED, Events, Reader
 from recapture.model import MetadataColumn
@@ -24,19 +24,19 @@ class Damage:
 
     reason: str
     content: bytes | None
-    """The blob's bytes; None if they are too many, or not those that were written."""
+    """Bytes of the blob; None if they are too many, or not those that were written."""
 
 
 @dataclass(frozen=True)
 class DecodedBlob:
     """The events of one blob, in its order."""
 
-    pinned: CaptureBlob
+    pinned: PinnedBlob
     arrival: NDArray[np.int64]
     """Arrival of each event in ticks."""
     events: Events
     damage: Damage | None = None
-    """If the blob is damaged; it has no events then."""
+    """Damage of the blob, which has no events then; None if it is not damaged."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,15 @@ class Decoder:
 
     reader: Reader
     metadata: tuple[MetadataColumn, ...]
-    """Metadata that is read of the events."""
+    """Metadata columns that are read."""
     quarantine_damaged: bool
     """Whether a damaged blob is recorded as such; otherwise it is an error."""
 
-    def decode(self, pinned: CaptureBlob, download: Future[bytes]) -> DecodedBlob:
+    def decode(self, pinned: PinnedBlob, download: Future[bytes]) -> DecodedBlob:
         """Return the events of a blob.
 
-        Raises DamagedBlobError if it is damaged and not to be quarantined, RunError if it changed since it was planned,
-        or if its events were enqueued at times that its name denies.
+        Raise DamagedBlobError if it is damaged and not to be quarantined. Raise RunError if it changed since it was
+        planned, or if events were enqueued outside the range that its name and LastModified allow.
         """
         content = None
         try:
@@ -67,7 +67,7 @@ class Decoder:
             nothing = Events.none(self.metadata)
             return DecodedBlob(pinned, nothing.number, nothing, Damage(error.reason, content if small else None))
 
-    def _decoded(self, pinned: CaptureBlob, content: bytes) -> DecodedBlob:
+    def _decoded(self, pinned: PinnedBlob, content: bytes) -> DecodedBlob:
         if pinned.enqueued is None:
             events = self.reader.read(pinned, content, self.metadata)
             return DecodedBlob(pinned, np.full(len(events.number), pinned.arrival), events)
@@ -92,13 +92,13 @@ def _blaming(name: str) -> Iterator[None]:
         raise DamagedBlobError(name, f"it cannot be read ({detail})") from error
 
 
-def _require_in_range(pinned: CaptureBlob, enqueued: NDArray[np.int64]) -> None:
+def _require_in_range(pinned: PinnedBlob, enqueued: NDArray[np.int64]) -> None:
     """Raise RunError if events lie outside their blob's enqueued range: slices choose their blobs by these ranges."""
     expected = pinned.enqueued
     if expected is None or not len(enqueued):
         return
     first, last = int(enqueued.min()), int(enqueued.max())
-    if first < expected.first - CLOCKS_APART or last > expected.last + CLOCKS_APART:
+    if first < expected.first - MAX_CLOCK_SKEW or last > expected.last + MAX_CLOCK_SKEW:
         written = f"{ticks.to_text(expected.first)} to {ticks.to_text(expected.last)}"
         raise RunError(
             f"blob {pinned.blob.name} holds events enqueued from {ticks.to_text(first)} to {ticks.to_text(last)}, but "

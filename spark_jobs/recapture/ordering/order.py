@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from recapture.formats import bodies
 from recapture.formats.events import Reader
-from recapture.model import TYPES, InputColumn, MetadataColumn, amounts, fields
+from recapture.model import TYPES, InputColumn, MetadataColumn, dateadd_fields, time_fields
 from recapture.ordering.application_time import times_of
 from recapture.ordering.chunks import Chunk, chunks
 from recapture.ordering.counters import Counters
-from recapture.ordering.sequence import Step
+from recapture.ordering.sequence import AscendingEvents
 from recapture.ordering.sequence_partitions import PartitionedNumbers
 from recapture.ordering.task import Task
 from recapture.query.model import CompiledQuery
 from recapture.storage import Container
-from recapture.time_model.policies import Judged, Policies, Watermark, judge
+from recapture.time_model.policies import Judged, LargestTimes, Policies, judge
 from recapture.time_model.slices import Slice
 from recapture.time_model.verdicts import Verdict
 
@@ -52,11 +52,13 @@ def order(
 ) -> tuple[Iterator[pa.RecordBatch], dict[Slice, Counters]]:
     """Return the ordered events of a task as batches of `schema(query)`, and its counters.
 
-    The counters are complete after the batches were consumed. An event occurs once for each slice in which one of its
-    windows ends. Consuming raises DamagedBlobError for a damaged blob, unless these are quarantined, and RunError for a
-    blob that changed since it was planned.
+    The counters are complete once all batches have been consumed. An event occurs once for each slice in which one of
+    its windows ends. Consuming the batches raises DamagedBlobError for a damaged blob, unless these are quarantined,
+    and RunError for a blob that changed since it was planned.
     """
-    counters = {planned.slice: Counters(task.input, task.partition, planned) for planned in task.slices}
+    counters = {
+        planned_slice.slice: Counters(task.input, task.partition, planned_slice) for planned_slice in task.slices
+    }
     orderer = _Orderer(task.partition, query, policies, counters)
     ordered = (
         batch
@@ -74,16 +76,16 @@ class _Orderer:
     query: CompiledQuery
     policies: Policies | None
     counters: dict[Slice, Counters]
-    watermark: Watermark = field(default_factory=Watermark)
+    largest_times: LargestTimes = field(default_factory=LargestTimes)
     numbers: PartitionedNumbers = field(default_factory=PartitionedNumbers)
 
     def ordered(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         """Judge and count the events of a chunk, and yield those that the slices need."""
-        duplicates, steps = self._duplicates(chunk)
+        duplicates, ascents = self._duplicates(chunk)
         for counters in self.counters.values():
             counters.count_blobs(chunk)
-            counters.count_numbers(chunk, duplicates, steps)
-        if not chunk.judged:
+            counters.count_numbers(chunk, duplicates, ascents)
+        if not chunk.is_judged:
             return
         chunk = chunk.without(duplicates)
         parsed = self._parsed(chunk)
@@ -94,23 +96,23 @@ class _Orderer:
         payload += [chunk.metadata(column) for column in self.query.metadata]
         yield from self._by_slice(judged, payload)
 
-    def _duplicates(self, chunk: Chunk) -> tuple[NDArray[np.bool_], list[Step]]:
+    def _duplicates(self, chunk: Chunk) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:
         if not chunk.numbered:
             return np.zeros(len(chunk), bool), []
         return self.numbers.read(
-            chunk.unrolled, chunk.sequence_partition, chunk.blob_arrival, chunk.arrival, chunk.enqueued
+            chunk.continuous_number, chunk.sequence_partition, chunk.blob_arrival, chunk.arrival, chunk.enqueued
         )
 
     def _parsed(self, chunk: Chunk) -> bodies.Bodies:
         time = self.query.timestamp_by
-        judged_fields = tuple(dict.fromkeys([*fields(time), *amounts(time)]))
+        judged_fields = tuple(dict.fromkeys([*time_fields(time), *dateadd_fields(time)]))
         parsed = bodies.parse(chunk.body, self.query.body_columns, judged_fields)
         if chunk.unreadable is None:
             return parsed
         return replace(parsed, malformed=pc.coalesce(chunk.unreadable, parsed.malformed))
 
     def _judged(self, chunk: Chunk, parsed: bodies.Bodies) -> tuple[Judged, pa.Array]:
-        """Return the verdict on each event, and why one is malformed or has no time (string, else NULL)."""
+        """Return the verdicts, and for each event the reason why it is malformed or has no time (string), or NULL."""
         decoded = pc.is_null(parsed.malformed).to_numpy(zero_copy_only=False)
         if self.policies is None or self.query.timestamp_by is None:
             none = np.zeros(len(decoded), bool)
@@ -119,7 +121,9 @@ class _Orderer:
         times = times_of(self.query.timestamp_by, parsed, chunk.metadata)
         keys = self._keys(chunk, parsed)
         scope = keys if chunk.sequence_partition is None else keys | {"": pa.array(chunk.sequence_partition)}
-        judged = judge(self.policies, self.watermark, times.ticks, times.valid & decoded, chunk.arrival, _struct(scope))
+        judged = judge(
+            self.policies, self.largest_times, times.ticks, times.valid & decoded, chunk.arrival, _struct(scope)
+        )
         judged.verdict[~decoded] = Verdict.MALFORMED
         reasons = pc.coalesce(parsed.malformed, times.reason)
         for name, values in keys.items():

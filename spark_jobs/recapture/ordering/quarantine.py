@@ -8,7 +8,7 @@ from recapture.ordering.chunks import Chunk
 from recapture.ordering.decoding import DecodedBlob
 from recapture.time_model.metrics import VERDICTS
 
-QUARANTINE = pa.schema(
+QUARANTINE_SCHEMA = pa.schema(
     [
         ("input", pa.string()),
         ("partition", pa.string()),
@@ -21,7 +21,10 @@ QUARANTINE = pa.schema(
         ("body", pa.binary()),
     ]
 )
-"""An event has a sequence number, or else a place in its blob from 0. A damaged blob has neither."""
+"""Schema of the quarantine, without slice_start.
+
+An event has a sequence number or, if it has none, a `place`: its index in the blob, from 0. A damaged blob has neither.
+"""
 DAMAGED = "damaged"
 """The verdict on a damaged blob."""
 
@@ -30,7 +33,7 @@ def event_rows(
     alias: str, partition: str, chunk: Chunk, rows: NDArray[np.intp], verdict: NDArray[np.int8], reasons: pa.Array
 ) -> pa.RecordBatch:
     """Return the rows of some events; `verdict` and `reasons` have an entry for each event of the chunk."""
-    blobs = pa.array(chunk.blob[rows])
+    blobs = pa.array(chunk.blob_index[rows])
     has_number = chunk.has_number(rows)
     columns = [
         pa.repeat(alias, len(rows)),
@@ -43,7 +46,7 @@ def event_rows(
         reasons.take(pa.array(rows)),
         chunk.body.take(pa.array(rows)),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=QUARANTINE)
+    return pa.RecordBatch.from_arrays(columns, schema=QUARANTINE_SCHEMA)
 
 
 def blob_row(blob: DecodedBlob) -> pa.RecordBatch:
@@ -58,4 +61,4 @@ def blob_row(blob: DecodedBlob) -> pa.RecordBatch:
         "reason": blob.damage.reason,
         "body": blob.damage.content,
     }
-    return pa.RecordBatch.from_pylist([row], schema=QUARANTINE)
+    return pa.RecordBatch.from_pylist([row], schema=QUARANTINE_SCHEMA)

@@ -11,38 +11,38 @@ from numpy.typing import NDArray
 
 from recapture.formats.events import UNNUMBERED
 from recapture.formats.sequence_partition import ROUND, join
-from recapture.ordering.sequence import Missing, Numbers, SequenceNumbers, Step
+from recapture.ordering.sequence import AscendingEvents, Gaps, Int64s, SequenceNumbers
 
 
-def ranges_of(missing: Missing) -> list[tuple[int, int]]:
-    """Return the first and the last number of each missing range, as the service numbered the events."""
-    ranges = list(zip(missing.ranges.first.tolist(), missing.ranges.last.tolist(), strict=True))
-    partition = missing.sequence_partition
+def ranges_of(gaps: Gaps) -> list[tuple[int, int]]:
+    """Return the first and the last number of each gap, as the service numbered the events."""
+    ranges = list(zip(gaps.ranges.first.tolist(), gaps.ranges.last.tolist(), strict=True))
+    partition = gaps.sequence_partition
     if partition is None:
         return ranges
     return [(join(partition, first), join(partition, last)) for first, last in ranges]
 
 
-class UnrolledNumbers:
-    """Counts the numbers of each sequence partition on where they roll over, from wherever reading begins."""
+class ContinuousNumbers:
+    """Continues the numbers of each sequence partition where they roll over to 0, from wherever reading begins."""
 
     def __init__(self) -> None:
         self._highest: dict[int, int] = {}
 
-    def read(self, number: Numbers, sequence_partition: Numbers) -> Numbers:
-        """Return the unrolled number of each event: of two in a partition, the lower one is the earlier.
+    def read(self, number: Int64s, sequence_partition: Int64s) -> Int64s:
+        """Return the continuous number of each event: of two in a partition, the lower one is the earlier.
 
-        An unrolled number is the one nearest to the partition's highest so far that ends in the event's 48 bits:
-        after 2**48 - 1 come 2**48 for the number 0, then 2**48 + 1.
+        It is the number nearest to the partition's highest so far that ends in the event's 48 bits: after 2**48 - 1,
+        the number 0 becomes 2**48, then 1 becomes 2**48 + 1.
         """
-        unrolled = number.copy()
+        continuous = number.copy()
         for partition in np.unique(sequence_partition[sequence_partition != UNNUMBERED]).tolist():
             rows = sequence_partition == partition
             low = number[rows] % ROUND
             highest = self._highest.get(partition, int(low[0]))
-            unrolled[rows] = highest + (low - highest + ROUND // 2) % ROUND - ROUND // 2
-            self._highest[partition] = int(unrolled[rows].max())
-        return unrolled
+            continuous[rows] = highest + (low - highest + ROUND // 2) % ROUND - ROUND // 2
+            self._highest[partition] = int(continuous[rows].max())
+        return continuous
 
 
 class PartitionedNumbers:
@@ -53,32 +53,32 @@ class PartitionedNumbers:
 
     def read(
         self,
-        unrolled: Numbers,
-        sequence_partition: Numbers | None,
-        blob_arrival: Numbers,
-        arrival: Numbers,
-        enqueued: Numbers,
-    ) -> tuple[NDArray[np.bool_], list[Step]]:
+        continuous_number: Int64s,
+        sequence_partition: Int64s | None,
+        blob_arrival: Int64s,
+        arrival: Int64s,
+        enqueued: Int64s,
+    ) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:
         """Return what `SequenceNumbers.read` does, for each sequence partition by itself.
 
-        An event without a number is no duplicate.
+        An event without a number is not a duplicate.
         """
         if sequence_partition is None:
-            return self._numbers[None].read(unrolled, blob_arrival, arrival, enqueued)
-        duplicates = np.zeros(len(unrolled), bool)
-        steps = []
+            return self._numbers[None].read(continuous_number, blob_arrival, arrival, enqueued)
+        duplicates = np.zeros(len(continuous_number), bool)
+        ascents = []
         for partition in np.unique(sequence_partition[sequence_partition != UNNUMBERED]).tolist():
             rows = np.flatnonzero(sequence_partition == partition)
             duplicates[rows], of_partition = self._numbers[partition].read(
-                unrolled[rows], blob_arrival[rows], arrival[rows], enqueued[rows]
+                continuous_number[rows], blob_arrival[rows], arrival[rows], enqueued[rows]
             )
-            steps += [_among_all(step, rows, partition) for step in of_partition]
-        return duplicates, steps
+            ascents += [_in_chunk(ascent, rows, partition) for ascent in of_partition]
+        return duplicates, ascents
 
 
-def _among_all(step: Step, rows: NDArray[np.intp], partition: int) -> Step:
-    """Return a step of the events in `rows` as one of the whole chunk."""
-    missing = None if step.missing is None else replace(step.missing, sequence_partition=partition)
+def _in_chunk(ascent: AscendingEvents, rows: NDArray[np.intp], partition: int) -> AscendingEvents:
+    """Return events of one partition, whose rows in the chunk are `rows`, with their rows in the chunk."""
+    gaps = None if ascent.gaps is None else replace(ascent.gaps, sequence_partition=partition)
     return replace(
-        step, rows=rows[step.rows], overtaking=rows[step.overtaking], missing=missing, sequence_partition=partition
+        ascent, rows=rows[ascent.rows], gaps=gaps, overtaking=rows[ascent.overtaking], sequence_partition=partition
     )

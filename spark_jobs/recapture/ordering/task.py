@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recapture.archive.manifest import CaptureBlob, PlannedSlice, arrived_in
+from recapture.archive.manifest import PinnedBlob, PlannedSlice, blobs_that_may_hold
 from recapture.time_model.slices import Arrivals
 
 
@@ -19,22 +19,22 @@ class Task:
     """Alias of the input."""
     partition: str
     slices: tuple[PlannedSlice, ...]
-    blobs: tuple[CaptureBlob, ...]
+    blobs: tuple[PinnedBlob, ...]
 
     @property
     def first_judged(self) -> int:
         """Index of the first blob whose events are judged; of the blobs before, only sequence numbers are read."""
-        judged = Arrivals(self.slices[0].arrivals.judged, None)
-        return len(self.blobs) - len(arrived_in(self.blobs, judged))
+        judged = Arrivals(self.slices[0].arrivals.first_judged, None)
+        return len(self.blobs) - len(blobs_that_may_hold(self.blobs, judged))
 
 
-def split(slices: Sequence[PlannedSlice], blobs: Iterable[CaptureBlob], task_bytes: int) -> Iterator[Task]:
+def split(slices: Sequence[PlannedSlice], blobs: Iterable[PinnedBlob], task_bytes: int) -> Iterator[Task]:
     """Yield the tasks of a run: neighbouring slices of a partition share a task that reads about `task_bytes`.
 
     A slice whose events depend on where reading begins has a task to itself, so that its rows are the same whatever
     other slices the run has.
     """
-    alone = not all(planned.arrivals.settled for planned in slices)
+    alone = not all(planned.arrivals.independent_of_start for planned in slices)
     for (alias, partition), group in itertools.groupby(blobs, key=lambda pinned: (pinned.input, pinned.partition)):
         pinned = list(group)
         tasks = len(slices) if alone else min(len(slices), math.ceil(_size(pinned) / task_bytes))
@@ -43,10 +43,10 @@ def split(slices: Sequence[PlannedSlice], blobs: Iterable[CaptureBlob], task_byt
             yield Task(alias, partition, neighbours, tuple(_needed(neighbours, pinned)))
 
 
-def _needed(slices: Sequence[PlannedSlice], blobs: Sequence[CaptureBlob]) -> Sequence[CaptureBlob]:
+def _needed(slices: Sequence[PlannedSlice], blobs: Sequence[PinnedBlob]) -> Sequence[PinnedBlob]:
     """Return the blobs that neighbouring slices read; the ranges of their arrivals overlap, so there is no hole."""
-    return arrived_in(blobs, Arrivals(slices[0].arrivals.first, slices[-1].arrivals.last))
+    return blobs_that_may_hold(blobs, Arrivals(slices[0].arrivals.first, slices[-1].arrivals.last))
 
 
-def _size(blobs: Iterable[CaptureBlob]) -> int:
+def _size(blobs: Iterable[PinnedBlob]) -> int:
     return sum(pinned.blob.size for pinned in blobs)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recapture.model import InputColumn, MetadataColumn, OutputColumn, Time, amounts
+from recapture.model import InputColumn, MetadataColumn, OutputColumn, TimeExpression, dateadd_fields
 from recapture.time_model.windows import HoppingWindow, Reach, SessionWindow
 
 
@@ -25,7 +25,8 @@ class CompiledOutput:
     or an array is its JSON text.
 
     It gives the columns of `columns`, in which a datetime is a timestamp, then `slice_start` (timestamp, UTC). A query
-    with sessions adds `_unanchored` (boolean): the row's session may have begun before the first event that was read.
+    with sessions adds `_unanchored` (boolean): the row's session is cut by the rule for sparse streams
+    (docs/time-model.md, section 4.2).
     """
 
 
@@ -37,7 +38,7 @@ class CompiledQuery:
     """Fields of the body that the rows need."""
     metadata: tuple[MetadataColumn, ...]
     """Metadata that the rows need."""
-    timestamp_by: Time | None
+    timestamp_by: TimeExpression | None
     """Application time after TIMESTAMP BY; None for the arrival time."""
     over: tuple[InputColumn | MetadataColumn, ...]
     """Keys after OVER, each with a timeline of its own."""
@@ -68,4 +69,4 @@ class CompiledQuery:
     def body_columns(self) -> tuple[InputColumn, ...]:
         """All fields of the body that are read: for the rows, for OVER and for TIMESTAMP BY."""
         over = [column for column in self.over if isinstance(column, InputColumn)]
-        return tuple(dict.fromkeys([*self.columns, *over, *amounts(self.timestamp_by)]))
+        return tuple(dict.fromkeys([*self.columns, *over, *dateadd_fields(self.timestamp_by)]))

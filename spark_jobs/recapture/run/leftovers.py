@@ -1,7 +1,6 @@
 """Remove what killed runs left unfinished."""
 
 import hashlib
-from datetime import UTC, datetime
 
 from recapture.definition.pipeline import Pipeline
 from recapture.run import scratch
@@ -9,7 +8,7 @@ from recapture.run.files import FOLDER
 from recapture.run.slices import slices_of
 from recapture.run.tables import tables_of
 from recapture.storage import open_container
-from recapture.table.files import compact
+from recapture.time_model import ticks
 
 
 def remove_leftovers(pipeline: Pipeline, run_id: str) -> list[str]:
@@ -21,8 +20,8 @@ def remove_leftovers(pipeline: Pipeline, run_id: str) -> list[str]:
         f"{folder}, a folder of temporary files" for folder in scratch.remove_abandoned(scratch_name(pipeline, run_id))
     ]
     places = {pipeline.outputs[0].table: [f"{FOLDER}/{_range_of(run_id)}-"]}
-    bounds = (datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) for text in _range_of(run_id).split("-"))
-    slices = [f"slice_start={compact(slice_.start)}/" for slice_ in slices_of(pipeline, *bounds)]
+    bounds = (ticks.to_datetime(ticks.from_compact_text(text)) for text in _range_of(run_id).split("-"))
+    slices = [f"slice_start={ticks.to_compact_text(slice_.start)}/" for slice_ in slices_of(pipeline, *bounds)]
     tables = tables_of(pipeline)
     for table in (tables.publications, *tables.others.values()):
         places.setdefault(table.url, []).extend(slices)

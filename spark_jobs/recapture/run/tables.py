@@ -3,7 +3,7 @@
 from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
 from recapture.model import published_schema
-from recapture.ordering.quarantine import QUARANTINE as QUARANTINE_SCHEMA
+from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.quality import metrics
 from recapture.table.delta import Table
 from recapture.table.publications import SCHEMA as PUBLICATIONS

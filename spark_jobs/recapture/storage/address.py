@@ -50,7 +50,7 @@ class AzureAddress:
 def parse(url: str) -> AzureAddress | Path:
     """Return the container or folder that a url names.
 
-    Raises DefinitionError if the url has no known form, or contains a secret.
+    Raise DefinitionError if the url has no known form, or contains a secret.
     """
     try:
         parts = urlsplit(url)
@@ -93,12 +93,15 @@ def _azure(parts: SplitResult, host: str, shown: str) -> AzureAddress:
     return AzureAddress(endpoint, account, names[0], "/".join(names[1:]))
 
 
-def spelling(url: str) -> str:
-    """Return the same text for all urls of one place, with links resolved. Raises DefinitionError as `parse` does."""
-    place = parse(url)
-    if isinstance(place, Path):
-        return os.path.realpath(place)
-    return f"{place.endpoint}/{place.path}"
+def normal_form(url: str) -> str:
+    """Return the text that is the same for all urls of one address, with links resolved.
+
+    Raise DefinitionError as `parse` does.
+    """
+    address = parse(url)
+    if isinstance(address, Path):
+        return os.path.realpath(address)
+    return f"{address.endpoint}/{address.path}"
 
 
 def normal_endpoint(parts: SplitResult) -> str:

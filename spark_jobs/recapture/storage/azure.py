@@ -127,14 +127,6 @@ class AzureContainer:
                 raise
             return True
 
-    def delete(self, name: str) -> None:
-        with self._failures_reported(f"delete {name} from"):
-            try:
-                self._client.delete_blob(self._base + name, delete_snapshots="include")
-            except ResourceNotFoundError as error:
-                if _is_container_missing(error):
-                    raise
-
     def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
         """Return nothing: the service shows a blob only after it was written whole."""
         return ()

@@ -91,14 +91,6 @@ class FolderContainer:
                 return False
         return True
 
-    def delete(self, name: str) -> None:
-        path = self._path(name)
-        with _failures_reported("delete", path):
-            try:
-                path.unlink()
-            except _NOT_A_FILE:
-                return
-
     def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
         head, _, tail = prefix.rpartition("/")
         base = self._folder / head
@@ -121,7 +113,7 @@ class FolderContainer:
             raise SetupError(f"folder {self._folder} does not exist: create it, or correct the url")
 
     def _path(self, name: str) -> Path:
-        """Return the path of a blob. Raises RunError if the name leads out of the folder."""
+        """Return the path of a blob. Raise RunError if the name leads out of the folder."""
         if not _is_name(name):
             raise RunError(f"{name!r} is not the name of a file under {self._folder}")
         return self._folder.joinpath(*name.split("/"))
@@ -236,5 +228,5 @@ def _failures_reported(action: str, path: Path) -> Iterator[None]:
     except (FileExistsError, NotADirectoryError) as error:
         raise RunError(f"cannot {action} {path}: a part of this path is a file, not a folder") from error
     except OSError as error:
-        place = error.filename or path
-        raise RunError(f"cannot {action} {place}: {error.strerror or type(error).__name__}") from error
+        refused = error.filename or path
+        raise RunError(f"cannot {action} {refused}: {error.strerror or type(error).__name__}") from error

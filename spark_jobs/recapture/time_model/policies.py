@@ -1,6 +1,6 @@
 """ASA's early, late and out-of-order policies over one input partition (docs/time-model.md, section 2).
 
-Events are judged chunk by chunk in arrival order; a `Watermark` carries what is needed from one chunk to the next.
+Events are judged chunk by chunk in arrival order; `LargestTimes` carries what is needed from one chunk to the next.
 """
 
 from dataclasses import dataclass
@@ -14,20 +14,21 @@ from numpy.typing import NDArray
 from recapture.time_model.verdicts import PROCESSED, Verdict
 
 BEFORE_EVERYTHING = np.iinfo(np.int64).min // 2
+"""Largest time of a scope without events. It is less than any time, and a tolerance can be subtracted from it."""
 EARLY_SECONDS = 300
-"""ASA's early arrival window."""
+"""ASA's early arrival window, in seconds."""
 
 
 @dataclass(frozen=True)
 class Policies:
     """A job's time settings."""
 
-    out_of_order: int
+    out_of_order_tolerance: int
     """Out-of-order tolerance in ticks."""
-    late: int | None
+    late_tolerance: int | None
     """Late tolerance in ticks; None for no limit."""
-    early: int | None
-    """Early window in ticks; None for none."""
+    early_window: int | None
+    """Early window in ticks; None for no limit."""
     adjust: bool
     """Whether late and out-of-order events are adjusted; otherwise they are dropped."""
     adjust_early: bool = False
@@ -36,9 +37,10 @@ class Policies:
 
 @dataclass(frozen=True)
 class Judged:
-    """What became of the events of a chunk; every array has one entry for each."""
+    """What became of the events of a chunk; every array has one entry per event."""
 
     verdict: NDArray[np.int8]
+    """Verdict on the event."""
     system_timestamp: NDArray[np.int64]
     """System.Timestamp in ticks; meaningful if the verdict is one of PROCESSED."""
     early: NDArray[np.bool_]
@@ -55,14 +57,14 @@ class Judged:
 
 
 class _KeyCodes:
-    """Numbers the distinct values of a key column, the same in every chunk."""
+    """Assigns a number to each distinct value of a key column, the same number in every chunk."""
 
     def __init__(self) -> None:
         self._known: pa.Array | None = None
         self._parts: list[_KeyCodes] = []
 
     def encode(self, keys: pa.Array) -> NDArray[np.int64]:
-        """Return the number of each key, from 0; no key is or holds NULL."""
+        """Return the number of each key, from 0. The keys must not be NULL or contain NULL."""
         if pa.types.is_struct(keys.type):
             return self._encode_struct(keys)
         chunk = keys.dictionary_encode()
@@ -85,15 +87,18 @@ class _KeyCodes:
         return combined
 
 
-class Watermark:
-    """The largest System.Timestamp so far in each scope of one partition."""
+class LargestTimes:
+    """The largest System.Timestamp so far in each scope of one partition.
+
+    Less the out-of-order tolerance, it is the scope's watermark.
+    """
 
     def __init__(self) -> None:
         self._keys = _KeyCodes()
         self._largest = np.empty(0, np.int64)
 
-    def advance(self, time: NDArray[np.int64], scope: pa.Array | None) -> NDArray[np.int64]:
-        """Return the largest time in each event's scope, up to and including the event itself."""
+    def update(self, time: NDArray[np.int64], scope: pa.Array | None) -> NDArray[np.int64]:
+        """Include these events, and return the largest time in each event's scope up to the event, itself included."""
         if not len(time):
             return time
         if scope is None:
@@ -130,17 +135,17 @@ def _largest_so_far(time: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArra
 
 def judge(
     policies: Policies,
-    watermark: Watermark,
+    largest_times: LargestTimes,
     time: NDArray[np.int64],
     valid: NDArray[np.bool_],
     arrival: NDArray[np.int64],
     scope: pa.Array | None,
 ) -> Judged:
-    """Judge one chunk of one partition and advance its watermark.
+    """Judge one chunk of one partition, and update the largest times of its scopes.
 
     `time` and `arrival` are ticks, one entry per event, in arrival order; `valid` is False where TIMESTAMP BY gives no
-    time. `scope` holds each event's OVER key, a struct if there are several columns; an event whose key is or holds
-    NULL is an invalid timestamp.
+    time. `scope` holds each event's OVER key, a struct if there are several columns. An event whose key is NULL or
+    contains NULL gets the verdict INVALID_TIMESTAMP.
     """
     verdict = np.full(len(time), Verdict.ON_TIME, np.int8)
     system_timestamp = time.copy()
@@ -149,26 +154,26 @@ def judge(
     verdict[~valid] = Verdict.INVALID_TIMESTAMP
 
     early = np.zeros(len(time), bool)
-    if policies.early is not None:
-        early = valid & (time - arrival > policies.early)
+    if policies.early_window is not None:
+        early = valid & (time - arrival > policies.early_window)
         verdict[early] = Verdict.EARLY_ADJUSTED if policies.adjust_early else Verdict.EARLY_DROPPED
-        system_timestamp[early] = arrival[early] + policies.early
+        system_timestamp[early] = arrival[early] + policies.early_window
 
     late = np.zeros(len(time), bool)
-    if policies.late is not None:
-        late = valid & ~early & (arrival - time > policies.late)
+    if policies.late_tolerance is not None:
+        late = valid & ~early & (arrival - time > policies.late_tolerance)
         verdict[late] = Verdict.LATE_ADJUSTED if policies.adjust else Verdict.LATE_DROPPED
-        system_timestamp[late] = arrival[late] - policies.late
+        system_timestamp[late] = arrival[late] - policies.late_tolerance
 
     ordered = valid if policies.adjust_early else valid & ~early
     rows = np.flatnonzero(ordered if policies.adjust else ordered & ~late)
-    # What is adjusted or dropped next lies below the running maximum, so it may take part in it.
-    running = watermark.advance(system_timestamp[rows], None if scope is None else scope.take(pa.array(rows)))
-    below = system_timestamp[rows] < running - policies.out_of_order
+    # Out-of-order events are below the running maximum, so including them does not change it.
+    running = largest_times.update(system_timestamp[rows], None if scope is None else scope.take(pa.array(rows)))
+    below = system_timestamp[rows] < running - policies.out_of_order_tolerance
     out_of_order = np.zeros(len(time), bool)
     out_of_order[rows[below]] = True
     verdict[out_of_order] = Verdict.OUT_OF_ORDER_ADJUSTED if policies.adjust else Verdict.OUT_OF_ORDER_DROPPED
-    system_timestamp[out_of_order] = (running - policies.out_of_order)[below]
+    system_timestamp[out_of_order] = (running - policies.out_of_order_tolerance)[below]
     return Judged(verdict, system_timestamp, early, late, out_of_order)
 
 

@@ -15,11 +15,21 @@ LARGEST = 3_155_378_975_999_999_999
 """9999-12-31T23:59:59.9999999Z in ticks."""
 
 _ORIGIN = datetime(1, 1, 1, tzinfo=UTC)
+_COMPACT = "%Y%m%dT%H%M%SZ"
 
 
 def from_datetime(instant: datetime) -> int:
     """Return the ticks of an aware datetime."""
     return (instant - _ORIGIN) // timedelta(microseconds=1) * TICKS_PER_MICROSECOND
+
+
+def parse_utc(text: str) -> datetime:
+    """Return the instant of an ISO 8601 text, in UTC; a text without a zone is in UTC. Raise ValueError otherwise."""
+    instant = datetime.fromisoformat(text)
+    try:
+        return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text} is outside the years 1 to 9999 in UTC") from error
 
 
 def to_datetime(ticks: int) -> datetime:
@@ -35,3 +45,13 @@ def from_seconds(seconds: int) -> int:
 def to_text(ticks: int) -> str:
     """Return an instant as ISO 8601 in UTC, with no more decimals than it needs: 2026-03-01T10:00:00Z."""
     return to_datetime(ticks).isoformat().removesuffix("+00:00") + "Z"
+
+
+def to_compact_text(ticks: int) -> str:
+    """Return an instant in UTC, to the second, without separators, for names of files and runs: 20260301T100000Z."""
+    return to_datetime(ticks).strftime(_COMPACT)
+
+
+def from_compact_text(text: str) -> int:
+    """Return the ticks of an instant that `to_compact_text` wrote."""
+    return from_datetime(datetime.strptime(text, _COMPACT).replace(tzinfo=UTC))

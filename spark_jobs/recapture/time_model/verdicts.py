@@ -1,10 +1,10 @@
-"""The verdicts that an event may get (docs/time-model.md, section 1)."""
+"""The verdicts that an event may get (docs/time-model.md, section 2)."""
 
 from enum import IntEnum
 
 
 class Verdict(IntEnum):
-    """What the policies did to one event."""
+    """What decoding and the policies did to an event."""
 
     ON_TIME = 0
     EARLY_DROPPED = 1
@@ -15,7 +15,7 @@ class Verdict(IntEnum):
     INVALID_TIMESTAMP = 6
     MALFORMED = 7
     EARLY_ADJUSTED = 8
-    """Not ASA's: only if a job asks for it."""
+    """Not ASA's: only if the pipeline asks for it."""
 
     @property
     def label(self) -> str:

@@ -1,4 +1,9 @@
-"""Windows as values (docs/time-model.md, section 4). Durations are ticks; ends are inclusive."""
+"""Windows as values: which events a window holds, and how far a slice looks back (docs/time-model.md, section 4).
+
+A window groups events by System.Timestamp. Its end is inclusive: a window of size 5 that ends at 10 holds the events in
+(5, 10], and its rows have the System.Timestamp 10. A slice publishes the rows of the windows that end in it. Such a
+window may hold events from before the slice, and the look-back says from how far before. Times and durations are ticks.
+"""
 
 from dataclasses import dataclass
 
@@ -22,20 +27,24 @@ class HoppingWindow:
     """
 
     size: int
+    """Length of a window."""
     hop: int
+    """Time from one window's end to the next."""
     offset: int = 0
+    """Shift of the ends from the multiples of the hop, which are counted from 0001-01-01T00:00Z."""
 
     @property
     def look_back(self) -> int:
-        """How far before a slice an event may lie and still belong to a window that ends in the slice."""
+        """How long before a slice an event may lie and still belong to a window that ends in the slice."""
         return self.size
 
 
 @dataclass(frozen=True)
 class SlidingWindow:
-    """Every window (end - size, end] that ends where its content changes: at an event, or a size after it."""
+    """Every window (end - size, end] that ends where its content changes: at an event, or one size after it."""
 
     size: int
+    """Length of a window."""
 
     @property
     def look_back(self) -> int:
@@ -44,26 +53,27 @@ class SlidingWindow:
 
 @dataclass(frozen=True)
 class SessionWindow:
-    """Events of one partition key, each within `timeout` of the one before, cut at multiples of `longest`."""
+    """Events of one partition key, each within `timeout` of the one before, cut at multiples of `max_duration`."""
 
     timeout: int
-    """At most `longest`."""
-    longest: int
+    """Longest pause within a session; at most `max_duration`."""
+    max_duration: int
+    """ASA's maxDuration. A session may last longer, because cuts are at multiples of it."""
 
     @property
     def look_back(self) -> int:
         """Return how far back an event may decide where a session that ends in the slice begins (section 4.2).
 
         That is the event before the opening that the first cut depends on. Each span holds two events if the timeout
-        is at most half of `longest`, and then there is a cut at the end of every span.
+        is at most half of `max_duration`, and then there is a cut at the end of every span.
         """
-        spans = 4 if 2 * self.timeout <= self.longest else 6 + REMEMBERED_SPANS
-        return spans * self.longest + self.timeout
+        spans = 4 if 2 * self.timeout <= self.max_duration else 6 + REMEMBERED_SPANS
+        return spans * self.max_duration + self.timeout
 
 
 @dataclass(frozen=True)
 class SnapshotWindow:
-    """Events of equal System.Timestamp, which is the window's end."""
+    """The events of one System.Timestamp, which is the window's end."""
 
     @property
     def look_back(self) -> int:
@@ -75,18 +85,20 @@ Window = HoppingWindow | SlidingWindow | SessionWindow | SnapshotWindow
 
 @dataclass(frozen=True)
 class Reach:
-    """The events that a window needs, extended back by `ahead` ticks because later steps look back."""
+    """The events that a window needs if later steps look back at its rows."""
 
     window: Window
-    ahead: int = 0
+    extra_look_back: int = 0
+    """How long before a slice the window's rows are needed, because later steps look back that far."""
 
     @property
     def look_back(self) -> int:
-        return self.window.look_back + self.ahead
+        """How long before a slice an event may lie and still be needed."""
+        return self.window.look_back + self.extra_look_back
 
     def holds(self, time: NDArray[np.int64], start: int, end: int) -> NDArray[np.bool_]:
-        """Return which events, by time, may belong to a window that ends in (start - ahead, end]; all in ticks."""
-        start -= self.ahead
+        """Return which events, by time, may belong to a window that ends in (start - extra_look_back, end]."""
+        start -= self.extra_look_back
         if not isinstance(self.window, HoppingWindow):
             return (time > start - self.window.look_back) & (time <= end)
         size, hop, offset = self.window.size, self.window.hop, self.window.offset

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 TABLE = "CREATE TABLE telemetry (i bigint, j bigint, x float, s nvarchar(max), b bit, d datetime, r record, a array)\n"
 
 
-def select(spark: "SparkSession", items: str, *events: dict[str, Any], rest: str = "") -> list[dict[str, Any]]:
-    [actual] = rows(spark, f"{TABLE}SELECT {items} INTO out FROM telemetry {rest}", events)
+def select(spark: "SparkSession", items: str, *events: dict[str, Any], clauses: str = "") -> list[dict[str, Any]]:
+    [actual] = rows(spark, f"{TABLE}SELECT {items} INTO out FROM telemetry {clauses}", events)
     return actual
 
 
@@ -42,25 +42,25 @@ def test_bigints_stay_exact_and_become_floats_only_next_to_floats(spark: "SparkS
 def test_the_largest_and_the_smallest_bigint_are_read_and_written(spark: "SparkSession") -> None:
     text = "MAX(i) AS largest, MIN(i) AS smallest, COUNT(DISTINCT i) AS n"
     values = [2**63 - 1, -(2**63), 2**63 - 2]
-    [row] = select(spark, text, *(at(1, i=value) for value in values), rest="GROUP BY Tumbling(minute, 1)")
+    [row] = select(spark, text, *(at(1, i=value) for value in values), clauses="GROUP BY Tumbling(minute, 1)")
     assert row == {"largest": 2**63 - 1, "smallest": -(2**63), "n": 3}
 
 
 def test_null_makes_conditions_unknown_and_aggregates_skip_it(spark: "SparkSession") -> None:
     events = [at(1, i=1, s="a"), at(2, s="b"), at(3, i=3)]
-    assert select(spark, "i", *events, rest="WHERE i <> 1") == [{"i": 3}]
-    assert select(spark, "i", *events, rest="WHERE NOT (i = 1 OR s = 'b')") == []
+    assert select(spark, "i", *events, clauses="WHERE i <> 1") == [{"i": 3}]
+    assert select(spark, "i", *events, clauses="WHERE NOT (i = 1 OR s = 'b')") == []
     [row] = select(
         spark,
         "COUNT(*) AS events, COUNT(i) AS n, SUM(i) AS total, AVG(i) AS mean, SUM(j) AS nothing, COUNT(DISTINCT s) AS k",
         *events,
-        rest="GROUP BY Tumbling(minute, 1)",
+        clauses="GROUP BY Tumbling(minute, 1)",
     )
     assert row == {"events": 3, "n": 2, "total": 4, "mean": 2.0, "nothing": None, "k": 2}
 
 
 def test_null_is_a_group_of_its_own(spark: "SparkSession") -> None:
-    actual = select(spark, "s, COUNT(*) AS n", at(1, s="a"), at(2), at(3), rest="GROUP BY s, Tumbling(minute, 1)")
+    actual = select(spark, "s, COUNT(*) AS n", at(1, s="a"), at(2), at(3), clauses="GROUP BY s, Tumbling(minute, 1)")
     assert actual == [{"s": "a", "n": 1}, {"s": None, "n": 2}]
 
 
@@ -68,16 +68,16 @@ def test_datetimes_count_100_ns_and_are_published_in_microseconds(spark: "SparkS
     tick = START + 7
     events = [at(1, d=tick), at(2, d=tick + 1), at(3, d=tick + 20)]
     assert [row["d"] for row in select(spark, "d", *events)] == [0.0, 0.0, 2e-06]
-    later = select(spark, "d", *events, rest="WHERE d > '2026-03-01T10:00:00.0000007Z'")
+    later = select(spark, "d", *events, clauses="WHERE d > '2026-03-01T10:00:00.0000007Z'")
     assert [row["d"] for row in later] == [0.0, 2e-06]
-    [row] = select(spark, "COUNT(DISTINCT d) AS n, MAX(d) AS last", *events, rest="GROUP BY Tumbling(minute, 1)")
+    [row] = select(spark, "COUNT(DISTINCT d) AS n, MAX(d) AS last", *events, clauses="GROUP BY Tumbling(minute, 1)")
     assert row == {"n": 3, "last": 2e-06}
 
 
 def test_a_time_without_a_zone_is_utc(spark: "SparkSession") -> None:
     events = [at(1, d=START), at(2, d=START + TICKS_PER_SECOND)]
     for literal in ("2026-03-01T10:00:00", "2026-03-01 10:00:00", "2026-03-01T11:00:00+01:00", "2026-03-01T10:00:00Z"):
-        assert select(spark, "d", *events, rest=f"WHERE d = '{literal}'") == [{"d": 0.0}]
+        assert select(spark, "d", *events, clauses=f"WHERE d = '{literal}'") == [{"d": 0.0}]
 
 
 def test_an_element_of_json_is_what_its_use_asks_for(spark: "SparkSession") -> None:
@@ -130,7 +130,7 @@ def test_a_number_of_json_is_cast_as_a_number_and_not_as_its_text(spark: "SparkS
         ("System.Timestamp()", AsaType.DATETIME),
     ],
 )
-def test_without_create_table_the_use_tells_the_type(item: str, kind: AsaType | None) -> None:
+def test_without_create_table_the_use_determines_the_type(item: str, kind: AsaType | None) -> None:
     text = f"SELECT {item} AS v INTO out FROM telemetry"
     if kind is None:
         with pytest.raises(DefinitionError, match="a condition is expected"):
@@ -147,6 +147,6 @@ def test_a_type_asked_for_in_a_later_step_is_that_of_the_field() -> None:
     assert {column.name: column.type for column in query.columns} == {"v": AsaType.FLOAT, "t": AsaType.DATETIME}
 
 
-def test_uses_that_disagree_are_told_with_the_place_of_the_second() -> None:
+def test_conflicting_uses_are_reported_at_the_second_use() -> None:
     with pytest.raises(DefinitionError, match=r"line 1, column 26: `v` is used as .* here and as .* elsewhere"):
         compiled("SELECT v + 1 AS a, UPPER(v) AS b INTO out FROM telemetry")

@@ -6,7 +6,7 @@ from recapture.model import AsaType
 from tests.query.functions.calls import call, check
 
 
-def test_the_first_value_that_is_there(spark: SparkSession) -> None:
+def test_coalesce_is_the_first_value_that_is_not_null(spark: SparkSession) -> None:
     check(
         spark,
         [
@@ -18,7 +18,7 @@ def test_the_first_value_that_is_there(spark: SparkSession) -> None:
     )
 
 
-def test_null_where_two_values_are_equal_else_the_first_in_its_own_type(spark: SparkSession) -> None:
+def test_nullif_is_null_if_two_values_are_equal_and_otherwise_the_first_in_its_own_type(spark: SparkSession) -> None:
     check(
         spark,
         [

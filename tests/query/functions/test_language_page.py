@@ -7,20 +7,20 @@ from recapture.query.parse.date_parts import PARTS
 from tests.query.language_page import rows
 
 OF_THE_LANGUAGE = {"CASE", "CAST", "TRY_CAST", "LIKE", "SYSTEM.TIMESTAMP", "GETMETADATAPROPERTYVALUE"}
-"""What the compiler itself knows."""
+"""Functions that the compiler itself handles."""
 
 
 def stated(state: str) -> dict[str, str]:
-    """The rules of the functions in a state, by name in capitals."""
+    """Return the rules of the functions in a state, by name in capitals."""
     matching = [row for row in rows("Scalar functions") if row[1] == state]
     return {re.split(r"[( ]", row[0].strip("`"))[0].upper(): row[2] for row in matching}
 
 
-def test_the_page_lists_the_functions_that_there_are() -> None:
+def test_the_page_lists_every_supported_function() -> None:
     assert stated("supported").keys() == FUNCTIONS.keys() | OF_THE_LANGUAGE
 
 
-def test_the_page_lists_those_that_are_refused_with_their_message() -> None:
+def test_the_page_lists_refused_functions_with_their_message() -> None:
     assert stated("refused") == UNSUPPORTED
 
 

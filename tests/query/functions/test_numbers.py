@@ -66,14 +66,14 @@ def test_rounding_is_half_away_from_zero_on_either_side_of_the_point(spark: Spar
     ("name", "given"),
     [("SQRT", (-1,)), ("EXP", (1000,)), ("SQUARE", (1e200,)), ("POWER", (0.0, -1)), ("POWER", (-8.0, 0.5))],
 )
-def test_a_result_that_is_no_finite_number_stops_the_run(
+def test_a_result_that_is_not_a_finite_number_stops_the_run(
     spark: SparkSession, name: str, given: tuple[Given, ...]
 ) -> None:
     with pytest.raises(PySparkException, match=f"{name}: the result is not a finite number"):
-        computed(spark, [call(name, *given).sql])
+        computed(spark, [call(name, *given).node])
 
 
 @pytest.mark.parametrize(("name", "given"), [("POWER", (10, 19)), ("ABS", (-(2**63),))])
 def test_a_bigint_that_overflows_stops_the_run(spark: SparkSession, name: str, given: tuple[Given, ...]) -> None:
     with pytest.raises(ArithmeticException, match="OVERFLOW"):
-        computed(spark, [call(name, *given).sql])
+        computed(spark, [call(name, *given).node])

@@ -1,23 +1,25 @@
-"""Records and arrays, and what is taken out of them as text."""
+"""Records and arrays, and the values that are extracted from them as text."""
 
 from pyspark.sql import SparkSession
+from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.functions import records
-from recapture.query.generate.values import Value, quoted_text
+from recapture.query.generate.trees import cast_as, string
+from recapture.query.generate.values import Value
 from tests.query.functions.calls import call, check, computed, json
 
 MIXED = json('[1.50, "a\\"b", null, {"x": [1, 2]}, 12345678901234567890123, true, "", "7"]', AsaType.ARRAY)
 RECORD = json('{"a": {"b": 1}, "the [key]\'?*": "odd", "n": null, "A": 2, "sensor.id": "dotted"}', AsaType.RECORD)
-NO_RECORD = Value("CAST(NULL AS STRING)", AsaType.RECORD)
+NO_RECORD = Value(cast_as(exp.Null(), "STRING"), AsaType.RECORD)
 
 
-def test_elements_count_from_0_and_keep_what_they_say(spark: SparkSession) -> None:
-    said = ["1.5", 'a"b', None, '{"x":[1,2]}', "12345678901234567890123", "true", "", "7", None]
+def test_elements_count_from_0_and_keep_their_values(spark: SparkSession) -> None:
+    texts = ["1.5", 'a"b', None, '{"x":[1,2]}', "12345678901234567890123", "true", "", "7", None]
     check(
         spark,
         [
-            *[("GETARRAYELEMENT", (MIXED, place), expected) for place, expected in enumerate(said)],
+            *[("GETARRAYELEMENT", (MIXED, place), text) for place, text in enumerate(texts)],
             ("GETARRAYELEMENT", (MIXED, -1), None),
             ("GETARRAYELEMENT", (MIXED, 2**40), None),
             ("GETARRAYELEMENT", (MIXED, None), None),
@@ -30,7 +32,7 @@ def test_elements_count_from_0_and_keep_what_they_say(spark: SparkSession) -> No
     )
 
 
-def test_properties_go_by_their_exact_name(spark: SparkSession) -> None:
+def test_properties_are_found_by_their_exact_name(spark: SparkSession) -> None:
     check(
         spark,
         [
@@ -48,9 +50,9 @@ def test_properties_go_by_their_exact_name(spark: SparkSession) -> None:
     )
 
 
-def test_what_is_taken_out_is_an_element_whose_type_is_open() -> None:
-    taken = [call("GETARRAYELEMENT", MIXED, 0), call("GETRECORDPROPERTYVALUE", RECORD, "a")]
-    assert [(value.type, value.element) for value in taken] == [(AsaType.TEXT, True)] * 2
+def test_an_extracted_value_is_an_element_whose_type_is_open() -> None:
+    extracted = [call("GETARRAYELEMENT", MIXED, 0), call("GETRECORDPROPERTYVALUE", RECORD, "a")]
+    assert [(value.type, value.element) for value in extracted] == [(AsaType.TEXT, True)] * 2
 
 
 def test_a_text_is_parsed_into_a_record_or_null(spark: SparkSession) -> None:
@@ -66,9 +68,9 @@ def test_a_text_is_parsed_into_a_record_or_null(spark: SparkSession) -> None:
     )
 
 
-def test_elements_and_properties_as_rows(spark: SparkSession) -> None:
-    array, record = quoted_text('["x", null, {"a": 1}]'), quoted_text('{"b": 1, "a": "x", "n": null}')
-    rows = computed(spark, [records.elements(array), records.properties(record), records.elements("'{}'")])
+def test_elements_and_properties_become_rows(spark: SparkSession) -> None:
+    array, record = string('["x", null, {"a": 1}]'), string('{"b": 1, "a": "x", "n": null}')
+    rows = computed(spark, [records.elements(array), records.properties(record), records.elements(string("{}"))])
     assert [tuple(row) for row in rows[0]] == [(0, "x"), (1, None), (2, '{"a":1}')]
     assert [tuple(row) for row in rows[1]] == [("b", "1"), ("a", "x"), ("n", None)]
     assert rows[2] is None

@@ -1,4 +1,4 @@
-"""The string functions, after ASA's reference; where it is silent, T-SQL's."""
+"""The string functions as in ASA's reference; where it is silent, as in T-SQL's."""
 
 import pytest
 from pyspark.errors import PySparkException
@@ -26,10 +26,10 @@ def test_substrings_count_from_1_and_a_start_below_1_costs_length(spark: SparkSe
         (text, None, 1, None),
         (text, 1, None, None),
     ]
-    check(spark, [("SUBSTRING", (whole, start, length), part) for whole, start, length, part in cases])
+    check(spark, [("SUBSTRING", (source, start, length), part) for source, start, length, part in cases])
 
 
-def test_left_right_and_stuff(spark: SparkSession) -> None:
+def test_left_right_and_stuff_cut_and_insert_by_position(spark: SparkSession) -> None:
     check(
         spark,
         [
@@ -96,7 +96,7 @@ def test_positions_count_from_1_and_nowhere_is_0(spark: SparkSession) -> None:
     )
 
 
-def test_lengths_leave_out_the_blanks_at_the_end(spark: SparkSession) -> None:
+def test_lengths_ignore_blanks_at_the_end(spark: SparkSession) -> None:
     check(
         spark,
         [
@@ -109,7 +109,7 @@ def test_lengths_leave_out_the_blanks_at_the_end(spark: SparkSession) -> None:
     )
 
 
-def test_trims_take_every_white_space(spark: SparkSession) -> None:
+def test_trims_remove_every_kind_of_white_space(spark: SparkSession) -> None:
     text = "\u3000\t a\u00a0b \u2028\r\n"
     check(
         spark,
@@ -169,7 +169,7 @@ def test_texts_are_changed(spark: SparkSession) -> None:
     )
 
 
-def test_characters_and_their_code_points(spark: SparkSession) -> None:
+def test_unicode_and_nchar_convert_between_characters_and_code_points(spark: SparkSession) -> None:
     check(
         spark,
         [
@@ -214,7 +214,7 @@ def test_what_t_sql_calls_an_error_stops_the_run(
     spark: SparkSession, name: str, given: tuple[str | int, ...], message: str
 ) -> None:
     with pytest.raises(PySparkException, match=message):
-        computed(spark, [call(name, *given).sql])
+        computed(spark, [call(name, *given).node])
 
 
 @pytest.mark.parametrize(
@@ -234,6 +234,6 @@ def test_what_t_sql_calls_an_error_stops_the_run(
         ("REGEXMATCH", ("a", "[]"), "cannot use this pattern"),
     ],
 )
-def test_a_call_that_cannot_be_is_refused(name: str, given: tuple[str | int, ...], message: str) -> None:
+def test_an_impossible_call_is_refused(name: str, given: tuple[str | int, ...], message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         call(name, *given)

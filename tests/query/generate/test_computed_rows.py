@@ -60,7 +60,7 @@ def compiled(text: str) -> CompiledQuery:
 def published(
     spark: SparkSession, query: CompiledQuery, events: Iterable[Event], start: int = START, end: int = START + HOUR
 ) -> list[Row]:
-    """The rows that a query publishes for the slice (start, end]; a field that an event lacks is NULL."""
+    """Return the rows that a query publishes for the slice (start, end]. A field that an event lacks is NULL."""
     fields = [StructField(column.name, SPARK_TYPES[column.type]()) for column in query.columns]
     ticks = [StructField(name, LongType()) for name in ("_slice_start", "_slice_end", "_system_timestamp")]
     schema = StructType([*fields, StructField("_partition", StringType()), *ticks])
@@ -76,20 +76,20 @@ def published(
 
 @pytest.fixture
 def run(spark: SparkSession) -> Run:
-    def rows(select: str, rest: str, events: Iterable[Event], **slice_: int) -> list[Row]:
-        query = compiled(f"SELECT {select} INTO aggregates FROM telemetry TIMESTAMP BY eventTime {rest}")
+    def rows(select: str, clauses: str, events: Iterable[Event], **slice_: int) -> list[Row]:
+        query = compiled(f"SELECT {select} INTO aggregates FROM telemetry TIMESTAMP BY eventTime {clauses}")
         return published(spark, query, events, **slice_)
 
     return rows
 
 
 def utc(local: datetime) -> datetime:
-    """What PySpark collects of a timestamp is a naive datetime in the machine's zone."""
+    """Return in UTC what PySpark collects of a timestamp: a naive datetime in the machine's zone."""
     return local.astimezone(UTC)
 
 
 def ends_of(rows: Iterable[Row], origin: int = START) -> dict[float, int]:
-    """Window end, in seconds from an origin, to count."""
+    """Return the count of each window, by its end in seconds from an origin."""
     return {(from_datetime(utc(row.e)) - origin) / TICKS_PER_SECOND: row.n for row in rows}
 
 
@@ -97,17 +97,17 @@ def ends_of(rows: Iterable[Row], origin: int = START) -> dict[float, int]:
 FIGURE = [2, 3.5, 6.2, 7.5, 9, 16.5, 18, 21.8, 23.2, 25.7, 27]
 
 
-def test_the_tumbling_figure(run: Run) -> None:
+def test_a_tumbling_window_reproduces_its_figure(run: Run) -> None:
     rows = run("System.Timestamp() AS e, COUNT(*) AS n", "GROUP BY TumblingWindow(second, 10)", map(event, FIGURE))
     assert ends_of(rows) == {10: 5, 20: 2, 30: 4}
 
 
-def test_the_hopping_figure(run: Run) -> None:
+def test_a_hopping_window_reproduces_its_figure(run: Run) -> None:
     rows = run("System.Timestamp() AS e, COUNT(*) AS n", "GROUP BY HoppingWindow(second, 10, 5)", map(event, FIGURE))
     assert ends_of(rows) == {5: 2, 10: 5, 15: 3, 20: 2, 25: 4, 30: 4, 35: 2}
 
 
-def test_the_worked_example_of_sliding_windows(run: Run) -> None:
+def test_a_sliding_window_reproduces_its_worked_example(run: Run) -> None:
     rows = run("System.Timestamp() AS e, COUNT(*) AS n", "GROUP BY SlidingWindow(second, 10)", map(event, [3, 8, 15]))
     assert ends_of(rows) == {3: 1, 8: 2, 13: 1, 15: 2, 18: 1}
 
@@ -123,7 +123,7 @@ def test_a_text_that_looks_like_a_select_item_stays_a_text(run: Run, window: str
     assert (row.k, row.s, row.c) == ("a AS b", 2.0, '[{"rank":1,"value":"a AS b AS a AS b"}]')
 
 
-def test_the_golden_taxi_run_of_the_asa_runtime(spark: SparkSession) -> None:
+def test_hopping_windows_reproduce_the_taxi_run_of_the_asa_runtime(spark: SparkSession) -> None:
     golden = json.loads(GOLDEN.read_text())
     query = compiled(
         "SELECT System.Timestamp() AS e, area, COUNT(*) AS n INTO aggregates FROM telemetry TIMESTAMP BY pickupTime"
@@ -231,7 +231,7 @@ def test_null_keys_form_a_group(run: Run) -> None:
     assert {row.k: row.n for row in rows} == {None: 2, "a": 1}
 
 
-def test_nested_fields_and_odd_names(run: Run) -> None:
+def test_fields_may_be_nested_and_have_odd_names(run: Run) -> None:
     fields = {"site.id": "x", "site.the `floor`": "1"}
     office: Event = {**event(1), **fields, "site.kind": "office", "a.b.c": 2.0}
     barn: Event = {**event(1), **fields, "site.kind": "barn", "a.b.c": 5.0}
@@ -304,7 +304,7 @@ def test_sums_of_bigints_are_exact_beyond_the_floats(spark: SparkSession) -> Non
     assert rows[0].s == 2**53 + 1
 
 
-def test_bits_and_datetimes(spark: SparkSession) -> None:
+def test_bits_and_datetimes_are_compared_and_aggregated(spark: SparkSession) -> None:
     times = [datetime(2026, 3, 1, 9, 59, 59, 500_000, tzinfo=UTC), datetime(2026, 3, 1, 11, tzinfo=UTC)]
     rows = declared(
         spark,

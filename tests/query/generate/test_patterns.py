@@ -6,21 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from sqlglot import exp
 
 from recapture.errors import DefinitionError
 from recapture.query.generate.patterns import like, position
-from recapture.query.generate.values import quoted_text
+from recapture.query.generate.trees import cast_as, column, render, string
 from tests.draws import examples
+from tests.query.functions.calls import computed
 
 
 def matches(spark: SparkSession, cases: list[tuple[str, str, str | None]]) -> list[bool]:
-    sqls = [like(quoted_text(text), pattern, escape) for text, pattern, escape in cases]
-    row = spark.sql(f"SELECT {', '.join(f'{sql} AS c{place}' for place, sql in enumerate(sqls))}").first()
-    assert row is not None
-    return list(row)
+    return list(computed(spark, [like(string(text), pattern, escape) for text, pattern, escape in cases]))
 
 
-def test_wildcards(spark: SparkSession) -> None:
+def test_wildcards_match_as_in_t_sql(spark: SparkSession) -> None:
     cases: list[tuple[str, str, str | None, bool]] = [
         ("abc", "a%", None, True),
         ("abc", "A%", None, False),
@@ -63,9 +62,8 @@ def test_wildcards(spark: SparkSession) -> None:
 
 
 def test_null_is_neither_like_nor_unlike(spark: SparkSession) -> None:
-    nothing = "CAST(NULL AS STRING)"
-    row = spark.sql(f"SELECT {like(nothing, 'a%')}, {like(nothing, '[a]%')}, NOT {like(nothing, 'a')}").first()
-    assert row is not None
+    nothing = cast_as(exp.Null(), "STRING")
+    row = computed(spark, [like(nothing, "a%"), like(nothing, "[a]%"), exp.Not(this=like(nothing, "a"))])
     assert list(row) == [None, None, None]
 
 
@@ -81,12 +79,12 @@ def test_null_is_neither_like_nor_unlike(spark: SparkSession) -> None:
 )
 def test_a_pattern_that_can_match_nothing_is_refused(pattern: str, escape: str | None, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
-        like("text", pattern, escape)
+        like(column("text"), pattern, escape)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One step of a pattern: how it is written, and which characters it takes; None for any text."""
+    """One step of a pattern: how it is written, and which characters it matches; None for any text."""
 
     written: str
     takes: frozenset[str] | None
@@ -99,8 +97,8 @@ PLAIN = st.sampled_from("ab-]^.\\\n😀").map(lambda sign: Piece(sign, frozenset
 QUOTED = st.sampled_from("[%_").map(lambda sign: Piece(f"[{sign}]", frozenset(sign)))
 MEMBERS = st.lists(st.sampled_from("ab.[%_\\\n😀"), min_size=1, max_size=3).map("".join)
 SETS = MEMBERS.map(lambda members: Piece(f"[{members}]", frozenset(members)))
-OTHERS = MEMBERS.map(lambda members: Piece(f"[^{members}]", frozenset(ALPHABET) - frozenset(members)))
-PATTERNS = st.lists(st.one_of(st.just(ANY), st.just(ONE), PLAIN, QUOTED, SETS, OTHERS), max_size=5)
+COMPLEMENTS = MEMBERS.map(lambda members: Piece(f"[^{members}]", frozenset(ALPHABET) - frozenset(members)))
+PATTERNS = st.lists(st.one_of(st.just(ANY), st.just(ONE), PLAIN, QUOTED, SETS, COMPLEMENTS), max_size=5)
 TEXTS = st.lists(st.text(ALPHABET, max_size=6), min_size=1, max_size=30)
 
 
@@ -114,7 +112,7 @@ def fits(pieces: list[Piece], text: str) -> bool:
 
 
 def place(pieces: list[Piece], text: str) -> int:
-    """PATINDEX by trial: with a leading %, the first start at which the rest fits; % alone fits at once."""
+    """Return PATINDEX by trial: with a leading %, the first start at which the rest fits; % alone fits at once."""
     if pieces[:1] != [ANY] or len(pieces) == 1:
         return int(fits(pieces, text))
     rest = pieces[1:]
@@ -128,9 +126,10 @@ def test_patterns_agree_with_a_naive_matcher(
 ) -> None:
     spark.createDataFrame([(text,) for text in texts], "text string").createOrReplaceTempView("texts")
     written = ["".join(piece.written for piece in pieces) for pieces in patterns]
-    sqls = [*(like("text", pattern) for pattern in written), *(position("text", pattern) for pattern in written)]
+    text = column("text")
+    trees = [*(like(text, pattern) for pattern in written), *(position(text, pattern) for pattern in written)]
     actual = spark.sql(
-        f"SELECT text, {', '.join(f'{sql} AS c{at}' for at, sql in enumerate(sqls))} FROM texts"
+        f"SELECT text, {', '.join(f'{render(tree)} AS c{at}' for at, tree in enumerate(trees))} FROM texts"
     ).collect()
     for row in actual:
         expected = [*(fits(pieces, row.text) for pieces in patterns), *(place(pieces, row.text) for pieces in patterns)]

@@ -1,6 +1,6 @@
-"""Microsoft's own examples of each window, in numbers, and what the ASA runtime put out for a taxi stream.
+"""Microsoft's own examples of each window, in numbers, and the output of the ASA runtime for a taxi stream.
 
-The figures' times are read off drawings; no event of theirs is near enough to a boundary for that to matter.
+The figures' times are read off drawings. No event is near enough to a boundary for that to matter.
 """
 
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 GOLDEN = VECTORS / "golden_asa_taxi" / "run1.json"
 
 MINUTE_ZERO = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
-"""What the figures call 0."""
+"""The instant that the figures call 0."""
 
 TABLE = "CREATE TABLE telemetry (t datetime, name nvarchar(max), tweet bigint);\n"
 
@@ -34,12 +34,12 @@ def labelled(events: Iterable[tuple[float, str]]) -> list[Event]:
 
 @pytest.fixture
 def run(spark: "SparkSession") -> Run:
-    """The names in each window, by its end in seconds; of the windows that end in (0, 60] seconds."""
+    """Return the names in each window that ends in (0, 60] seconds, by its end in seconds."""
 
-    def rows(events: Iterable[tuple[float, str]], window: str, rest: str = "") -> dict[float, Any]:
+    def rows(events: Iterable[tuple[float, str]], window: str, having: str = "") -> dict[float, Any]:
         text = (
             f"{TABLE}SELECT System.Timestamp() AS e, Collect(name) AS names INTO out "
-            f"FROM telemetry TIMESTAMP BY t GROUP BY {window} {rest}"
+            f"FROM telemetry TIMESTAMP BY t GROUP BY {window} {having}"
         )
         minute = Slice(MINUTE_ZERO, MINUTE_ZERO + 60 * TICKS_PER_SECOND, labelled(events))
         [actual] = published(spark, compiled(text), [minute])
@@ -62,14 +62,14 @@ STREAM = [
     (25.7, "6"),
     (27.0, "1"),
 ]
-"""Of the figures of the tumbling and the hopping window."""
+"""The events of the figures of the tumbling and the hopping window."""
 
 
-def test_the_figure_of_the_tumbling_window(run: Run) -> None:
+def test_a_tumbling_window_reproduces_its_figure(run: Run) -> None:
     assert run(STREAM, "TumblingWindow(second, 10)") == {10: "15462", 20: "86", 30: "5361"}
 
 
-def test_the_figure_of_the_hopping_window(run: Run) -> None:
+def test_a_hopping_window_reproduces_its_figure(run: Run) -> None:
     """The windows that end at 5 and 35 are not drawn."""
     assert run(STREAM, "HoppingWindow(second, 10, 5)") == {
         5: "15",
@@ -88,14 +88,14 @@ def test_a_tumbling_window_with_an_offset_ends_that_much_later(run: Run) -> None
 
 
 def test_a_negative_offset_puts_the_event_on_the_full_ten_seconds_into_the_next_window(run: Run) -> None:
-    """As the documentation uses it, to have windows that hold their start and not their end."""
+    """The documentation uses it for windows that hold their start and not their end."""
     stream = [(9.9, "a"), (10.0, "b"), (19.9, "c"), (20.0, "d")]
     assert run(stream, "TumblingWindow(second, 10)") == {10: "ab", 20: "cd"}
     shifted = run(stream, "TumblingWindow(Duration(second, 10), Offset(millisecond, -1))")
     assert shifted == {9.999: "a", 19.999: "bc", 29.999: "d"}
 
 
-def test_the_sliding_window_that_the_documentation_of_2016_spells_out(run: Run) -> None:
+def test_a_sliding_window_reproduces_the_example_that_the_documentation_of_2016_spells_out(run: Run) -> None:
     """Five seconds; at 47 the last event leaves and the window is empty, so there is no row."""
     stream = [(34, "A"), (38, "B"), (42, "C")]
     assert run(stream, "SlidingWindow(second, 5)") == {34: "A", 38: "AB", 39: "B", 42: "BC", 43: "C"}
@@ -104,13 +104,13 @@ def test_the_sliding_window_that_the_documentation_of_2016_spells_out(run: Run) 
 TWEETS = [(10, "1"), (11.7, "5"), (15, "9"), (15, "7"), (26.6, "8")]
 
 
-def test_the_figure_of_the_sliding_window(run: Run) -> None:
+def test_a_sliding_window_reproduces_its_figure(run: Run) -> None:
     """It draws only the windows with three tweets or more; at 20 the tweet at 10 is already out."""
     having = "HAVING COUNT(*) >= 3"
     assert run(TWEETS, "SlidingWindow(second, 10)", having) == {15: "1597", 20: "597"}
 
 
-def test_all_windows_of_the_figure_of_the_sliding_window(run: Run) -> None:
+def test_a_sliding_window_has_more_rows_than_its_figure_draws(run: Run) -> None:
     assert run(TWEETS, "SlidingWindow(second, 10)") == {
         10: "1",
         11.7: "15",
@@ -121,14 +121,14 @@ def test_all_windows_of_the_figure_of_the_sliding_window(run: Run) -> None:
     }
 
 
-def test_the_figure_of_the_session_window(run: Run) -> None:
+def test_a_session_window_reproduces_its_figure(run: Run) -> None:
     """The second window is closed by the check at 30, the first one that is ten after 12.7; not at 26.5 + 5."""
     stream = [(1.3, "1"), (3.9, "2"), (12.7, "3"), (15.2, "4"), (19.5, "5"), (24.2, "6"), (26.5, "7"), (34.0, "8")]
     assert run(stream, "SessionWindow(second, 5, 10)") == {8.9: "12", 30: "34567", 39: "8"}
 
 
-def test_the_session_of_each_user_in_the_documentation(spark: "SparkSession") -> None:
-    """Two minutes after the last click, unless it lasts an hour; how long is from the first click on."""
+def test_sessions_of_each_user_reproduce_the_example_of_the_documentation(spark: "SparkSession") -> None:
+    """A session ends two minutes after the last click, or after an hour. Its duration counts from the first click."""
     text = (
         "CREATE TABLE telemetry (time datetime, user_id bigint, url nvarchar(max));\n"
         "SELECT user_id, MIN(time) AS window_start, System.Timestamp() AS window_end, "
@@ -159,7 +159,7 @@ def test_the_session_of_each_user_in_the_documentation(spark: "SparkSession") ->
     ]
 
 
-def test_the_figure_of_the_snapshot_window(run: Run) -> None:
+def test_a_snapshot_window_reproduces_its_figure(run: Run) -> None:
     stream = [(5, "1"), (5, "2"), (5, "3"), (5, "4"), (10, "5"), (10, "6"), (13, "7"), (20, "8"), (20, "9")]
     assert run(stream, "System.Timestamp()") == {5: "1234", 10: "56", 13: "7", 20: "89"}
 
@@ -169,7 +169,7 @@ Ids = Callable[[str, Sequence[tuple[float, str]]], list[tuple[str | None, float,
 
 @pytest.fixture
 def ids(spark: "SparkSession") -> Ids:
-    """Window id, end in seconds and count of the windows that end in (0, 60] seconds."""
+    """Return id, end in seconds and count of the windows that end in (0, 60] seconds."""
 
     def rows(windows: str, events: Sequence[tuple[float, str]]) -> list[tuple[str | None, float, int]]:
         text = (
@@ -183,18 +183,18 @@ def ids(spark: "SparkSession") -> Ids:
     return rows
 
 
-def test_several_windows_are_told_apart_by_their_id(ids: Ids) -> None:
+def test_several_windows_are_distinguished_by_their_ids(ids: Ids) -> None:
     windows = "Windows(Window('ten', TumblingWindow(second, 10)), Window('thirty', TumblingWindow(second, 30)))"
     assert ids(windows, STREAM) == [("ten", 10, 5), ("ten", 20, 2), ("ten", 30, 4), ("thirty", 30, 11)]
 
 
-def test_several_windows_without_ids_have_null_for_one(ids: Ids) -> None:
+def test_several_windows_without_ids_have_null_as_their_id(ids: Ids) -> None:
     windows = "Windows(TumblingWindow(second, 10), TumblingWindow(second, 30))"
     assert ids(windows, STREAM) == [(None, 10, 5), (None, 20, 2), (None, 30, 11), (None, 30, 4)]
 
 
-def test_the_taxi_stream_has_the_rows_that_the_asa_runtime_put_out(spark: "SparkSession") -> None:
-    """Events each minute, a row at each hop of five seconds, with the same count too; 260 rows."""
+def test_the_taxi_stream_has_the_rows_of_the_asa_runtime(spark: "SparkSession") -> None:
+    """Events come every minute; every hop of five seconds has a row, even if its count is the same: 260 rows."""
     golden = json.loads(GOLDEN.read_text())
     text = (
         "SELECT System.Timestamp() AS e, area, COUNT(*) AS n INTO out FROM telemetry TIMESTAMP BY pickupTime "
@@ -209,10 +209,10 @@ def test_the_taxi_stream_has_the_rows_that_the_asa_runtime_put_out(spark: "Spark
     assert len(actual) == len(golden["expected"]) == 260
 
 
-def test_the_rides_from_carnegie_hill_in_the_taxi_stream(spark: "SparkSession") -> None:
+def test_the_rides_from_carnegie_hill_have_rows_while_a_window_holds_them(spark: "SparkSession") -> None:
     """Rides at 00:03:54, 00:04:48 and 00:06:48, a window of a minute every five seconds.
 
-    The first two share one window, the one up to 00:04:50; and from 00:05:50 to 00:06:45 there is no row.
+    The first two rides share one window, which ends at 00:04:50. From 00:05:50 to 00:06:45 there is no row.
     """
     text = f"{TABLE}SELECT System.Timestamp() AS e, COUNT(*) AS n INTO out FROM telemetry TIMESTAMP BY t "
     text += "GROUP BY HoppingWindow(second, 60, 5)"

@@ -56,7 +56,7 @@ def from_look_back(case: Case, look_back: int | None = None) -> list[Content]:
 
 
 def members(sessions: Sequence[Content]) -> dict[int, list[int]]:
-    """Session end to the times in it."""
+    """Return the times in each session, by its end."""
     return {session.end: [event.time for event in session.members] for session in sessions}
 
 

@@ -1,15 +1,15 @@
-"""Slices run apart have, together, the rows of the whole stream; each reads no more than the look-back before it."""
+"""Slices that run apart have the rows of the whole stream, though each reads no more than its look-back."""
 
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND
-from tests.draws import examples
+from tests.draws import slow
 from tests.oracle_windows import Content, Event, Hopping, Session, Sliding, Snapshot, Window, contents, ending_in, split
 from tests.query.fast_path import Row, Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, PAYLOADS, WEEK, WINDOWS, Named, described, seconds
@@ -17,7 +17,7 @@ from tests.query.streams import FIRST_WEEK, PAYLOADS, WEEK, WINDOWS, Named, desc
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Told = tuple[str | None, int, str | None, list[int]]
+Summary = tuple[str | None, int, str | None, list[int]]
 """A row: window id, window end, group and the events in it."""
 
 _STEPS = st.sampled_from((0, 1, 1, 1, 2, 2, 3, 4, 5, 7))
@@ -26,7 +26,7 @@ _WIDTHS = st.sampled_from((1, 2, 5, 5, 8, 10, 17, 30))
 
 @st.composite
 def chopped(draw: st.DrawFn, n: int) -> list[Slice]:
-    """A stream in a week of its own, in slices side by side from before its first event to after its last window."""
+    """Draw a stream in its own week, in adjacent slices from before its first event to after its last window."""
     zero = seconds((FIRST_WEEK + n) * WEEK + draw(st.integers(0, 59)))
     times = itertools.accumulate(draw(st.lists(_STEPS, min_size=15, max_size=40)), initial=0)
     events = [Event(zero + seconds(time), {"id": id, **draw(PAYLOADS)}) for id, time in enumerate(times)]
@@ -45,11 +45,11 @@ def query(window: str) -> str:
     )
 
 
-def of_spark(rows: Iterable[Row]) -> list[Told]:
+def of_spark(rows: Iterable[Row]) -> list[Summary]:
     return in_order((row.get("window"), row["e"], row["k"], sorted(row["ids"])) for row in rows)
 
 
-def of_oracle(rows: Iterable[Content]) -> list[Told]:
+def of_oracle(rows: Iterable[Content]) -> list[Summary]:
     return in_order(
         (
             row.window,
@@ -65,31 +65,24 @@ def in_order(rows: Iterable[Any]) -> list[Any]:
     return sorted(rows, key=repr)
 
 
-def whole(windows: Named, slice_: Slice) -> list[Told]:
-    """What of the whole stream's rows belongs to a slice."""
+def whole(windows: Named, slice_: Slice) -> list[Summary]:
+    """Return the rows of the whole stream that belong to a slice."""
     rows = [row for name, window in windows for row in contents(slice_.events, window, ("k",), name)]
     return of_oracle(ending_in(rows, slice_.start, slice_.end))
 
 
 def shown(window: Window, events: Sequence[Event], start: int) -> bool:
-    """Whether each session's partition key is silent for a timeout within the look-back; see test_sessions.py."""
+    """Return whether every partition key of a session pauses within the look-back; see test_sessions.py."""
     return not isinstance(window, Session) or all(
-        silent([event.time for event in scope], start - 3 * window.longest, start, window.timeout)
+        pauses([event.time for event in scope], start - 3 * window.longest, start, window.timeout)
         for scope in split(events, window.over).values()
     )
 
 
-def silent(times: Sequence[int], first: int, last: int, timeout: int) -> bool:
-    """Whether a timeout without an event ends in [first, last]."""
+def pauses(times: Sequence[int], first: int, last: int, timeout: int) -> bool:
+    """Return whether a timeout without an event ends in [first, last]."""
     ends = [first, *(time + timeout for time in times if first <= time + timeout <= last)]
     return any(not any(end - timeout < time <= end for time in times) for end in ends)
-
-
-few = settings(
-    max_examples=examples(3),
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    suppress_health_check=list(HealthCheck),
-)
 
 
 @pytest.mark.parametrize(
@@ -105,12 +98,12 @@ few = settings(
         "Windows(Window('short', SessionWindow(second, 3, 8)), Window('long', TumblingWindow(second, 35)))",
     ],
 )
-@few
+@slow(3)
 @given(streams=st.tuples(*(chopped(n) for n in range(8))))
-def test_slices_side_by_side_have_the_rows_of_the_whole_stream(
+def test_adjacent_slices_have_the_rows_of_the_whole_stream(
     spark: "SparkSession", window: str, streams: tuple[list[Slice], ...]
 ) -> None:
-    """For sessions, wherever the look-back shows a silence."""
+    """For sessions, this holds wherever the look-back contains a pause."""
     slices = list(itertools.chain(*streams))
     for slice_, rows in zip(slices, published(spark, compiled(query(window)), slices), strict=True):
         if all(shown(kind, slice_.events, slice_.start) for _, kind in WINDOWS[window]):
@@ -131,12 +124,12 @@ FIVE = "TumblingWindow(second, 5)"
         ("System.Timestamp()", "SlidingWindow(second, 12)"),
     ],
 )
-@few
+@slow(3)
 @given(streams=st.tuples(*(chopped(n) for n in range(8))))
 def test_a_window_over_the_rows_of_a_window_is_that_of_the_whole_stream(
     spark: "SparkSession", first: str, second: str, streams: tuple[list[Slice], ...]
 ) -> None:
-    """The first step reads on before the slice, as far as the second looks back."""
+    """The first step is computed as far before the slice as the second looks back."""
     text = (
         "CREATE TABLE telemetry (t datetime, k nvarchar(max), id bigint);\n"
         f"WITH step AS (SELECT k, COUNT(*) AS n FROM telemetry TIMESTAMP BY t GROUP BY k, {first})\n"
@@ -168,16 +161,16 @@ def look_back(window: Window) -> int:
 
 
 @pytest.mark.parametrize("window", ["SessionWindow(second, 3, 8)", "SessionWindow(second, 5, 5)"])
-@few
+@slow(3)
 @given(
     steps=st.lists(st.integers(0, 3), min_size=60, max_size=90),
     zero=st.integers(0, 59),
     widths=st.lists(_WIDTHS, min_size=1, max_size=8),
 )
-def test_sessions_of_a_stream_without_a_silence_are_neither_lost_nor_doubled_between_slices(
+def test_sessions_of_a_stream_without_a_pause_are_neither_lost_nor_repeated_between_slices(
     spark: "SparkSession", window: str, steps: list[int], zero: int, widths: list[int]
 ) -> None:
-    """Where sessions are cut is then for the even multiples of maxDuration to say, in each slice."""
+    """Every slice then cuts sessions at the even multiples of maxDuration."""
     times = itertools.accumulate(steps, initial=FIRST_WEEK * WEEK + zero)
     events = [Event(seconds(time), {"id": id, "k": "a"}) for id, time in enumerate(times)]
     query_ = compiled(query(window))
@@ -212,9 +205,9 @@ def test_a_slice_has_the_same_rows_alone_and_among_others(spark: "SparkSession",
 
 
 def test_a_group_has_the_same_values_alone_and_among_others(spark: "SparkSession") -> None:
-    """Two hundred groups in one task, arriving between the events of the first: its events keep their order.
+    """Events of 199 groups arrive in one task between those of the first group, which keep their order.
 
-    Floats show it: 0.1 + 1e16 - 1e16 is 0, in another order it is 0.1.
+    Floats show it: 0.1 + 1e16 - 1e16 is 0; in another order it is 0.1.
     """
     query_ = compiled(
         "CREATE TABLE telemetry (t datetime, k bigint, id bigint, x float);\n"
@@ -223,9 +216,9 @@ def test_a_group_has_the_same_values_alone_and_among_others(spark: "SparkSession
     )
     zero = seconds(FIRST_WEEK * WEEK)
     own = [Event(zero + 1, {"k": 0, "id": id, "x": x}) for id, x in enumerate((0.1, 1e16, -1e16))]
-    others = [Event(zero + 1, {"k": k, "id": k, "x": 1.0}) for k in range(1, 200)]
+    other_groups = [Event(zero + 1, {"k": k, "id": k, "x": 1.0}) for k in range(1, 200)]
     expected = {"k": 0, "ids": [0, 1, 2], "total": 0.0, "mean": 0.0}
-    for between in ([], others):
+    for between in ([], other_groups):
         events = [own[0], *between, *own[1:]]
         [rows] = published(spark, query_, [Slice(zero, zero + seconds(5), events)])
         assert [row for row in rows if row["k"] == 0] == [expected], f"among {len(between)} others"

@@ -1,7 +1,7 @@
-"""Every window and every aggregate of the query language: the fast path against the oracle on made-up streams.
+"""Every window and every aggregate of the query language: the fast path against the oracle on generated streams.
 
-A query on Spark costs most of a second, so each example is many streams at once: each has a slice of its own, weeks
-from the others, and must come out as if it were alone.
+A query on Spark takes most of a second, so each example has many streams at once. Each stream has its own slice, weeks
+from the others, and must give the rows that it gives alone.
 """
 
 import itertools
@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND
 from tests import oracle_windows as oracle
-from tests.draws import examples
+from tests.draws import slow
 from tests.oracle_windows import Content, Members
 from tests.query.fast_path import Row, Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, batches, described, seconds
@@ -34,12 +34,12 @@ def values(members: Members, field: str) -> list[Any]:
 
 
 def whole_microseconds(ticks: int | None) -> int | None:
-    """As a datetime is published."""
+    """Return a datetime as it is published."""
     return None if ticks is None else ticks // TICKS_PER_MICROSECOND * TICKS_PER_MICROSECOND
 
 
 Aggregates = dict[str, tuple[str, Callable[[Members], Any]]]
-"""By the column's name: what the query says and what the oracle says."""
+"""Expression of the query and function of the oracle, by the name of the column."""
 
 EXACT: Aggregates = {
     "events": ("COUNT(*)", len),
@@ -52,11 +52,11 @@ EXACT: Aggregates = {
     "greatest": ("MAX(n)", lambda members: oracle.greatest(values(members, "n"))),
     "ids": ("Collect(id)", lambda members: sorted(values(members, "id"))),
 }
-"""Of eighths a sum is exact in whatever order."""
+"""Aggregates of eighths, whose sums are exact in any order."""
 
 
 def of_windows(aggregates: Aggregates, windows: Named, slice_: Slice) -> list[Row]:
-    """The oracle's rows."""
+    """Return the oracle's rows."""
     return [
         {
             "window": content.window,
@@ -70,7 +70,7 @@ def of_windows(aggregates: Aggregates, windows: Named, slice_: Slice) -> list[Ro
 
 
 def ending(windows: Named, slice_: Slice) -> list[Content]:
-    """The windows that end in the slice."""
+    """Return the windows that end in the slice."""
     contents = []
     for name, window in windows:
         contents += oracle.contents(slice_.events, window, ("k",), name)
@@ -78,7 +78,7 @@ def ending(windows: Named, slice_: Slice) -> list[Content]:
 
 
 def of_spark(spark: "SparkSession", aggregates: Aggregates, window: str, slices: list[Slice]) -> list[list[Row]]:
-    """The fast path's rows, slice by slice."""
+    """Return the fast path's rows, slice by slice."""
     columns = ["System.Timestamp() AS e", "k", *(f"{text} AS {name}" for name, (text, _) in aggregates.items())]
     if window.startswith("Windows"):
         columns.append("System.Window().Id AS window")
@@ -95,21 +95,14 @@ def by_identity(rows: Sequence[Row]) -> list[Row]:
 
 
 def agree(windows: Named, aggregates: Aggregates, slices: list[Slice], actual: list[list[Row]]) -> None:
-    """Tell of the shortest stream that came out otherwise."""
+    """Assert that both have the same rows; a failure shows the shortest stream whose rows differ."""
     for slice_, rows in sorted(zip(slices, actual, strict=True), key=lambda pair: len(pair[0].events)):
         expected = by_identity(of_windows(aggregates, windows, slice_))
         assert by_identity(rows) == expected, described(slice_)
 
 
-few = settings(
-    max_examples=examples(2),
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    suppress_health_check=list(HealthCheck),
-)
-
-
 @pytest.mark.parametrize("window", WINDOWS)
-@few
+@slow(2)
 @given(slices=batches())
 def test_the_rows_of_a_window_are_those_of_the_oracle(spark: "SparkSession", window: str, slices: list[Slice]) -> None:
     actual = of_spark(spark, EXACT, window, slices)
@@ -173,10 +166,10 @@ def disc(members: Members, field: str, portion: str, descending: bool = False) -
 @pytest.mark.parametrize(
     "window", ["HoppingWindow(second, 10, 4)", "SlidingWindow(second, 5)", "SessionWindow(second, 3, 8)"]
 )
-@few
+@slow(2)
 @given(slices=batches(_MEASURED, partitions="0", size=20))
 def test_the_aggregates_are_those_of_the_oracle(spark: "SparkSession", window: str, slices: list[Slice]) -> None:
-    """Lists in the order of time, then of arrival."""
+    """Lists are in the order of time, then of arrival."""
     for slice_, rows in zip(slices, of_spark(spark, STATISTICS, window, slices), strict=True):
         expected = by_identity(of_windows(STATISTICS, WINDOWS[window], slice_))
         rows = by_identity(rows)

@@ -33,7 +33,7 @@ class AggregateCall:
     """Expressions of OVER (ORDER BY …)."""
 
     def read(self) -> Aggregate:
-        """Return the aggregate. Raises DefinitionError for arguments that it does not take."""
+        """Return the aggregate. Raise DefinitionError for arguments that it does not take."""
         if self.function in PERCENTILES:
             return self._percentile()
         if self.function in COLLECTIONS:
@@ -54,7 +54,7 @@ class AggregateCall:
             return Aggregate(self.function)
         if isinstance(argument, exp.Distinct):
             if self.function is not Function.COUNT or len(argument.expressions) != 1:
-                raise source.refuse(argument, "DISTINCT stands in COUNT(DISTINCT x) only, with one expression")
+                raise source.refuse(argument, "DISTINCT is supported only in COUNT(DISTINCT x), with one expression")
             return Aggregate(Function.COUNT_DISTINCT, self._value(argument.expressions[0]))
         if self.function is Function.COUNT:
             return Aggregate(self.function, self._value(argument))

@@ -28,7 +28,7 @@ def unsupported(source: Source, node: exp.Expr) -> DefinitionError:
     """Return the error for an expression that cannot be compiled: what it is, and what to write instead."""
     word = source.word(node)
     if isinstance(node, exp.Distinct):
-        return source.refuse(node, "DISTINCT stands in COUNT(DISTINCT x) only")
+        return source.refuse(node, "DISTINCT is supported only in COUNT(DISTINCT x)")
     if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
         return source.refuse(node, "* stands alone in SELECT, and in COUNT(*)")
     if isinstance(node, exp.Window):
@@ -50,7 +50,7 @@ def unsupported(source: Source, node: exp.Expr) -> DefinitionError:
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
         return source.refuse(
             node,
-            f"{word}.{node.expression.name} is a function of your own: none can run here; "
+            f"{word}.{node.expression.name} is a user-defined function, which Recapture cannot run: "
             "write it as an expression, or compute it after the backfill",
         )
     return _unsupported_sign(source, node)

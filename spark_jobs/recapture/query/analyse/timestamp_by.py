@@ -3,7 +3,7 @@
 from sqlglot import exp
 
 from recapture.errors import DefinitionError
-from recapture.model import AsaType, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, Time
+from recapture.model import AsaType, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, TimeExpression
 from recapture.query.analyse.coercion import ticks_of
 from recapture.query.analyse.relations import From
 from recapture.query.parse.names import call_name
@@ -11,17 +11,17 @@ from recapture.query.parse.source import Source
 from recapture.query.parse.window_calls import UNITS
 
 _FORMS = (
-    "a field, DATEADD(millisecond, field, '1970-01-01T00:00:00Z'), COALESCE of such, CAST(field AS datetime), "
-    "EventEnqueuedUtcTime or BlobLastModifiedUtcTime"
+    "a field, CAST(field AS datetime), DATEADD(millisecond, field, '1970-01-01T00:00:00Z'), a fixed time, "
+    "an input column such as EventEnqueuedUtcTime, or COALESCE of these"
 )
 
 
-def time_of(read: From, node: exp.Expr) -> Time:
+def time_of(read: From, node: exp.Expr) -> TimeExpression:
     """Return the time that an expression after TIMESTAMP BY stands for, over the input that `read` names.
 
     COALESCE(a, DATEADD(second, b, '1970-01-01')) => FirstOf(a, Shifted(10_000_000, b, Instant(1970-01-01)))
 
-    Raises DefinitionError for expressions that are not supported.
+    Raise DefinitionError for expressions that are not supported.
     """
     if isinstance(node, exp.Paren):
         return time_of(read, node.this)

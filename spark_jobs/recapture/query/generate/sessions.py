@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.panes import Panes
 from recapture.query.generate.select_items import SelectItem, select_list
+from recapture.query.generate.trees import template
 from recapture.time_model.windows import REMEMBERED_SPANS, SessionWindow
 
 
@@ -23,7 +24,7 @@ def sessions(panes: Panes, window: SessionWindow, partition_by: Sequence[int], i
 
     Every column follows from the events of at most `SessionWindow.look_back`, so neighbouring slices agree.
     """
-    timeout, longest = f"{window.timeout}L", f"{window.longest}L"
+    timeout, longest = f"{window.timeout}L", f"{window.max_duration}L"
     by = ", ".join(["`_slice_start`", *(f"`_k{key}`" for key in partition_by)])
     in_order = f"(PARTITION BY {by} ORDER BY `_pane`)"
     earlier = f"(PARTITION BY {by} ORDER BY `_pane` RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
@@ -60,12 +61,12 @@ def sessions(panes: Panes, window: SessionWindow, partition_by: Sequence[int], i
     )
     session = f"(PARTITION BY {by}, `_opened`, `_begun`)"
     deadline = f"(max(CASE WHEN `_cut` THEN `_span` END) OVER {session} + 1) * {longest}"
-    window_end = SelectItem("_window_end", f"least(max(`_pane`) OVER {session} + {timeout}, {deadline})")
+    window_end = SelectItem("_window_end", template(f"least(max(`_pane`) OVER {session} + {timeout}, {deadline})"))
     ruled = f"coalesce(max(`_last_ruled`) OVER {session} >= `_begun`, false)"
-    unanchored = f"{UNANCHORED.sql} OR {ruled}" if panes.source_unanchored else ruled
+    unanchored = template(f"`_unanchored` OR {ruled}" if panes.source_unanchored else ruled)
     return f"SELECT {select_list([*items, window_end, SelectItem(UNANCHORED.name, unanchored)])}\nFROM (\n{begun}\n)"
 
 
 def _span(instant: str, window: SessionWindow) -> str:
     """Return the SQL of the number of the span that holds an instant."""
-    return f"(({instant} + {window.longest - 1}L) div {window.longest}L - 1)"
+    return f"(({instant} + {window.max_duration - 1}L) div {window.max_duration}L - 1)"

@@ -145,7 +145,7 @@ def parse(text: str) -> Script:
 
     WITH a AS (SELECT …) SELECT x INTO b FROM a; SELECT … => Script(steps=[a], statements=[SELECT x …, SELECT …])
 
-    Raises DefinitionError with line and column for a syntax error.
+    Raise DefinitionError with line and column for a syntax error.
     """
     source = Source(text)
     tokens = _tokens(source)
@@ -179,7 +179,7 @@ def parse(text: str) -> Script:
 def selects_of(source: Source, query: exp.Expr) -> list[exp.Select]:
     """Return the SELECTs of a UNION, left to right, or the one SELECT.
 
-    Raises DefinitionError for EXCEPT, INTERSECT and whatever else is not supported.
+    Raise DefinitionError for EXCEPT, INTERSECT and whatever else is not supported.
     """
     if isinstance(query, exp.Union):
         only(source, query, "this", "expression", "distinct")
@@ -292,7 +292,7 @@ def _unclosed(source: Source) -> DefinitionError:
 
 def _end_of_declaration(source: Source, tokens: list[Token]) -> int:
     if [token.text.upper() for token in tokens[:2]] != ["CREATE", "TABLE"]:
-        raise source.refuse(tokens[0], "of CREATE only CREATE TABLE input (field type, …) is supported")
+        raise source.refuse(tokens[0], "the only CREATE that is supported is CREATE TABLE input (field type, …)")
     depth = 0
     for index, token in enumerate(tokens):
         if token.token_type == TokenType.SEMICOLON:
