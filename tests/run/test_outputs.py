@@ -194,10 +194,10 @@ def test_rollback_and_status_cover_all_outputs(
 def test_sessions_cut_at_even_multiples_are_counted_reported_and_published(spark: "SparkSession", world: World) -> None:
     """From seven to eleven there is one event in each maxDuration. Then there are none."""
     for minutes in range(-185, 60, 10):
-        world.put("0", at(minutes + 1), [body("a", at(minutes))], 1000 + minutes)
+        world.put("0", at(minutes + 1), [body("sparse", at(minutes))], 1000 + minutes)
     sessions = (
         "SELECT System.Timestamp() AS windowEnd, COUNT(*) AS events INTO counts "
-        "FROM telemetry TIMESTAMP BY eventTime GROUP BY SessionWindow(minute, 10, 10)"
+        "FROM telemetry TIMESTAMP BY eventTime WHERE deviceId = 'sparse' GROUP BY SessionWindow(minute, 10, 10)"
     )
     outputs = [{"alias": alias, "table": alias} for alias in ("counts", "peaks")]
     report = backfill(spark, world.define(f"{sessions}\n\n{PEAKS}", outputs=outputs), TEN, at(120))
