@@ -19,7 +19,7 @@ WARM_UP_SECONDS = 120
 def events_per_second(folder: Path, query: CompiledQuery, events: int) -> float:
     """Return the rate for the blobs below a folder. Each core runs one process, which is warm before the clock starts.
 
-    Raises AssertionError if the blobs do not hold that many events.
+    Raise AssertionError if the blobs do not hold that many events.
     """
     blobs = sorted(folder.rglob("*.avro"))
     cores = os.cpu_count() or 1

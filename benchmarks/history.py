@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from embedded.azurite import Azurite
-from recapture.storage import open_container, side_by_side
+from recapture.storage import in_parallel, open_container
 from recapture.table import publish
 from recapture.table.delta import OpenTable
 from tests.storage.fault_proxy import FaultProxy
@@ -70,7 +70,7 @@ def fill(place: Place, hours: int) -> None:
     months = [range(first, min(first + MONTH, early)) for first in range(0, early, MONTH)]
     for numbers in [*months, *(range(number, number + 1) for number in range(hours - late, hours))]:
         starts = [_start(number) for number in numbers]
-        staged = side_by_side(lambda start: place.publication(f"run {start}", start), starts)
+        staged = in_parallel(lambda start: place.publication(f"run {start}", start), starts)
         publish.publish(place.tables, dict(zip(starts, staged, strict=True)))
         then = (datetime.now(UTC) - ages[starts[-1]]).timestamp()
         for log in Path(place.url.removeprefix("file://")).glob("*/_delta_log"):
@@ -86,7 +86,7 @@ def _start(number: int) -> str:
 def _copy(home: Path, place: Place) -> None:
     folder = open_container(place.url)
     files = [path for path in home.rglob("*") if path.is_file()]
-    side_by_side(lambda path: folder.write(path.relative_to(home).as_posix(), path.read_bytes()), files)
+    in_parallel(lambda path: folder.write(path.relative_to(home).as_posix(), path.read_bytes()), files)
 
 
 def _calls(place: Place, start: str) -> Iterator[Callable[[], object]]:

@@ -23,7 +23,7 @@ from benchmarks import floor, plain_spark, world
 from recapture.definition.pipeline import Pipeline, load
 from recapture.run.plan import plan_run
 from recapture.run.planned import PlannedRun
-from recapture.run.session import session
+from recapture.run.session import create_session
 from recapture.run.spark import compute
 from recapture.run.staged import staged_rows
 
@@ -76,7 +76,7 @@ def main() -> None:
         parser.error(f"give at least {FEWEST_EVENTS} events and 1 round")
     archive = WORLDS / f"{chosen.events}-events"
     with tempfile.TemporaryDirectory() as scratch:
-        spark = session("local[*]", "benchmark", Path(scratch))
+        spark = create_session("local[*]", "benchmark", Path(scratch))
         try:
             _, *counted = _printed(compare(spark, archive, Path(scratch), chosen.events, chosen.rounds + 1))
         finally:
@@ -89,7 +89,7 @@ def main() -> None:
 def compare(spark: SparkSession, archive: Path, scratch: Path, events: int, rounds: int) -> Iterator[Rates]:
     """Yield the rates of each round on a world of that many events, which is made if `archive` lacks it.
 
-    Raises AssertionError if the three programs do not compute the same.
+    Raise AssertionError if the three programs do not compute the same.
     """
     world.make(archive, events, HOURS)
     definition = scratch / "benchmark.yaml"

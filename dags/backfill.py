@@ -32,13 +32,13 @@ def backfill(pipeline: Pipeline) -> DAG:
             "owner": "recapture",
             "retries": 2,
             "retry_delay": timedelta(minutes=1),
-            "retry_policy": tasks.FINAL_ERRORS,
+            "retry_policy": tasks.RETRY_POLICY,
             "pre_execute": take_credentials,
         },
         tags=["recapture", *pipeline.input.tags],
         doc_md=tasks.DOCUMENTATION,
     ) as dag:
-        wait_for_capture = CaptureCompleteSensor(task_id="wait_for_capture", definition=file, timeout=timedelta(days=1))
+        wait_for_capture = CaptureCompleteSensor(task_id="wait_for_capture", file=file, timeout=timedelta(days=1))
         run = tasks.plan(file, wait_for_capture.output)
         order_and_aggregate = SparkSubmitOperator(
             task_id="order_and_aggregate",
@@ -58,6 +58,6 @@ def backfill(pipeline: Pipeline) -> DAG:
     return dag
 
 
-# The errors are for pipeline_errors.py: an import error of this module would stop every pipeline.
+# pipeline_errors.py raises the errors. Raising them here would keep this module from loading any pipeline.
 pipelines, _ = load_all(PIPELINES)
 globals().update({pipeline.name: backfill(pipeline) for pipeline in pipelines})

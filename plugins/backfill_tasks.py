@@ -15,7 +15,7 @@ SPARK = "spark_default"
 """Id of the connection to the Spark master."""
 WHOLE_HOUR = r"^\d{4}-\d\d-\d\dT\d\d:00(:00(\.0+)?)?(Z|[+-]\d\d:00)$"
 """Regular expression of a whole hour in ISO 8601, with its zone."""
-FINAL_ERRORS = ExceptionRetryPolicy(
+RETRY_POLICY = ExceptionRetryPolicy(
     [
         RetryRule(
             ["recapture.errors.AuditError", "recapture.errors.DefinitionError"],
@@ -24,7 +24,7 @@ FINAL_ERRORS = ExceptionRetryPolicy(
         )
     ]
 )
-"""Retry policy of the tasks: these two errors fail the task at once."""
+"""Retry policy of the tasks: these two errors fail a task at once."""
 
 DOCUMENTATION = """
 Recomputes slices of the pipeline from its archive and publishes them if they pass their audit.
@@ -43,13 +43,13 @@ A range is `(from, to]`, in whole slices and UTC. A run of the same blobs and th
 
 
 @task
-def plan(file: str, chosen: dict[str, str]) -> str:
+def plan(file: str, range_: dict[str, str]) -> str:
     """Plan a run of the range, remove what an interrupted run of these slices left, and return the run's id."""
     from recapture.run.leftovers import remove_leftovers
     from recapture.run.plan import plan_run
 
     pipeline = load(Path(file))
-    start, end = (datetime.fromisoformat(chosen[name]) for name in ("from", "to"))
+    start, end = (datetime.fromisoformat(range_[name]) for name in ("from", "to"))
     run = plan_run(pipeline, start, end)
     for leftover in remove_leftovers(pipeline, run.id):
         logging.getLogger(__name__).info("removed a leftover of an interrupted run of these slices: %s", leftover)
@@ -66,7 +66,7 @@ def audit(file: str, run: str) -> dict[str, Any]:
 
 @task
 def publish(file: str, run: str, verdict: dict[str, Any], *, outlet_events: Any = None) -> dict[str, Any]:
-    """Publish the run, add the changed slices to the asset events, and return what was published."""
+    """Publish the run, add its slices to the asset events, and return what was published."""
     from recapture.run import planned, publish
 
     pipeline = load(Path(file))
@@ -104,8 +104,9 @@ def assets_of(pipeline: Pipeline) -> dict[str, Asset]:
 def range_params() -> dict[str, Param]:
     """Return the fields of the trigger form. Both are empty, or both are whole hours."""
     descriptions = {
-        "from": "Start of the range, exclusive: a whole hour, UTC. Empty: the run's data interval.",
-        "to": "End of the range, inclusive: a whole hour, UTC, not in the future.",
+        "from": "Start of the range, exclusive: a whole hour at which a slice starts, such as 2026-03-01T06:00:00Z. "
+        "Empty: the run's data interval.",
+        "to": "End of the range, inclusive: a whole hour at which a slice ends, not in the future.",
     }
     return {
         name: Param(

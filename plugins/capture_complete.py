@@ -13,6 +13,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 import storage_connection
 from recapture.errors import DefinitionError, RecaptureError, RunError, SetupError
+from recapture.time_model import ticks
 
 if TYPE_CHECKING:
     from recapture.run.progress import Completeness
@@ -23,7 +24,7 @@ Range = dict[str, str]
 POLL_SECONDS = 60.0
 """Seconds between two checks."""
 SETUP_SECONDS = 20 * 60
-"""Seconds without interruption that a container or a right may be missing before the wait fails.
+"""Seconds without interruption that a container or a permission may be missing before the wait fails.
 
 Roles, tokens and firewall rules take effect within minutes, but a wrong url never does. With the task's two retries
 this is an hour. Other faults of the storage never end the wait before the task's own timeout.
@@ -35,15 +36,15 @@ def chosen_range(
 ) -> tuple[datetime, datetime]:
     """Return the range of a DAG run: `from` and `to` of the trigger form, or else the run's data interval.
 
-    Raises:
-        DefinitionError: only one of the two is given, or neither is and the run has no interval, or the range is empty.
+    Raise DefinitionError if only one of the two is given, if neither is and the run has no interval, or if the range is
+    empty.
     """
-    given = {name: params.get(name) for name in ("from", "to")}
-    missing = [name for name, value in given.items() if not value]
+    bounds = {name: params.get(name) for name in ("from", "to")}
+    missing = [name for name, value in bounds.items() if not value]
     if len(missing) == 1:
         raise DefinitionError(f"`{missing[0]}` is missing: give both `from` and `to`, or neither")
     if not missing:
-        start, end = (_instant(name, str(value)) for name, value in given.items())
+        start, end = (_instant(name, str(value)) for name, value in bounds.items())
     elif interval_start is not None and interval_end is not None:
         start, end = interval_start, interval_end
     else:
@@ -55,19 +56,18 @@ def chosen_range(
 
 def _instant(name: str, text: str) -> datetime:
     try:
-        instant = datetime.fromisoformat(text)
+        return ticks.parse_utc(text)
     except ValueError:
         raise DefinitionError(f"`{name}` is {text!r}: write an ISO 8601 time, such as 2026-03-01T10:00:00Z") from None
-    return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
 
 
 def _completeness(
-    definition: str, start: datetime, end: datetime, environment: Mapping[str, str] = os.environ
+    file: str, start: datetime, end: datetime, environment: Mapping[str, str] = os.environ
 ) -> "Completeness":
     from recapture.definition.pipeline import load
     from recapture.run.progress import completeness
 
-    return completeness(load(Path(definition)), start, end, datetime.now(UTC), environment)
+    return completeness(load(Path(file)), start, end, datetime.now(UTC), environment)
 
 
 def _is_complete(completeness: "Completeness", log: Logger) -> bool:
@@ -93,9 +93,9 @@ class CaptureCompleteTrigger(BaseTrigger):
     credentials. The trigger takes the credentials from the connection at every check.
     """
 
-    def __init__(self, definition: str, start: str, end: str, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(self, file: str, start: str, end: str, poll_seconds: float = POLL_SECONDS) -> None:
         super().__init__()
-        self.definition = definition
+        self.file = file
         self.start = start
         self.end = end
         self.poll_seconds = poll_seconds
@@ -105,7 +105,7 @@ class CaptureCompleteTrigger(BaseTrigger):
         return (
             "capture_complete.CaptureCompleteTrigger",
             {
-                "definition": self.definition,
+                "file": self.file,
                 "start": self.start,
                 "end": self.end,
                 "poll_seconds": self.poll_seconds,
@@ -141,7 +141,7 @@ class CaptureCompleteTrigger(BaseTrigger):
         """Return the completeness of the range. A thread checks it, so that other triggers continue."""
         start, end = datetime.fromisoformat(self.start), datetime.fromisoformat(self.end)
         environment = await storage_connection.environment()
-        return await asyncio.to_thread(_completeness, self.definition, start, end, environment)
+        return await asyncio.to_thread(_completeness, self.file, start, end, environment)
 
 
 def _failed(error: RecaptureError) -> TriggerEvent:
@@ -154,26 +154,25 @@ class CaptureCompleteSensor(BaseSensorOperator):
     It rejects a range that the pipeline cannot run before it waits.
     """
 
-    def __init__(self, *, definition: str, poll_seconds: float = POLL_SECONDS, **kwargs: Any) -> None:
+    def __init__(self, *, file: str, poll_seconds: float = POLL_SECONDS, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.definition = definition
+        self.file = file
         self.poll_seconds = poll_seconds
 
     def execute(self, context: Context) -> Range:
         """Return the range if it is complete. Otherwise, or if the storage fails, wait in the triggerer.
 
-        Raises:
-            DefinitionError: the pipeline cannot run the range.
+        Raise DefinitionError if the pipeline cannot run the range.
         """
         from recapture.definition.pipeline import load
         from recapture.run.slices import require_whole_slices
 
         run = context["dag_run"]
         start, end = chosen_range(context["params"], run.data_interval_start, run.data_interval_end)
-        require_whole_slices(load(Path(self.definition)), start, end)
+        require_whole_slices(load(Path(self.file)), start, end)
         if not self._is_complete(start, end):
             self.defer(
-                trigger=CaptureCompleteTrigger(self.definition, start.isoformat(), end.isoformat(), self.poll_seconds),
+                trigger=CaptureCompleteTrigger(self.file, start.isoformat(), end.isoformat(), self.poll_seconds),
                 method_name="resume",
                 timeout=timedelta(seconds=self.timeout),
             )
@@ -181,7 +180,7 @@ class CaptureCompleteSensor(BaseSensorOperator):
 
     def _is_complete(self, start: datetime, end: datetime) -> bool:
         try:
-            completeness = _completeness(self.definition, start, end)
+            completeness = _completeness(self.file, start, end)
         except RunError as error:
             self.log.warning("still waiting: %s", error)
             return False
@@ -190,9 +189,8 @@ class CaptureCompleteSensor(BaseSensorOperator):
     def resume(self, context: Context, event: dict[str, Any]) -> Range:
         """Return the range, which is now complete.
 
-        Raises:
-            DefinitionError: the pipeline or the connection has a mistake, so that a retry would fail in the same way.
-            SetupError: a container or a right was missing for more than SETUP_SECONDS.
+        Raise DefinitionError if the pipeline or the connection has a mistake, so that a retry would fail in the same
+        way. Raise SetupError if a container or a permission was missing for more than SETUP_SECONDS.
         """
         if "error" in event:
             raise ENDINGS[event["type"]](event["error"])

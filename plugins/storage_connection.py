@@ -15,10 +15,10 @@ CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
 
 
 def take_credentials(context: Context) -> None:
-    """Put the connection's credentials into the environment of this task. Raise DefinitionError for a wrong connection.
+    """Put the connection's credentials into the environment of this task.
 
     The task has its own process, and Spark inherits its environment. The credentials are never in a command line, in a
-    field of an operator or in an XCom.
+    field of an operator or in an XCom. Raise DefinitionError if the connection is not valid, as `variables` does.
     """
     try:
         connection = BaseHook.get_connection(STORAGE)
@@ -33,9 +33,10 @@ def take_credentials(context: Context) -> None:
 
 
 async def environment() -> Mapping[str, str]:
-    """Return the environment with the connection's credentials. Raise DefinitionError for a wrong connection.
+    """Return the environment with the connection's credentials.
 
-    This is for triggers: they share one process, so its environment must not change.
+    This is for triggers: they share one process, so its environment must not change. Raise DefinitionError if the
+    connection is not valid, as `variables` does.
     """
     try:
         connection = await BaseHook.aget_connection(STORAGE)

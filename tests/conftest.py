@@ -90,13 +90,13 @@ def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """The Spark session of the command: two cores, and a JVM that starts quickly. All tests of the session share it."""
-    from recapture.run.session import pin_settings, session
+    from recapture.run.session import create_session, pin_settings
     from tests.worlds import QUICK_START
 
     logging.getLogger("py4j").setLevel(logging.WARNING)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_TOOL_OPTIONS", QUICK_START)
-        running = session("local[2]", "recapture-tests", tmp_path_factory.mktemp("spark"))
+        running = create_session("local[2]", "recapture-tests", tmp_path_factory.mktemp("spark"))
     pin_settings(running)
     yield running
     running.stop()

@@ -1,15 +1,19 @@
 """How Hypothesis draws: HYPOTHESIS_PROFILE is `repeatable`, `quick` or `deep`.
 
 The default profile, `repeatable`, draws the same examples on every machine and in every run, also in a fresh clone.
-`quick` draws a fifth of them. `deep` draws ten times as many, at random, and prints how to reproduce a failure.
+`quick` draws a fifth of them. `deep` draws ten times as many, at random, and prints how to reproduce a failure. It also
+shrinks the failures of slow tests.
 """
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, Phase, settings
 
 DEFAULT_EXAMPLES = 100
 """Examples that a test draws in the default profile, unless it sets a number."""
+
+SLOW_EXAMPLES = (HealthCheck.too_slow, HealthCheck.data_too_large)
+"""Health checks that a test with large examples does not have to pass."""
 
 settings.register_profile("repeatable", deadline=None, max_examples=DEFAULT_EXAMPLES, derandomize=True, database=None)
 settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=DEFAULT_EXAMPLES // 5)
@@ -23,3 +27,9 @@ def load_profile() -> None:
 def examples(count: int) -> int:
     """Return `count` in the default profile, and proportionally fewer or more in the others; at least one."""
     return max(1, count * settings().max_examples // DEFAULT_EXAMPLES)
+
+
+def slow(count: int) -> settings:
+    """Return the settings of a test whose examples take seconds each: `examples(count)`, shrunk in `deep` only."""
+    phases = list(Phase) if settings.get_current_profile_name() == "deep" else [Phase.explicit, Phase.generate]
+    return settings(max_examples=examples(count), phases=phases, suppress_health_check=SLOW_EXAMPLES)

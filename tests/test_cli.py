@@ -272,7 +272,7 @@ def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
         "Outputs/dashboard.json",
         "Transformation.asaql",
     ]
-    assert "to be done before it runs as the job did:" in listed
+    assert "to do before the pipeline gives the results of the job:" in listed
     for entry in [*report["missing"], *report["different"]]:
         assert f"  {entry['where']}: {entry['what']}" in listed
     assert SECRET not in listed + text + json.dumps(report)

@@ -45,7 +45,7 @@ def test_a_manifest_of_another_format_is_refused(tmp_path: Path, number: object,
 )
 def test_a_run_file_of_another_format_is_refused(tmp_path: Path, document: object, message: str) -> None:
     files = RunFiles(open_container(tmp_path.as_uri()), "run")
-    files.table.write(files.name("audit.json"), json.dumps(document).encode())
+    files.container.write(files.name("audit.json"), json.dumps(document).encode())
     with pytest.raises(RunError, match=rf"audit\.json of run run {message}"):
         files.read("audit.json")
 

@@ -19,7 +19,7 @@ from urllib.parse import quote
 import httpx
 
 from embedded.java import java_home
-from embedded.process import CACHE, ROOT, Server, free_port, stop_all
+from embedded.process import CACHE, ROOT, Server, start_on_free_port, stop_all
 
 USER = "admin"
 PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
@@ -55,12 +55,13 @@ class Airflow:
     """
 
     def __init__(self, env: Mapping[str, str], *, schedule: bool, homes: Path = CACHE / "airflow") -> None:
-        self.port = free_port()
+        self.port = 0
+        """Port of the web interface; 0 before the start."""
         self.password = secrets.token_urlsafe(12)
         self._homes = homes
         self._env = env
         self._schedule = schedule
-        self._client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
+        self._client: httpx.Client
         self._started = ExitStack()
 
     @property
@@ -97,14 +98,19 @@ class Airflow:
         }
 
     def __enter__(self) -> Self:
+        start_on_free_port(self._start)
+        return self
+
+    def _start(self, port: int) -> None:
+        self.port = port
         try:
-            self._start()
+            self._start_servers()
         except BaseException:
             self._started.close()
             raise
-        return self
 
-    def _start(self) -> None:
+    def _start_servers(self) -> None:
+        self._client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
         self._started.callback(self._client.close)
         home, lock = own_home(self._homes)
         self._started.callback(os.close, lock)
@@ -144,8 +150,7 @@ class Airflow:
     def unpause(self, dag: str) -> None:
         """Wait until Airflow has loaded the DAG, then unpause it.
 
-        Raises:
-            RuntimeError: Airflow does not load the DAG within 60 s. The message has Airflow's import errors.
+        Raise RuntimeError, with Airflow's import errors, if it does not load the DAG within 60 s.
         """
         deadline = time.monotonic() + 60
         while True:
@@ -178,9 +183,8 @@ class Airflow:
     def wait(self, dag: str, run: str, seconds: float = 900) -> None:
         """Wait until the run has ended, and print each task when it ends.
 
-        Raises:
-            RuntimeError: the run failed, or is still running after `seconds`. The message of a failed run has the last
-                log lines of its failed tasks.
+        Raise RuntimeError if the run is still running after `seconds`, or if it failed; the message then has the last
+        log lines of its failed tasks.
         """
         deadline = time.monotonic() + seconds
         printed: set[str] = set()

@@ -17,11 +17,8 @@ _STORE = "__azurite_db_blob__.json"
 def place_arrivals(workspace: Path, arrivals: Mapping[tuple[str, str], datetime]) -> None:
     """Set the LastModified of each (container, blob name) in the emulator's only account; the times are aware.
 
-    Azurite must be stopped, because it overwrites its store when it stops.
-
-    Raises:
-        FileNotFoundError: the workspace has no store.
-        LookupError: a blob is not in the store; nothing has changed.
+    Azurite must be stopped, because it overwrites its store when it stops. Raise FileNotFoundError if the workspace has
+    no store, and LookupError if a blob is not in the store; nothing has changed then.
     """
     path = workspace / _STORE
     if not path.is_file():

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Column, Table
 
 from embedded.airflow import USER, Airflow
 from embedded.arrivals import place_arrivals
@@ -25,8 +24,6 @@ PIPELINE = "telemetry"
 CAPTURE, CURATED = "capture", "curated"
 START = datetime(2026, 3, 1, 6, tzinfo=UTC)
 HOURS = 6
-ROWS = 12
-"""Number of published rows that are printed."""
 
 console = Console(highlight=False, soft_wrap=True, width=max(100, shutil.get_terminal_size().columns))
 
@@ -83,43 +80,24 @@ def backfill() -> None:
             run = airflow.trigger(PIPELINE, {"from": START.isoformat(), "to": end.isoformat()})
             airflow.wait(PIPELINE, run)
             report = airflow.result(PIPELINE, run, "report")
-        _print_rows(env["RECAPTURE_TABLE"])
-        _print_report(report)
+        _print_result(env["RECAPTURE_TABLE"], report)
     console.print(f"took {time.monotonic() - start:.0f} s")
 
 
-def _print_rows(url: str) -> None:
+def _print_result(url: str, report: dict[str, Any]) -> None:
+    """Print the first published rows, and the report of the run."""
+    import pyarrow as pa
     from deltalake import DeltaTable, QueryBuilder
 
-    from recapture.storage import delta_storage_options
-    from recapture.storage.delta import delta_table_uri
+    from recapture import printing
+    from recapture.storage import delta_storage_options, delta_table_uri
 
     table = DeltaTable(delta_table_uri(url), storage_options=delta_storage_options(url))
     query = QueryBuilder().register("published", table)
     count = query.execute("SELECT COUNT(*) AS n FROM published").read_all()["n"][0].as_py()
-    rows = query.execute(f"SELECT * FROM published ORDER BY 1, 2 LIMIT {ROWS}").read_all()
-    names = rows.schema.names
-    shown = Table(*names, title=f"published: {count} rows, the first {rows.num_rows}")
-    for number in range(rows.num_rows):
-        shown.add_row(*(_text(rows[name][number].as_py()) for name in names))
-    console.print(shown)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, datetime):
-        return f"{value:%Y-%m-%d %H:%M:%S}"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def _print_report(report: dict[str, Any]) -> None:
-    """Print the report of a run, which is the object of `recapture backfill --json`."""
-    shown = Table("metric", Column("value", justify="right"), title="metrics")
-    for name, value in report["metrics"].items():
-        shown.add_row(name, "" if value is None else f"{value:,}")
-    console.print(shown)
-    console.print(report["quality"]["report"], markup=False)
-    for warning in report["warnings"]:
-        console.print(f"warning: {warning}", markup=False)
+    first = query.execute(f"SELECT * FROM published ORDER BY 1, 2 LIMIT {printing.SHOWN_ROWS}").read_all()
+    printing.print_rows(console, "published", pa.table(first), count)
+    printing.print_report(console, report)
 
 
 def up() -> None:

@@ -16,8 +16,7 @@ AZURITE = ROOT / "docker" / "azurite"
 def node() -> Path:
     """Return the path of the `node` program.
 
-    Raises:
-        RuntimeError: neither the system nor the virtual environment has a Node that is new enough.
+    Raise RuntimeError if neither the system nor the virtual environment has a Node that is new enough.
     """
     for program in filter(None, (shutil.which("node"), str(Path(sys.executable).parent / "node"))):
         if Path(program).exists() and _major(program) >= OLDEST:

@@ -19,26 +19,48 @@ from embedded import session
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
 SERVED = range(15_000, 30_000)
-"""Ports for servers.
-
-Systems use higher ports for outgoing connections, so that none of these is taken before the server starts.
-"""
+"""Ports for servers. Systems use higher ports for outgoing connections, so these are rarely taken."""
+PORT_TRIES = 3
+"""Maximum number of ports on which a server is started."""
 
 
 def free_port() -> int:
     """Return a free TCP port of the loopback address. Raise RuntimeError if there is none.
 
-    This is for a server that must know its port before it starts. Every other server listens on port 0.
+    This is for a server that must know its port before it starts. Every other server listens on port 0. Another process
+    may take the port before the server listens on it: see `start_on_free_port`.
     """
     for port in random.SystemRandom().sample(SERVED, len(SERVED)):
-        with socket.socket() as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                listener.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+        if is_free(port):
             return port
     raise RuntimeError(f"no port from {SERVED.start} to {SERVED.stop - 1} of 127.0.0.1 is free")
+
+
+def start_on_free_port(start: Callable[[int], None]) -> None:
+    """Call `start` with a free port. If it fails because another process took the port, call it with another one.
+
+    `start` must leave nothing running if it raises RuntimeError.
+    """
+    for tries_left in reversed(range(PORT_TRIES)):
+        port = free_port()
+        try:
+            start(port)
+        except RuntimeError:
+            if not tries_left or is_free(port):
+                raise
+        else:
+            return
+
+
+def is_free(port: int) -> bool:
+    """Return whether a server could listen on a port of the loopback address."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 class Server:
@@ -79,8 +101,7 @@ class Server:
     def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
         """Return when `ready` returns True.
 
-        Raises:
-            RuntimeError: the server has ended, or is not ready after `seconds`. The message has the end of its output.
+        Raise RuntimeError, with the end of the server's output, if it has ended or is not ready after `seconds`.
         """
         deadline = time.monotonic() + seconds
         while not ready():

@@ -4,10 +4,10 @@ import argparse
 import io
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from rich.console import Console
 from rich.markup import escape
@@ -21,16 +21,51 @@ from recapture.run.audit import audit
 from recapture.run.leftovers import remove_leftovers, scratch_name
 from recapture.run.plan import changed_since, load_manifest, plan_run, preview, resume_run
 from recapture.run.planned import PlannedRun
-from recapture.run.progress import capture_progress, described
+from recapture.run.progress import capture_progress, plan_summary
 from recapture.run.publish import publish
 from recapture.run.report import report
+from recapture.run.rollback import rollback
 from recapture.run.scratch import scratch_folder
-from recapture.run.status import rollback, status
+from recapture.run.status import status
 from recapture.run.suites import load_suites
 from recapture.time_model import ticks
 
-if TYPE_CHECKING:
-    pass
+
+@dataclass(frozen=True, kw_only=True)
+class _PipelineArguments:
+    """Arguments of every command on a pipeline. `recapture status` has no others."""
+
+    pipeline: Path
+    json: bool
+    verbose: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PlanArguments(_PipelineArguments):
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RollbackArguments(_PlanArguments):
+    run: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _BackfillArguments(_PipelineArguments):
+    start: datetime | None
+    end: datetime | None
+    manifest: str | None
+    changed: Literal["fail", "replan"]
+    master: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ImportArguments:
+    path: Path
+    job: str | None
+    output: Path | None
+    json: bool
 
 
 class _Parser(argparse.ArgumentParser):
@@ -38,27 +73,30 @@ class _Parser(argparse.ArgumentParser):
         raise DefinitionError(f"{message}; see {self.prog} --help")
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run the command and return its exit code.
 
-    0: done; 1: failed or stopped by the audit, nothing was published; 2: a usage or definition error; 3: published or
-    rolled back in part; 130: interrupted, the message says how far the run got.
+    0: done; 1: failed or stopped by the audit, nothing was published, or an import left something to do; 2: a usage or
+    definition error; 3: published or rolled back in part, or published without a report; 130: interrupted, the message
+    says how far the run got.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     errors = Console(stderr=True, soft_wrap=True, highlight=False)
     try:
         _require_utf8()
-        chosen = _parser().parse_args(arguments)
-        if "pipeline" not in chosen:
-            return _import(chosen)
-        if chosen.verbose:
+        parsed = vars(_parser().parse_args(argv))
+        command, make_arguments = parsed.pop("command"), parsed.pop("make_arguments")
+        arguments: _PipelineArguments | _ImportArguments = make_arguments(**parsed)
+        if isinstance(arguments, _ImportArguments):
+            return _import(arguments)
+        if arguments.verbose:
             log.enable()
-        pipeline = load(chosen.pipeline)
+        pipeline = load(arguments.pipeline)
         for warning in pipeline.warnings:
             errors.print(f"[yellow]warning:[/] {escape(warning)}")
-        result: dict[str, Any] = chosen.command(pipeline, chosen, errors)
-        if chosen.json:
+        result: dict[str, Any] = command(pipeline, arguments, errors)
+        if arguments.json:
             print(json.dumps(result, allow_nan=False))
     except RecaptureError as error:
         errors.print(f"[red]recapture:[/] {escape(str(error))}")
@@ -70,7 +108,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _require_utf8() -> None:
-    """Raise DefinitionError if the locale spells file names in another encoding: blobs would have other names."""
+    """Raise DefinitionError unless the locale encodes file names in UTF-8: blobs would get other names."""
     encoding = sys.getfilesystemencoding()
     if encoding != "utf-8":
         raise DefinitionError(f"the encoding of this locale is {encoding}: use a UTF-8 locale, such as LC_ALL=C.UTF-8")
@@ -81,55 +119,58 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def add(name: str, command: Any, text: str, ranged: bool = True, required: bool = True) -> argparse.ArgumentParser:
+    def add(
+        name: str, command: Any, make_arguments: Any, text: str, ranged: bool = True, required: bool = True
+    ) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text)
         sub.add_argument("pipeline", type=Path, metavar="PIPELINE", help="the pipeline file")
         if ranged:
-            sub.add_argument(
-                "--from", dest="start", type=_instant, required=required, metavar="T", help="ISO 8601, UTC"
-            )
-            sub.add_argument(
-                "--to", dest="end", type=_instant, required=required, metavar="T", help="the end, included"
-            )
+            for option, name, bound in (("--from", "start", "exclusive"), ("--to", "end", "inclusive")):
+                range_text = f"{name} of the range, {bound}; ISO 8601, UTC"
+                sub.add_argument(option, dest=name, type=_instant, required=required, metavar="T", help=range_text)
         sub.add_argument("--json", action="store_true", help="print one JSON object")
         sub.add_argument("-v", "--verbose", action="store_true", help="log each step to standard error")
-        sub.set_defaults(command=command)
+        sub.set_defaults(command=command, make_arguments=make_arguments)
         return sub
 
-    add("plan", _plan, "What would be read: slices, blobs, bytes, completeness. Writes nothing.")
-    backfill = add("backfill", _backfill, "Plan, run, audit and publish a range.", required=False)
+    text = "Show what a backfill would read: slices, blobs, bytes, completeness. Write nothing."
+    add("plan", _plan, _PlanArguments, text)
+    text = "Plan, run, audit and publish a range."
+    backfill = add("backfill", _backfill, _BackfillArguments, text, required=False)
     text = "repeat the run of a manifest, given as a file or as a run of this pipeline, instead of --from and --to"
     backfill.add_argument("--manifest", metavar="FILE_OR_RUN", help=text)
-    text = "what to do when blobs of the manifest were touched or deleted since (default: %(default)s)"
+    text = "what to do if blobs of the manifest were modified or deleted since (default: %(default)s)"
     backfill.add_argument("--changed", choices=("fail", "replan"), default="fail", help=text)
     backfill.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
-    add("status", _status, "The slices published, their quality and lateness, and the gaps between them.", ranged=False)
-    back = add("rollback", _rollback, "Give slices back what they held before their last publication.")
+    text = "Show the published slices, their quality and lateness, and the gaps between them."
+    add("status", _status, _PipelineArguments, text, ranged=False)
+    text = "Restore what the slices of a range held before their last publication."
+    back = add("rollback", _rollback, _RollbackArguments, text)
     text = "the run that every slice must hold now; required to go back further than one publication"
     back.add_argument("--run", metavar="RUN", help=text)
-    text = "Write the pipeline file of an ASA job, and tell what could not be carried over and why."
+    text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
     imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")
-    imported.add_argument("--job", metavar="NAME", help="the job, where a template holds several")
+    imported.add_argument("--job", metavar="NAME", help="the job, if a template has several")
     imported.add_argument("--output", type=Path, metavar="FILE", help="the file to write (default: NAME.yaml here)")
     imported.add_argument("--json", action="store_true", help="print one JSON object")
+    imported.set_defaults(command=_import, make_arguments=_ImportArguments)
     return parser
 
 
 def _instant(text: str) -> datetime:
-    """ISO 8601; UTC where it names no zone."""
+    """Return the instant of an ISO 8601 text, which is UTC if it has no zone."""
     try:
-        instant = datetime.fromisoformat(text)
-        return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
-    except (ValueError, OverflowError):
+        return ticks.parse_utc(text)
+    except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not an ISO 8601 time such as 2026-03-01T10:00:00Z") from None
 
 
-def _import(chosen: argparse.Namespace) -> int:
-    """Write the pipeline file of an ASA job; 0 when it can be run as it is, 1 when something is to be done first."""
-    job = asa_job.read_job(chosen.path, chosen.job)
+def _import(arguments: _ImportArguments) -> int:
+    """Write a pipeline file for an ASA job. Return 0 if it is ready to run, 1 if something has to be done first."""
+    job = asa_job.read_job(arguments.path, arguments.job)
     draft = asa_job.carry_over(job)
-    file: Path = chosen.output or Path(f"{draft.name}.yaml")
+    file = arguments.output or Path(f"{draft.name}.yaml")
     text = asa_job.pipeline_text(draft, job.origin)
     try:
         with file.open("x", encoding="utf-8") as out:
@@ -143,7 +184,7 @@ def _import(chosen: argparse.Namespace) -> int:
             load(file)
         except DefinitionError as error:
             draft.missing.append(asa_job.Finding(file.name, str(error)))
-    if chosen.json:
+    if arguments.json:
         summary = {"job": job.name, "pipeline": str(file), "ready": not draft.missing}
         findings = {kind: [asdict(finding) for finding in getattr(draft, kind)] for kind in printing.FINDINGS}
         print(json.dumps(summary | findings))
@@ -152,114 +193,122 @@ def _import(chosen: argparse.Namespace) -> int:
     return 1 if draft.missing else 0
 
 
-def _plan(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
-    planned = preview(pipeline, chosen.start, chosen.end)
-    progress = capture_progress(pipeline, planned, datetime.now(UTC))
-    result = described(pipeline, planned, progress)
+def _plan(pipeline: Pipeline, arguments: _PlanArguments, errors: Console) -> dict[str, Any]:
+    manifest = preview(pipeline, arguments.start, arguments.end)
+    progress = capture_progress(pipeline, manifest, datetime.now(UTC))
+    result = plan_summary(pipeline, manifest, progress)
     for warning in result["warnings"]:
         errors.print(f"[yellow]warning:[/] {escape(warning)}")
     result["warnings"] = [*pipeline.warnings, *result["warnings"]]
-    if not chosen.json:
+    if not arguments.json:
         printing.print_plan(printing.console(), result, progress)
     return result
 
 
-def _backfill(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
-    _require_range_or_manifest(chosen)
+def _backfill(pipeline: Pipeline, arguments: _BackfillArguments, errors: Console) -> dict[str, Any]:
+    _require_range_or_manifest(arguments)
     try:
-        run, warnings = _audited(pipeline, chosen, errors)
+        run, warnings = _compute_and_audit(pipeline, arguments, errors)
     except KeyboardInterrupt:
-        raise InterruptedRunError("interrupted; nothing was published: run the same again") from None
+        raise InterruptedRunError("interrupted; nothing was published: run the same command again") from None
     try:
         publish(run)
-        return _reported(run, warnings, chosen)
+        return _report(run, warnings, arguments)
     except KeyboardInterrupt:
         raise InterruptedRunError(
-            f"interrupted while run {run.id} was published or reported: recapture status shows what is published"
+            f"interrupted while run {run.id} was being published or reported: recapture status shows what is published"
         ) from None
 
 
-def _audited(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> tuple[PlannedRun, list[str]]:
-    """Compute and audit a run; return it, and warnings about its plan."""
+def _compute_and_audit(
+    pipeline: Pipeline, arguments: _BackfillArguments, errors: Console
+) -> tuple[PlannedRun, list[str]]:
+    """Plan, compute and audit a run; return it, and warnings about its plan."""
     from recapture.quality import checkpoint
-    from recapture.run.session import started
+    from recapture.run.session import spark_session
     from recapture.run.spark import compute
 
-    shown = Progress(console=errors, transient=True, disable=chosen.verbose or not errors.is_terminal)
-    with shown:
-        step = shown.add_task("plan", total=None)
-        run, warnings = _planned(pipeline, chosen)
+    progress_bar = Progress(console=errors, transient=True, disable=arguments.verbose or not errors.is_terminal)
+    with progress_bar:
+        step = progress_bar.add_task("plan", total=None)
+        run, warnings = _plan_or_resume(pipeline, arguments)
         for warning in warnings:
             errors.print(f"[yellow]warning:[/] {escape(warning)}")
         for leftover in remove_leftovers(pipeline, run.id):
             errors.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
         checkpoint.check(load_suites(pipeline).values())
-        shown.update(step, description="order and aggregate")
+        progress_bar.update(step, description="order and aggregate")
         with (
             scratch_folder(scratch_name(pipeline, run.id)) as scratch,
-            started(chosen.master, f"recapture {run.id}", scratch) as spark,
-            printing.task_bar(spark, shown, step),
+            spark_session(arguments.master, f"recapture {run.id}", scratch) as spark,
+            printing.show_tasks(spark, progress_bar, step),
         ):
             compute(spark, run)
-        shown.update(step, description="audit", total=None)
+        progress_bar.update(step, description="audit", total=None)
         audit(run)
     return run, warnings
 
 
-def _reported(run: PlannedRun, warnings: list[str], chosen: argparse.Namespace) -> dict[str, Any]:
+def _report(run: PlannedRun, warnings: list[str], arguments: _BackfillArguments) -> dict[str, Any]:
+    """Print and return the report of a published run. Raise UnfinishedError if that fails."""
     try:
         result = report(run)
         result["warnings"] += warnings
-        if not chosen.json:
-            printing.print_report(printing.console(), run, result)
+        if not arguments.json:
+            out = printing.console()
+            printing.print_staged_rows(out, run, result)
+            printing.print_report(out, result)
     except RunError as error:
         raise UnfinishedError(f"run {run.id} is published, but its report failed: {error}") from error
     return result
 
 
-def _require_range_or_manifest(chosen: argparse.Namespace) -> None:
-    ranged = chosen.start is not None or chosen.end is not None
-    if chosen.manifest is not None and ranged:
+def _require_range_or_manifest(arguments: _BackfillArguments) -> None:
+    """Raise DefinitionError unless there is a range or a manifest, and not both."""
+    has_bounds = arguments.start is not None, arguments.end is not None
+    if arguments.manifest is not None and any(has_bounds):
         raise DefinitionError("--manifest has a range of its own: leave out --from and --to")
-    if chosen.manifest is None and (chosen.start is None or chosen.end is None):
+    if arguments.manifest is None and not all(has_bounds):
         raise DefinitionError("give a range with --from and --to, or a manifest with --manifest")
-    if chosen.manifest is None and chosen.changed != "fail":
-        raise DefinitionError("--changed is for --manifest: without it the range is planned anew anyway")
+    if arguments.manifest is None and arguments.changed != "fail":
+        raise DefinitionError("--changed needs --manifest: a range is always planned from the current blobs")
 
 
-def _planned(pipeline: Pipeline, chosen: argparse.Namespace) -> tuple[PlannedRun, list[str]]:
+def _plan_or_resume(pipeline: Pipeline, arguments: _BackfillArguments) -> tuple[PlannedRun, list[str]]:
     """Plan a range, or resume the run of a manifest; return the run and warnings.
 
     Raise RunError if blobs of the manifest have changed and `--changed replan` was not given.
     """
-    if chosen.manifest is None:
-        return plan_run(pipeline, chosen.start, chosen.end), []
-    manifest = load_manifest(pipeline, chosen.manifest)
+    if arguments.manifest is None:
+        assert arguments.start is not None
+        assert arguments.end is not None
+        return plan_run(pipeline, arguments.start, arguments.end), []
+    manifest = load_manifest(pipeline, arguments.manifest)
     changed = changed_since(pipeline, manifest)
     if not changed:
         return resume_run(pipeline, manifest), []
     count = f"{len(changed):,} of the {len(manifest.blobs):,} blobs"
-    difference = f"{count} of run {manifest.run} are not as they were:\n{changes.summary(changed)}"
-    if chosen.changed == "fail":
+    difference = f"{count} of run {manifest.run} have changed since it was planned:\n{changes.summary(changed)}"
+    if arguments.changed == "fail":
         raise RunError(
-            f"{difference}\nrestore them, or plan the range again from what is there now with --changed replan"
+            f"{difference}\nrestore them, or add --changed replan to plan the range again from the current blobs"
         )
     bounds = manifest.slices[0].slice.start, manifest.slices[-1].slice.end
     start, end = map(ticks.to_datetime, bounds)
     run = plan_run(pipeline, start, end)
-    return run, [f"{difference}\nplanned anew: run {run.id}"]
+    return run, [f"{difference}\nplanned again as run {run.id}"]
 
 
-def _status(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
+def _status(pipeline: Pipeline, arguments: _PipelineArguments, errors: Console) -> dict[str, Any]:
     result = status(pipeline)
-    if not chosen.json:
+    if not arguments.json:
         printing.print_status(printing.console(), result)
     return result
 
 
-def _rollback(pipeline: Pipeline, chosen: argparse.Namespace, errors: Console) -> dict[str, Any]:
-    result = rollback(pipeline, chosen.start, chosen.end, chosen.run)
-    if not chosen.json:
+def _rollback(pipeline: Pipeline, arguments: _RollbackArguments, errors: Console) -> dict[str, Any]:
+    result = rollback(pipeline, arguments.start, arguments.end, arguments.run)
+    if not arguments.json:
         printing.print_rollback(printing.console(), result)
     return result
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import rich.progress
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress
 from rich.table import Table
 
 from recapture import asa_job
@@ -22,20 +22,27 @@ from recapture.run.staged import staged_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FINDINGS = {"missing": "to be done before it runs as the job did:", "different": "not quite as in the job:"}
+FINDINGS = {
+    "missing": "to do before the pipeline gives the results of the job:",
+    "different": "not quite as in the job:",
+}
+"""Titles of the findings about an imported job, by the field of `asa_job.Draft`."""
 
 SHOWN_ROWS = 12
+"""Maximum number of rows that are printed of an output."""
 REASONS_SHOWN = 5
-"""Number of reasons for a quarantine that are printed; --json has more."""
+"""Maximum number of reasons for a quarantine that are printed; --json has more."""
 PIPE_WIDTH = 160
+"""Width in characters of what goes to a file or a pipe."""
 
 
 def console() -> Console:
-    """Standard output; a file or a pipe is as wide as the longest line needs."""
+    """Return the console of standard output. Lines to a file or a pipe are not wrapped."""
     return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def print_plan(out: Console, result: dict[str, Any], progress: list[PartitionProgress]) -> None:
+    """Print what a backfill would read, and how far each partition has got."""
     table = Table("slice", "blobs", "bytes", "complete", title=f"{result['pipeline']}: what a backfill would read")
     for row in result["slices"]:
         waiting = ", ".join(row["incomplete"])
@@ -52,6 +59,7 @@ def print_plan(out: Console, result: dict[str, Any], progress: list[PartitionPro
 
 
 def print_import(out: Console, name: str, file: Path, draft: asa_job.Draft) -> None:
+    """Print the pipeline file of an imported job, and the findings about it."""
     out.print(f"{escape(str(file))}: the pipeline of the ASA job {escape(name)}")
     for kind, title in FINDINGS.items():
         findings = getattr(draft, kind)
@@ -61,11 +69,15 @@ def print_import(out: Console, name: str, file: Path, draft: asa_job.Draft) -> N
             out.print(f"  {escape(str(finding))}")
 
 
-def print_report(out: Console, run: PlannedRun, result: dict[str, Any]) -> None:
-    """Print the first rows of a run, its metrics, and what the audit said."""
+def print_staged_rows(out: Console, run: PlannedRun, result: dict[str, Any]) -> None:
+    """Print the first rows of a run's outputs; `result` is its report."""
     for output, written in zip(run.pipeline.outputs, result["outputs"], strict=True):
         rows = staged_rows(run, output, SHOWN_ROWS)
         print_rows(out, output.alias, rows, written["metrics"]["OutputEvents"])
+
+
+def print_report(out: Console, result: dict[str, Any]) -> None:
+    """Print the report of a run without its rows: the metrics, the audit, the quarantine, warnings and versions."""
     counts = Table("slice", "rows", "events", "late", "out of order", "early", "no time", "malformed", title="metrics")
     for slice_ in result["slices"]:
         counts.add_row(
@@ -128,7 +140,7 @@ def print_status(out: Console, result: dict[str, Any]) -> None:
 
 
 def print_rollback(out: Console, result: dict[str, Any]) -> None:
-    """Print what a rollback took back."""
+    """Print what a rollback restored."""
     for output in result["outputs"]:
         if output["slices"]:
             slices = ", ".join(output["slices"])
@@ -144,8 +156,8 @@ def print_rollback(out: Console, result: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def task_bar(spark: "SparkSession", shown: Progress, step: Any) -> Iterator[None]:
-    """Keep the bar at the number of tasks that Spark has finished."""
+def show_tasks(spark: "SparkSession", progress_bar: rich.progress.Progress, step: Any) -> Iterator[None]:
+    """Keep the progress bar at the number of tasks that Spark has finished."""
     done = threading.Event()
 
     def watch() -> None:
@@ -156,10 +168,10 @@ def task_bar(spark: "SparkSession", shown: Progress, step: Any) -> Iterator[None
             stages_seen = [info for info in map(tracker.getStageInfo, seen) if info]
             total = sum(info.numTasks for info in stages_seen)
             if total:
-                shown.update(step, total=total, completed=sum(info.numCompletedTasks for info in stages_seen))
+                progress_bar.update(step, total=total, completed=sum(info.numCompletedTasks for info in stages_seen))
 
     watcher = threading.Thread(target=watch, daemon=True)
-    if not shown.disable:
+    if not progress_bar.disable:
         watcher.start()
     try:
         yield

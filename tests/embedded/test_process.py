@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from embedded import process, session
-from embedded.process import SERVED, Server, free_port
+from embedded.process import PORT_TRIES, SERVED, Server, free_port, start_on_free_port
 from tests.paths import ROOT
 
 SECONDS = 60
@@ -131,3 +131,35 @@ def test_a_free_port_is_not_one_that_is_taken(monkeypatch: pytest.MonkeyPatch) -
         with pytest.raises(RuntimeError, match=rf"^no port from {port} to {port} of 127.0.0.1 is free$"):
             free_port()
     assert second_port in SERVED
+
+
+def test_a_server_whose_port_was_taken_is_started_on_another() -> None:
+    ports: list[int] = []
+    with socket.socket() as taken:
+
+        def start(port: int) -> None:
+            ports.append(port)
+            if len(ports) == 1:
+                taken.bind(("127.0.0.1", port))
+                taken.listen()
+                raise RuntimeError("the server ended")
+
+        start_on_free_port(start)
+    assert len(ports) == 2
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_a_server_that_does_not_start_for_another_reason_or_on_any_port_fails(
+    monkeypatch: pytest.MonkeyPatch, is_taken: bool
+) -> None:
+    ports: list[int] = []
+
+    def start(port: int) -> None:
+        ports.append(port)
+        if is_taken:
+            monkeypatch.setattr(process, "is_free", lambda other: other not in ports)
+        raise RuntimeError("the server ended")
+
+    with pytest.raises(RuntimeError, match="the server ended"):
+        start_on_free_port(start)
+    assert len(ports) == (PORT_TRIES if is_taken else 1)

@@ -128,7 +128,7 @@ class Archive:
     """An archive that is complete for an hour, in an emulator that is not running yet."""
 
     azurite: Azurite
-    definition: Path
+    file: Path
     start: datetime
 
     @property
@@ -136,7 +136,7 @@ class Archive:
         return {"from": self.start.isoformat(), "to": (self.start + timedelta(hours=1)).isoformat()}
 
     def trigger(self, plugin: ModuleType) -> Any:
-        return plugin.CaptureCompleteTrigger(str(self.definition), *self.range.values(), 0.1)
+        return plugin.CaptureCompleteTrigger(str(self.file), *self.range.values(), 0.1)
 
     def start_again(self) -> None:
         self.azurite.__enter__()
@@ -193,7 +193,7 @@ def test_a_missing_container_ends_the_wait_after_a_while(
     event = fired(archive.trigger(plugin))
     assert looks.count == 3
     with pytest.raises(errors.SetupError, match=r"/capture does not exist: create it, or correct the url$"):
-        plugin.CaptureCompleteSensor(task_id="wait", definition="p.yaml").resume({}, event)
+        plugin.CaptureCompleteSensor(task_id="wait", file="p.yaml").resume({}, event)
 
 
 def test_another_fault_between_refusals_restarts_their_time_limit(
@@ -216,9 +216,9 @@ def test_a_mistake_in_the_definition_ends_the_wait_and_is_never_retried(plugin: 
     trigger = plugin.CaptureCompleteTrigger(str(tmp_path / "gone.yaml"), SIX.isoformat(), TWELVE.isoformat(), 0.01)
     event = fired(trigger)
     with pytest.raises(errors.DefinitionError, match=r"gone\.yaml: the pipeline file cannot be read") as ended:
-        plugin.CaptureCompleteSensor(task_id="wait", definition="p.yaml").resume({}, event)
+        plugin.CaptureCompleteSensor(task_id="wait", file="p.yaml").resume({}, event)
     tasks = importlib.import_module("backfill_tasks")
-    decision = tasks.FINAL_ERRORS.evaluate(ended.value, 1, 2)
+    decision = tasks.RETRY_POLICY.evaluate(ended.value, 1, 2)
     assert decision.action == tasks.RetryAction.FAIL
 
 
@@ -237,7 +237,7 @@ def test_the_sensor_waits_from_its_first_look_on_when_the_storage_is_down(
 ) -> None:
     from airflow.sdk.exceptions import TaskDeferred
 
-    sensor = plugin.CaptureCompleteSensor(task_id="wait", definition=str(archive.definition), timeout=3600)
+    sensor = plugin.CaptureCompleteSensor(task_id="wait", file=str(archive.file), timeout=3600)
     run = SimpleNamespace(data_interval_start=archive.start, data_interval_end=archive.start + timedelta(hours=1))
     with pytest.raises(TaskDeferred) as deferred:
         sensor.execute({"dag_run": run, "params": {}})

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recapture.quality import checkpoint, suites
-from recapture.quality.evaluation import Loaded, Outcome, on_frame, on_rows
+from recapture.quality.evaluation import ExpectationPair, JsonResult, evaluate_frame, evaluate_rows
 from recapture.quality.suites import Expectation
 from tests.quality.staging import SLICE_START, in_files
 
@@ -165,13 +165,13 @@ DECLARED = [
 ]
 
 
-def loaded(declared: list[Expectation]) -> list[Loaded]:
-    return [(expectation, checkpoint._load(expectation)) for expectation in declared]
+def loaded(declared: list[Expectation]) -> list[ExpectationPair]:
+    return [(expectation, checkpoint.load_expectation(expectation)) for expectation in declared]
 
 
 @pytest.fixture(scope="module")
 def context(great_expectations: None) -> "EphemeralDataContext":
-    return checkpoint._context()
+    return checkpoint.create_context()
 
 
 def comparable(outcome: object) -> object:
@@ -181,20 +181,20 @@ def comparable(outcome: object) -> object:
     return [comparable(value) for value in outcome] if isinstance(outcome, list) else outcome
 
 
-def of_all_rows(context: "EphemeralDataContext", table: pa.Table, judged: list[Loaded]) -> list[Outcome]:
+def of_all_rows(context: "EphemeralDataContext", table: pa.Table, judged: list[ExpectationPair]) -> list[JsonResult]:
     """Return what Great Expectations says about one pandas frame."""
     start = pa.repeat(pa.scalar(SLICE_START, pa.timestamp("us", "UTC")), table.num_rows)
-    return on_frame(context, table.append_column("slice_start", start).to_pandas(), judged, PARAMETERS)
+    return evaluate_frame(context, table.append_column("slice_start", start).to_pandas(), judged, PARAMETERS)
 
 
 @pytest.mark.usefixtures("great_expectations")
 def test_every_expectation_that_a_suite_may_hold_is_tested() -> None:
-    refused = {kind for kind in suites._known_types() if not _is_accepted(kind)}
-    assert set(VALUES) == set(suites._known_types()) - refused
+    refused = {kind for kind in suites.known_types() if not _is_accepted(kind)}
+    assert set(VALUES) == set(suites.known_types()) - refused
 
 
 def _is_accepted(kind: str) -> bool:
-    schema = suites._schema(kind)
+    schema = suites.schema_of(kind)
     sources = schema["properties"]["metadata"]["properties"] if schema else {}
     return "Pandas" in sources.get("supported_data_sources", {}).get("const", ["Pandas"])
 
@@ -212,6 +212,6 @@ def test_results_in_parts_are_those_of_all_rows_at_once(
     judged = loaded(declared)
     with tempfile.TemporaryDirectory() as folder:
         rows = in_files(Path(folder), table, (min(cut, table.num_rows),), frame_rows)
-        outcomes = on_rows(context, rows, judged, PARAMETERS)
+        outcomes = evaluate_rows(context, rows, judged, PARAMETERS)
     for (expectation, _), in_parts, at_once in zip(judged, outcomes, of_all_rows(context, table, judged), strict=True):
         assert comparable(in_parts) == comparable(at_once), (expectation.type, expectation.kwargs)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.quality.passage import DROPPED, MOST, PROCESSED, SOME, Example, Passage, explained, results
+from recapture.quality.passage import DROPPED, MOST, PROCESSED, SOME, Example, Passage, explanation, results
 from recapture.time_model.metrics import VERDICTS
 
 START = "2026-03-01T10:00:00Z"
@@ -99,7 +99,7 @@ def test_the_sentence_says_how_many_events_of_which_slice_and_why() -> None:
 
 def test_a_time_under_another_name_or_in_another_unit_is_explained_with_the_existing_fields() -> None:
     body = json.dumps({"deviceId": "a", "ts": 1_772_359_200_000}).encode()
-    assert explained(Example("invalid_timestamp", "eventTime is missing or null", body)) == (
+    assert explanation(Example("invalid_timestamp", "eventTime is missing or null", body)) == (
         "eventTime is missing or null; its fields are deviceId, ts; correct the field of TIMESTAMP BY, which must be "
         "an ISO 8601 time; ts looks like milliseconds since 1970: TIMESTAMP BY DATEADD(millisecond, ts, "
         "'1970-01-01T00:00:00Z')"
@@ -116,4 +116,4 @@ def test_a_time_under_another_name_or_in_another_unit_is_explained_with_the_exis
     ],
 )
 def test_a_body_that_is_not_json_is_shown_with_a_guess_at_its_format(body: bytes, hint: str) -> None:
-    assert hint in explained(Example("malformed", "not a JSON object", body))
+    assert hint in explanation(Example("malformed", "not a JSON object", body))

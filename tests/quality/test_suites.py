@@ -169,7 +169,7 @@ def test_as_many_expectations_are_loaded_as_declared(path: Path) -> None:
 
 def test_without_great_expectations_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suites, "find_spec", lambda name: None)
-    suites._schemas.cache_clear()
+    suites.schema_folder.cache_clear()
     with pytest.raises(DefinitionError, match=r"install recapture\[quality\]"):
         suites.require_installed()
 
@@ -187,6 +187,6 @@ def test_loading_does_not_import_great_expectations_or_pandas(python: Python) ->
 def test_every_known_name_is_one_that_great_expectations_registers() -> None:
     from great_expectations.expectations.registry import list_registered_expectation_implementations
 
-    known = set(suites._known_types())
+    known = set(suites.known_types())
     assert known
     assert known <= set(list_registered_expectation_implementations())

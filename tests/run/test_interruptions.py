@@ -32,15 +32,15 @@ def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     backfill(spark, world.define(), TEN, at(60))
     world.put("0", at(20), [body("a", at(18))], 5)
 
-    def computed(pipeline: Any, chosen: Any, errors: Any) -> tuple[PlannedRun, list[str]]:
+    def compute_and_audit(pipeline: Any, arguments: Any, errors: Any) -> tuple[PlannedRun, list[str]]:
         from recapture.run.spark import compute
 
-        run = plan_run(pipeline, chosen.start, chosen.end)
+        run = plan_run(pipeline, arguments.start, arguments.end)
         compute(spark, run)
         vars(cli)["audit"](run)
         return run, []
 
-    monkeypatch.setattr(cli, "_audited", computed)
+    monkeypatch.setattr(cli, "_compute_and_audit", compute_and_audit)
     return world
 
 
@@ -56,7 +56,10 @@ def test_an_interruption_before_anything_is_published_says_so(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cli, "audit", interrupt)
-    assert outcome_of(capsys, world, "backfill") == (130, "interrupted; nothing was published: run the same again")
+    assert outcome_of(capsys, world, "backfill") == (
+        130,
+        "interrupted; nothing was published: run the same command again",
+    )
     assert version(world.table) == 1
 
 
@@ -89,7 +92,8 @@ def test_an_interruption_while_the_report_is_made_refers_to_status(
     code, line = outcome_of(capsys, world, "backfill")
     assert code == 130
     run = status(world.define())["slices"][0]["run"]
-    assert line == f"interrupted while run {run} was published or reported: recapture status shows what is published"
+    progress = "was being published or reported: recapture status shows what is published"
+    assert line == f"interrupted while run {run} {progress}"
     assert version(world.table) == 2
 
 
@@ -123,5 +127,6 @@ def test_a_report_that_cannot_be_stored_does_not_hide_that_the_run_is_published(
     code, line = outcome_of(capsys, world, "backfill")
     assert code == 3
     assert line.endswith(
-        "is published, but: cannot write outcome.json: No space left on device; run the same again for its report"
+        "is published, but: cannot write outcome.json: No space left on device; "
+        "run the same command again for its report"
     )

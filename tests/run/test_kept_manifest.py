@@ -33,10 +33,10 @@ def _one_session(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None
     """Run the command in the session of these tests."""
 
     @contextlib.contextmanager
-    def started(master: str, name: str, scratch: Path) -> Iterator["SparkSession"]:
+    def spark_session(master: str, name: str, scratch: Path) -> Iterator["SparkSession"]:
         yield spark
 
-    monkeypatch.setattr("recapture.run.session.started", started)
+    monkeypatch.setattr("recapture.run.session.spark_session", spark_session)
 
 
 def called(capsys: pytest.CaptureFixture[str], world: World, *arguments: object) -> tuple[int, Any, str]:
@@ -99,7 +99,7 @@ def test_every_changed_blob_is_named_and_the_user_chooses(capsys: pytest.Capture
     assert (code, report) == (1, None)
     assert version(world.table) is None
     first, *lines, last = stderr.splitlines()
-    assert first == f"recapture: 3 of the {len(pinned)} blobs of run {run} are not as they were:"
+    assert first == f"recapture: 3 of the {len(pinned)} blobs of run {run} have changed since it was planned:"
     size = longer.stat().st_size
     assert lines[0].startswith(
         f"  {longer.relative_to(world.capture)} was modified (size {size - 1}, now {size}, etag "
@@ -107,14 +107,14 @@ def test_every_changed_blob_is_named_and_the_user_chooses(capsys: pytest.Capture
     assert lines[1].startswith(f"  {later.relative_to(world.capture)} was modified (LastModified ")
     assert ", now 2024-03-01T10:31:00Z, etag " in lines[1]
     assert lines[2] == f"  {deleted.relative_to(world.capture)} was deleted"
-    assert last == "restore them, or plan the range again from what is there now with --changed replan"
+    assert last == "restore them, or add --changed replan to plan the range again from the current blobs"
 
     overwrite(longer, longer.read_bytes()[:-1])
     code, report, stderr = called(capsys, world, "--manifest", run, "--changed", "replan")
     assert code == 0, stderr
     assert report["run"] != run
     assert report["run"].startswith("20240301T100000Z-20240301T110000Z-")
-    assert f"planned anew: run {report['run']}" in stderr
+    assert f"planned again as run {report['run']}" in stderr
     assert f"{deleted.relative_to(world.capture)} was deleted" in stderr
     assert report["warnings"][-1].startswith("2 of the ")
 
@@ -195,7 +195,7 @@ def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> N
     moved = pipeline.input.model_copy(update={"container": (world.home / "moved").as_uri()})
     with pytest.raises(DefinitionError, match=r"which is not this pipeline's input\.container"):
         load_manifest(pipeline.model_copy(update={"input": moved}), str(path))
-    with pytest.raises(DefinitionError, match="are not of 2 h"):
+    with pytest.raises(DefinitionError, match=r"slice_hours is 2, but run .* has slices of another length"):
         load_manifest(pipeline.model_copy(update={"slice_hours": 2}), str(path))
 
 
@@ -205,9 +205,9 @@ def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> N
         ((), 2, "give a range with --from and --to, or a manifest with --manifest"),
         (RANGE[:2], 2, "give a range with --from and --to"),
         (("--manifest", "x", *RANGE), 2, "--manifest has a range of its own"),
-        ((*RANGE, "--changed", "replan"), 2, "--changed is for --manifest"),
+        ((*RANGE, "--changed", "replan"), 2, "--changed needs --manifest"),
         (("--manifest", "x", "--changed", "ignore"), 2, "invalid choice"),
-        (("--manifest", "x"), 1, "x is not a file, and no run with a manifest under file://"),
+        (("--manifest", "x"), 1, "x is neither a file nor a run with a manifest under file://"),
         (("--manifest", "runs/x"), 1, "runs/x is not a file: give the file of a manifest, or the name of a run"),
         (("--manifest", ""), 1, "an empty text is not a file"),
         (("--manifest", "{file}"), 1, "the run's manifest cannot be read"),

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from recapture.quality.metrics import OUTPUT_METRICS, PARTITION_METRICS, combine
-from recapture.run.status import rollback
+from recapture.run.rollback import rollback
 from recapture.time_model.metrics import COUNTS, WATERMARK_DELAY
 from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, steady, version
 

@@ -16,7 +16,7 @@ from recapture.run.audit import audit
 from recapture.run.plan import plan_run
 from recapture.run.publish import publish
 from recapture.run.report import report
-from recapture.run.status import rollback
+from recapture.run.rollback import rollback
 from recapture.storage import delta_storage_options, delta_table_uri
 from recapture.table.delta import OpenTable
 from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, staged, steady, version
@@ -88,14 +88,14 @@ def test_the_events_of_several_outputs_are_read_once_and_not_cached(
     spark: "SparkSession", world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plans = []
-    written = job._written
+    write_slices = job.write_slices
 
     def recorded(*arguments: Any) -> Any:
-        frame = written(*arguments)
+        frame = write_slices(*arguments)
         plans.append(frame._jdf.queryExecution().executedPlan().toString())
         return frame
 
-    monkeypatch.setattr(job, "_written", recorded)
+    monkeypatch.setattr(job, "write_slices", recorded)
     staged(spark, both(world), TEN, at(120))
     assert [plan.count("InMemoryTableScan") for plan in plans] == [1, 1]
     assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
@@ -157,7 +157,9 @@ def test_a_publication_that_was_killed_between_two_commits_is_finished_by_the_ne
     assert set(versions(world).values()) == {1}
     assert [output["changed"] for output in finished["outputs"]] == [False, committed < 3]
     (warning,) = finished["warnings"]
-    assert warning.startswith("2 slices, the first 2024-03-01T10:00:00Z: finished a change that an earlier call had")
+    assert warning.startswith(
+        "finished a change that an earlier call had begun: 2 slices, the first 2024-03-01T10:00:00Z, "
+    )
 
 
 def test_rollback_and_status_cover_all_outputs(

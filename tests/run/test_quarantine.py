@@ -12,7 +12,7 @@ import pytest
 from recapture.errors import DefinitionError, RunError
 from recapture.formats.avro import walk
 from recapture.formats.event_hubs import EVENT_DATA
-from recapture.run.status import rollback
+from recapture.run.rollback import rollback
 from recapture.sample import SampleEvent, capture_file
 from tests.formats.test_avro import avro, nested
 from tests.oracle import VERDICTS
@@ -92,7 +92,7 @@ def test_fixing_the_definition_brings_the_events_back_and_gives_the_rows_of_a_cl
     backfill(spark, world.define(TYPED.format("nvarchar(max)"), table="clean"), TEN, at(120))
     assert published(world.table) == published(world.home / "clean")
     assert files(world.table) == files(world.home / "clean")
-    assert version(world.home / "clean_quarantine") is None, "where nothing was set aside there is no such table"
+    assert version(world.home / "clean_quarantine") is None, "where nothing was quarantined there is no such table"
 
 
 def test_an_unchanged_rerun_adds_no_version_and_a_rollback_restores_the_quarantine(
@@ -193,7 +193,7 @@ def test_each_kind_of_damage_stops_the_run_by_default_and_is_quarantined_if_the_
     )
     assert report["quality"]["verdict"] == "passed with warnings"
     assert "every blob that a slice reads is whole (1 of 1 row fails" in report["quality"]["report"]
-    assert any(warning.startswith(f"{count} blobs are damaged and were set aside") for warning in report["warnings"])
+    assert any(warning.startswith(f"{count} blobs are damaged and were quarantined") for warning in report["warnings"])
     rows = {row["blob"]: row for row in quarantined(world) if row["verdict"] == "damaged"}
     assert rows.keys() == expected.keys()
     for name, (content, reason) in expected.items():
@@ -223,7 +223,7 @@ def test_on_damaged_blob_is_stop_or_quarantine(world: World) -> None:
         world.define(on_damaged_blob="skip")
 
 
-# Files of a header alone
+# Files with a header and no blocks
 
 
 def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark: "SparkSession", world: World) -> None:
@@ -234,9 +234,11 @@ def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark:
         os.utime(path, (modified,) * 2)
     report = backfill(spark, world.define(), TEN, at(60))
     assert (report["metrics"]["InputEvents"], report["metrics"]["InputEventsSourcesTotal"]) == (12, 14)
-    (warning,) = [warning for warning in report["warnings"] if "a header alone" in warning]
+    (warning,) = [warning for warning in report["warnings"] if "no blocks" in warning]
     example = blob_name("0", at(36))
-    assert warning.startswith(f"2 blobs are Avro files of a header alone, such as {example}: they are read as empty; ")
+    assert warning.startswith(
+        f"2 blobs are Avro files with a header and no blocks, such as {example}: they are read as "
+    )
 
 
 # Copies

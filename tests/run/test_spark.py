@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from recapture.run.status import status
 from recapture.time_model.ticks import from_datetime, from_seconds, to_datetime
 from tests import oracle
-from tests.draws import examples
+from tests.draws import slow
 from tests.paths import CAPTURE_FILES
 from tests.worlds import (
     HOUR,
@@ -283,11 +283,7 @@ def by_identity(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["windowEnd"], row["deviceId"] is not None, row["deviceId"] or ""))
 
 
-@settings(
-    max_examples=examples(8),
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    suppress_health_check=list(HealthCheck),
-)
+@slow(8)
 @given(made=made())
 def test_the_published_rows_and_the_counts_of_any_world_are_those_of_the_oracle(
     spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory, made: Made

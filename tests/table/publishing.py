@@ -1,10 +1,12 @@
 """The tables of a pipeline without its runs: files of one row that names its run, and what readers see."""
 
+import json
 import os
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from azure.storage.blob import ContainerClient
@@ -14,8 +16,8 @@ from embedded.azurite import Azurite
 from recapture.storage import delta_storage_options, delta_table_uri, open_container
 from recapture.storage.address import parse
 from recapture.table import publish
-from recapture.table.delta import File, OpenTable, Table
-from recapture.table.files import stage
+from recapture.table.delta import METADATA, File, OpenTable, Table
+from recapture.table.files import write_slice_file
 from recapture.table.publications import SCHEMA, Entry, Publication, Publications
 from recapture.table.publish import Outcome
 from recapture.time_model import ticks
@@ -88,7 +90,7 @@ class Place:
     def _stage(self, name: str, run: str, start: str) -> File:
         folder = open_container(self.table_url(name))
         instant = ticks.from_datetime(datetime.fromisoformat(start))
-        return File(*stage(folder, instant, digest(run), pa.table({"run": [run]})), 1)
+        return File(*write_slice_file(folder, instant, digest(run), pa.table({"run": [run]})), 1)
 
 
 def remove(url: str, path: str) -> None:
@@ -115,6 +117,12 @@ def run_of(path: str) -> str:
 def everywhere(run: str | None) -> dict[str, str | None]:
     """Return what `Place.held` returns if all tables have the slice from one run."""
     return dict.fromkeys((ROWS, METRICS, QUARANTINE, "publications"), run)
+
+
+def metadata_of(url: str, commits: int) -> list[dict[str, Any]]:
+    """Return Recapture's entries in the metadata of a table's newest commits, newest first."""
+    opened = DeltaTable(delta_table_uri(url), storage_options=delta_storage_options(url))
+    return [json.loads(entry[METADATA]) for entry in opened.history(commits) if METADATA in entry]
 
 
 def on_azurite(azurite: Azurite) -> Place:

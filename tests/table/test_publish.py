@@ -15,7 +15,7 @@ import pytest
 from recapture.errors import DefinitionError, InterruptedRunError, RunError, UnfinishedError
 from recapture.table import delta as delta_table
 from recapture.table import publish
-from recapture.table.delta import File, OpenTable, metadata_of
+from recapture.table.delta import File, OpenTable
 from recapture.table.publications import Entry
 from tests.table.publishing import (
     ELEVEN,
@@ -26,6 +26,7 @@ from tests.table.publishing import (
     TEN,
     Place,
     everywhere,
+    metadata_of,
     on_azurite,
     remove,
 )
@@ -67,7 +68,7 @@ def test_publishing_what_is_held_already_changes_nothing(place: Place) -> None:
     before = place.versions()
     again = place.publish("run", NINE, TEN)
     assert again.changed == each_table([])
-    assert (again.finished, again.superseded) == ([], {})
+    assert (again.repaired, again.superseded) == ([], {})
     assert place.versions() == before
 
 
@@ -335,7 +336,7 @@ def test_an_interruption_says_how_far_it_got_and_the_next_call_finishes_it_and_g
         assert f" is unfinished: {lacking} not updated yet; run the same command again" in str(raised.value)
     else:
         assert " is complete in every table" in str(raised.value)
-    assert call().finished == ([NINE] if 0 < committed < 4 else [])
+    assert call().repaired == ([NINE] if 0 < committed < 4 else [])
     assert folder.held() == everywhere(after)
 
 

@@ -61,8 +61,8 @@ def test_two_publishers_and_a_rollback_leave_one_run_in_every_table(
     for module in (publish, publications, publishing):
         monkeypatch.setattr(module, "OpenTable", InMemory)
     for module in (publish, publications):
-        monkeypatch.setattr(module, "side_by_side", lambda call, items: [call(item) for item in items])
-    for method in ("_read", "_write"):
+        monkeypatch.setattr(module, "in_parallel", lambda call, items: [call(item) for item in items])
+    for method in ("_read_entry", "_write_entry"):
         monkeypatch.setattr(Publications, method, cached(getattr(Publications, method)))
     monkeypatch.setattr(Place, "publication", cached(Place.publication))
     monkeypatch.setattr(publish, "_require_files", lambda tables, entries: None)

@@ -43,32 +43,38 @@ class JobPart(BaseModel):
 P = TypeVar("P", bound=JobPart)
 
 
-def read_json(path: Path, shown: str) -> Any:
-    """Return the document in a file. Raises DefinitionError, with line and column if it is not JSON."""
+def read_json(path: Path, name: str) -> Any:
+    """Return the document in a file that messages call `name`. Raise DefinitionError if it is not valid JSON."""
     try:
-        document = json.loads(read_text(path, shown))
+        document = json.loads(read_text(path, name))
         json.dumps(document, ensure_ascii=False).encode()
         return document
     except UnicodeEncodeError:
-        raise DefinitionError(f"{shown}: not valid Unicode: an escape is half of a surrogate pair") from None
+        raise DefinitionError(f"{name}: not valid Unicode: an escape is half of a surrogate pair") from None
     except json.JSONDecodeError as error:
-        raise DefinitionError(f"{shown}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+        raise DefinitionError(f"{name}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
     except RecursionError:
-        raise DefinitionError(f"{shown}: JSON is nested too deeply") from None
+        raise DefinitionError(f"{name}: JSON is nested too deeply") from None
 
 
-def read_text(path: Path, shown: str) -> str:
-    """Return the text of a file without a byte order mark, with \\n at the end of its lines. Raises DefinitionError."""
+def read_text(path: Path, name: str) -> str:
+    """Return the text of a file without a byte order mark, with \\n at the end of its lines.
+
+    Raise DefinitionError if it cannot be read, or is not UTF-8. Messages call the file `name`.
+    """
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise DefinitionError(f"{shown}: cannot be read ({error.strerror})") from None
+        raise DefinitionError(f"{name}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
-        raise DefinitionError(f"{shown}: not UTF-8 text: save it as UTF-8") from None
+        raise DefinitionError(f"{name}: not UTF-8 text: save it as UTF-8") from None
 
 
 def parse_part(model: type[P], value: Any, where: str) -> P:
-    """Return a part of a document as this model. Raises DefinitionError that names the key, never its value."""
+    """Return a part of a document as this model.
+
+    Raise DefinitionError, with the key but never its value, if the part does not fit the model.
+    """
     try:
         return model.model_validate(value)
     except ValidationError as error:

@@ -39,16 +39,16 @@ class TemplateScope:
     def resolve(self, value: Any) -> Any:
         """Return the value with its expressions evaluated; an unknown value is ${NAME}.
 
-        Raises DefinitionError if a parameter or variable refers to itself.
+        Raise DefinitionError if a parameter or variable refers to itself.
         """
         if isinstance(value, dict):
             return {key: self.resolve(item) for key, item in value.items()}
         if isinstance(value, list):
             return [self.resolve(item) for item in value]
-        result = self._evaluated(value)
+        result = self._evaluate(value)
         return str(result) if isinstance(result, Unknown) else result
 
-    def _evaluated(self, value: Any) -> Any:
+    def _evaluate(self, value: Any) -> Any:
         """Return the value of an expression; any other value as it is."""
         if not isinstance(value, str) or not (value.startswith("[") and value.endswith("]")):
             return value
@@ -77,7 +77,7 @@ class TemplateScope:
     def _deeper(self, value: Any) -> Any:
         """Return the evaluated value of a definition, one level deeper."""
         scope = TemplateScope(self.file, self.parameters, self.variables, self.arguments, self.depth + 1)
-        return scope._evaluated(value) if isinstance(value, str) else scope.resolve(value)
+        return scope._evaluate(value) if isinstance(value, str) else scope.resolve(value)
 
 
 class _Evaluation:

@@ -61,13 +61,13 @@ class _Function(JobPart):
 
 
 def read_project(file: Path) -> AsaJob:
-    """Return the job of the project in this file. Raises DefinitionError if a file is absent or damaged."""
+    """Return the job of the project in this file. Raise DefinitionError if a file is missing or damaged."""
     is_xml = file.suffix.lower() == ".asaproj"
     project = _from_xml(file) if is_xml else parse_part(_Project, read_json(file, file.name), file.name)
     folder = file.parent
     query_file = _query_file(file, project)
     config = next(_of_kind(project, "jobconfig"), None)
-    where = _shown(config) if config else file.name
+    where = _relative_path(config) if config else file.name
     read = parse_part(SettingsPart, _document(folder, config) if config else {}, where)
     return AsaJob(
         name=project.name or folder.resolve().name,
@@ -78,12 +78,14 @@ def read_project(file: Path) -> AsaJob:
         inputs=tuple(_inputs(folder, project)),
         outputs=tuple(_outputs(folder, project)),
         functions=tuple(_functions(folder, project)),
-        unread=tuple(_shown(configuration) for configuration in project.configurations if not _is_known(configuration)),
+        unread=tuple(
+            _relative_path(configuration) for configuration in project.configurations if not _is_known(configuration)
+        ),
     )
 
 
 def _query_file(file: Path, project: _Project) -> Path:
-    """Return the path of the query. Raises DefinitionError if the project names no query file, or an absent one."""
+    """Return the path of the query. Raise DefinitionError if the project names no query file, or a missing one."""
     queries = ", ".join(sorted(path.name for path in file.parent.glob("*.asaql")))
     if project.start_file is None:
         choice = f"one of {queries}" if queries else "an .asaql file"
@@ -98,7 +100,7 @@ def _query_file(file: Path, project: _Project) -> Path:
 def _from_xml(file: Path) -> _Project:
     """Return the project of a Visual Studio file: MSBuild items Configure, with a SubType, and Script.
 
-    Raises DefinitionError if the file is not such XML.
+    Raise DefinitionError if the file is not such XML.
     """
     text = read_text(file, file.name)
     if "<!DOCTYPE" in text:
@@ -137,11 +139,11 @@ def _of_kind(project: _Project, kind: str) -> Iterator[_Configuration]:
 
 def _inputs(folder: Path, project: _Project) -> Iterator[JobInput]:
     for configuration in _of_kind(project, "input"):
-        read = parse_part(_Input, _document(folder, configuration), _shown(configuration))
+        read = parse_part(_Input, _document(folder, configuration), _relative_path(configuration))
         kind, source = _source(read)
         yield JobInput(
             alias=read.name,
-            where=_shown(configuration),
+            where=_relative_path(configuration),
             kind=kind,
             reference=read.type.lower().startswith("reference"),
             source=source,
@@ -162,11 +164,11 @@ def _source(read: _Input) -> tuple[str, EventHub | BlobFolder | None]:
 
 def _outputs(folder: Path, project: _Project) -> Iterator[JobOutput]:
     for configuration in _of_kind(project, "output"):
-        read = parse_part(_Output, _document(folder, configuration), _shown(configuration))
+        read = parse_part(_Output, _document(folder, configuration), _relative_path(configuration))
         blobs = read.blob_storage_properties
         yield JobOutput(
             alias=read.name,
-            where=_shown(configuration),
+            where=_relative_path(configuration),
             kind="Blob storage" if blobs else read.data_source_type,
             target=sources.blob_folder(blobs) if blobs else None,
             serialization=read.serialization.type,
@@ -179,9 +181,9 @@ def _functions(folder: Path, project: _Project) -> Iterator[JobFunction]:
         sub_type = configuration.sub_type.lower()
         if "function" not in sub_type:
             continue
-        read = parse_part(_Function, _document(folder, configuration), _shown(configuration))
+        read = parse_part(_Function, _document(folder, configuration), _relative_path(configuration))
         language = next((language for word, language in _LANGUAGES.items() if sub_type.startswith(word)), None)
-        yield JobFunction(read.name, _shown(configuration), language or configuration.sub_type)
+        yield JobFunction(read.name, _relative_path(configuration), language or configuration.sub_type)
 
 
 def _is_known(configuration: _Configuration) -> bool:
@@ -191,9 +193,9 @@ def _is_known(configuration: _Configuration) -> bool:
 
 
 def _document(folder: Path, configuration: _Configuration) -> Any:
-    return read_json(folder / _shown(configuration), _shown(configuration))
+    return read_json(folder / _relative_path(configuration), _relative_path(configuration))
 
 
-def _shown(configuration: _Configuration) -> str:
+def _relative_path(configuration: _Configuration) -> str:
     """Return the file's path relative to the project's folder, with slashes; Visual Studio writes backslashes."""
     return configuration.file_path.replace("\\", "/")

@@ -14,7 +14,7 @@ PROJECT_FILE = "asaproj.json"
 def read_job(path: Path, name: str | None = None) -> AsaJob:
     """Return the job at a path. `name` chooses one of several jobs in a template.
 
-    Raises DefinitionError, with the file, the place in it and what to do.
+    Raise DefinitionError if there is no job that can be read.
     """
     if not path.exists():
         raise DefinitionError(f"{path}: there is no such file or folder")
@@ -30,7 +30,7 @@ def read_job(path: Path, name: str | None = None) -> AsaJob:
 
 
 def _project_file(folder: Path) -> Path:
-    """Return the project file in a folder. Raises DefinitionError if there is none, or more than one .asaproj."""
+    """Return the project file in a folder. Raise DefinitionError if there is none, or more than one .asaproj."""
     if (folder / PROJECT_FILE).is_file():
         return folder / PROJECT_FILE
     projects = sorted(folder.glob("*.asaproj"))

@@ -140,17 +140,17 @@ class _Resource:
         return self.name.rpartition("/")[2]
 
 
-def read_template(path: Path, document: Any, chosen: str | None) -> AsaJob:
-    """Return the job in a template; `chosen` names one of several.
+def read_template(path: Path, document: Any, job_name: str | None) -> AsaJob:
+    """Return the job in a template; `job_name` chooses one of several.
 
-    Raises DefinitionError if the template has no such job, or is damaged.
+    Raise DefinitionError if the template has no such job, or is damaged.
     """
     file = path.name
     if not isinstance(document, dict) or "resources" not in {key.lower() for key in document}:
         raise DefinitionError(f"{file}: not an ARM template: it has no resources")
     resources = list(_in_template(document, TemplateScope(file)))
     jobs = [resource for resource in resources if resource.type == JOB]
-    job = _job(file, jobs, chosen)
+    job = _job(file, jobs, job_name)
     prefix = "" if len(jobs) == 1 else f"{job.name.lower()}/"
     own = [resource for resource in resources if resource.type != JOB and resource.name.lower().startswith(prefix)]
     read = parse_part(_JobProperties, job.properties, f"{file}, {job.name}")
@@ -181,15 +181,15 @@ def read_template(path: Path, document: Any, chosen: str | None) -> AsaJob:
     )
 
 
-def _job(file: str, jobs: list[_Resource], chosen: str | None) -> _Resource:
-    """Return the chosen job. Raises DefinitionError if there is no such job, or several and none is chosen."""
+def _job(file: str, jobs: list[_Resource], job_name: str | None) -> _Resource:
+    """Return the job of this name. Raise DefinitionError if there is none, or if there are several and no name."""
     names = ", ".join(job.name for job in jobs)
     if not jobs:
         raise DefinitionError(f"{file}: the template has no Microsoft.StreamAnalytics/streamingjobs resource")
-    if chosen is not None:
-        jobs = [job for job in jobs if job.name.lower() == chosen.lower()]
+    if job_name is not None:
+        jobs = [job for job in jobs if job.name.lower() == job_name.lower()]
         if not jobs:
-            raise DefinitionError(f"{file}: no job {chosen}: choose one of {names}")
+            raise DefinitionError(f"{file}: no job {job_name}: choose one of {names}")
     if len(jobs) > 1:
         raise DefinitionError(f"{file}: has several jobs, {names}: choose one with --job NAME")
     return jobs[0]

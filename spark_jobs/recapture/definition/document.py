@@ -74,7 +74,7 @@ class Document:
     def with_environment(self, verbatim: KeyPath) -> dict[str, Any]:
         """Return the values, every `${NAME}` replaced by that environment variable, except at the key path `verbatim`.
 
-        Raises DefinitionError if a variable is not set.
+        Raise DefinitionError if a variable is not set.
         """
 
         def replaced(value: Any, key_path: KeyPath) -> Any:
@@ -113,7 +113,7 @@ def _item(node: Node | None, step: str | int) -> tuple[Node | None, Node | None]
 
 
 def read(path: Path) -> Document:
-    """Read a YAML file. Raises DefinitionError with the file, the line and what to do."""
+    """Read a YAML file. Raise DefinitionError with the file, the line and what to do."""
     text = _text(path)
     yaml = YAML(typ="safe", pure=True)
     yaml.Resolver = Yaml11
@@ -176,7 +176,7 @@ def _require_bounded(path: Path, root: Node, constructor: SafeConstructor) -> No
 
 
 def _children(path: Path, node: Node, constructor: SafeConstructor) -> Iterator[Node]:
-    """Yield the values in a node. Raises DefinitionError for a value or a key that cannot be read."""
+    """Yield the values in a node. Raise DefinitionError for a value or a key that cannot be read."""
     if isinstance(node, ScalarNode):
         _require_readable(path, node, constructor)
     elif isinstance(node, SequenceNode):

@@ -144,7 +144,7 @@ class Pipeline(Section):
 def load(path: Path) -> Pipeline:
     """Read and validate a pipeline file, its query included.
 
-    Raises DefinitionError with the file, the line and what to do.
+    Raise DefinitionError with the file, the line and what to do.
     """
     document = read(path)
     if "file" in document.values:

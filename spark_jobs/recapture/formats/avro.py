@@ -81,7 +81,7 @@ def decode(name: str, content: bytes, record: Record, more: Collection[str] = ()
     Those are strings; SystemProperties and Properties are maps from string to a dense union with the members of the
     file's own schema, or to string.
 
-    Raises DamagedBlobError if the file is incomplete, if a block holds more or fewer records than it declares, or if it
+    Raise DamagedBlobError if the file is incomplete, if a block holds more or fewer records than it declares, or if it
     inflates beyond the limits. A file that was cut off between two blocks looks complete: only its listed size differs.
     """
     framing = walk(name, content, record, more)
@@ -118,7 +118,7 @@ def decode(name: str, content: bytes, record: Record, more: Collection[str] = ()
 def walk(name: str, content: bytes, record: Record, more: Collection[str] = ()) -> Framing:
     """Return the framing of a file.
 
-    Raises DamagedBlobError unless all blocks are intact and the last ends where the file ends, and unless its records
+    Raise DamagedBlobError unless all blocks are intact and the last ends where the file ends, and unless its records
     are those of the service, with the fields that are always read and those named in `more`.
     """
     if not content:
@@ -246,7 +246,7 @@ def _read(path: str, count: int, batch: int, fields: Collection[str], record: Re
 
 
 def _type(field: pa.Field, record: Record) -> pa.DataType:
-    """Return the type to read a field as. Raises TypeError if a field of properties is not a map of the service."""
+    """Return the type to read a field as. Raise TypeError if a field of properties is not a map of the service."""
     if field.name in record.always.names:
         return record.always.field(field.name).type
     if field.name not in MAP_FIELDS:
@@ -257,7 +257,7 @@ def _type(field: pa.Field, record: Record) -> pa.DataType:
 
 
 def _long(content: bytes, position: int) -> tuple[int, int]:
-    """Return an Avro long (zigzag varint) and the position after it. Raises IndexError at the end of the content."""
+    """Return an Avro long (zigzag varint) and the position after it. Raise IndexError at the end of the content."""
     value = shift = 0
     while True:
         byte = content[position]

@@ -81,7 +81,7 @@ class CaptureInput(AvroInput):
 class CaptureNames(BlobNames):
     """The names that Capture gives to the blobs of one event hub: their partition, and the start of their interval.
 
-    Raises DefinitionError if the format lacks a token or does not distinguish this hub's blobs from another's.
+    Raise DefinitionError if the format lacks a token or does not distinguish this hub's blobs from another's.
     """
 
     exact: ClassVar[bool] = True

@@ -39,7 +39,7 @@ def fields_of(columns: Iterable[MetadataColumn]) -> tuple[str, ...]:
 def read(columns: Iterable[MetadataColumn], pinned: PinnedBlob, events: pa.Table) -> dict[MetadataColumn, pa.Array]:
     """Return the columns of the events of one blob, which were decoded with `fields_of` them; a datetime is in ticks.
 
-    If EventProcessedUtcTime is the enqueued time, its fields must be decoded too. Raises DamagedBlobError if an
+    If EventProcessedUtcTime is the enqueued time, its fields must be decoded too. Raise DamagedBlobError if an
     enqueued time cannot be read.
     """
 

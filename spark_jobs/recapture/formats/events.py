@@ -67,7 +67,7 @@ class Reader(Protocol):
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         """Return the events of a blob, with these columns of metadata; a datetime is in ticks.
 
-        `columns` contains ENQUEUED if the blob has an enqueued range. Raises DamagedBlobError unless the whole blob is
+        `columns` contains ENQUEUED if the blob has an enqueued range. Raise DamagedBlobError unless the whole blob is
         read.
         """
 
@@ -80,7 +80,7 @@ def metadata_of(
 ) -> dict[MetadataColumn, pa.Array]:
     """Return the metadata of a blob's events: `own` of the metadata and its key, or what the blob gives to all events.
 
-    EventProcessedUtcTime is the event's arrival, because no archive records when a live job read the event. Raises
+    EventProcessedUtcTime is the event's arrival, because no archive records when a live job read the event. Raise
     RunError if a PartitionId is not a number.
     """
     metadata = {}
@@ -96,7 +96,7 @@ def metadata_of(
 def enqueued_times(pinned: PinnedBlob, texts: pa.Array, field: str) -> tuple[pa.Array, NDArray[np.int64]]:
     """Return the enqueued times that a field contains as text: in ticks, or NULL; and as in `Events.enqueued`.
 
-    Raises DamagedBlobError for an event without a time if events arrive when they are enqueued: no slice could count
+    Raise DamagedBlobError for an event without a time if events arrive when they are enqueued: no slice could count
     it.
     """
     instants, valid = timestamps.parse(texts)

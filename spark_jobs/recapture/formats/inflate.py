@@ -28,7 +28,7 @@ DEFAULT = Limits()
 def inflated(name: str, blocks: list[memoryview], limits: Limits) -> Iterator[bytes]:
     """Yield the pieces of raw deflate streams; bytes after the end of a stream are ignored.
 
-    Raises DamagedBlobError for a stream that cannot be inflated, and at the limits.
+    Raise DamagedBlobError for a stream that cannot be inflated, and at the limits.
     """
     of_blob = 0
     for block in blocks:
@@ -41,7 +41,7 @@ def inflated(name: str, blocks: list[memoryview], limits: Limits) -> Iterator[by
 
 
 def unzipped(name: str, content: bytes, limits: Limits) -> bytes:
-    """Return the content of a gzip file. Raises DamagedBlobError if it cannot be unpacked whole, and at the limit."""
+    """Return the content of a gzip file. Raise DamagedBlobError if it cannot be unpacked whole, and at the limit."""
     plain = io.BytesIO()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:

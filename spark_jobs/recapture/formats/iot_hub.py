@@ -95,7 +95,7 @@ class IotHubNames(BlobNames):
 
     A partition below ten may have a leading zero. After the format may follow an extension or a suffix that makes the
     blobs of a minute distinct, if it does not begin with a letter or digit.
-    Raises DefinitionError if the format lacks a token or does not distinguish this hub's blobs from another's.
+    Raise DefinitionError if the format lacks a token or does not distinguish this hub's blobs from another's.
     """
 
     on_schedule: ClassVar[bool] = True

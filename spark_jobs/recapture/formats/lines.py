@@ -32,7 +32,7 @@ def _no_metadata(metadata: Metadata, key: str) -> pa.Array | None:
 def text(name: str, content: bytes, limits: Limits) -> bytes:
     """Return the bytes of a text blob, inflated if it is a gzip file, without a byte order mark.
 
-    Raises DamagedBlobError if the blob is empty, cannot be inflated, or is not text.
+    Raise DamagedBlobError if the blob is empty, cannot be inflated, or is not text.
     """
     if not content:
         raise DamagedBlobError(name, "it has no bytes")

@@ -27,7 +27,7 @@ class InputPath(BlobNames):
 
     The path is followed by `/`. If it ends in a token, any character other than a letter or digit may follow, or
     nothing. The time is the start of a day, an hour or a minute.
-    Raises DefinitionError for a pattern or a format that cannot be read.
+    Raise DefinitionError for a pattern or a format that cannot be read.
     """
 
     pattern: str = ""

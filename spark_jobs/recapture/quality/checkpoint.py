@@ -29,7 +29,7 @@ def check(suites: Iterable[Suite]) -> None:
     If there is a suite, this imports Great Expectations, which takes 6 to 10 s.
     """
     require_installed()
-    _loaded(suites)
+    _pairs(suites)
 
 
 def audit(
@@ -46,7 +46,8 @@ def audit(
 
     The built-in suite judges the metrics. A suite of an output judges the metrics and the rows of the output. A suite
     that several outputs share judges the metrics once. An expectation that cannot be evaluated fails as critical.
-    Without rows, only the expectations on the table itself are judged.
+    Without rows, only the expectations on the table itself are judged. Raise DefinitionError if Great Expectations
+    rejects an argument in a suite, and RunError if the metrics lack a column.
 
     Args:
         metrics: one row per slice and partition, with the columns of `quality.metrics.COLUMNS`. Times without a zone
@@ -57,34 +58,30 @@ def audit(
         run_end: the end of the run's range, aware.
         slice_count: the number of slices of the run.
         slice_results: the results of other checks, which count towards the verdict.
-
-    Raises:
-        DefinitionError: Great Expectations rejects an argument in a suite.
-        RunError: the metrics lack a column.
     """
     distinct = [built_in()]
     for suite in suites.values():
         if suite not in distinct:
             distinct.append(suite)
-    loaded = _loaded([*distinct, *suites.values()])
+    pairs = _pairs([*distinct, *suites.values()])
     run_metrics = _in_utc(derive(metrics))
     parameters = {"run_start": run_start, "run_end": run_end, "slice_count": slice_count}
-    context = _context()
+    context = create_context()
     results: list[Result] = []
     validations: list[dict[str, Any]] = []
 
     def judge(suite: Suite, judged: str, rows: pd.DataFrame | Rows) -> None:
         asset, count = ("aggregates", rows.count) if isinstance(rows, Rows) else ("metrics", len(rows))
         declared = [expectation for expectation in suite.expectations if expectation.asset == asset]
-        judgeable = [loaded[id(expectation)] for expectation in declared if count or _judges_no_rows(expectation)]
+        judgeable = [pairs[id(expectation)] for expectation in declared if count or _judges_no_rows(expectation)]
         if isinstance(rows, Rows):
-            outcomes = evaluation.on_rows(context, rows, judgeable, parameters)
+            json_results = evaluation.evaluate_rows(context, rows, judgeable, parameters)
         else:
-            outcomes = evaluation.on_frame(context, rows, judgeable, parameters, ("slice_start", "partition"))
-        by_id = {id(expectation): outcome for (expectation, _), outcome in zip(judgeable, outcomes, strict=True)}
+            json_results = evaluation.evaluate_frame(context, rows, judgeable, parameters, ("slice_start", "partition"))
+        by_id = {id(expectation): result for (expectation, _), result in zip(judgeable, json_results, strict=True)}
         results.extend(_result(suite.name, judged, expectation, by_id.get(id(expectation))) for expectation in declared)
         if judgeable:
-            validations.append({"suite_name": suite.name, "judged": judged, "results": outcomes})
+            validations.append({"suite_name": suite.name, "judged": judged, "results": json_results})
 
     for suite in distinct:
         judge(suite, "metrics", run_metrics)
@@ -97,9 +94,9 @@ def audit(
     return Audit(verdict, tuple(results), content)
 
 
-def _loaded(suites: Iterable[Suite]) -> dict[int, evaluation.Loaded]:
+def _pairs(suites: Iterable[Suite]) -> dict[int, evaluation.ExpectationPair]:
     """Return each expectation with its object in Great Expectations, by the id of the expectation."""
-    return {id(declared): (declared, _load(declared)) for suite in suites for declared in suite.expectations}
+    return {id(declared): (declared, load_expectation(declared)) for suite in suites for declared in suite.expectations}
 
 
 def _verdict(results: Collection[Result]) -> Verdict:
@@ -119,7 +116,7 @@ def _in_utc(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**{column: frame[column].dt.tz_localize("UTC") for column in naive})
 
 
-def _context() -> EphemeralDataContext:
+def create_context() -> EphemeralDataContext:
     """Return a context in memory, without usage reports and progress bars."""
     import great_expectations as gx
     from great_expectations.data_context.types.base import (
@@ -137,7 +134,8 @@ def _context() -> EphemeralDataContext:
     return gx.get_context(project_config=config, mode="ephemeral")
 
 
-def _load(declared: Expectation) -> LoadedExpectation:
+def load_expectation(declared: Expectation) -> LoadedExpectation:
+    """Return the object of Great Expectations. Raise DefinitionError if it rejects the value of an argument."""
     from great_expectations.exceptions.exceptions import GreatExpectationsError
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
     from great_expectations.expectations.metadata_types import FailureSeverity
@@ -164,17 +162,17 @@ def _one_line(error: Exception) -> str:
     )
 
 
-def _result(suite: str, judged: str, expectation: Expectation, outcome: Mapping[str, Any] | None) -> Result:
+def _result(suite: str, judged: str, expectation: Expectation, json_result: Mapping[str, Any] | None) -> Result:
     title = report.title(expectation)
-    if outcome is None:
+    if json_result is None:
         sentence = f"{title} (no rows to judge)"
         return Result(suite, judged, expectation.type, expectation.severity, True, None, None, sentence)
-    problem = _exception(outcome["exception_info"])
-    evaluated = outcome["result"]
-    unexpected = evaluated.get("unexpected_count")
-    observed = evaluated.get("observed_value") if unexpected is None else _examples(evaluated)
+    problem = _exception(json_result["exception_info"])
+    details = json_result["result"]
+    unexpected = details.get("unexpected_count")
+    observed = details.get("observed_value") if unexpected is None else _examples(details)
     if problem is None:
-        sentence = f"{title} ({report.finding(evaluated, observed)})"
+        sentence = f"{title} ({report.finding(details, observed)})"
     else:
         sentence = f"{title}: could not be evaluated: {problem}"
     return Result(
@@ -182,18 +180,18 @@ def _result(suite: str, judged: str, expectation: Expectation, outcome: Mapping[
         judged,
         expectation.type,
         expectation.severity if problem is None else "critical",
-        outcome["success"] is True and problem is None,
+        json_result["success"] is True and problem is None,
         observed,
         unexpected,
         sentence,
     )
 
 
-def _examples(evaluated: Mapping[str, Any]) -> list[Any]:
+def _examples(details: Mapping[str, Any]) -> list[Any]:
     """Return the first distinct unexpected values, with slice and partition for metrics."""
     examples: list[Any] = []
-    named = "unexpected_index_column_names" in evaluated
-    for value in evaluated.get("partial_unexpected_index_list" if named else "partial_unexpected_list") or ():
+    with_index = "unexpected_index_column_names" in details
+    for value in details.get("partial_unexpected_index_list" if with_index else "partial_unexpected_list") or ():
         if value not in examples:
             examples.append(value)
     return examples[:_EXAMPLES]

@@ -1,9 +1,9 @@
 """Evaluate expectations with Great Expectations, also on more rows than fit into one pandas frame.
 
-The outcome is the one that Great Expectations returns for one frame with all rows. There are three ways to get it:
+The result is the one that Great Expectations returns for one frame with all rows. There are three ways to get it:
 
 * An expectation that judges each row by itself is evaluated on one frame after the other, and the counts are added.
-* An expectation that rows are unique is evaluated in the same way, on frames that hold all rows with equal keys.
+* An expectation that rows are unique is evaluated in the same way, on frames that keep equal keys together.
 * Every other expectation is evaluated on all rows, with only the columns that it names.
 """
 
@@ -70,52 +70,54 @@ _BY_SCHEMA = frozenset(
     }
 )
 
-Loaded = tuple[Expectation, "LoadedExpectation"]
-Outcome = dict[str, Any]
+ExpectationPair = tuple[Expectation, "LoadedExpectation"]
+"""Expectation as declared in a suite, and its object in Great Expectations."""
+JsonResult = dict[str, Any]
+"""Result of Great Expectations for one expectation, in JSON types."""
 
 
-def on_frame(
+def evaluate_frame(
     context: EphemeralDataContext,
     frame: pd.DataFrame,
-    loaded: Sequence[Loaded],
+    pairs: Sequence[ExpectationPair],
     parameters: Mapping[str, object],
-    named_by: Sequence[str] = (),
-) -> list[Outcome]:
-    """Return the result of Great Expectations for each expectation, in JSON types.
+    identifying_columns: Sequence[str] = (),
+) -> list[JsonResult]:
+    """Return the result of each expectation for one frame.
 
-    Examples of unexpected rows include the values of the columns `named_by`.
+    Examples of unexpected rows include the values of the `identifying_columns`.
     """
-    names = {"unexpected_index_column_names": [*named_by]} if named_by else {}
-    results = _results(context, frame, loaded, parameters, _SUMMARY | names)
+    names = {"unexpected_index_column_names": [*identifying_columns]} if identifying_columns else {}
+    results = _results(context, frame, pairs, parameters, _SUMMARY | names)
     return [_json(result) for result in results]
 
 
-def on_rows(
-    context: EphemeralDataContext, rows: Rows, loaded: Sequence[Loaded], parameters: Mapping[str, object]
-) -> list[Outcome]:
-    """Return the results that `on_frame` returns for one frame with all rows."""
+def evaluate_rows(
+    context: EphemeralDataContext, rows: Rows, pairs: Sequence[ExpectationPair], parameters: Mapping[str, object]
+) -> list[JsonResult]:
+    """Return the results that `evaluate_frame` returns for one frame with all rows."""
 
-    def judged(frame: pd.DataFrame, group: Sequence[Loaded]) -> list[ExpectationValidationResult]:
+    def evaluate(frame: pd.DataFrame, group: Sequence[ExpectationPair]) -> list[ExpectationValidationResult]:
         return _results(context, frame, group, parameters, _SUMMARY)
 
-    outcomes: dict[int, Outcome] = {}
+    results: dict[int, JsonResult] = {}
     by_row = [
         (declared, expectation)
-        for declared, expectation in loaded
+        for declared, expectation in pairs
         if declared.type in _BY_ROW and _is_by_row(declared.kwargs.get("row_condition"))
     ]
     if by_row:
         columns = {name for declared, _ in by_row for name in _needed(declared, rows.columns)}
-        results = [judged(frame, by_row) for frame in rows.frames(columns)]
-        outcomes |= {
-            id(declared): _combined(parts)
-            for (declared, _), parts in zip(by_row, zip(*results, strict=True), strict=True)
+        of_frames = [evaluate(frame, by_row) for frame in rows.frames(columns)]
+        results |= {
+            id(declared): _combine(parts)
+            for (declared, _), parts in zip(by_row, zip(*of_frames, strict=True), strict=True)
         }
-    for declared, expectation in loaded:
-        if id(declared) not in outcomes:
+    for declared, expectation in pairs:
+        if id(declared) not in results:
             frames = _frames(rows, declared)
-            outcomes[id(declared)] = _combined([judged(frame, [(declared, expectation)])[0] for frame in frames])
-    return [outcomes[id(declared)] for declared, _ in loaded]
+            results[id(declared)] = _combine([evaluate(frame, [(declared, expectation)])[0] for frame in frames])
+    return [results[id(declared)] for declared, _ in pairs]
 
 
 def _frames(rows: Rows, expectation: Expectation) -> Iterator[pd.DataFrame]:
@@ -176,21 +178,21 @@ def _is_plain(node: ast.AST) -> bool:
 def _results(
     context: EphemeralDataContext,
     frame: pd.DataFrame,
-    loaded: Sequence[Loaded],
+    pairs: Sequence[ExpectationPair],
     parameters: Mapping[str, object],
     result_format: Mapping[str, object],
 ) -> list[ExpectationValidationResult]:
-    """Return the results of Great Expectations for one frame, in the order of `loaded`.
+    """Return the results of Great Expectations for one frame, in the order of `pairs`.
 
-    Raise RunError if a result is missing. This does not validate a data source of Great Expectations: that would hash
-    the whole frame first, and fail on results that its store cannot hold.
+    Raise RunError if a result is missing. This bypasses the data sources of Great Expectations: validating one would
+    first hash the whole frame, and would fail on results that its store cannot hold.
     """
     from great_expectations.execution_engine.pandas_execution_engine import PandasExecutionEngine
     from great_expectations.validator.validator import Validator
 
     engine = PandasExecutionEngine(batch_data_dict={"rows": frame})
     validator = Validator(execution_engine=engine, data_context=context)
-    configurations = [copy.deepcopy(expectation.configuration) for _, expectation in loaded]
+    configurations = [copy.deepcopy(expectation.configuration) for _, expectation in pairs]
     for number, configuration in enumerate(configurations):
         configuration.id = str(number)
     results = validator.graph_validate(
@@ -198,13 +200,13 @@ def _results(
         runtime_configuration={"result_format": dict(result_format)},
     )
     by_id = {result.expectation_config.id: result for result in results if result.expectation_config}
-    if by_id.keys() != {str(number) for number in range(len(loaded))} or len(results) != len(loaded):
-        raise RunError(f"{len(loaded)} expectations loaded, {len(results)} evaluated: the audit is not complete")
-    return [by_id[str(number)] for number in range(len(loaded))]
+    if by_id.keys() != {str(number) for number in range(len(pairs))} or len(results) != len(pairs):
+        raise RunError(f"{len(pairs)} expectations loaded, {len(results)} evaluated: the audit is not complete")
+    return [by_id[str(number)] for number in range(len(pairs))]
 
 
-def _combined(parts: Sequence[ExpectationValidationResult]) -> Outcome:
-    """Return the result for all rows from the results of frames, each row in exactly one frame."""
+def _combine(parts: Sequence[ExpectationValidationResult]) -> JsonResult:
+    """Return the result for all rows from the results of frames. Every row is in exactly one frame."""
     failed = next((part for part in parts if not part.result), None)
     if failed is not None or "unexpected_count" not in parts[0].result or len(parts) == 1:
         return _json(failed or parts[0])
@@ -222,7 +224,7 @@ def _combined(parts: Sequence[ExpectationValidationResult]) -> Outcome:
         ),
         key=itemgetter(0),
     )[:_SHOWN]
-    shown = [value for _, value in examples]
+    example_values = [value for _, value in examples]
     share = unexpected / present * 100 if present else None
     whole = copy.copy(parts[0])
     whole.success = not present or (float(present) - float(unexpected)) / float(present) >= _mostly(whole)
@@ -230,8 +232,8 @@ def _combined(parts: Sequence[ExpectationValidationResult]) -> Outcome:
         "element_count": rows,
         "unexpected_count": unexpected,
         "unexpected_percent": share,
-        "partial_unexpected_list": shown,
-        **_counted(shown),
+        "partial_unexpected_list": example_values,
+        **_example_counts(example_values),
         "partial_unexpected_index_list": [index for index, _ in examples],
     }
     if "missing_count" in details[0]:
@@ -244,9 +246,9 @@ def _combined(parts: Sequence[ExpectationValidationResult]) -> Outcome:
     return _json(whole)
 
 
-def _counted(shown: Sequence[Any]) -> dict[str, Any]:
+def _example_counts(example_values: Sequence[Any]) -> dict[str, Any]:
     """Return the number of times that each example occurs; empty if Great Expectations cannot count or sort them."""
-    keys = [tuple(value.values()) if isinstance(value, dict) else value for value in shown]
+    keys = [tuple(value.values()) if isinstance(value, dict) else value for value in example_values]
     try:
         counts = sorted(Counter(keys).most_common(_SHOWN), key=lambda counted: (-counted[1], counted[0]))
     except TypeError:
@@ -260,8 +262,8 @@ def _mostly(result: ExpectationValidationResult) -> float:
     return float(config.kwargs.get("mostly", 1)) if config else 1.0
 
 
-def _json(result: ExpectationValidationResult) -> Outcome:
-    return cast(Outcome, _finite(result.to_json_dict()))
+def _json(result: ExpectationValidationResult) -> JsonResult:
+    return cast(JsonResult, _finite(result.to_json_dict()))
 
 
 def _finite(value: Any) -> Any:

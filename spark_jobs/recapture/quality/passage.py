@@ -96,7 +96,7 @@ def results(
     why = ""
     if unusable and worst:
         event = example(worst.start)
-        why = f"{_share(worst)}{f': {explained(event)}' if event else ''}"
+        why = f"{_share(worst)}{f': {explanation(event)}' if event else ''}"
     severity = strictest("events_can_be_used", "critical" if most else "warning")
     title = "nearly all events can be used"
     checks = [_result("events_can_be_used", "slices", severity, title, full, unusable, why)]
@@ -119,7 +119,7 @@ def results(
     return checks
 
 
-def explained(example: Example) -> str:
+def explanation(example: Example) -> str:
     """Return the reason why an event could not be used, and what to change."""
     fields = _fields(example.body)
     has = f"its fields are {', '.join(fields)}" if fields else ""
@@ -198,10 +198,10 @@ def _looks(body: bytes) -> str:
         return "the body looks like gzip, but event bodies must be uncompressed JSON"
     if body.startswith(b"Obj\x01"):
         return "the body looks like an Avro file, but event bodies must be JSON"
-    shown = body[:60].decode("utf-8", "backslashreplace")
+    start = body[:60].decode("utf-8", "backslashreplace")
     if body[:1] in (b"{", b"["):
-        return f"the body starts like JSON but is not valid ({shown!r}): check the sender"
+        return f"the body starts like JSON but is not valid ({start!r}): check the sender"
     return (
-        f"the body is not a JSON object (it starts with {shown!r}): if the blobs are not those of Event Hubs Capture, "
+        f"the body is not a JSON object (it starts with {start!r}): if the blobs are not those of Event Hubs Capture, "
         "try input.format IotHub, ServiceBus, Json or Csv"
     )

@@ -2,7 +2,7 @@
 
 Great Expectations silently drops an expectation that it does not know, and an empty suite succeeds. This loader raises
 DefinitionError for every mistake, with the file and the expectation. It takes names and arguments from the schemas in
-the package of Great Expectations, without an import of the package, which takes 6 to 10 s.
+the package of Great Expectations. It does not import the package, because the import takes 6 to 10 s.
 """
 
 import json
@@ -95,28 +95,29 @@ class _Suite(_Section):
 
 def built_in() -> Suite:
     """Return the built-in suite, which judges the metrics in every audit."""
-    return _load(BUILT_IN, aggregates=())
+    return _load(BUILT_IN, aggregate_columns=())
 
 
-def load(path: Path, aggregates: Collection[str]) -> Suite:
-    """Return the suite in a user's file. Raise DefinitionError for any mistake in it.
+def load(path: Path, aggregate_columns: Collection[str]) -> Suite:
+    """Return the suite in a user's file. Raise DefinitionError if it has a mistake.
 
-    `aggregates` has the columns of the rows to publish.
+    `aggregate_columns` are the columns of the rows to publish.
     """
-    suite = _load(path, aggregates)
+    suite = _load(path, aggregate_columns)
     if suite.name == built_in().name:
         raise DefinitionError(f'{path}: the name "{suite.name}" belongs to the built-in suite; choose another')
     return suite
 
 
-def _load(path: Path, aggregates: Collection[str]) -> Suite:
+def _load(path: Path, aggregate_columns: Collection[str]) -> Suite:
     try:
         declared = _Suite.model_validate(_read(path))
     except ValidationError as error:
         raise DefinitionError(_message(path, error.errors()[0])) from None
-    columns = {"metrics": (*COLUMNS, *DERIVED_COLUMNS), "aggregates": tuple(aggregates)}
+    columns = {"metrics": (*COLUMNS, *DERIVED_COLUMNS), "aggregates": tuple(aggregate_columns)}
     expectations = tuple(
-        _checked(item, f"{path}: expectation {number}", columns) for number, item in enumerate(declared.expectations, 1)
+        _validate(item, f"{path}: expectation {number}", columns)
+        for number, item in enumerate(declared.expectations, 1)
     )
     _reject_duplicates(expectations)
     return Suite(declared.name, expectations, declared.severities)
@@ -162,15 +163,15 @@ def _message(path: Path, problem: ErrorDetails) -> str:
         case "literal_error":
             what, known = ("asset", get_args(Asset)) if name == "asset" else ("severity", SEVERITIES)
             return _unknown(given, known, where, f"unknown {what}", f"use {', '.join(known[:-1])} or {known[-1]}")
-    return f"{where}: {_NEEDED[section.__name__, name]}"
+    return f"{where}: {_WRONG_VALUE_MESSAGES[section.__name__, name]}"
 
 
-_NEEDED = {
+_WRONG_VALUE_MESSAGES = {
     ("_Suite", ""): "a suite must be an object with a name and a list of expectations",
     ("_Suite", "name"): 'give the suite a name, such as "name": "telemetry"',
     ("_Suite", "expectations"): "expectations must be a list with at least one expectation",
     ("_Suite", "severities"): 'severities must be an object such as {"query_returns_rows": "info"}',
-    ("_Expectation", ""): "an expectation must be an object with a type and kwargs",
+    ("_Expectation", ""): "an expectation must be an object with a type, and its arguments in kwargs",
     ("_Expectation", "type"): "the type is missing, such as expect_column_values_to_not_be_null",
     ("_Expectation", "description"): "description must be text",
     ("_Expectation", "notes"): "notes must be text or a list of texts",
@@ -180,9 +181,9 @@ _NEEDED = {
 """Message for each key with a wrong value."""
 
 
-def _checked(declared: _Expectation, where: str, columns: Mapping[str, tuple[str, ...]]) -> Expectation:
+def _validate(declared: _Expectation, where: str, columns: Mapping[str, tuple[str, ...]]) -> Expectation:
     kind, kwargs, asset = declared.type, declared.kwargs, declared.meta.asset
-    _require_known(kind, _known_types(), where, "unknown expectation")
+    _require_known(kind, known_types(), where, "unknown expectation")
     where = f"{where} ({kind})"
     _check_arguments(kind, kwargs, where)
     _check_parameters(kwargs, where)
@@ -193,8 +194,8 @@ def _checked(declared: _Expectation, where: str, columns: Mapping[str, tuple[str
 
 
 def _check_arguments(kind: str, kwargs: Mapping[str, object], where: str) -> None:
-    """Raise DefinitionError for an unknown or missing argument. `checkpoint.check` checks the values."""
-    schema = _schema(kind)
+    """Raise DefinitionError if an argument is unknown or missing. `checkpoint.check` checks the values."""
+    schema = schema_of(kind)
     if schema is None:
         return
     sources = schema["properties"]["metadata"]["properties"].get("supported_data_sources", {}).get("const", ["Pandas"])
@@ -259,11 +260,12 @@ def _list(names: Collection[str]) -> str:
 
 def require_installed() -> None:
     """Raise DefinitionError unless Great Expectations is installed."""
-    _schemas()
+    schema_folder()
 
 
 @cache
-def _schemas() -> Path:
+def schema_folder() -> Path:
+    """Return the folder of Great Expectations' schemas. Raise DefinitionError unless it is installed."""
     package = find_spec("great_expectations")
     if package is None or not package.submodule_search_locations:
         raise DefinitionError("the audit needs Great Expectations: install recapture[quality]")
@@ -272,17 +274,19 @@ def _schemas() -> Path:
 
 @cache
 def _index() -> dict[str, Any]:
-    return cast(dict[str, Any], json.loads((_schemas() / "index.json").read_text("utf-8")))
+    return cast(dict[str, Any], json.loads((schema_folder() / "index.json").read_text("utf-8")))
 
 
 @cache
-def _known_types() -> tuple[str, ...]:
+def known_types() -> tuple[str, ...]:
+    """Return the types of all expectations that a suite can name."""
     index = _index()
     return (*index["expectations"], *index["documented_absent"])
 
 
-def _schema(kind: str) -> dict[str, Any] | None:
+def schema_of(kind: str) -> dict[str, Any] | None:
+    """Return the JSON schema of a type of expectation; None if Great Expectations has none for it."""
     entry = _index()["expectations"].get(kind)
     if entry is None:
         return None
-    return cast(dict[str, Any], json.loads((_schemas() / entry["schema_file"]).read_text("utf-8")))
+    return cast(dict[str, Any], json.loads((schema_folder() / entry["schema_file"]).read_text("utf-8")))

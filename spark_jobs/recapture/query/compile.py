@@ -14,15 +14,15 @@ from recapture.query.analyse.inference import Requests, infer_types
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.selects import Part, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation
+from recapture.query.generate import trees
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import Selection, Table, output_sql
-from recapture.query.generate.values import Value, quoted_name
+from recapture.query.generate.values import Value
 from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.query.parse.asaql import Script, parse, selects_of
 from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
 from recapture.query.parse.source import Source, only
-from recapture.time_model.windows import Reach
 
 _DEFAULT_OUTPUT = "output"
 
@@ -32,7 +32,7 @@ def compile_query(
 ) -> CompiledQuery:
     """Compile a query that reads `input_alias` and writes each of `output_aliases`.
 
-    Raises DefinitionError, with line and column of the text, for a syntax error and for whatever is not supported.
+    Raise DefinitionError, with line and column of the text, for a syntax error and for whatever is not supported.
     """
     source = Source(text)
     try:
@@ -41,10 +41,12 @@ def compile_query(
         types = FieldTypes(source, input_alias, declared_types(source, script.declarations, input_alias))
         requests: Requests = {step.name.text.lower(): {} for step in script.steps}
 
-        def compile_script() -> CompiledQuery:
-            return _Pass(script, types, requests, input_alias, output_aliases, input_metadata).result()
+        def compile_script() -> _Pass:
+            compiled = _Pass(script, types, requests, input_alias, output_aliases, input_metadata)
+            compiled.compile()
+            return compiled
 
-        return infer_types(types, requests, compile_script, _most_passes(script))
+        return infer_types(types, requests, compile_script, _most_passes(script)).result()
     except RecursionError:
         raise source.refuse(0, "the query is nested too deep") from None
 
@@ -52,6 +54,17 @@ def compile_query(
 def _most_passes(script: Script) -> int:
     """Return a number of passes that suffices: one, or two, for each type of a field and each column of a star."""
     return 2 * len(script.tokens) * (len(script.steps) + 1) + 2
+
+
+@dataclass
+class _Output:
+    """A SELECT … INTO as trees."""
+
+    alias: str
+    """Name after INTO, as the pipeline spells it."""
+    table: Table
+    columns: list[tuple[str, Value]]
+    """Published columns by name, in order."""
 
 
 @dataclass
@@ -66,6 +79,7 @@ class _Pass:
     input_metadata: InputMetadata
     tables: list[Table] = field(default_factory=list)
     """Tables of the steps compiled so far."""
+    outputs: list[_Output] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.source = self.script.source
@@ -74,12 +88,17 @@ class _Pass:
         self.from_ = FromCompiler(self.source, self.types, self.input, names)
         self.selects = SelectCompiler(self.source, self.types, self.from_)
 
-    def result(self) -> CompiledQuery:
-        """Return the compiled query, as far as the types are known."""
+    def compile(self) -> None:
+        """Compile the steps and the outputs to trees, as far as the types are known."""
         for step in self.script.steps:
             self._step(step.name, step.query)
-        outputs = [self._output(statement) for statement in self.script.statements]
-        self._check_outputs([output.alias for output, _ in outputs])
+        for statement in self.script.statements:
+            self._output(statement)
+        self._check_outputs([output.alias for output in self.outputs])
+
+    def result(self) -> CompiledQuery:
+        """Return the compiled query, its trees written as Spark SQL."""
+        written = [output_sql(self.tables, output.table, output.columns) for output in self.outputs]
         time, over = self.from_.timing or (None, ())
         columns = self.input.columns.values()
         return CompiledQuery(
@@ -87,8 +106,15 @@ class _Pass:
             metadata=tuple(column for column in columns if isinstance(column, MetadataColumn)),
             timestamp_by=time,
             over=over,
-            reaches=tuple(dict.fromkeys(reach for _, reaches in outputs for reach in reaches)),
-            outputs=tuple(output for output, _ in outputs),
+            reaches=tuple(dict.fromkeys(reach for _, reaches in written for reach in reaches)),
+            outputs=tuple(
+                CompiledOutput(
+                    alias=output.alias,
+                    columns=tuple(OutputColumn(name, value.type or AsaType.TEXT) for name, value in output.columns),
+                    sql=sql,
+                )
+                for output, (sql, _) in zip(self.outputs, written, strict=True)
+            ),
             canonical=canonical(self.source, self.script.tokens),
         )
 
@@ -115,7 +141,7 @@ class _Pass:
             self.source,
             name.text,
             table,
-            [(column, replace(value, sql=quoted_name(column))) for column, value in columns],
+            [(column, replace(value, node=trees.column(column))) for column, value in columns],
             starred,
             self.requests[key],
             self.types,
@@ -123,8 +149,11 @@ class _Pass:
             unanchored=Table(table, selections).unanchored,
         )
 
-    def _output(self, query: exp.Query) -> tuple[CompiledOutput, tuple[Reach, ...]]:
-        """Compile a SELECT … INTO, or a UNION of several, to an output and the reaches of its windows."""
+    def _output(self, query: exp.Query) -> None:
+        """Compile a SELECT … INTO, or a UNION of several.
+
+        SELECT x INTO o FROM input => _Output("o", table `output`, [("x", `x`)])
+        """
         selects = selects_of(self.source, query)
         for select in selects[1:]:
             if select.args.get("into"):
@@ -135,13 +164,7 @@ class _Pass:
         parts = [self.selects.compile(select, None) for select in selects]
         columns, selections = _united(self.source, self.types, parts, selects)
         columns = [(name, replace(value, type=AsaType.TEXT) if value.element else value) for name, value in columns]
-        sql, reaches = output_sql(self.tables, Table("`output`", selections), columns)
-        output = CompiledOutput(
-            alias=alias,
-            columns=tuple(OutputColumn(name, value.type or AsaType.TEXT) for name, value in columns),
-            sql=sql,
-        )
-        return output, reaches
+        self.outputs.append(_Output(alias, Table("`output`", selections), columns))
 
     def _into(self, select: exp.Select) -> str:
         """Return the alias of the output that a SELECT writes to, as the pipeline spells it."""
@@ -192,7 +215,7 @@ def _united(
         unified, kind = coercion.unify(values, selects[-1])
         columns.append((name, replace(unified[0], type=kind)))
         for part_items, value in zip(items, unified, strict=True):
-            part_items.append(SelectItem(name, value.sql))
+            part_items.append(SelectItem(name, value.node))
     selections = [
         replace(part.selection, items=tuple(part_items)) for part, part_items in zip(parts, items, strict=True)
     ]

@@ -11,7 +11,7 @@ from recapture.run.leftovers import scratch_name
 from recapture.run.planned import PlannedRun
 from recapture.run.scratch import scratch_folder
 from recapture.run.slices import slice_length
-from recapture.run.staged import of_output, written_locally
+from recapture.run.staged import of_output, write_locally
 from recapture.run.suites import load_suites
 from recapture.time_model import ticks
 
@@ -27,10 +27,10 @@ def audit(run: PlannedRun) -> dict[str, Any]:
 
     pipeline, loaded = run.pipeline, load_suites(run.pipeline)
     rows, staged = run.files.read("metrics.json"), run.files.staged()
-    written: dict[str, dict[str, int]] = {}
+    row_counts: dict[str, dict[str, int]] = {}
     for file in staged:
-        written.setdefault(file.slice_start, {})[file.output] = file.rows
-    passages = [passage.Passage(start, counts, written[start]) for start, counts in metrics.by_slice(rows).items()]
+        row_counts.setdefault(file.slice_start, {})[file.output] = file.rows
+    passages = [passage.Passage(start, counts, row_counts[start]) for start, counts in metrics.by_slice(rows).items()]
 
     def example(start: str) -> passage.Example | None:
         partitions = [
@@ -43,7 +43,7 @@ def audit(run: PlannedRun) -> dict[str, Any]:
         result = checkpoint.audit(
             pd.DataFrame(rows).drop(columns=list(metrics.UNAUDITED)),
             {
-                output.alias: written_locally(output, of_output(staged, output), run.id, folder)
+                output.alias: write_locally(output, of_output(staged, output), run.id, folder)
                 for output in pipeline.outputs
                 if output.alias in loaded
             },

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recapture.archive import manifest
+from recapture.archive import manifest as manifests
 from recapture.archive.manifest import Manifest
 from recapture.errors import RunError
 from recapture.quality.metrics import UNUSABLE
@@ -40,43 +40,47 @@ class StagedSlice:
 class RunFiles:
     """The files of one run. Reading one raises RunError if the stage that writes it has not run."""
 
-    table: Container
+    container: Container
+    """Container of the run files: the first output's table."""
     id: str
+    """Id of the run."""
 
     def name(self, file: str) -> str:
         """Return the blob name of a run file."""
         return f"{FOLDER}/{self.id}/{file}"
 
-    def counters(self, alias: str, partition: str, slice_: Slice) -> str:
+    def counters_file(self, alias: str, partition: str, slice_: Slice) -> str:
         """Return the run file of what the task of an input's partition counted in a slice."""
         return f"counters/{alias}/{ticks.to_compact_text(slice_.start)}/{partition}.json"
 
     def quarantine_name(self, alias: str, partition: str, slice_: Slice) -> str:
+        """Return the blob name of what the task of an input's partition quarantined in a slice."""
         return self.name(f"quarantine/{alias}/{ticks.to_compact_text(slice_.start)}/{partition}.parquet")
 
     @property
     def quarantine_url(self) -> str:
         """Address of the folder of what the run quarantined."""
-        return f"{self.table.url}/{self.name('quarantine')}"
+        return f"{self.container.url}/{self.name('quarantine')}"
 
     def write(self, file: str, value: Any) -> None:
+        """Write a value as a JSON run file."""
         document = {"format": FORMAT, "content": value}
-        self.table.write(self.name(file), json.dumps(document, indent=1, allow_nan=False).encode())
+        self.container.write(self.name(file), json.dumps(document, indent=1, allow_nan=False).encode())
 
     def read(self, file: str) -> Any:
-        """Return what a stage wrote. Raise RunError also if it was written in another format."""
+        """Return what a stage wrote with `write`. Raise RunError also if it has another format."""
         document = json.loads(self._content(self.name(file)))
         require_format(document.get("format") if isinstance(document, dict) else None, f"{file} of run {self.id}")
         return document["content"]
 
     def manifest(self) -> Manifest:
-        return manifest.from_json(self._content(self.name("manifest.json")))
+        return manifests.from_json(self._content(self.name("manifest.json")))
 
-    def write_manifest(self, planned: Manifest) -> None:
-        self.table.write(self.name("manifest.json"), planned.to_json())
+    def write_manifest(self, manifest: Manifest) -> None:
+        self.container.write(self.name("manifest.json"), manifest.to_json())
 
     def staged(self) -> list[StagedSlice]:
-        """Return what the Spark job staged, of every output."""
+        """Return the files that the Spark job staged, of every output."""
         return [StagedSlice(**entry) for entry in self.read("staged.json")]
 
     def quarantined(self, alias: str, partition: str, slice_: Slice) -> pa.Table:
@@ -94,8 +98,8 @@ class RunFiles:
         return None
 
     def _content(self, name: str) -> bytes:
-        content = self.table.read_current(name)
+        content = self.container.read_current(name)
         if content is None:
             file = name.removeprefix(self.name(""))
-            raise RunError(f"run {self.id} has no {file} under {self.table.url}: start the run again from its plan")
+            raise RunError(f"run {self.id} has no {file} under {self.container.url}: start the run again from its plan")
         return content

@@ -1,18 +1,40 @@
 """The metrics of a run: what its tasks counted, together with the rows that it wrote."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from recapture.archive.manifest import Manifest, PlannedSlice
+from recapture.ordering.counters import Counters
 from recapture.quality import metrics
-from recapture.run.files import StagedSlice
+from recapture.run.files import RunFiles, StagedSlice
+from recapture.storage import in_parallel
 
 
-def with_written_rows(rows: Iterable[Mapping[str, Any]], staged: Iterable[StagedSlice]) -> dict[str, dict[str, Any]]:
-    """Return the metrics of each slice by slice_start: those of `metrics.by_slice`, and those of the staged rows."""
-    counted = metrics.by_slice(rows)
-    for of_slice in counted.values():
+def metric_rows(files: RunFiles, alias: str, manifest: Manifest) -> Iterator[dict[str, Any]]:
+    """Yield what the tasks of a run counted: a row for each slice and partition of the input, even if nothing arrived.
+
+    `alias` is that of the input.
+    """
+    read = {pinned.partition for pinned in manifest.blobs}
+
+    def counts_of(slice_and_partition: tuple[PlannedSlice, str]) -> dict[str, Any]:
+        planned_slice, partition = slice_and_partition
+        if partition not in read:
+            return Counters(alias, partition, planned_slice).row(None)
+        counts: dict[str, Any] = files.read(files.counters_file(alias, partition, planned_slice.slice))
+        return counts
+
+    pairs = [(planned_slice, partition) for planned_slice in manifest.slices for partition in manifest.partitions]
+    for (planned_slice, partition), counts in zip(pairs, in_parallel(counts_of, pairs), strict=True):
+        yield counts | {"complete": partition not in planned_slice.incomplete}
+
+
+def metrics_with_outputs(rows: Iterable[Mapping[str, Any]], staged: Iterable[StagedSlice]) -> dict[str, dict[str, Any]]:
+    """Return the metrics of each slice by slice_start: those of `metric_rows`, and those of the staged rows."""
+    slices = metrics.by_slice(rows)
+    for of_slice in slices.values():
         of_slice.update(dict.fromkeys(metrics.OUTPUT_METRICS, 0))
     for file in staged:
-        counted[file.slice_start]["OutputEvents"] += file.rows
-        counted[file.slice_start]["UnanchoredSessions"] += file.unanchored
-    return counted
+        slices[file.slice_start]["OutputEvents"] += file.rows
+        slices[file.slice_start]["UnanchoredSessions"] += file.unanchored
+    return slices

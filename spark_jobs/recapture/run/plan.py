@@ -4,7 +4,8 @@ import logging
 from datetime import UTC, datetime
 from pathlib import Path
 
-from recapture.archive import changes, manifest
+from recapture.archive import changes
+from recapture.archive import manifest as manifests
 from recapture.archive.manifest import Manifest
 from recapture.definition.digest import row_definition
 from recapture.definition.pipeline import Pipeline
@@ -24,7 +25,7 @@ def preview(pipeline: Pipeline, start: datetime, end: datetime) -> Manifest:
     _require_publishable(pipeline)
     container = open_container(pipeline.input.container)
     slices = slices_of(pipeline, start, end)
-    return manifest.pin_blobs(row_definition(pipeline), container, slices, datetime.now(UTC))
+    return manifests.pin_blobs(row_definition(pipeline), container, slices, datetime.now(UTC))
 
 
 def plan_run(pipeline: Pipeline, start: datetime, end: datetime) -> PlannedRun:
@@ -32,13 +33,13 @@ def plan_run(pipeline: Pipeline, start: datetime, end: datetime) -> PlannedRun:
 
     The run's id follows from what the run reads and computes: planning the same again gives the same run.
     """
-    return _written(pipeline, preview(pipeline, start, end))
+    return _write_manifest(pipeline, preview(pipeline, start, end))
 
 
-def resume_run(pipeline: Pipeline, planned: Manifest) -> PlannedRun:
+def resume_run(pipeline: Pipeline, manifest: Manifest) -> PlannedRun:
     """Return the run of a manifest; it is the same run as before."""
     _require_publishable(pipeline)
-    return _written(pipeline, planned)
+    return _write_manifest(pipeline, manifest)
 
 
 def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
@@ -50,39 +51,43 @@ def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
     if not file.is_file() and (not name or "/" in name):
         raise RunError(f"{name or 'an empty text'} is not a file: give the file of a manifest, or the name of a run")
     try:
-        content = file.read_bytes() if file.is_file() else files.table.read_current(files.name("manifest.json"))
+        content = file.read_bytes() if file.is_file() else files.container.read_current(files.name("manifest.json"))
     except OSError as error:
         raise RunError(f"{file}: the manifest cannot be read ({error.strerror})") from error
     if content is None:
-        raise RunError(f"{name} is not a file, and no run with a manifest under {files.table.url}")
-    planned = manifest.from_json(content)
-    require_same_definition(pipeline, planned)
-    if planned.container != open_container(pipeline.input.container).url:
+        raise RunError(f"{name} is neither a file nor a run with a manifest under {files.container.url}")
+    manifest = manifests.from_json(content)
+    require_same_definition(pipeline, manifest)
+    if manifest.container != open_container(pipeline.input.container).url:
         raise DefinitionError(
-            f"run {planned.run} reads {planned.container}, which is not this pipeline's input.container"
+            f"run {manifest.run} reads {manifest.container}, which is not this pipeline's input.container"
         )
-    if {slice_.slice.end - slice_.slice.start for slice_ in planned.slices} != {slice_length(pipeline)}:
-        raise DefinitionError(f"the slices of run {planned.run} are not of {pipeline.slice_hours} h: plan again")
-    return planned
+    lengths = {planned_slice.slice.end - planned_slice.slice.start for planned_slice in manifest.slices}
+    if lengths != {slice_length(pipeline)}:
+        raise DefinitionError(
+            f"slice_hours is {pipeline.slice_hours}, but run {manifest.run} has slices of another length: plan again"
+        )
+    return manifest
 
 
-def changed_since(pipeline: Pipeline, planned: Manifest) -> list[changes.Change]:
+def changed_since(pipeline: Pipeline, manifest: Manifest) -> list[changes.Change]:
     """Return the blobs of a manifest that were modified or deleted since it was written."""
-    return changes.since(planned, pipeline.input.names, open_container(pipeline.input.container))
+    return changes.since(manifest, pipeline.input.names, open_container(pipeline.input.container))
 
 
 def _require_publishable(pipeline: Pipeline) -> None:
-    """Raise DefinitionError for a mistake in a suite, or for a table that has other columns than the query."""
+    """Raise DefinitionError if a suite has a mistake, or a table has other columns than the query."""
     load_suites(pipeline)
     tables_of(pipeline).require_columns()
 
 
-def _written(pipeline: Pipeline, planned: Manifest) -> PlannedRun:
-    run = PlannedRun(pipeline, planned, files_of(pipeline, planned.run))
-    run.files.write_manifest(planned)
+def _write_manifest(pipeline: Pipeline, manifest: Manifest) -> PlannedRun:
+    """Write a manifest to the run files, and return its run."""
+    run = PlannedRun(pipeline, manifest, files_of(pipeline, manifest.run))
+    run.files.write_manifest(manifest)
     _LOG.info(
         "run %s: planned %d slices of %s, input %s, %d blobs (%d bytes) of %d partitions",
-        *(run.id, len(planned.slices), pipeline.name, pipeline.input.alias),
-        *(len(planned.blobs), planned.size, len(planned.partitions)),
+        *(run.id, len(manifest.slices), pipeline.name, pipeline.input.alias),
+        *(len(manifest.blobs), manifest.size, len(manifest.partitions)),
     )
     return run

@@ -1,6 +1,7 @@
 """A planned run: the value that every stage after planning works on."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from recapture import __version__
 from recapture.archive.manifest import Manifest, PlannedSlice
@@ -24,16 +25,16 @@ class PlannedRun:
     def id(self) -> str:
         return self.manifest.run
 
-    @property
+    @cached_property
     def slices(self) -> dict[str, PlannedSlice]:
         """The run's slices by slice_start, in order of time."""
-        return {ticks.to_text(planned.slice.start): planned for planned in self.manifest.slices}
+        return {ticks.to_text(planned_slice.slice.start): planned_slice for planned_slice in self.manifest.slices}
 
 
 def load_run(pipeline: Pipeline, run_id: str) -> PlannedRun:
     """Return a run that was planned earlier.
 
-    Raise RunError if it has no manifest or if that was edited, and DefinitionError if the pipeline has changed since.
+    Raise RunError if it has no manifest or if that was edited, DefinitionError if the pipeline has changed since.
     """
     files = files_of(pipeline, run_id)
     manifest = files.manifest()
@@ -41,12 +42,12 @@ def load_run(pipeline: Pipeline, run_id: str) -> PlannedRun:
     return PlannedRun(pipeline, manifest, files)
 
 
-def require_same_definition(pipeline: Pipeline, planned: Manifest) -> None:
-    """Raise DefinitionError if a manifest was planned by another definition: its run would give other rows."""
-    if planned.definition_digest != row_definition(pipeline).digest:
+def require_same_definition(pipeline: Pipeline, manifest: Manifest) -> None:
+    """Raise DefinitionError if a manifest was planned with another definition: its run would give other rows."""
+    if manifest.definition_digest != row_definition(pipeline).digest:
         raise DefinitionError(
-            f"{pipeline.file} is not what run {planned.run} was planned by: the engine (then {planned.engine}, now "
-            f"{__version__}), the query, the policies or the input has changed; plan again"
+            f"{pipeline.file} is not what run {manifest.run} was planned with: the engine (then {manifest.engine}, "
+            f"now {__version__}), the query, the policies or the input has changed; plan again"
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from recapture.archive import manifest
+from recapture.archive import manifest as manifests
 from recapture.archive.manifest import Manifest
 from recapture.archive.progress import PartitionProgress, far_blobs, progress, warnings
 from recapture.definition.digest import row_definition
@@ -22,6 +22,7 @@ class Completeness:
     """How far the archive reaches, and what a range still waits for."""
 
     partitions: tuple[PartitionProgress, ...]
+    """PartitionProgress of each partition."""
     waiting: tuple[str, ...]
     """Reasons to wait, a line each; empty when every slice is complete (docs/time-model.md, section 3)."""
 
@@ -37,7 +38,7 @@ def completeness(
     definition = replace(row_definition(pipeline), search_hours=0)
     needed = Arrivals(last.start, definition.last_needed(last))
     container = open_container(pipeline.input.container, environment)
-    listing, partitions = manifest.survey(definition, container, [needed], now)
+    listing, partitions = manifests.survey(definition, container, [needed], now)
     if not partitions:
         return Completeness((), (f"no blob of this input under {definition.names.prefix} yet",))
     progresses = tuple(
@@ -46,44 +47,44 @@ def completeness(
     waiting = tuple(
         f"{partition}; slice {ticks.to_text(last.start)} needs more"
         for partition in progresses
-        if not manifest.is_complete(definition, last, listing.newest.get(partition.partition), now)
+        if not manifests.is_complete(definition, last, listing.newest.get(partition.partition), now)
     )
     return Completeness(progresses, waiting)
 
 
-def capture_progress(pipeline: Pipeline, planned: Manifest, now: datetime) -> list[PartitionProgress]:
+def capture_progress(pipeline: Pipeline, manifest: Manifest, now: datetime) -> list[PartitionProgress]:
     """Return how far the archive reaches in each partition of a plan."""
-    definition, newest = row_definition(pipeline), {newest.partition: newest for newest in planned.newest}
+    definition, newest = row_definition(pipeline), {newest.partition: newest for newest in manifest.newest}
     return [
-        progress(definition, name, newest.get(name), pipeline.input.empty_blobs, now) for name in planned.partitions
+        progress(definition, name, newest.get(name), pipeline.input.empty_blobs, now) for name in manifest.partitions
     ]
 
 
-def described(pipeline: Pipeline, planned: Manifest, progress: Iterable[PartitionProgress]) -> dict[str, Any]:
-    """Return what a backfill of a manifest would read, slice by slice, and how complete that is; JSON-able.
+def plan_summary(pipeline: Pipeline, manifest: Manifest, progress: Iterable[PartitionProgress]) -> dict[str, Any]:
+    """Return what a backfill of a manifest would read, slice by slice, and how complete that is, in JSON types.
 
     `progress` says how far the archive reaches. The warnings are those of the plan, without the pipeline's own.
     """
-    reads = manifest.blobs_for(planned.blobs, [slice_.arrivals for slice_ in planned.slices])
+    blobs_of_slices = manifests.blobs_for(manifest.blobs, [planned_slice.arrivals for planned_slice in manifest.slices])
     slices = [
         {
-            "slice_start": ticks.to_text(slice_.slice.start),
+            "slice_start": ticks.to_text(planned_slice.slice.start),
             "blobs": len(blobs),
             "bytes": sum(pinned.blob.size for pinned in blobs),
-            "incomplete": list(slice_.incomplete),
+            "incomplete": list(planned_slice.incomplete),
         }
-        for slice_, blobs in zip(planned.slices, reads, strict=True)
+        for planned_slice, blobs in zip(manifest.slices, blobs_of_slices, strict=True)
     ]
     return {
-        "run": planned.run,
+        "run": manifest.run,
         "pipeline": pipeline.name,
-        "partitions": list(planned.partitions),
+        "partitions": list(manifest.partitions),
         "slices": slices,
-        "blobs": len(planned.blobs),
-        "bytes": planned.size,
-        "complete": not any(slice_.incomplete for slice_ in planned.slices),
+        "blobs": len(manifest.blobs),
+        "bytes": manifest.size,
+        "complete": not any(planned_slice.incomplete for planned_slice in manifest.slices),
         "capture": [partition.to_dict() for partition in progress],
-        "silent_partitions": list(planned.silent),
-        "far_blobs": far_blobs(planned),
-        "warnings": list(warnings(planned, pipeline.input.empty_blobs)),
+        "silent_partitions": list(manifest.silent),
+        "far_blobs": far_blobs(manifest),
+        "warnings": list(warnings(manifest, pipeline.input.empty_blobs)),
     }

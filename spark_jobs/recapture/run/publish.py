@@ -12,19 +12,19 @@ from recapture import log
 from recapture.definition.sections import Output
 from recapture.errors import AuditError, RunError, UnfinishedError
 from recapture.quality import metrics
-from recapture.run.metrics import with_written_rows
+from recapture.run.metrics import metrics_with_outputs
 from recapture.run.planned import PlannedRun
 from recapture.run.staged import of_output
 from recapture.run.tables import QUARANTINE, metrics_name, tables_of
-from recapture.storage import open_container, side_by_side
+from recapture.storage import in_parallel, open_container
 from recapture.table import publish as tables
 from recapture.table.delta import File
-from recapture.table.files import stage
+from recapture.table.files import write_slice_file
 from recapture.table.publications import Publication
 
 _LOG = logging.getLogger(__name__)
 MAX_REASONS = 20
-"""Number of reasons for a quarantine that are reported, the most frequent ones."""
+"""Maximum number of reasons for a quarantine in the result, which has the most frequent ones."""
 
 
 def publish(run: PlannedRun) -> dict[str, Any]:
@@ -38,10 +38,10 @@ def publish(run: PlannedRun) -> dict[str, Any]:
     rows, staged = run.files.read("metrics.json"), run.files.staged()
     files: dict[str, dict[str, File]] = {}
     for output in run.pipeline.outputs:
-        of_this = of_output(staged, output)
-        files[output.alias] = {file.slice_start: File(file.path, file.size, file.rows) for file in of_this}
-        files[metrics_name(output)] = _stage_metrics(run, output, with_written_rows(rows, of_this))
-    files[QUARANTINE], reasons = _stage_quarantine(run, rows)
+        staged_files = of_output(staged, output)
+        files[output.alias] = {file.slice_start: File(file.path, file.size, file.rows) for file in staged_files}
+        files[metrics_name(output)] = _stage_metrics(run, output, metrics_with_outputs(rows, staged_files))
+    files[QUARANTINE], quarantine_summary = _stage_quarantine(run, rows)
     publications = _publications(run, verdict, rows, files)
     with log.logged(_LOG, f"run {run.id}: publish {len(publications):,} slices") as results:
         outcome = tables.publish(tables_of(run.pipeline), publications)
@@ -53,28 +53,27 @@ def publish(run: PlannedRun) -> dict[str, Any]:
         "quarantine": {
             "table": run.pipeline.outputs[0].quarantine_table,
             "version": outcome.versions[QUARANTINE],
-            **reasons,
+            **quarantine_summary,
         },
         "warnings": list(warnings(outcome)),
     }
     try:
         run.files.write("outcome.json", published)
     except RunError as error:
-        raise UnfinishedError(f"run {run.id} is published, but: {error}; run the same again for its report") from error
+        again = "run the same command again for its report"
+        raise UnfinishedError(f"run {run.id} is published, but: {error}; {again}") from error
     return published
 
 
 def warnings(outcome: tables.Outcome) -> Iterator[str]:
-    """Yield what somebody who published or rolled back slices should know."""
-    if outcome.finished:
-        count, first = len(outcome.finished), outcome.finished[0]
-        yield (
-            f"{count} slices, the first {first}: finished a change that an earlier call had begun; every table agrees "
-            "now"
-        )
+    """Yield the warnings about a publication or a rollback."""
+    if outcome.repaired:
+        count, first = len(outcome.repaired), outcome.repaired[0]
+        change = "finished a change that an earlier call had begun"
+        yield f"{change}: {count} slices, the first {first}, are now the same in every table"
     for run_id, slices in _by_run(outcome.superseded):
-        what = f"published by run {run_id}" if run_id else "rolled back"
-        yield f"{len(slices)} slices, the first {slices[0]}, were {what} at the same time: they hold that now"
+        change = f"another call changed {len(slices)} slices, the first {slices[0]}, at the same time"
+        yield f"{change}: they now hold {f'run {run_id}' if run_id else 'nothing'}"
 
 
 def _by_run(superseded: Mapping[str, str | None]) -> Iterator[tuple[str | None, list[str]]]:
@@ -85,20 +84,20 @@ def _by_run(superseded: Mapping[str, str | None]) -> Iterator[tuple[str | None, 
 def _publications(
     run: PlannedRun, verdict: str, rows: Iterable[Mapping[str, Any]], files: Mapping[str, Mapping[str, File]]
 ) -> dict[str, Publication]:
-    totals, now = metrics.by_slice(rows), datetime.now(UTC)
+    totals, manifest_digest, now = metrics.by_slice(rows), run.manifest.digest, datetime.now(UTC)
     return {
         start: Publication(
             run=run.id,
             quality=verdict,
             published=now,
-            digest=planned.digest,
-            manifest=run.manifest.digest,
+            digest=planned_slice.digest,
+            manifest=manifest_digest,
             definition=run.manifest.definition_digest,
             input_events=totals[start]["InputEvents"],
             late_events=totals[start]["LateInputEvents"],
             files={name: of_slices.get(start) for name, of_slices in files.items()},
         )
-        for start, planned in run.slices.items()
+        for start, planned_slice in run.slices.items()
     }
 
 
@@ -115,13 +114,14 @@ def _published_output(output: Output, outcome: tables.Outcome) -> dict[str, Any]
 
 def _stage_metrics(run: PlannedRun, output: Output, counted: Mapping[str, Mapping[str, Any]]) -> dict[str, File]:
     """Write the rows of each slice for the output's metrics table."""
-    folder, slices = open_container(output.metrics_table), run.slices
+    folder = open_container(output.metrics_table)
 
     def write(start: str) -> File:
-        rows, planned = metrics.table_rows(counted[start]), slices[start]
-        return File(*stage(folder, planned.slice.start, planned.digest, rows), rows.num_rows)
+        rows, planned_slice = metrics.table_rows(counted[start]), run.slices[start]
+        path, size = write_slice_file(folder, planned_slice.slice.start, planned_slice.digest, rows)
+        return File(path, size, rows.num_rows)
 
-    return dict(zip(counted, side_by_side(write, counted), strict=True))
+    return dict(zip(counted, in_parallel(write, counted), strict=True))
 
 
 def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, File], dict[str, Any]]:
@@ -134,16 +134,18 @@ def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tup
     for row in rows:
         if any(row[count] for count in metrics.QUARANTINED):
             partitions.setdefault(row["slice_start"], []).append((row["input"], row["partition"]))
-    slices = {start: planned for start, planned in run.slices.items() if start in partitions}
+    starts = [start for start in run.slices if start in partitions]
 
     def write(slice_start: str) -> tuple[File, pa.Table]:
-        planned = slices[slice_start]
-        of_partitions = [run.files.quarantined(*partition, planned.slice) for partition in partitions[slice_start]]
+        planned_slice = run.slices[slice_start]
+        slice_ = planned_slice.slice
+        of_partitions = [run.files.quarantined(*partition, slice_) for partition in partitions[slice_start]]
         quarantined = pa.concat_tables(of_partitions)
+        path, size = write_slice_file(folder, slice_.start, planned_slice.digest, quarantined)
         counted = quarantined.group_by(["verdict", "reason"]).aggregate([([], "count_all")])
-        return File(*stage(folder, planned.slice.start, planned.digest, quarantined), quarantined.num_rows), counted
+        return File(path, size, quarantined.num_rows), counted
 
-    written = side_by_side(write, slices)
+    written = in_parallel(write, starts)
     reasons: Counter[tuple[str, str]] = Counter()
     for _, counted in written:
         for row in counted.to_pylist():
@@ -152,5 +154,5 @@ def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tup
         {"verdict": verdict, "reason": reason, "rows": count}
         for (verdict, reason), count in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:MAX_REASONS]
     ]
-    files = {start: file for start, (file, _) in zip(slices, written, strict=True)}
+    files = {start: file for start, (file, _) in zip(starts, written, strict=True)}
     return files, {"rows": reasons.total(), "reasons": frequent}

@@ -9,27 +9,27 @@ from recapture.archive.progress import warnings as capture_warnings
 from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
 from recapture.quality import metrics
-from recapture.run.metrics import with_written_rows
+from recapture.run.metrics import metrics_with_outputs
 from recapture.run.planned import PlannedRun
 from recapture.run.staged import of_output
 
 SHOWN_GAPS = 5
-"""Number of gaps that a warning names; a run's metrics name more."""
+"""Maximum number of gaps that a warning names; a run's metrics name more."""
 
 
 def report(run: PlannedRun) -> dict[str, Any]:
-    """Return all that is known of a run.
+    """Return everything that is known about a run.
 
-    If the pipeline has one output, that output's table and version also stand at the top.
+    If the pipeline has one output, its table and version are also at the top level of the result.
     """
-    pipeline, planned = run.pipeline, run.manifest
+    pipeline, manifest = run.pipeline, run.manifest
     audited = run.files.read("audit.json")
     outcome = run.files.read("outcome.json") if audited["verdict"] != "failed" else {}
     published = {output["alias"]: output for output in outcome.get("outputs", [])}
     rows, staged = run.files.read("metrics.json"), run.files.staged()
-    slices = with_written_rows(rows, staged)
+    slices = metrics_with_outputs(rows, staged)
     outputs = [
-        _of_output(output, with_written_rows(rows, of_output(staged, output)), published.get(output.alias, {}))
+        _output_report(output, metrics_with_outputs(rows, of_output(staged, output)), published.get(output.alias, {}))
         for output in pipeline.outputs
     ]
     written = {name: sum(output["metrics"][name] for output in outputs) for name in metrics.OUTPUT_METRICS}
@@ -43,14 +43,14 @@ def report(run: PlannedRun) -> dict[str, Any]:
         "partitions": metrics.by_partition(slices.values()),
         "quality": {"verdict": audited["verdict"], "reason": audited["reason"], "report": audited["report"]},
         "changed": any(output["changed"] for output in outputs),
-        "far_blobs": far_blobs(planned),
-        "silent_partitions": list(planned.silent),
+        "far_blobs": far_blobs(manifest),
+        "silent_partitions": list(manifest.silent),
         "outputs": outputs,
         **of_the_only_output(outputs, "table", "version"),
         "quarantine": outcome.get("quarantine", {"table": pipeline.outputs[0].quarantine_table, "version": None}),
         "warnings": [
             *pipeline.warnings,
-            *capture_warnings(planned, pipeline.input.empty_blobs),
+            *capture_warnings(manifest, pipeline.input.empty_blobs),
             *_without_block(rows),
             *outcome.get("warnings", []),
             *_unanchored(outputs),
@@ -65,7 +65,7 @@ def of_the_only_output(outputs: list[dict[str, Any]], *names: str) -> dict[str, 
     return {name: outputs[0][name] for name in names} if len(outputs) == 1 else {}
 
 
-def _of_output(
+def _output_report(
     output: Output, counted: Mapping[str, Mapping[str, Any]], published: Mapping[str, Any]
 ) -> dict[str, Any]:
     of_slices = {start: {name: counts[name] for name in metrics.OUTPUT_METRICS} for start, counts in counted.items()}
@@ -85,8 +85,8 @@ def _without_block(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     names = [name for row in rows for name in row["without_block"]]
     if names:
         yield (
-            f"{len(names):,} blobs are Avro files of a header alone, such as {min(names)}: they are "
-            "read as empty; Capture always writes a block, so restore those that are as Capture wrote them"
+            f"{len(names):,} blobs are Avro files with a header and no blocks, such as {min(names)}: they are read as "
+            "empty; Capture always writes a block, so restore those that Capture wrote"
         )
 
 
@@ -95,22 +95,22 @@ def _unanchored(outputs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         sessions = output["metrics"]["UnanchoredSessions"]
         if sessions:
             yield (
-                f"{output['alias']}: {sessions} rows are sessions that began before what a slice may read, as no pause "
-                "of three maxDurations was longer than the timeout: they are cut at even multiples of maxDuration, and "
-                "the live job may have cut at odd ones"
+                f"{output['alias']}: {sessions} rows are sessions that began before what a slice may read: no pause in "
+                "the three maxDurations before the slice was longer than the timeout. They are cut at even multiples "
+                "of maxDuration; the live job may have cut at odd ones"
             )
 
 
 def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str) -> Iterator[str]:
     damaged = sum(counts["DamagedBlobs"] for counts in slices.values())
     if damaged:
-        yield f"{damaged} blobs are damaged and were set aside: {quarantine} names them; what they hold is in no row"
+        yield f"{damaged} blobs are damaged and were quarantined: {quarantine} names them; their events are in no row"
     gaps = sum(counts["SequenceGaps"] for counts in slices.values())
     if gaps:
         missing = sum(counts["gaps"]["missing"] for counts in slices.values())
-        shown = [gap for counts in slices.values() for gap in counts["gaps"]["ranges"]][:SHOWN_GAPS]
-        ranges = ", ".join(f"{gap['first']} to {gap['last']} of partition {gap['partition']}" for gap in shown)
-        more = f" and {gaps - len(shown)} gaps more" if gaps > len(shown) else ""
+        named = [gap for counts in slices.values() for gap in counts["gaps"]["ranges"]][:SHOWN_GAPS]
+        ranges = ", ".join(f"{gap['first']} to {gap['last']} of partition {gap['partition']}" for gap in named)
+        more = f" and {gaps - len(named)} more gaps" if gaps > len(named) else ""
         yield f"{missing} sequence numbers never arrived: {ranges}{more}"
 
 
@@ -129,7 +129,7 @@ def _disorder(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline) -> It
         yield (
             f"{disordered / events:.1%} of the events were out of order: the watermark was pushed by clocks that run "
             f"ahead, furthest by event {_number(ahead)} of {ahead['blob']} ({ahead['seconds']:+.1f} s from "
-            "its arrival); TIMESTAMP BY … OVER a device's key keeps such a clock to itself"
+            "its arrival); TIMESTAMP BY … OVER a device's key limits the effect of such a clock to its own device"
         )
 
 

@@ -23,17 +23,18 @@ SETTINGS = {
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PruneFilters",
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(2**31 - 1),
 }
-"""Settings that the rows depend on. All others of Spark SQL are Spark's own, whatever the cluster's defaults say.
+"""Settings that the rows depend on. All others but CLUSTERS_OWN have the defaults of Spark SQL, not the cluster's.
 
-Without ANSI mode an overflow wraps around and a division by zero is NULL. Variables would put the environment into the
-query. PruneFilters would read no event at all for WHERE 1 = 0: then nothing would be counted. Above a number of groups
-a task would sort them, and merge what it read first into the rest: arrival order lost."""
+Without ANSI mode, an overflow wraps around and a division by zero is NULL. Variables would put the environment into the
+query. With PruneFilters, WHERE 1 = 0 would read no event, so nothing would be counted. Above the threshold of groups, a
+task would sort them and merge its first rows into the later ones, which loses the arrival order.
+"""
 CLUSTERS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
 """Names or prefixes of settings that a cluster may choose: they divide the work and do not change the rows."""
 
 
-def session(master: str, name: str, scratch: Path) -> SparkSession:
-    """Return a quiet Spark session; `master` as Spark spells it. What it writes for itself lies in `scratch`."""
+def create_session(master: str, name: str, scratch: Path) -> SparkSession:
+    """Return a quiet Spark session; `master` is as Spark spells it. Spark's temporary files are in `scratch`."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
         SparkSession.builder.master(master)
@@ -61,15 +62,15 @@ def pin_settings(spark: SparkSession) -> None:
 
 
 @contextlib.contextmanager
-def started(master: str, name: str, scratch: Path) -> Iterator[SparkSession]:
-    """Start a session and stop it in the end. What it says is shown if it does not start, or with -v."""
+def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSession]:
+    """Start a session and stop it in the end. Its output is shown if it does not start, or with -v."""
     readable, writable = os.pipe()
-    said: deque[str] = deque(maxlen=100)
+    output: deque[str] = deque(maxlen=100)
 
     def listen() -> None:
         with os.fdopen(readable, encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                said.append(line)
+                output.append(line)
                 if log.enabled():
                     sys.stderr.write(line)
 
@@ -77,12 +78,12 @@ def started(master: str, name: str, scratch: Path) -> Iterator[SparkSession]:
     listener.start()
     try:
         with _standard_error_to(writable), _environment(TMPDIR=str(scratch)):
-            spark = session(master, name, scratch)
+            spark = create_session(master, name, scratch)
     except PySparkRuntimeError as error:
         os.close(writable)
         listener.join(timeout=10)
-        spoken = [line.strip() for line in said if line.strip() and not line.lstrip().startswith("at ")]
-        last = (spoken or [str(error)])[-1]
+        messages = [line.strip() for line in output if line.strip() and not line.lstrip().startswith("at ")]
+        last = (messages or [str(error)])[-1]
         needed = "it needs a master that it can reach, and Java 17 or newer in PATH or JAVA_HOME"
         raise RunError(f"Spark did not start ({last}): {needed}") from error
     os.close(writable)

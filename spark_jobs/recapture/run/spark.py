@@ -11,18 +11,16 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import TypeAdapter
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from recapture import log
-from recapture.archive.manifest import Manifest, PlannedSlice
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import RecaptureError, RunError
 from recapture.formats.events import Reader
@@ -31,24 +29,24 @@ from recapture.ordering.counters import Counters
 from recapture.ordering.order import order, schema
 from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task, split
+from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.values import quoted_name
 from recapture.query.model import CompiledQuery
 from recapture.run.files import RunFiles, StagedSlice
+from recapture.run.metrics import metric_rows
 from recapture.run.planned import PlannedRun, load_run
 from recapture.run.session import pin_settings
-from recapture.storage import open_container, side_by_side
-from recapture.table.files import parquet, stage
+from recapture.storage import open_container
+from recapture.table.files import parquet, write_slice_file
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice
 
 SMALLEST_TASK = 32 * 1024 * 1024
-"""Smallest size of a task in bytes: a task costs its start, and blobs that its neighbour reads too."""
+"""Smallest size of a task in bytes. Every task has a start-up cost, and reads blobs that its neighbours read too."""
 TASKS_PER_CORE = 2
-UNANCHORED = "_unanchored"
-"""Column of a query's rows: whether the row is a session that may have begun before what the slice reads."""
-EVENTS_READ = "MapInArrow"
-"""Name of the operator in Spark's plan that reads `events`."""
+READ_OPERATOR = "MapInArrow"
+"""Name of the operator in Spark's plan that reads the view `events`."""
 
 _LOG = logging.getLogger(__name__)
 _TASK = TypeAdapter(Task)
@@ -64,13 +62,14 @@ _STAGED = pa.schema(
 
 
 @dataclass(frozen=True)
-class Work:
-    """What every task of a run needs. It travels to the executors, so it holds no credentials."""
+class TaskContext:
+    """Settings that all tasks of a run share. They are sent to the executors, so they hold no credentials."""
 
-    container: str
-    files: str
-    """Address of the folder of the run files."""
-    run: str
+    input_url: str
+    """Address of the container of the input."""
+    run_files_url: str
+    """Address of the container of the run files: the first output's table."""
+    run_id: str
     query: CompiledQuery
     policies: Policies | None
     reader: Reader
@@ -86,6 +85,7 @@ class Destination:
 
     alias: str
     table: str
+    """Address of the table."""
     columns: tuple[OutputColumn, ...]
     sql: str
 
@@ -98,13 +98,13 @@ class Destination:
 def compute(spark: SparkSession, run: PlannedRun) -> None:
     """Stage the rows of a planned run and write what it counted to the run files. Publish nothing.
 
-    Raise RunError for a blob that is damaged or has changed since it was planned, and for what Spark could not do.
+    Raise RunError if a blob is damaged or has changed since it was planned, or if the Spark job fails.
     """
     pipeline, manifest = run.pipeline, run.manifest
-    work = Work(
-        container=pipeline.input.container,
-        files=run.files.table.url,
-        run=run.id,
+    context = TaskContext(
+        input_url=pipeline.input.container,
+        run_files_url=run.files.container.url,
+        run_id=run.id,
         query=pipeline.query,
         policies=pipeline.policies,
         reader=pipeline.reader(),
@@ -113,14 +113,14 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
     )
     task_bytes = max(SMALLEST_TASK, manifest.size // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
     tasks = list(split(manifest.slices, manifest.blobs, task_bytes))
-    digests = {planned.slice.start: planned.digest for planned in manifest.slices}
+    digests = {planned_slice.slice.start: planned_slice.digest for planned_slice in manifest.slices}
     with log.logged(_LOG, f"run {run.id}: order and aggregate in {len(tasks):,} tasks") as results:
         try:
-            staged = _stage(spark, work, list(_destinations(pipeline)), tasks, digests)
+            staged = _stage(spark, context, list(_destinations(pipeline)), tasks, digests)
         except PySparkException as error:
             raise RunError(_reason(error)) from error
         run.files.write("staged.json", [asdict(file) for file in staged])
-        run.files.write("metrics.json", list(_metrics(run.files, pipeline.input.alias, manifest)))
+        run.files.write("metrics.json", list(metric_rows(run.files, pipeline.input.alias, manifest)))
         results.append(f"staged {sum(file.rows for file in staged):,} rows")
 
 
@@ -131,24 +131,28 @@ def _destinations(pipeline: Pipeline) -> Iterator[Destination]:
 
 
 def _stage(
-    spark: SparkSession, work: Work, destinations: list[Destination], tasks: list[Task], digests: dict[int, str]
+    spark: SparkSession,
+    context: TaskContext,
+    destinations: list[Destination],
+    tasks: list[Task],
+    digests: dict[int, str],
 ) -> list[StagedSlice]:
-    """Write the rows of every output, also a file for each slice without rows. Return the files."""
-    written: dict[str, list[Any]] = {}
+    """Write the rows of every output, with an empty file for each slice without rows. Return the files."""
+    written: dict[str, list[Row]] = {}
     if tasks:
         pin_settings(spark)
-        with _view(_events(spark, work, tasks)) as events:
+        with _view(_events(spark, context, tasks)) as events:
             results = [spark.sql(destination.sql) for destination in destinations]
-            if sum(map(_reads, results)) > 1:
+            if sum(map(_count_reads, results)) > 1:
                 events.persist(StorageLevel.MEMORY_AND_DISK)
             written = {
-                destination.alias: _written(result, destination, digests).collect()
+                destination.alias: write_slices(result, destination, digests).collect()
                 for destination, result in zip(destinations, results, strict=True)
             }
     return [
         staged
         for destination in destinations
-        for staged in _every_slice(destination, written.get(destination.alias, []), digests)
+        for staged in _with_empty_slices(destination, written.get(destination.alias, []), digests)
     ]
 
 
@@ -161,13 +165,14 @@ def _view(events: DataFrame) -> Iterator[DataFrame]:
         events.unpersist()
 
 
-def _reads(result: DataFrame) -> int:
+def _count_reads(result: DataFrame) -> int:
     """Return how often a query reads the view `events`."""
     plan = result._jdf.queryExecution().optimizedPlan().toString()
-    return str(plan).count(EVENTS_READ)
+    return str(plan).count(READ_OPERATOR)
 
 
-def _every_slice(destination: Destination, rows: list[Any], digests: dict[int, str]) -> Iterator[StagedSlice]:
+def _with_empty_slices(destination: Destination, rows: list[Row], digests: dict[int, str]) -> Iterator[StagedSlice]:
+    """Yield the written files, and write and yield an empty file for each of the other slices."""
     staged = {row.slice_start: row for row in rows}
     table = open_container(destination.table)
     nothing = pa.Table.from_batches([], destination.schema)
@@ -177,40 +182,40 @@ def _every_slice(destination: Destination, rows: list[Any], digests: dict[int, s
             row = staged[start]
             yield StagedSlice(destination.alias, text, row.path, row.size, row.rows, row.unanchored)
         else:
-            yield StagedSlice(destination.alias, text, *stage(table, start, digests[start], nothing), 0, 0)
+            yield StagedSlice(destination.alias, text, *write_slice_file(table, start, digests[start], nothing), 0, 0)
 
 
-def _events(spark: SparkSession, work: Work, tasks: list[Task]) -> DataFrame:
+def _events(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> DataFrame:
     """Return the view `events`, with one Spark partition per task."""
     rows = [(_TASK.dump_json(task).decode(),) for task in tasks]
     frame = spark.createDataFrame(spark.sparkContext.parallelize(rows, len(rows)), "task string")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
-    columns = from_arrow_schema(schema(work.query))
+    columns = from_arrow_schema(schema(context.query))
 
     def run_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for text in batch["task"].to_pylist():
-                yield from _run_task(work, _TASK.validate_json(text))
+                yield from _run_task(context, _TASK.validate_json(text))
 
     return frame.mapInArrow(run_tasks, columns)
 
 
-def _run_task(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
-    if work.logs:
+def _run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
+    if context.logs:
         log.enable()
-    files = RunFiles(open_container(work.files), work.run)
-    container = open_container(work.container)
+    files = RunFiles(open_container(context.run_files_url), context.run_id)
+    container = open_container(context.input_url)
     batches, counters = order(
-        task, container, work.query, work.policies, work.reader, quarantine_damaged=work.quarantine_damaged
+        task, container, context.query, context.policies, context.reader, quarantine_damaged=context.quarantine_damaged
     )
-    with log.logged(_LOG, f"run {work.run}: {_described(task)}") as results:
+    with log.logged(_LOG, f"run {context.run_id}: {_description(task)}") as results:
         yield from batches
         for slice_, counted in counters.items():
-            _write_counters(files, slice_, counted, work.policies)
+            _write_counters(files, slice_, counted, context.policies)
         results.append(f"{sum(counted.events for counted in counters.values()):,} events")
 
 
-def _described(task: Task) -> str:
+def _description(task: Task) -> str:
     first, last = (ticks.to_text(instant) for instant in (task.slices[0].slice.start, task.slices[-1].slice.end))
     size = sum(pinned.blob.size for pinned in task.blobs)
     blobs = f"{len(task.blobs):,} blobs ({size:,} bytes)"
@@ -220,31 +225,15 @@ def _described(task: Task) -> str:
 def _write_counters(files: RunFiles, slice_: Slice, counted: Counters, policies: Policies | None) -> None:
     """Write what a task counted and quarantined in a slice. A retry overwrites the same files."""
     if counted.quarantine:
-        files.table.write(
+        files.container.write(
             files.quarantine_name(counted.input, counted.partition, slice_),
             parquet(pa.Table.from_batches(counted.quarantine, QUARANTINE_SCHEMA)),
         )
-    files.write(files.counters(counted.input, counted.partition, slice_), counted.row(policies))
+    files.write(files.counters_file(counted.input, counted.partition, slice_), counted.row(policies))
 
 
-def _metrics(files: RunFiles, alias: str, manifest: Manifest) -> Iterator[dict[str, Any]]:
-    """Yield the metrics of the run: a row per slice and partition of the hub, even if nothing arrived."""
-    read = {pinned.partition for pinned in manifest.blobs}
-
-    def counted(place: tuple[PlannedSlice, str]) -> dict[str, Any]:
-        planned, partition = place
-        if partition not in read:
-            return Counters(alias, partition, planned).row(None)
-        metrics: dict[str, Any] = files.read(files.counters(alias, partition, planned.slice))
-        return metrics
-
-    places = [(planned, partition) for planned in manifest.slices for partition in manifest.partitions]
-    for (planned, partition), metrics in zip(places, side_by_side(counted, places), strict=True):
-        yield metrics | {"complete": partition not in planned.incomplete}
-
-
-def _written(result: DataFrame, destination: Destination, digests: dict[int, str]) -> DataFrame:
-    """Write the rows of each slice as one sorted Parquet file; return a row per file."""
+def write_slices(result: DataFrame, destination: Destination, digests: dict[int, str]) -> DataFrame:
+    """Return a frame that, when it is collected, writes each slice as one sorted Parquet file, with a row per file."""
     order = ["slice_start", *(quoted_name(column.name) for column in destination.columns)]
     slices = result.repartition(min(len(digests), 64), "slice_start").sortWithinPartitions(*order)
     names = [column.name for column in destination.columns]
@@ -253,8 +242,8 @@ def _written(result: DataFrame, destination: Destination, digests: dict[int, str
         table = open_container(destination.table)
         for start, group in _by_slice(batches):
             rows = pa.Table.from_batches(group)
-            unanchored = pc.sum(rows[UNANCHORED]).as_py() if UNANCHORED in rows.column_names else 0
-            path, size = stage(table, start, digests[start], rows.select(names).cast(destination.schema))
+            unanchored = pc.sum(rows[UNANCHORED.name]).as_py() if UNANCHORED.name in rows.column_names else 0
+            path, size = write_slice_file(table, start, digests[start], rows.select(names).cast(destination.schema))
             entry = {"slice_start": start, "path": path, "size": size, "rows": len(rows), "unanchored": unanchored or 0}
             yield pa.RecordBatch.from_pylist([entry], schema=_STAGED)
 
@@ -279,7 +268,7 @@ def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.
 
 
 def _reason(error: PySparkException) -> str:
-    """Return the message of a task that failed in Python, or else the first line of Spark's own."""
+    """Return the message of Recapture's own error, else the last exception in Spark's text, else its first line."""
     text = str(error)
     ours = re.findall(r"^(?:recapture\.[\w.]+Error): (.*)$", text, re.MULTILINE)
     if ours:
@@ -290,11 +279,11 @@ def _reason(error: PySparkException) -> str:
 
 def main(arguments: list[str]) -> int:
     """Compute a planned run; Airflow submits this."""
-    definition, run_id = arguments
+    file, run_id = arguments
     log.enable()
     spark = SparkSession.builder.appName(f"recapture {run_id}").getOrCreate()
     try:
-        compute(spark, load_run(load(Path(definition)), run_id))
+        compute(spark, load_run(load(Path(file)), run_id))
     except RecaptureError as error:
         print(f"recapture: {error}", file=sys.stderr)
         return error.exit_code

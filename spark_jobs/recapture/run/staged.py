@@ -14,7 +14,7 @@ from recapture.quality.rows import Rows, SliceFile
 from recapture.run.files import StagedSlice
 from recapture.run.planned import PlannedRun
 from recapture.storage import open_container
-from recapture.table.delta import SLICE
+from recapture.table.delta import SLICE_COLUMN
 
 
 def of_output(staged: Iterable[StagedSlice], output: Output) -> list[StagedSlice]:
@@ -22,11 +22,11 @@ def of_output(staged: Iterable[StagedSlice], output: Output) -> list[StagedSlice
     return [file for file in staged if file.output == output.alias]
 
 
-def staged_rows(run: PlannedRun, output: Output, most: int | None = None) -> pa.Table:
-    """Return the rows that a run computed for an output, all or the first `most`, with their slice_start."""
+def staged_rows(run: PlannedRun, output: Output, limit: int | None = None) -> pa.Table:
+    """Return the rows that a run computed for an output, all or the first `limit`, with their slice_start."""
     tables: list[pa.Table] = []
     for number, staged in enumerate(of_output(run.files.staged(), output)):
-        rest = staged.rows if most is None else min(staged.rows, most - sum(table.num_rows for table in tables))
+        rest = staged.rows if limit is None else min(staged.rows, limit - sum(table.num_rows for table in tables))
         if rest or not number:
             with pq.ParquetFile(io.BytesIO(_content(output, staged, run.id))) as file:
                 if rest == staged.rows:
@@ -34,18 +34,18 @@ def staged_rows(run: PlannedRun, output: Output, most: int | None = None) -> pa.
                 else:
                     rows = pa.Table.from_batches([next(file.iter_batches(rest))]).slice(0, rest)
             start = pa.scalar(datetime.fromisoformat(staged.slice_start), pa.timestamp("us", tz="UTC"))
-            tables.append(rows.append_column(SLICE, pa.repeat(start, rows.num_rows)))
+            tables.append(rows.append_column(SLICE_COLUMN, pa.repeat(start, rows.num_rows)))
     return pa.concat_tables(tables)
 
 
-def written_locally(output: Output, staged: Iterable[StagedSlice], run_id: str, folder: Path) -> Rows:
-    """Write the staged rows of an output to a local folder."""
+def write_locally(output: Output, staged: Iterable[StagedSlice], run_id: str, folder: Path) -> Rows:
+    """Write the staged rows of an output to a local folder, and return them."""
     files = []
     for number, file in enumerate(staged):
         local = folder / f"{output.alias}-{number}.parquet"
         local.write_bytes(_content(output, file, run_id))
         files.append(SliceFile(local, datetime.fromisoformat(file.slice_start)))
-    return Rows(pq.read_schema(files[0].path), SLICE, files)
+    return Rows(pq.read_schema(files[0].path), SLICE_COLUMN, files)
 
 
 def _content(output: Output, staged: StagedSlice, run_id: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from recapture.definition.pipeline import Pipeline
 from recapture.quality import suites
-from recapture.table.delta import SLICE
+from recapture.table.delta import SLICE_COLUMN
 
 
 def load_suites(pipeline: Pipeline) -> dict[str, suites.Suite]:
@@ -12,5 +12,5 @@ def load_suites(pipeline: Pipeline) -> dict[str, suites.Suite]:
         path = pipeline.suite_path(output)
         if path is not None:
             columns = [column.name for column in pipeline.compiled(output).columns]
-            loaded[output.alias] = suites.load(path, [*columns, SLICE])
+            loaded[output.alias] = suites.load(path, [*columns, SLICE_COLUMN])
     return loaded

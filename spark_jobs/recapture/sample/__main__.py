@@ -1,29 +1,23 @@
 """`python -m recapture.sample FOLDER --start 2026-03-01T00:00:00Z`: write a world to a folder, without any service."""
 
 import argparse
-from datetime import UTC, datetime
 from pathlib import Path
 
 from recapture.sample import world, write_world
+from recapture.time_model import ticks
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Write a world to a folder."""
     parser = argparse.ArgumentParser(prog="python -m recapture.sample", description=main.__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--start", type=instant, required=True, help="ISO 8601, UTC")
+    parser.add_argument("--start", type=ticks.parse_utc, required=True, help="ISO 8601, UTC")
     parser.add_argument("--hours", type=int, default=6)
     chosen = parser.parse_args(arguments)
     if chosen.hours < 1:
         parser.error("--hours: at least 1")
     count = write_world(world(chosen.start, chosen.hours), chosen.folder)
     print(f"wrote {count} blobs to {chosen.folder.resolve().as_uri()}")
-
-
-def instant(text: str) -> datetime:
-    """An ISO 8601 time; UTC when it names no zone."""
-    given = datetime.fromisoformat(text)
-    return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
 
 
 if __name__ == "__main__":

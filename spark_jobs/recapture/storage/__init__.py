@@ -7,16 +7,16 @@ from pathlib import Path
 from recapture.storage.address import parse
 from recapture.storage.container import Blob, Container
 from recapture.storage.delta import delta_storage_options, delta_table_uri
-from recapture.storage.side_by_side import side_by_side
+from recapture.storage.parallel import in_parallel
 
-__all__ = ["Blob", "Container", "delta_storage_options", "delta_table_uri", "open_container", "side_by_side"]
+__all__ = ["Blob", "Container", "delta_storage_options", "delta_table_uri", "in_parallel", "open_container"]
 
 
 def open_container(url: str, environment: Mapping[str, str] = os.environ) -> Container:
     """Return the container at `https://ACCOUNT.blob.core.windows.net/container[/prefix]` or `file:///absolute/folder`.
 
     The url of an emulator is `http://127.0.0.1:10000/devstoreaccount1/container[/prefix]`. Names of blobs are relative
-    to the prefix. The environment supplies the credentials (see `credentials.access`). Nothing is read yet. Raises
+    to the prefix. The environment supplies the credentials (see `credentials.access`). Nothing is read yet. Raise
     DefinitionError if the url has another form, or if the environment has no credentials for it.
     """
     address = parse(url)

@@ -50,7 +50,7 @@ class AzureAddress:
 def parse(url: str) -> AzureAddress | Path:
     """Return the container or folder that a url names.
 
-    Raises DefinitionError if the url has no known form, or contains a secret.
+    Raise DefinitionError if the url has no known form, or contains a secret.
     """
     try:
         parts = urlsplit(url)

@@ -45,7 +45,7 @@ class Container(Protocol):
     def read(self, blob: Blob) -> bytes:
         """Return the content of the listed version.
 
-        Raises RunError if the blob was changed or deleted since, or is damaged.
+        Raise RunError if the blob was changed or deleted since, or is damaged.
         """
 
     def read_current(self, name: str) -> bytes | None:
@@ -69,7 +69,7 @@ def content_md5(content: bytes) -> str:
 def verified(blob: Blob, content: bytes) -> bytes:
     """Return the content if it has the size and the Content-MD5 of the listed blob.
 
-    Raises RunError for another size, and DamagedBlobError for another Content-MD5.
+    Raise RunError for another size, and DamagedBlobError for another Content-MD5.
     """
     if len(content) != blob.size:
         raise RunError(

@@ -29,7 +29,7 @@ class Identity:
     """Reason why no connection string opens the container."""
 
     def get_token(self, *scopes: str, **options: Any) -> AccessToken:
-        """Return a token that is valid for at least five minutes. Raises SetupError if no identity can sign in."""
+        """Return a token that is valid for at least five minutes. Raise SetupError if no identity can sign in."""
         try:
             return self.credential.get_token(*scopes, **options)
         except AzureError as error:
@@ -50,7 +50,7 @@ class Access:
 def access(address: AzureAddress, environment: Mapping[str, str] = os.environ) -> Access:
     """Return the connection string's credential if it is for this account, else the identity.
 
-    Raises DefinitionError if the connection string cannot be read or is for another endpoint of the account, or if an
+    Raise DefinitionError if the connection string cannot be read or is for another endpoint of the account, or if an
     emulator has none: a token is never sent over http. Messages show no part of the connection string but its endpoint.
     """
     text = environment.get(CONNECTION_STRING, "").strip()
@@ -77,7 +77,7 @@ def access(address: AzureAddress, environment: Mapping[str, str] = os.environ) -
 def identity(environment: Mapping[str, str] = os.environ) -> TokenCredential:
     """Return the service principal, workload identity or managed identity that the environment defines.
 
-    The process has one identity. It caches its token, and requests a new one five minutes before it expires. Raises
+    The process has one identity. It caches its token, and requests a new one five minutes before it expires. Raise
     DefinitionError if the variables are not valid.
     """
     if environment is os.environ:
@@ -105,7 +105,7 @@ def _identity(tenant: str | None = None, client: str | None = None, secret: str 
 
 
 def _client(connection_string: str) -> BlobServiceClient:
-    """Return the parsed connection string. Raises DefinitionError, without its text, if it is not valid."""
+    """Return the parsed connection string. Raise DefinitionError, without its text, if it is not valid."""
     try:
         return BlobServiceClient.from_connection_string(connection_string)
     except ValueError:
@@ -114,7 +114,7 @@ def _client(connection_string: str) -> BlobServiceClient:
 
 
 def _secret(client: BlobServiceClient) -> AzureNamedKeyCredential | AzureSasCredential:
-    """Return the key or the signature of a connection string. Raises DefinitionError if it has neither."""
+    """Return the key or the signature of a connection string. Raise DefinitionError if it has neither."""
     key = getattr(client.credential, "account_key", None)
     if key:
         return AzureNamedKeyCredential(client.credential.account_name, key)

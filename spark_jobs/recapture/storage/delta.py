@@ -28,7 +28,7 @@ def delta_storage_options(url: str) -> dict[str, str]:
 
     They contain credentials: never print or store them. Those of an identity contain a token that expires within the
     hour: call this again for every table that is opened. For the emulator this also sets AZURITE_BLOB_STORAGE_URL in
-    this process. Raises DefinitionError if delta-rs would use another credential.
+    this process. Raise DefinitionError if delta-rs would use another credential.
     """
     address = parse(url)
     if isinstance(address, Path):

@@ -113,7 +113,7 @@ class FolderContainer:
             raise SetupError(f"folder {self._folder} does not exist: create it, or correct the url")
 
     def _path(self, name: str) -> Path:
-        """Return the path of a blob. Raises RunError if the name leads out of the folder."""
+        """Return the path of a blob. Raise RunError if the name leads out of the folder."""
         if not _is_name(name):
             raise RunError(f"{name!r} is not the name of a file under {self._folder}")
         return self._folder.joinpath(*name.split("/"))

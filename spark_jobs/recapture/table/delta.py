@@ -24,11 +24,11 @@ from recapture.storage.delta import refusal_of_delta
 
 METADATA = "recapture"
 """Key of Recapture's entry in a commit's metadata."""
-SLICE = "slice_start"
+SLICE_COLUMN = "slice_start"
 """Name of the partition column."""
 PROPERTIES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
 """Properties of a new table. To open it, one checkpoint and at most nine commits are read."""
-_NO_FILES = pa.table({name: pa.array([], pa.string()) for name in ("path", SLICE)})
+_NO_FILES = pa.table({name: pa.array([], pa.string()) for name in ("path", SLICE_COLUMN)})
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class OpenTable:
     """Table as it was when it was last read. Opening it reads it. The table need not exist."""
 
     def __init__(self, table: Table) -> None:
-        """Read the table. Raises RunError if the storage refuses, DefinitionError if the table has other columns."""
+        """Read the table. Raise RunError if the storage refuses, DefinitionError if the table has other columns."""
         self.table = table
         self._delta: DeltaTable | None = None
         self._files = _NO_FILES
@@ -69,7 +69,7 @@ class OpenTable:
         return None if self._delta is None else self._delta.version()
 
     def refresh(self) -> None:
-        """Read the table again. Raises RunError if the storage refuses."""
+        """Read the table again. Raise RunError if the storage refuses."""
         if self._delta is None:
             self._open()
             return
@@ -79,22 +79,22 @@ class OpenTable:
 
     def paths(self, slice_starts: Collection[str]) -> dict[str, tuple[str, ...]]:
         """Return the paths that slices hold, by slice_start; slices that hold nothing are left out."""
-        is_requested = pc.is_in(self._files[SLICE], value_set=pa.array(sorted(slice_starts), pa.string()))
+        is_requested = pc.is_in(self._files[SLICE_COLUMN], value_set=pa.array(sorted(slice_starts), pa.string()))
         paths: dict[str, tuple[str, ...]] = {}
-        for row in self._files.select(["path", SLICE]).filter(is_requested).to_pylist():
-            paths[row[SLICE]] = (*paths.get(row[SLICE], ()), row["path"])
+        for row in self._files.select(["path", SLICE_COLUMN]).filter(is_requested).to_pylist():
+            paths[row[SLICE_COLUMN]] = (*paths.get(row[SLICE_COLUMN], ()), row["path"])
         return paths
 
     def slices(self) -> dict[str, dict[str, Any]]:
         """Return all slices that hold a file, in order: its `path`, its `rows` and its `File.values`."""
         names = {name: name.removeprefix("min.") for name in self._files.column_names if name.startswith("min.")}
         names |= {"path": "path", "num_records": "rows"}
-        return {row[SLICE]: {to: row.get(name) for name, to in names.items()} for row in self._files.to_pylist()}
+        return {row[SLICE_COLUMN]: {to: row.get(name) for name, to in names.items()} for row in self._files.to_pylist()}
 
     def commit(self, files: Mapping[str, File | None], metadata: Mapping[str, Any]) -> bool:
         """Replace what the slices hold by their files, in one commit; None empties a slice.
 
-        Return False if another writer committed since the table was read, else True. Raises RunError if the storage
+        Return False if another writer committed since the table was read, else True. Raise RunError if the storage
         refuses; whether the commit took place is then unknown. The table must exist.
         """
         assert self._delta is not None
@@ -104,8 +104,8 @@ class OpenTable:
                     [_add(start, file) for start, file in files.items() if file is not None],
                     "overwrite",
                     self._delta.schema(),
-                    partition_by=[SLICE],
-                    partition_filters=[(SLICE, "in", [_partition_value(start) for start in files])],
+                    partition_by=[SLICE_COLUMN],
+                    partition_filters=[(SLICE_COLUMN, "in", [_partition_value(start) for start in files])],
                     commit_properties=CommitProperties({METADATA: json.dumps(metadata)}, max_commit_retries=0),
                 )
         except CommitFailedError:
@@ -113,7 +113,7 @@ class OpenTable:
         return True
 
     def _open(self) -> None:
-        """Read the table if it exists. Raises DefinitionError if it has other columns."""
+        """Read the table if it exists. Raise DefinitionError if it has other columns."""
         try:
             with _refusals(self.table.url):
                 self._delta = DeltaTable(
@@ -133,7 +133,7 @@ class OpenTable:
                     delta_table_uri(url),
                     _schema(self.table),
                     mode="ignore",
-                    partition_by=[SLICE],
+                    partition_by=[SLICE_COLUMN],
                     configuration=PROPERTIES,
                     storage_options=delta_storage_options(url),
                     commit_properties=CommitProperties(max_commit_retries=0),
@@ -162,15 +162,9 @@ def _files(delta: DeltaTable) -> pa.Table:
     files = pa.table(delta.get_add_actions(flatten=True))
     if not files.num_rows:
         return _NO_FILES
-    instants = files[f"partition.{SLICE}"].cast(pa.timestamp("s", tz="UTC"))
+    instants = files[f"partition.{SLICE_COLUMN}"].cast(pa.timestamp("s", tz="UTC"))
     starts = pc.strftime(instants, format="%Y-%m-%dT%H:%M:%SZ")
-    return files.append_column(SLICE, starts).sort_by([(SLICE, "ascending"), ("path", "ascending")])
-
-
-def metadata_of(url: str, commits: int) -> list[dict[str, Any]]:
-    """Return Recapture's entries in the metadata of a table's newest commits, newest first."""
-    opened = DeltaTable(delta_table_uri(url), storage_options=delta_storage_options(url))
-    return [json.loads(entry[METADATA]) for entry in opened.history(commits) if METADATA in entry]
+    return files.append_column(SLICE_COLUMN, starts).sort_by([(SLICE_COLUMN, "ascending"), ("path", "ascending")])
 
 
 def _require_columns(delta: DeltaTable, table: Table) -> None:
@@ -192,7 +186,7 @@ def _require_columns(delta: DeltaTable, table: Table) -> None:
 
 def _schema(table: Table) -> Schema:
     """Return the schema of the Delta table, with slice_start."""
-    return Schema.from_arrow(table.schema.append(pa.field(SLICE, pa.timestamp("us", tz="UTC"))))
+    return Schema.from_arrow(table.schema.append(pa.field(SLICE_COLUMN, pa.timestamp("us", tz="UTC"))))
 
 
 def _type_name(field: Field) -> str:
@@ -209,7 +203,7 @@ def _add(slice_start: str, file: File) -> AddAction:
     return AddAction(
         path=file.path,
         size=file.size,
-        partition_values={SLICE: _partition_value(slice_start)},
+        partition_values={SLICE_COLUMN: _partition_value(slice_start)},
         modification_time=int(time.time() * 1000),
         data_change=True,
         stats=json.dumps(stats),

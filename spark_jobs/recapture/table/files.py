@@ -10,8 +10,8 @@ from recapture.storage import Container
 from recapture.time_model import ticks
 
 
-def stage(table: Container, start: int, digest: str, rows: pa.Table) -> tuple[str, int]:
-    """Write the Parquet file of a slice, and return its path and its size in bytes.
+def write_slice_file(table: Container, start: int, digest: str, rows: pa.Table) -> tuple[str, int]:
+    """Write the Parquet file of a slice, and return its path and its size in bytes. No commit names it yet.
 
     Its name is made of `digest`, which is that of the slice's input, and of the digest of its content. A file that
     exists already is not written again. `start` is the start of the slice, in ticks.
@@ -23,8 +23,8 @@ def stage(table: Container, start: int, digest: str, rows: pa.Table) -> tuple[st
     return path, len(content)
 
 
-def is_of(path: str, digest: str) -> bool:
-    """Return whether `stage` wrote a file for the input with this digest."""
+def is_for_input(path: str, digest: str) -> bool:
+    """Return whether `write_slice_file` wrote the file for the input with this digest."""
     return path.rsplit("/", 1)[-1].startswith(f"{digest[:16]}-")
 
 

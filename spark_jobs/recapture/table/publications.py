@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
 from recapture.errors import RunError
-from recapture.storage import open_container, side_by_side
+from recapture.storage import in_parallel, open_container
 from recapture.table.delta import File, OpenTable, Table
-from recapture.table.files import stage
+from recapture.table.files import write_slice_file
 from recapture.time_model import ticks
 from recapture.versions import FORMAT, require_format
 
-REMEMBERED = 10
-"""Number of earlier publications of a slice that rollback can restore."""
+MAX_EARLIER = 10
+"""Maximum number of earlier publications of a slice, which rollback can restore."""
 _SHOWN = {
     "run": pa.string(),
     "quality": pa.string(),
@@ -64,7 +64,7 @@ class Entry:
     current: Publication | None
     """Current publication; None if the slice was never published, or was rolled back to nothing."""
     earlier: tuple[Publication, ...] = ()
-    """Earlier publications of the slice, newest first; at most REMEMBERED."""
+    """Earlier publications of the slice, newest first; at most MAX_EARLIER."""
     taken_back: str | None = None
     """Run that the last rollback removed; None after the next publication."""
 
@@ -82,7 +82,7 @@ class Entry:
             return self
         before = self.earlier
         if self.current is not None and self.current.digest != publication.digest:
-            before = (self.current, *before)[:REMEMBERED]
+            before = (self.current, *before)[:MAX_EARLIER]
         return Entry(publication, before)
 
     def rolled_back(self) -> "Entry":
@@ -116,20 +116,20 @@ class Publications:
     def entries(self, slice_starts: Collection[str]) -> dict[str, Entry]:
         """Return the entry of each slice; an empty one for a slice that was never published.
 
-        Raises RunError if a file of the table is missing.
+        Raise RunError if a file of the table is missing.
         """
         paths = {start: path for start, (path, *_) in self.table.paths(slice_starts).items()}
         unread = [path for path in paths.values() if path not in self._cache]
-        self._cache |= zip(unread, side_by_side(self._read, unread), strict=True)
+        self._cache |= zip(unread, in_parallel(self._read_entry, unread), strict=True)
         return {start: self._cache[paths[start]] if start in paths else Entry(None) for start in slice_starts}
 
-    def stage(self, entries: Mapping[str, Entry]) -> dict[str, File]:
+    def write(self, entries: Mapping[str, Entry]) -> dict[str, File]:
         """Write the file of each slice's entry, and return the files. No commit names them yet."""
-        files = dict(zip(entries, side_by_side(self._write, entries.items()), strict=True))
+        files = dict(zip(entries, in_parallel(self._write_entry, entries.items()), strict=True))
         self._cache |= {files[start].path: entry for start, entry in entries.items()}
         return files
 
-    def _write(self, slice_entry: tuple[str, Entry]) -> File:
+    def _write_entry(self, slice_entry: tuple[str, Entry]) -> File:
         start, entry = slice_entry
         values = _values(entry)
         columns = {name: pa.array([value], _SHOWN[name]) for name, value in values.items()}
@@ -137,10 +137,10 @@ class Publications:
         rows = pa.table(columns | {"entry": [_STORED.dump_json(stored).decode()]})
         instant = ticks.from_datetime(datetime.fromisoformat(start))
         folder = open_container(self.table.table.url)
-        path, size = stage(folder, instant, str(values["digest"] or "nothing"), rows)
+        path, size = write_slice_file(folder, instant, str(values["digest"] or "nothing"), rows)
         return File(path, size, 1, values)
 
-    def _read(self, path: str) -> Entry:
+    def _read_entry(self, path: str) -> Entry:
         url = self.table.table.url
         content = open_container(url).read_current(path)
         if content is None:

@@ -7,6 +7,7 @@ same time: every table ends with the files that the publications name. If a publ
 the next publisher of the same slices.
 """
 
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recapture.errors import InterruptedRunError, RecaptureError, RunError, UnfinishedError
-from recapture.storage import open_container, side_by_side
+from recapture.storage import in_parallel, open_container
 from recapture.table.delta import File, OpenTable, Table
 from recapture.table.publications import Entry, Publication, Publications
 
 TRIES = 10
-"""Maximum number of commits that are tried while other writers are faster."""
+"""Maximum number of attempts to commit while other writers commit first."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ class Outcome:
     """Slices whose file changed, by the name of the table."""
     versions: dict[str, int | None] = field(default_factory=dict)
     """Versions by the name of the table; None if the table does not exist because nothing was ever written to it."""
-    finished: list[str] = field(default_factory=list)
-    """Slices that were published already, but not in every table."""
+    repaired: list[str] = field(default_factory=list)
+    """Slices whose change an earlier call had left unfinished in some table."""
     superseded: dict[str, str | None] = field(default_factory=dict)
     """Run that a slice holds now, for slices that another call has published or rolled back since."""
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -59,8 +60,8 @@ Change = Callable[[Mapping[str, Entry]], dict[str, Entry]]
 def publish(tables: Tables, publications: Mapping[str, Publication]) -> Outcome:
     """Publish slices in every table; `publications` is keyed by slice_start.
 
-    Slices that hold their publication already do not change. Raises UnfinishedError or InterruptedRunError if the
-    publications may show in a table; after any other error nothing is published.
+    Slices that hold their publication already do not change. Raise UnfinishedError or InterruptedRunError if some
+    table may have the publications already. After any other error nothing is published.
     """
 
     def change(before: Mapping[str, Entry]) -> dict[str, Entry]:
@@ -74,7 +75,7 @@ def rollback(tables: Tables, slice_starts: Sequence[str], run: str | None = None
     """Restore in every table what the slices held before their publication by `run`.
 
     Without `run`, the last publication of each slice is rolled back, unless the last change of the slice was a
-    rollback. So a repeated call goes back only once. Raises RunError if a slice holds another run, if nothing is
+    rollback. So a repeated call goes back only once. Raise RunError if a slice holds another run, if nothing is
     published for it, or if a file that it held was deleted since; then nothing has changed. Other errors are as in
     `publish`.
     """
@@ -88,7 +89,7 @@ def rollback(tables: Tables, slice_starts: Sequence[str], run: str | None = None
 
 
 def _rolled_back(tables: Tables, start: str, entry: Entry, run: str | None) -> Entry:
-    """Return the entry after its rollback. Raises RunError if the slice holds another run, or none."""
+    """Return the entry after its rollback. Raise RunError if the slice holds another run, or none."""
     if entry.taken_back is not None and run in (None, entry.taken_back):
         return entry
     if entry.current is None:
@@ -112,7 +113,7 @@ def _require_files(tables: Tables, entries: Mapping[str, Entry]) -> None:
         _, url, path = file
         return not any(open_container(url).list(path))
 
-    for (start, url, path), missing in zip(named, side_by_side(is_missing, named), strict=True):
+    for (start, url, path), missing in zip(named, in_parallel(is_missing, named), strict=True):
         if missing:
             raise RunError(
                 f"{path}, which slice {start} held before, no longer exists in {url}, perhaps after a vacuum: "
@@ -122,39 +123,40 @@ def _require_files(tables: Tables, entries: Mapping[str, Entry]) -> None:
 
 def _change(tables: Tables, starts: Sequence[str], change: Change, what: str) -> Outcome:
     """Change the publications of slices, then bring every table in line with them."""
-    entered: dict[str, Entry] = {}
-    with _progress_reported(tables, entered, what):
+    new_entries: dict[str, Entry] = {}
+    with _progress_in_errors(tables, new_entries, what):
         others = {name: OpenTable(table) for name, table in tables.others.items()}
         publications = Publications(tables.publications)
 
-        def staged() -> dict[str, File | None]:
+        def write_new_entries() -> dict[str, File | None]:
             before = publications.entries(starts)
-            entered.update(change(before))
-            return {**publications.stage({start: after for start, after in entered.items() if after != before[start]})}
+            new_entries.update(change(before))
+            changed_entries = {start: after for start, after in new_entries.items() if after != before[start]}
+            return {**publications.write(changed_entries)}
 
-        changed = _settle(publications.table, staged, lambda slices: _metadata(entered, slices))
+        changed = _settle(publications.table, write_new_entries, lambda slices: _metadata(new_entries, slices))
         outcome = Outcome()
         for name, table in others.items():
             outcome.changed[name] = sorted(_bring_in_line(table, name, publications, starts))
             outcome.versions[name] = table.version
         outcome.entries = publications.entries(starts)
     for start, entry in outcome.entries.items():
-        if entry != entered[start]:
+        if entry != new_entries[start]:
             outcome.superseded[start] = entry.run
     moved = {start for slices in outcome.changed.values() for start in slices}
-    outcome.finished = sorted(moved - changed - set(outcome.superseded))
+    outcome.repaired = sorted(moved - changed - set(outcome.superseded))
     return outcome
 
 
 def _bring_in_line(table: OpenTable, name: str, publications: Publications, starts: Sequence[str]) -> set[str]:
     """Make a table hold the files that the publications name, and return the slices that changed."""
 
-    def named() -> dict[str, File | None]:
+    def named_files() -> dict[str, File | None]:
         publications.table.refresh()
         return {start: _file(entry, name) for start, entry in publications.entries(starts).items()}
 
     table.refresh()
-    return _settle(table, named, lambda slices: _metadata(publications.entries(slices), slices))
+    return _settle(table, named_files, lambda slices: _metadata(publications.entries(slices), slices))
 
 
 def _file(entry: Entry, name: str) -> File | None:
@@ -169,11 +171,11 @@ def _settle(
 ) -> set[str]:
     """Commit until slices hold the expected files, and return the slices that changed.
 
-    `expected` is called every time the table has been read. So a commit whose acknowledgement was lost is noticed, and
-    so are commits of other writers. Raises RunError if the storage refuses twice, or after TRIES attempts.
+    `expected` is called again after every read of the table, so commits of other writers are noticed, and so is a
+    commit whose acknowledgement was lost. Raise RunError if the storage fails twice, or after TRIES attempts.
     """
     changed: set[str] = set()
-    refused = False
+    has_failed = False
     for attempt in range(TRIES):
         files = expected()
         held = table.paths(files)
@@ -186,11 +188,11 @@ def _settle(
                 continue
             changed |= differing.keys()
             if not table.commit(differing, metadata(sorted(differing))):
-                time.sleep(0.1 * 2**attempt)
+                time.sleep(0.1 * 2**attempt * random.uniform(0.5, 1.5))
         except RunError:
-            if refused:
+            if has_failed:
                 raise
-            refused = True
+            has_failed = True
         table.refresh()
     raise RunError(f"other writers kept committing to {table.table.url}: run the same command again when they are done")
 
@@ -211,8 +213,8 @@ def _metadata(entries: Mapping[str, Entry], slices: Sequence[str]) -> dict[str, 
 
 
 @contextmanager
-def _progress_reported(tables: Tables, entered: Mapping[str, Entry], what: str) -> Iterator[None]:
-    """Raise failures and interrupts again, with a message that says how far the change got."""
+def _progress_in_errors(tables: Tables, new_entries: Mapping[str, Entry], what: str) -> Iterator[None]:
+    """Re-raise failures and interrupts, with a message that says how far the change got."""
     try:
         yield
     except (RecaptureError, KeyboardInterrupt) as error:
@@ -221,7 +223,7 @@ def _progress_reported(tables: Tables, entered: Mapping[str, Entry], what: str) 
         reason = "interrupted" if interrupted else str(error)
         again = "run the same command again to finish it"
         try:
-            lagging = _lagging(tables, entered)
+            lagging = _lagging(tables, new_entries)
         except (RecaptureError, KeyboardInterrupt):
             unknown = f"cannot tell how far {what} got, because the storage does not answer"
             raise kind(f"{reason}; {unknown}; {again}") from error
@@ -233,14 +235,14 @@ def _progress_reported(tables: Tables, entered: Mapping[str, Entry], what: str) 
         raise kind(f"{reason}; {what} is complete in every table, but did not end normally; {reported}") from error
 
 
-def _lagging(tables: Tables, entered: Mapping[str, Entry]) -> list[str] | None:
-    """Return the urls of the tables that do not hold what was entered; None if the publications do not hold it."""
+def _lagging(tables: Tables, new_entries: Mapping[str, Entry]) -> list[str] | None:
+    """Return the urls of the tables that do not hold the new entries; None if the publications do not hold them."""
     publications = Publications(tables.publications)
-    if not entered or publications.entries(list(entered)) != entered:
+    if not new_entries or publications.entries(list(new_entries)) != new_entries:
         return None
     lagging = []
     for name, table in tables.others.items():
-        held = OpenTable(table).paths(entered)
-        if any(held.get(start, ()) != _paths(_file(entry, name)) for start, entry in entered.items()):
+        held = OpenTable(table).paths(new_entries)
+        if any(held.get(start, ()) != _paths(_file(entry, name)) for start, entry in new_entries.items()):
             lagging.append(table.url)
     return lagging

@@ -23,6 +23,15 @@ def from_datetime(instant: datetime) -> int:
     return (instant - _ORIGIN) // timedelta(microseconds=1) * TICKS_PER_MICROSECOND
 
 
+def parse_utc(text: str) -> datetime:
+    """Return the instant of an ISO 8601 text, in UTC; a text without a zone is in UTC. Raise ValueError otherwise."""
+    instant = datetime.fromisoformat(text)
+    try:
+        return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text} is outside the years 1 to 9999 in UTC") from error
+
+
 def to_datetime(ticks: int) -> datetime:
     """Return the UTC datetime of an instant, truncated to microseconds."""
     return _ORIGIN + timedelta(microseconds=ticks // TICKS_PER_MICROSECOND)

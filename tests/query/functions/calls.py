@@ -11,7 +11,8 @@ from recapture.model import AsaType
 from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.generate.values import Value, quoted_text
+from recapture.query.generate.trees import bigint, column, render, spark_call, string
+from recapture.query.generate.values import Value
 from recapture.query.parse.asaql import parse
 from recapture.time_model import timestamps
 
@@ -31,12 +32,12 @@ def ticks(text: str) -> int:
 
 def time(text: str) -> Value:
     """Return a datetime."""
-    return Value(f"{ticks(text)}L", DATETIME)
+    return Value(bigint(ticks(text)), DATETIME)
 
 
 def json(text: str, kind: AsaType) -> Value:
     """Return a record or an array."""
-    return Value(quoted_text(text), kind)
+    return Value(string(text), kind)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def literal(given: Given) -> Value:
         case Value():
             return given
         case bool():
-            return Value(str(given).lower(), BIT)
+            return Value(exp.Boolean(this=given), BIT)
     return compiled(_written(given))
 
 
@@ -112,9 +113,10 @@ _LITERAL_ONLY = {"ROUND": (1,), "PATINDEX": (0,), "REGEXMATCH": (1,)}
 """Positions of the arguments that must be literals."""
 
 
-def computed(spark: SparkSession, values: Sequence[str]) -> Row:
-    """Return one row of Spark SQL expressions over no table."""
-    return spark.sql(f"SELECT {', '.join(f'{sql} AS c{place}' for place, sql in enumerate(values))}").first() or Row()
+def computed(spark: SparkSession, trees: Sequence[exp.Expr], over: str = "") -> Row:
+    """Return one row of Spark SQL expressions, over no table or FROM a view."""
+    items = ", ".join(f"{render(tree)} AS c{place}" for place, tree in enumerate(trees))
+    return spark.sql(f"SELECT {items}{over}").first() or Row()
 
 
 def computed_over_columns(spark: SparkSession, cases: Sequence[Case], times: int = 1) -> list[object]:
@@ -123,7 +125,7 @@ def computed_over_columns(spark: SparkSession, cases: Sequence[Case], times: int
     The argument is an expression that names the column as many `times`.
     """
     columns: list[str] = []
-    sqls = []
+    results = []
     for number, (name, given, _) in enumerate(cases):
         arguments: list[Given] = []
         for place, argument in enumerate(given):
@@ -133,24 +135,19 @@ def computed_over_columns(spark: SparkSession, cases: Sequence[Case], times: int
                 continue
             value = literal(argument)
             assert value.type is not None
-            column = f"c{number}_{place}"
-            columns.append(f"CAST({value.sql} AS {SPARK_TYPES.get(value.type, 'STRING')}) AS {column}")
-            sql = column if times == 1 else f"coalesce({', '.join([column] * times)})"
-            arguments.append(Value(sql, value.type))
-        sqls.append(call(name, *arguments).sql)
+            named = column(f"c{number}_{place}")
+            columns.append(f"CAST({render(value.node)} AS {SPARK_TYPES.get(value.type, 'STRING')}) AS {render(named)}")
+            arguments.append(Value(named if times == 1 else spark_call("coalesce", *[named] * times), value.type))
+        results.append(call(name, *arguments).node)
     row_of_arguments = spark.sql(f"SELECT {', '.join(columns)}")
     row_of_arguments.rdd.toDF(row_of_arguments.schema).createOrReplaceTempView("arguments")
-    row = spark.sql(
-        f"SELECT {', '.join(f'{sql} AS r{number}' for number, sql in enumerate(sqls))} FROM arguments"
-    ).first()
-    assert row is not None
-    return list(row)
+    return list(computed(spark, results, " FROM arguments"))
 
 
 def check(spark: SparkSession, cases: Sequence[Case]) -> None:
     """Assert that each case holds over literals, over columns, and over arguments so long that they are bound."""
     expected = _by_call(cases, [result for *_, result in cases])
-    assert _by_call(cases, computed(spark, [call(name, *given).sql for name, given, _ in cases])) == expected
+    assert _by_call(cases, computed(spark, [call(name, *given).node for name, given, _ in cases])) == expected
     assert _by_call(cases, computed_over_columns(spark, cases)) == expected
     assert _by_call(cases, computed_over_columns(spark, cases, times=25)) == expected
 

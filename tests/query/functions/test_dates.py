@@ -11,6 +11,7 @@ from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
+from recapture.query.generate.trees import column, render
 from recapture.query.generate.values import Value
 from recapture.query.parse.date_parts import PARTS
 from recapture.time_model.ticks import LARGEST
@@ -138,7 +139,7 @@ def test_datepart_and_datename_read_the_parts_of_a_time(spark: SparkSession) -> 
 def test_a_text_literal_is_a_time() -> None:
     assert call("DAY", "2026-03-01T10:00:00Z") == call("DAY", time("2026-03-01T10:00:00Z"))
     with pytest.raises(DefinitionError, match="DAY takes datetime here"):
-        call("DAY", Value("column", TEXT))
+        call("DAY", Value(column("text"), TEXT))
 
 
 def test_a_time_is_put_together_from_its_parts(spark: SparkSession) -> None:
@@ -161,7 +162,7 @@ def test_a_time_is_put_together_from_its_parts(spark: SparkSession) -> None:
 )
 def test_parts_that_are_not_a_time_stop_the_run(spark: SparkSession, parts: tuple[int, ...]) -> None:
     with pytest.raises(PySparkException, match=r"DATETIMEFROMPARTS: the parts are not a time|Invalid date"):
-        computed(spark, [call("DATETIMEFROMPARTS", *parts).sql])
+        computed(spark, [call("DATETIMEFROMPARTS", *parts).node])
 
 
 @pytest.mark.parametrize(
@@ -175,13 +176,13 @@ def test_parts_that_are_not_a_time_stop_the_run(spark: SparkSession, parts: tupl
 )
 def test_a_sum_outside_the_calendar_stops_the_run(spark: SparkSession, part: str, number: int, start: str) -> None:
     with pytest.raises(PySparkException, match="DATEADD: the result lies outside the years 1 to 9999"):
-        computed(spark, [call("DATEADD", part, number, time(start)).sql])
+        computed(spark, [call("DATEADD", part, number, time(start)).node])
 
 
 def test_a_number_too_large_to_count_with_stops_the_run(spark: SparkSession) -> None:
     for part in ("week", "year"):
         with pytest.raises((ArithmeticException, PySparkException), match="OVERFLOW"):
-            computed(spark, [call("DATEADD", part, 2**61, time("2026-01-01")).sql])
+            computed(spark, [call("DATEADD", part, 2**61, time("2026-01-01")).node])
 
 
 def test_nested_additions_do_not_grow_without_bound() -> None:
@@ -189,7 +190,7 @@ def test_nested_additions_do_not_grow_without_bound() -> None:
     for _ in range(12):
         value = call("DATEADD", "month", 1, value)
     assert isinstance(value, Value)
-    assert len(value.sql) < 20_000
+    assert len(render(value.node)) < 20_000
 
 
 def test_nested_additions_add_up(spark: SparkSession) -> None:
@@ -197,7 +198,7 @@ def test_nested_additions_add_up(spark: SparkSession) -> None:
     for part in ("month", "day", "year", "hour", "quarter"):
         value = call("DATEADD", part, 1, value)
     assert isinstance(value, Value)
-    assert list(computed(spark, [value.sql])) == [ticks("2027-06-01T11:00:00.0000001Z")]
+    assert list(computed(spark, [value.node])) == [ticks("2027-06-01T11:00:00.0000001Z")]
 
 
 def naive(instant: int) -> tuple[datetime, int]:
@@ -268,14 +269,15 @@ def test_dates_agree_with_a_naive_calendar(spark: SparkSession, rows: list[tuple
         [(place, first, second, number) for place, ((first, second), number) in enumerate(rows)],
         "place bigint, one bigint, other bigint, number bigint",
     ).createOrReplaceTempView("dates")
-    start, end, number = Value("one", DATETIME), Value("other", DATETIME), Value("number", BIGINT)
-    sqls = [
-        *(call("DATEADD", part, number, start).sql for part in SPELLINGS),
-        *(call("DATEDIFF", part, start, end).sql for part in SPELLINGS),
-        *(call("DATEPART", part, start).sql for part in SPELLINGS),
+    one, other = Value(column("one"), DATETIME), Value(column("other"), DATETIME)
+    number = Value(column("number"), BIGINT)
+    trees = [
+        *(call("DATEADD", part, number, one).node for part in SPELLINGS),
+        *(call("DATEDIFF", part, one, other).node for part in SPELLINGS),
+        *(call("DATEPART", part, one).node for part in SPELLINGS),
     ]
     actual = spark.sql(
-        f"SELECT place, {', '.join(f'{sql} AS c{at}' for at, sql in enumerate(sqls))} FROM dates"
+        f"SELECT place, {', '.join(f'{render(tree)} AS c{at}' for at, tree in enumerate(trees))} FROM dates"
     ).collect()
     for row in actual:
         (first, second), amount = rows[row.place]

@@ -70,10 +70,10 @@ def test_a_result_that_is_not_a_finite_number_stops_the_run(
     spark: SparkSession, name: str, given: tuple[Given, ...]
 ) -> None:
     with pytest.raises(PySparkException, match=f"{name}: the result is not a finite number"):
-        computed(spark, [call(name, *given).sql])
+        computed(spark, [call(name, *given).node])
 
 
 @pytest.mark.parametrize(("name", "given"), [("POWER", (10, 19)), ("ABS", (-(2**63),))])
 def test_a_bigint_that_overflows_stops_the_run(spark: SparkSession, name: str, given: tuple[Given, ...]) -> None:
     with pytest.raises(ArithmeticException, match="OVERFLOW"):
-        computed(spark, [call(name, *given).sql])
+        computed(spark, [call(name, *given).node])

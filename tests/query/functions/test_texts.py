@@ -214,7 +214,7 @@ def test_what_t_sql_calls_an_error_stops_the_run(
     spark: SparkSession, name: str, given: tuple[str | int, ...], message: str
 ) -> None:
     with pytest.raises(PySparkException, match=message):
-        computed(spark, [call(name, *given).sql])
+        computed(spark, [call(name, *given).node])
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from sqlglot import exp
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.generate.casts import cast
+from recapture.query.generate.trees import cast_as, column, render, string
 from recapture.query.generate.values import Value
 from recapture.time_model.ticks import LARGEST
 from tests.draws import examples
-from tests.query.functions.calls import BIGINT, BIT, DATETIME, FLOAT, TEXT, Given, literal, ticks, time
+from tests.query.functions.calls import BIGINT, BIT, DATETIME, FLOAT, TEXT, Given, computed, literal, ticks, time
 
 POSSIBLE: list[tuple[Given, AsaType, object]] = [
     ("12", BIGINT, 12),
@@ -52,7 +54,7 @@ POSSIBLE: list[tuple[Given, AsaType, object]] = [
     (time("0001-01-01"), TEXT, "0001-01-01T00:00:00.0000000Z"),
     (time("9999-12-31T23:59:59.9999999Z"), TEXT, "9999-12-31T23:59:59.9999999Z"),
     (time("1969-12-31T23:59:59.9999999Z"), TEXT, "1969-12-31T23:59:59.9999999Z"),
-    (Value("'{\"a\": 1}'", AsaType.RECORD), TEXT, '{"a": 1}'),
+    (Value(string('{"a": 1}'), AsaType.RECORD), TEXT, '{"a": 1}'),
     ('{"a": 1}', AsaType.RECORD, '{"a": 1}'),
     ("[1]", AsaType.ARRAY, "[1]"),
     *[
@@ -76,11 +78,11 @@ POSSIBLE: list[tuple[Given, AsaType, object]] = [
     ],
     *[(None, kind, None) for kind in AsaType],
     *[
-        (Value(f"CAST(NULL AS {spark})", kind), to, None)
+        (Value(cast_as(exp.Null(), spark), kind), to, None)
         for kind, spark in ((TEXT, "STRING"), (FLOAT, "DOUBLE"), (DATETIME, "BIGINT"))
         for to in (TEXT, DATETIME if kind is not FLOAT else BIGINT)
     ],
-    *[(Value("CAST(NULL AS STRING)", TEXT), to, None) for to in AsaType],
+    *[(Value(cast_as(exp.Null(), "STRING"), TEXT), to, None) for to in AsaType],
 ]
 FAILING: list[tuple[Given, AsaType]] = [
     ("", BIGINT),
@@ -115,18 +117,12 @@ FAILING: list[tuple[Given, AsaType]] = [
 ]
 
 
-def run(spark: SparkSession, sqls: list[str]) -> list[object]:
-    row = spark.sql(f"SELECT {', '.join(f'{sql} AS c{place}' for place, sql in enumerate(sqls))}").first()
-    assert row is not None
-    return list(row)
-
-
 @pytest.mark.parametrize("lenient", [False, True])
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_a_possible_cast_gives_its_value(spark: SparkSession, lenient: bool, zone: str) -> None:
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
-        actual = run(spark, [cast(literal(value), to, lenient) for value, to, _ in POSSIBLE])
+        actual = computed(spark, [cast(literal(value), to, lenient) for value, to, _ in POSSIBLE])
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     names = [f"{value} as {to}" for value, to, _ in POSSIBLE]
@@ -135,19 +131,19 @@ def test_a_possible_cast_gives_its_value(spark: SparkSession, lenient: bool, zon
 
 
 def test_try_cast_gives_null_for_what_cannot_be_cast(spark: SparkSession) -> None:
-    actual = run(spark, [cast(literal(value), to, lenient=True) for value, to in FAILING])
+    actual = computed(spark, [cast(literal(value), to, lenient=True) for value, to in FAILING])
     assert list(zip(FAILING, actual, strict=True)) == [(case, None) for case in FAILING]
 
 
 @pytest.mark.parametrize(("value", "to"), FAILING)
 def test_cast_stops_the_run_for_what_cannot_be_cast(spark: SparkSession, value: Given, to: AsaType) -> None:
     with pytest.raises(PySparkException, match="CAST"):
-        run(spark, [cast(literal(value), to, lenient=False)])
+        computed(spark, [cast(literal(value), to, lenient=False)])
 
 
 def test_the_error_names_the_value(spark: SparkSession) -> None:
     with pytest.raises(PySparkException, match="'no ISO time: yesterday'"):
-        run(spark, [cast(literal("yesterday"), DATETIME, lenient=False)])
+        computed(spark, [cast(literal("yesterday"), DATETIME, lenient=False)])
 
 
 @pytest.mark.parametrize(
@@ -164,7 +160,7 @@ def test_the_error_names_the_value(spark: SparkSession) -> None:
 )
 def test_a_cast_between_unrelated_types_is_refused(source: AsaType, to: AsaType) -> None:
     with pytest.raises(DefinitionError, match=f"a {source} cannot be cast to {to}"):
-        cast(Value("x", source), to, lenient=True)
+        cast(Value(column("x"), source), to, lenient=True)
 
 
 @given(
@@ -181,10 +177,10 @@ def test_a_cast_between_unrelated_types_is_refused(source: AsaType, to: AsaType)
 @settings(max_examples=examples(5))
 def test_what_becomes_text_comes_back_unchanged(spark: SparkSession, rows: list[tuple[int, float, int]]) -> None:
     there_and_back = [
-        cast(Value(cast(Value(column, kind), TEXT, lenient=False), TEXT), kind, lenient=False)
-        for column, kind in (("at", DATETIME), ("x", FLOAT), ("n", BIGINT))
+        cast(Value(cast(Value(column(name), kind), TEXT, lenient=False), TEXT), kind, lenient=False)
+        for name, kind in (("at", DATETIME), ("x", FLOAT), ("n", BIGINT))
     ]
     spark.createDataFrame(rows, "at bigint, x double, n bigint").createOrReplaceTempView("rows")
-    actual = spark.sql(f"SELECT at, x, n, {', '.join(there_and_back)} FROM rows").collect()
+    actual = spark.sql(f"SELECT at, x, n, {', '.join(map(render, there_and_back))} FROM rows").collect()
     assert [tuple(row)[:3] for row in actual] == [tuple(row)[3:] for row in actual]
     assert len(actual) == len(rows)

@@ -6,18 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from sqlglot import exp
 
 from recapture.errors import DefinitionError
 from recapture.query.generate.patterns import like, position
-from recapture.query.generate.values import quoted_text
+from recapture.query.generate.trees import cast_as, column, render, string
 from tests.draws import examples
+from tests.query.functions.calls import computed
 
 
 def matches(spark: SparkSession, cases: list[tuple[str, str, str | None]]) -> list[bool]:
-    sqls = [like(quoted_text(text), pattern, escape) for text, pattern, escape in cases]
-    row = spark.sql(f"SELECT {', '.join(f'{sql} AS c{place}' for place, sql in enumerate(sqls))}").first()
-    assert row is not None
-    return list(row)
+    return list(computed(spark, [like(string(text), pattern, escape) for text, pattern, escape in cases]))
 
 
 def test_wildcards_match_as_in_t_sql(spark: SparkSession) -> None:
@@ -63,9 +62,8 @@ def test_wildcards_match_as_in_t_sql(spark: SparkSession) -> None:
 
 
 def test_null_is_neither_like_nor_unlike(spark: SparkSession) -> None:
-    nothing = "CAST(NULL AS STRING)"
-    row = spark.sql(f"SELECT {like(nothing, 'a%')}, {like(nothing, '[a]%')}, NOT {like(nothing, 'a')}").first()
-    assert row is not None
+    nothing = cast_as(exp.Null(), "STRING")
+    row = computed(spark, [like(nothing, "a%"), like(nothing, "[a]%"), exp.Not(this=like(nothing, "a"))])
     assert list(row) == [None, None, None]
 
 
@@ -81,7 +79,7 @@ def test_null_is_neither_like_nor_unlike(spark: SparkSession) -> None:
 )
 def test_a_pattern_that_can_match_nothing_is_refused(pattern: str, escape: str | None, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
-        like("text", pattern, escape)
+        like(column("text"), pattern, escape)
 
 
 @dataclass(frozen=True)
@@ -128,9 +126,10 @@ def test_patterns_agree_with_a_naive_matcher(
 ) -> None:
     spark.createDataFrame([(text,) for text in texts], "text string").createOrReplaceTempView("texts")
     written = ["".join(piece.written for piece in pieces) for pieces in patterns]
-    sqls = [*(like("text", pattern) for pattern in written), *(position("text", pattern) for pattern in written)]
+    text = column("text")
+    trees = [*(like(text, pattern) for pattern in written), *(position(text, pattern) for pattern in written)]
     actual = spark.sql(
-        f"SELECT text, {', '.join(f'{sql} AS c{at}' for at, sql in enumerate(sqls))} FROM texts"
+        f"SELECT text, {', '.join(f'{render(tree)} AS c{at}' for at, tree in enumerate(trees))} FROM texts"
     ).collect()
     for row in actual:
         expected = [*(fits(pieces, row.text) for pieces in patterns), *(place(pieces, row.text) for pieces in patterns)]

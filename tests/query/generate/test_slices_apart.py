@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND
-from tests.draws import examples
+from tests.draws import slow
 from tests.oracle_windows import Content, Event, Hopping, Session, Sliding, Snapshot, Window, contents, ending_in, split
 from tests.query.fast_path import Row, Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, PAYLOADS, WEEK, WINDOWS, Named, described, seconds
@@ -85,13 +85,6 @@ def pauses(times: Sequence[int], first: int, last: int, timeout: int) -> bool:
     return any(not any(end - timeout < time <= end for time in times) for end in ends)
 
 
-few = settings(
-    max_examples=examples(3),
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    suppress_health_check=list(HealthCheck),
-)
-
-
 @pytest.mark.parametrize(
     "window",
     [
@@ -105,7 +98,7 @@ few = settings(
         "Windows(Window('short', SessionWindow(second, 3, 8)), Window('long', TumblingWindow(second, 35)))",
     ],
 )
-@few
+@slow(3)
 @given(streams=st.tuples(*(chopped(n) for n in range(8))))
 def test_adjacent_slices_have_the_rows_of_the_whole_stream(
     spark: "SparkSession", window: str, streams: tuple[list[Slice], ...]
@@ -131,7 +124,7 @@ FIVE = "TumblingWindow(second, 5)"
         ("System.Timestamp()", "SlidingWindow(second, 12)"),
     ],
 )
-@few
+@slow(3)
 @given(streams=st.tuples(*(chopped(n) for n in range(8))))
 def test_a_window_over_the_rows_of_a_window_is_that_of_the_whole_stream(
     spark: "SparkSession", first: str, second: str, streams: tuple[list[Slice], ...]
@@ -168,7 +161,7 @@ def look_back(window: Window) -> int:
 
 
 @pytest.mark.parametrize("window", ["SessionWindow(second, 3, 8)", "SessionWindow(second, 5, 5)"])
-@few
+@slow(3)
 @given(
     steps=st.lists(st.integers(0, 3), min_size=60, max_size=90),
     zero=st.integers(0, 59),

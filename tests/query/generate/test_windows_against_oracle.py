@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND
 from tests import oracle_windows as oracle
-from tests.draws import examples
+from tests.draws import slow
 from tests.oracle_windows import Content, Members, Session
 from tests.query.fast_path import Row, Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, batches, described, seconds
@@ -106,15 +106,8 @@ def agree(windows: Named, aggregates: Aggregates, slices: list[Slice], actual: l
         assert by_identity(rows) == expected, described(slice_)
 
 
-few = settings(
-    max_examples=examples(2),
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    suppress_health_check=list(HealthCheck),
-)
-
-
 @pytest.mark.parametrize("window", WINDOWS)
-@few
+@slow(2)
 @given(slices=batches())
 def test_the_rows_of_a_window_are_those_of_the_oracle(spark: "SparkSession", window: str, slices: list[Slice]) -> None:
     actual = of_spark(spark, EXACT, window, slices)
@@ -178,7 +171,7 @@ def disc(members: Members, field: str, portion: str, descending: bool = False) -
 @pytest.mark.parametrize(
     "window", ["HoppingWindow(second, 10, 4)", "SlidingWindow(second, 5)", "SessionWindow(second, 3, 8)"]
 )
-@few
+@slow(2)
 @given(slices=batches(_MEASURED, partitions="0", size=20))
 def test_the_aggregates_are_those_of_the_oracle(spark: "SparkSession", window: str, slices: list[Slice]) -> None:
     """Lists are in the order of time, then of arrival."""

@@ -33,7 +33,7 @@ class AggregateCall:
     """Expressions of OVER (ORDER BY …)."""
 
     def read(self) -> Aggregate:
-        """Return the aggregate. Raises DefinitionError for arguments that it does not take."""
+        """Return the aggregate. Raise DefinitionError for arguments that it does not take."""
         if self.function in PERCENTILES:
             return self._percentile()
         if self.function in COLLECTIONS:

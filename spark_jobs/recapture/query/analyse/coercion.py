@@ -10,6 +10,7 @@ from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.generate.casts import cast
+from recapture.query.generate.trees import bigint, cast_as, template
 from recapture.query.generate.values import Value
 from recapture.query.parse.source import Source
 from recapture.time_model import timestamps
@@ -41,7 +42,7 @@ class Coercion:
 
         1, 2.5 => 1.0, 2.5 · field of open type, 1 => both float · datetime, '2026-03-01' => both datetime
 
-        Raises DefinitionError if no type fits all values.
+        Raise DefinitionError if no type fits all values.
         """
         kinds = {value.type for value in values if value.type and not self._is_open(value)}
         if not kinds:
@@ -93,7 +94,7 @@ class Coercion:
         if value.type is kind:
             return value
         if value.type is None:
-            return Value("NULL", kind)
+            return Value(exp.Null(), kind)
         if is_open:
             self.types.decide(value.fields, kind, where)
             return replace(value, type=kind)
@@ -103,30 +104,32 @@ class Coercion:
             return self.cast(value, kind, lenient=False, where=where)
         match kind:
             case AsaType.FLOAT:
-                return Value(f"CAST({value.sql} AS DOUBLE)", kind)
+                return Value(cast_as(value.node, "DOUBLE"), kind)
             case AsaType.BIT:
-                return Value("true" if value.text == "1" else "false", kind)
+                return Value(exp.Boolean(this=value.text == "1"), kind)
         ticks = ticks_of(value.text or "")
         if ticks is None:
             raise self.source.refuse(where, f"'{value.text}' is not an ISO time, such as '2026-03-01T10:00:00Z'")
-        return Value(f"{ticks}L", AsaType.DATETIME)
+        return Value(bigint(ticks), AsaType.DATETIME)
 
     def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
-        """Return CAST, or where `lenient` TRY_CAST, of a value. Raises DefinitionError for types without a cast."""
+        """Return CAST, or where `lenient` TRY_CAST, of a value. Raise DefinitionError for types without a cast."""
         if kind is AsaType.BIGINT and (value.element or self.types.by_use(value.fields)):
-            value = Value(_whole(value.sql), AsaType.TEXT)
+            value = Value(_whole(value.node), AsaType.TEXT)
         try:
             return Value(cast(value, kind, lenient), kind)
         except DefinitionError as error:
             raise self.source.refuse(where, str(error)) from None
 
 
-def _whole(json: str) -> str:
+def _whole(json: exp.Expr) -> exp.Expr:
     """Return a value of JSON as the text of a bigint: floats without fraction, bits as 1 or 0, the rest as it is."""
-    number = f"CAST(try_cast(try_cast({json} AS DOUBLE) AS BIGINT) AS STRING)"
-    is_float = f"{json} RLIKE '^-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$' AND NOT {json} RLIKE '^-?[0-9]+$'"
-    bits = f"WHEN {json} = 'true' THEN '1' WHEN {json} = 'false' THEN '0'"
-    return f"CASE WHEN {is_float} THEN {number} {bits} ELSE {json} END"
+    return template(
+        "CASE WHEN {json} RLIKE '^-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$' AND NOT {json} RLIKE '^-?[0-9]+$'"
+        " THEN CAST(try_cast(try_cast({json} AS DOUBLE) AS BIGINT) AS STRING)"
+        " WHEN {json} = 'true' THEN '1' WHEN {json} = 'false' THEN '0' ELSE {json} END",
+        json=json,
+    )
 
 
 def ticks_of(text: str) -> int | None:

@@ -20,9 +20,10 @@ from recapture.query.analyse.refusals import not_a_condition, unsupported
 from recapture.query.functions import FUNCTIONS
 from recapture.query.generate.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
 from recapture.query.generate.patterns import like
-from recapture.query.generate.values import Value, quoted_text
+from recapture.query.generate.trees import bigint, case_when, double, operation, string, template
+from recapture.query.generate.values import Value
 from recapture.query.parse.names import call_name, is_system_timestamp, is_window_id
-from recapture.query.parse.operators import ARITHMETIC, BITWISE, COMPARISONS, SIGNS
+from recapture.query.parse.operators import ARITHMETIC, BITWISE, COMPARISONS, ORDERED
 from recapture.query.parse.source import Source, only
 
 METADATA_CALL = "GETMETADATAPROPERTYVALUE"
@@ -79,9 +80,9 @@ class Expressions:
         return self.coercion.types
 
     def value(self, node: exp.Expr) -> Value:
-        """Return a scalar's SQL and type. Raises DefinitionError for whatever is not supported.
+        """Return a scalar's Spark SQL and type. Raise DefinitionError for whatever is not supported.
 
-        `x / 2.0` => Value("(`x` / 2.0D)", FLOAT)
+        x / 2.0 => Value((`x` / 2.0D), FLOAT)
         """
         if is_system_timestamp(node):
             return self.scope.system_timestamp(node)
@@ -96,7 +97,7 @@ class Expressions:
         if isinstance(node, exp.Literal):
             return self._literal(node)
         if isinstance(node, exp.Null):
-            return Value("NULL", None)
+            return Value(exp.Null(), None)
         if isinstance(node, exp.Neg):
             return self._negation(node)
         if isinstance(node, ARITHMETIC):
@@ -115,29 +116,28 @@ class Expressions:
             return property_of(self.source, self.types, self.value(node.this), [node.expression])
         raise unsupported(self.source, node)
 
-    def condition(self, node: exp.Expr) -> str:
-        """Return a condition's SQL, with SQL's three truth values. Raises DefinitionError for anything else.
+    def condition(self, node: exp.Expr) -> exp.Expr:
+        """Return a condition, with SQL's three truth values. Raise DefinitionError for anything else.
 
-        `x BETWEEN 1 AND y` => ((`x` >= CAST(1L AS DOUBLE)) AND (`x` <= `y`))
+        x BETWEEN 1 AND y => ((`x` >= CAST(1L AS DOUBLE)) AND (`x` <= `y`))
         """
         if isinstance(node, exp.Paren):
             only(self.source, node, "this")
             return self.condition(node.this)
         if isinstance(node, exp.And | exp.Or):
             only(self.source, node, "this", "expression")
-            sign = "AND" if isinstance(node, exp.And) else "OR"
-            return f"({self.condition(node.this)} {sign} {self.condition(node.expression)})"
+            return operation(type(node), self.condition(node.this), self.condition(node.expression))
         if isinstance(node, exp.Not):
             only(self.source, node, "this")
-            return f"(NOT {self.condition(node.this)})"
+            return exp.Paren(this=exp.Not(this=self.condition(node.this)))
         if isinstance(node, COMPARISONS):
             only(self.source, node, "this", "expression")
-            return self.comparison(SIGNS[type(node)], self.value(node.this), self.value(node.expression), node)
+            return self.comparison(type(node), self.value(node.this), self.value(node.expression), node)
         if isinstance(node, exp.Between):
             only(self.source, node, "this", "low", "high")
-            above = self.comparison(">=", self.value(node.this), self.value(node.args["low"]), node)
-            below = self.comparison("<=", self.value(node.this), self.value(node.args["high"]), node)
-            return f"({above} AND {below})"
+            above = self.comparison(exp.GTE, self.value(node.this), self.value(node.args["low"]), node)
+            below = self.comparison(exp.LTE, self.value(node.this), self.value(node.args["high"]), node)
+            return operation(exp.And, above, below)
         if isinstance(node, exp.In):
             only(self.source, node, "this", "expressions")
             return self._membership(node)
@@ -150,7 +150,7 @@ class Expressions:
         raise not_a_condition(self.source, node)
 
     def number(self, node: exp.Expr) -> Value:
-        """Return a bigint or a float. Raises DefinitionError for values of other types."""
+        """Return a bigint or a float. Raise DefinitionError for values of other types."""
         value = self.value(node)
         if value.type in _NUMBERS:
             return value
@@ -164,45 +164,44 @@ class Expressions:
     def _literal(self, node: exp.Literal) -> Value:
         text = str(node.this)
         if node.is_string:
-            return Value(quoted_text(text), AsaType.TEXT, text)
+            return Value(string(text), AsaType.TEXT, text)
         if text.isdecimal() and text.isascii():
             if int(text) > _LARGEST_BIGINT:
                 raise self.source.refuse(node, f"{text} does not fit a bigint: write {text}.0 for a float")
-            return Value(f"{int(text)}L", AsaType.BIGINT, text)
+            return Value(bigint(int(text)), AsaType.BIGINT, text)
         try:
             number = float(text) if "_" not in text else math.inf
         except ValueError:
             number = math.inf
         if math.isinf(number):
             raise self.source.refuse(node, f"{text} is not a bigint or a float")
-        return Value(f"{number!r}D", AsaType.FLOAT, text)
+        return Value(double(number), AsaType.FLOAT, text)
 
     def _negation(self, node: exp.Neg) -> Value:
         only(self.source, node, "this")
         if isinstance(node.this, exp.Literal) and node.this.name == str(_LARGEST_BIGINT + 1):
-            return Value(f"(-{_LARGEST_BIGINT}L - 1L)", AsaType.BIGINT)
+            return Value(template("(-{largest} - 1L)", largest=bigint(_LARGEST_BIGINT)), AsaType.BIGINT)
         value = self.number(node.this)
-        return Value(f"(- {value.sql})", value.type)
+        return Value(exp.Paren(this=exp.Neg(this=value.node)), value.type)
 
     def _arithmetic(self, node: exp.Expr) -> Value:
         # `typed` and `safe` say how T-SQL divides, which is what is done here.
         only(self.source, node, "this", "expression", "typed", "safe")
         sides = [self.number(node.this), self.number(node.expression)]
         (left, right), kind = self.coercion.unify(sides, node)
-        sign = SIGNS[type(node)]
-        if sign == "%" and kind is AsaType.FLOAT:
+        if isinstance(node, exp.Mod) and kind is AsaType.FLOAT:
             raise self.source.refuse(node, "% takes two bigints: declare the fields with CREATE TABLE, or CAST")
-        if sign == "/" and kind is AsaType.BIGINT:
-            sign = "div"
-        return Value(f"({left.sql} {sign} {right.sql})", kind)
+        operator = exp.IntDiv if isinstance(node, exp.Div) and kind is AsaType.BIGINT else type(node)
+        return Value(operation(operator, left.node, right.node), kind)
 
     def _bitwise(self, node: exp.Expr) -> Value:
         only(self.source, node, "this", "expression")
         if isinstance(node, exp.BitwiseNot):
-            return Value(f"(~ {self._bits(node.this)})", AsaType.BIGINT)
-        return Value(f"({self._bits(node.this)} {SIGNS[type(node)]} {self._bits(node.expression)})", AsaType.BIGINT)
+            return Value(exp.Paren(this=exp.BitwiseNot(this=self._bits(node.this))), AsaType.BIGINT)
+        bits = operation(type(node), self._bits(node.this), self._bits(node.expression))
+        return Value(bits, AsaType.BIGINT)
 
-    def _bits(self, node: exp.Expr) -> str:
+    def _bits(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, ARITHMETIC):
             raise self.source.refuse(node, "put parentheses around the arithmetic next to & | ^")
         value = self.value(node)
@@ -211,7 +210,7 @@ class Expressions:
             raise self.types.disagree(value.fields, AsaType.BIGINT, node) or self.source.refuse(
                 node, f"~ & | ^ take bigint, but this is {value.type}"
             )
-        return bits.sql
+        return bits.node
 
     def _case(self, node: exp.Case) -> Value:
         only(self.source, node, "this", "ifs", "default")
@@ -219,16 +218,17 @@ class Expressions:
         for branch in node.args["ifs"]:
             only(self.source, branch, "this", "true")
             conditions.append(
-                self.comparison("=", self.value(node.this), self.value(branch.this), branch)
+                self.comparison(exp.EQ, self.value(node.this), self.value(branch.this), branch)
                 if node.this
                 else self.condition(branch.this)
             )
             results.append(self.value(branch.args["true"]))
         default = node.args.get("default")
-        values, kind = self.coercion.unify([*results, self.value(default) if default else Value("NULL", None)], node)
-        branches = " ".join(f"WHEN {test} THEN {value.sql}" for test, value in zip(conditions, values, strict=False))
+        other = self.value(default) if default else Value(exp.Null(), None)
+        (*values, other), kind = self.coercion.unify([*results, other], node)
+        branches = [(condition, value.node) for condition, value in zip(conditions, values, strict=True)]
         fields = values[0].fields if self.types.open(values[0].fields) else ()
-        return Value(f"(CASE {branches} ELSE {values[-1].sql} END)", kind, fields=fields)
+        return Value(case_when(branches, other.node), kind, fields=fields)
 
     def _cast(self, node: exp.Cast) -> Value:
         only(self.source, node, "this", "to", "safe", "_type")
@@ -263,25 +263,28 @@ class Expressions:
             return function(_Call(self, node, name, len(node.expressions)))
         raise unsupported(self.source, node)
 
-    def comparison(self, sign: str, left: Value, right: Value, where: exp.Expr) -> str:
-        """Return the SQL of a comparison, both sides in one type. Raises DefinitionError if they have none."""
-        (one, other), _ = self._comparable([left, right], sign, where)
-        return f"({one.sql} {sign} {other.sql})"
+    def comparison(self, operator: type[exp.Expr], left: Value, right: Value, where: exp.Expr) -> exp.Expr:
+        """Return a comparison, both sides in one type. Raise DefinitionError if they have none.
 
-    def _membership(self, node: exp.In) -> str:
+        EQ, `x`, 1L => (`x` = CAST(1L AS DOUBLE))
+        """
+        (one, other), _ = self._comparable([left, right], operator, where)
+        return operation(operator, one.node, other.node)
+
+    def _membership(self, node: exp.In) -> exp.Expr:
         if not node.expressions:
             raise self.source.refuse(node, "IN takes a list of values, IN (1, 2): no table and no query")
         values = [self.value(part) for part in (node.this, *node.expressions)]
-        (subject, *members), _ = self._comparable(values, "=", node)
-        return f"({subject.sql} IN ({', '.join(member.sql for member in members)}))"
+        (subject, *members), _ = self._comparable(values, exp.EQ, node)
+        return exp.Paren(this=exp.In(this=subject.node, expressions=[member.node for member in members]))
 
-    def _null_test(self, node: exp.Is) -> str:
+    def _null_test(self, node: exp.Is) -> exp.Expr:
         only(self.source, node, "this", "expression")
         if not isinstance(node.expression, exp.Null):
             raise self.source.refuse(node, "IS is supported as IS NULL and IS NOT NULL")
-        return f"({self.value(node.this).sql} IS NULL)"
+        return operation(exp.Is, self.value(node.this).node, exp.Null())
 
-    def _like(self, node: exp.Like, escape: exp.Expr | None) -> str:
+    def _like(self, node: exp.Like, escape: exp.Expr | None) -> exp.Expr:
         only(self.source, node, "this", "expression")
         text = self._text(node.this)
         pattern = self.value(node.expression)
@@ -291,7 +294,7 @@ class Expressions:
         if sign is not None and (sign.type is not AsaType.TEXT or len(sign.text or "") != 1):
             raise self.source.refuse(escape or node, "ESCAPE takes one character in quotes")
         try:
-            return like(text.sql, pattern.text, sign.text if sign else None)
+            return like(text.node, pattern.text, sign.text if sign else None)
         except DefinitionError as error:
             raise self.source.refuse(node.expression, str(error)) from None
 
@@ -301,7 +304,9 @@ class Expressions:
             raise self.source.refuse(node, "LIKE compares nvarchar(max): use CAST(… AS nvarchar(max))")
         return value
 
-    def _comparable(self, values: list[Value], sign: str, where: exp.Expr) -> tuple[list[Value], AsaType]:
+    def _comparable(
+        self, values: list[Value], operator: type[exp.Expr], where: exp.Expr
+    ) -> tuple[list[Value], AsaType]:
         if any(value.type is None for value in values):
             raise self.source.refuse(where, "nothing is equal to NULL: write IS NULL or IS NOT NULL")
         fields = [path for value in values for path in value.fields]
@@ -313,8 +318,8 @@ class Expressions:
         unified, kind = self.coercion.unify(values, where)
         if kind in INCOMPARABLE:
             raise self.source.refuse(where, f"{kind}s are not compared: compare their properties")
-        if kind in _UNORDERED and sign not in ("=", "<>") and not self._pending(values):
-            raise self.source.refuse(where, f"{kind} is compared with = and <> only, not with {sign}")
+        if kind in _UNORDERED and operator in ORDERED and not self._pending(values):
+            raise self.source.refuse(where, f"{kind} is compared with = and <> only, not with {ORDERED[operator]}")
         return unified, kind
 
     def _pending(self, values: list[Value]) -> bool:
@@ -354,11 +359,11 @@ class _Call:
     def unify(self, *places: int) -> tuple[list[Value], AsaType]:
         return self.expressions.coercion.unify([self.value(place) for place in places], self.node)
 
-    def condition(self, place: int) -> str:
+    def condition(self, place: int) -> exp.Expr:
         return self.expressions.condition(self._argument(place))
 
-    def equal(self, place: int, other: int) -> str:
-        return self.expressions.comparison("=", self.value(place), self.value(other), self.node)
+    def equal(self, place: int, other: int) -> exp.Expr:
+        return self.expressions.comparison(exp.EQ, self.value(place), self.value(other), self.node)
 
     def word(self, place: int) -> str:
         node = self._argument(place)

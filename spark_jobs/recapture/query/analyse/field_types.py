@@ -29,7 +29,7 @@ class FieldTypes:
     def of(self, path: Path, where: exp.Expr) -> AsaType:
         """Return the type of a field, nvarchar(max) while it is open.
 
-        Raises DefinitionError for a field that CREATE TABLE leaves out.
+        Raise DefinitionError for a field that CREATE TABLE leaves out.
         """
         if self.declared is not None and path in self.declared:
             return self.declared[path]
@@ -48,7 +48,7 @@ class FieldTypes:
         return bool(paths) and not any(self._decided(path) for path in paths)
 
     def decide(self, paths: Iterable[Path], kind: AsaType, where: exp.Expr) -> None:
-        """Let open fields be of a type. Raises DefinitionError for keys, whose use as a number may be a mistake."""
+        """Let open fields be of a type. Raise DefinitionError for keys, whose use as a number may be a mistake."""
         for path in paths:
             if path in self._keys and path not in self._measures and kind is not AsaType.TEXT:
                 raise self._doubtful_key(path, kind, where)
@@ -69,7 +69,7 @@ class FieldTypes:
         self._measures.update(paths)
 
     def note_key(self, path: Path, where: exp.Expr) -> None:
-        """Note a field that GROUP BY or OVER names. Raises DefinitionError if a use has made it a number."""
+        """Note a field that GROUP BY or OVER names. Raise DefinitionError if a use has made it a number."""
         self._keys[path] = where
         known = self._known[path][0] if path in self._known and path not in self._measures else AsaType.TEXT
         if known not in (AsaType.TEXT, AsaType.DATETIME):

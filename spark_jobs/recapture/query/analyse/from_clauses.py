@@ -15,6 +15,7 @@ from recapture.query.analyse.scopes import RowScope
 from recapture.query.analyse.step_relation import StepRelation
 from recapture.query.analyse.timestamp_by import time_of
 from recapture.query.functions import records
+from recapture.query.generate.statements import Lateral
 from recapture.query.parse.names import call_name, identifiers
 from recapture.query.parse.source import Source, only
 
@@ -26,8 +27,8 @@ class _Applied:
     """A function that APPLY takes."""
 
     argument: AsaType
-    rows: Callable[[str], str]
-    """SQL of an array of structs, from that of the argument."""
+    rows: Callable[[exp.Expr], exp.Expr]
+    """Array of structs, from the argument."""
     fields: tuple[tuple[str, AsaType, bool], ...]
     """Fields of the struct, as those of Element."""
 
@@ -60,11 +61,11 @@ class FromCompiler:
     timing: tuple[TimeExpression | None, tuple[InputColumn | MetadataColumn, ...]] | None = None
     """TIMESTAMP BY and OVER of the input, once a SELECT has read it."""
 
-    def compile(self, select: exp.Select) -> tuple[From, tuple[str, ...]]:
-        """Return what a SELECT reads, and the LATERAL VIEW clauses of its APPLYs.
+    def compile(self, select: exp.Select) -> tuple[From, tuple[Lateral, ...]]:
+        """Return what a SELECT reads, and its APPLYs.
 
         FROM input AS i TIMESTAMP BY i.t CROSS APPLY GetArrayElements(i.list) AS e
-        => From("i", the input, [Element("e")]), "LATERAL VIEW explode(…) …", and `timing` is i.t
+        => From("i", the input, [Element("e")]), Lateral(0, `i.list`'s elements), and `timing` is i.t
         """
         clause = select.args.get("from_")
         names = [self.input.alias, *(step.name for step in self.steps.values())]
@@ -91,7 +92,7 @@ class FromCompiler:
         return read, tuple(self._apply(read, join) for join in joins)
 
     def _read_time(self, read: From, table: exp.Table, step: StepRelation | None) -> None:
-        """Read TIMESTAMP BY and OVER. Raises DefinitionError for a step, and for times that differ from above."""
+        """Read TIMESTAMP BY and OVER. Raise DefinitionError for a step, and for times that differ from above."""
         node = table.args.get("timestamp_by")
         if step is not None:
             if node is not None:
@@ -129,10 +130,10 @@ class FromCompiler:
                     group, f"PARTITION BY {key} aggregates each {key} by itself: add {key} to GROUP BY"
                 )
 
-    def _apply(self, read: From, join: exp.Join) -> str:
-        """Add the element of an APPLY to what is read, and return its LATERAL VIEW.
+    def _apply(self, read: From, join: exp.Join) -> Lateral:
+        """Add the element of an APPLY to what is read, and return the APPLY.
 
-        OUTER APPLY GetArrayElements(list) AS e => LATERAL VIEW OUTER explode(…) `@@l0` AS `@@e0`
+        OUTER APPLY GetArrayElements(list) AS e => Lateral(0, `list`'s elements, outer=True)
         """
         lateral = join.this
         if not isinstance(lateral, exp.Lateral) or lateral.args.get("cross_apply") is None:
@@ -154,8 +155,7 @@ class FromCompiler:
         if value is None:
             message = f"{self.source.word(call)} takes a {applied.argument}, not {argument.type}"
             raise self.source.refuse(node, message)
-        number = len(read.elements)
-        column = f"`@@e{number}`"
-        read.elements.append(Element(alias.name, column, applied.fields))
-        outer = "" if lateral.args["cross_apply"] else "OUTER "
-        return f"LATERAL VIEW {outer}explode({applied.rows(value.sql)}) `@@l{number}` AS {column}"
+        outer = not lateral.args["cross_apply"]
+        added = Lateral(len(read.elements), applied.rows(value.node), outer)
+        read.elements.append(Element(alias.name, added.column, applied.fields))
+        return added

@@ -24,7 +24,7 @@ def infer_types(types: FieldTypes, requests: Requests, compile_script: Callable[
         pass 3: learns nothing
         pass 4: the last, in which no field is open: those without a use that decides are nvarchar(max)
 
-    Raises DefinitionError if `most_passes` passes are not enough.
+    Raise DefinitionError if `most_passes` passes are not enough.
     """
     for _ in range(most_passes):
         before = _learnt(types, requests)

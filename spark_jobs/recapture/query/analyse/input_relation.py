@@ -8,7 +8,8 @@ from sqlglot import exp
 
 from recapture.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.generate.values import Value, quoted_name
+from recapture.query.generate import trees
+from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source
 
@@ -68,7 +69,7 @@ class InputRelation:
 
         site.id => InputColumn(("site", "id"), …); PartitionId => MetadataColumn(PARTITION_ID)
 
-        Raises DefinitionError if an event has no such column.
+        Raise DefinitionError if an event has no such column.
         """
         path = tuple(name.name for name in names)
         declared = self.types.declared or {}
@@ -126,10 +127,10 @@ class InputRelation:
     def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
         """Read a column for the rows."""
         self.columns[column.name.lower()] = self._checked(column, where)
-        return Value(quoted_name(column.name), column.type)
+        return Value(trees.column(column.name), column.type)
 
     def _checked(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> InputColumn | MetadataColumn:
-        """Return the column. Raises DefinitionError if the input lacks it, or another is read under an equal name."""
+        """Return the column. Raise DefinitionError if the input lacks it, or another is read under an equal name."""
         if isinstance(column, MetadataColumn) and column.metadata not in self.offered.known:
             known = ", ".join(self.offered.known)
             raise self.source.refuse(

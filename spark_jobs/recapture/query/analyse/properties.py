@@ -6,7 +6,8 @@ from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.generate.values import Value, quoted_text
+from recapture.query.generate.trees import spark_call, string
+from recapture.query.generate.values import Value
 from recapture.query.parse.source import Source
 
 _NOT_IN_A_PATH = frozenset("'?*]")
@@ -17,7 +18,7 @@ def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence
 
     r, [site, id] => get_json_object(r, '$[\\'site\\'][\\'id\\']')
 
-    Raises DefinitionError if the value is not a record.
+    Raise DefinitionError if the value is not a record.
     """
     if not names:
         return value
@@ -32,4 +33,4 @@ def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence
                 name, f"`{name.name}` cannot stand in a path: write GetRecordPropertyValue(record, '{name.name}')"
             )
     steps = "".join(f"['{name.name}']" for name in names)
-    return Value(f"get_json_object({value.sql}, {quoted_text('$' + steps)})", AsaType.TEXT, element=True)
+    return Value(spark_call("get_json_object", value.node, string(f"${steps}")), AsaType.TEXT, element=True)

@@ -10,6 +10,7 @@ from recapture.model import AsaType, InputColumn, MetadataColumn
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.properties import property_of
+from recapture.query.generate import trees
 from recapture.query.generate.json_text import json_record
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import identifiers, is_system_timestamp
@@ -53,21 +54,21 @@ class Element:
 
     alias: str
     column: str
-    """SQL of the struct that holds it."""
+    """Name of the struct that holds it."""
     fields: tuple[tuple[str, AsaType, bool], ...]
     """Name and type of each field of the struct, and whether it is an element of JSON."""
 
     @property
     def record(self) -> Value:
         """Return the element as a whole. Its JSON values stand in it as text."""
-        columns = [(name, Value(f"{self.column}.`{name}`", kind)) for name, kind, _ in self.fields]
+        columns = [(name, Value(trees.column(name, self.column), kind)) for name, kind, _ in self.fields]
         return Value(json_record(columns), AsaType.RECORD)
 
     def field(self, source: Source, types: FieldTypes, names: Sequence[exp.Identifier]) -> Value:
-        """Return the field that a dotted path names. Raises DefinitionError if there is none."""
+        """Return the field that a dotted path names. Raise DefinitionError if there is none."""
         for name, kind, is_element in self.fields:
             if name.lower() == names[0].name.lower():
-                value = Value(f"{self.column}.`{name}`", kind, element=is_element)
+                value = Value(trees.column(name, self.column), kind, element=is_element)
                 return property_of(source, types, value, list(names[1:]))
         known = " and ".join(name for name, _, _ in self.fields)
         raise source.refuse(names[0], f"`{self.alias}` has {known}, and no {names[0].name}")
@@ -117,7 +118,7 @@ class From:
         return self.relation.lookup(names)
 
     def _is_qualified(self, names: Sequence[exp.Identifier]) -> bool:
-        """Return whether a path begins with the relation's name. Raises DefinitionError for the name alone."""
+        """Return whether a path begins with the relation's name. Raise DefinitionError for the name alone."""
         if names[0].name.lower() != self.qualifier.lower():
             return False
         if len(names) == 1:

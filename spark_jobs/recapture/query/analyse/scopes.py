@@ -11,6 +11,7 @@ from recapture.query.analyse.aggregate_calls import AggregateCall
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.relations import From
 from recapture.query.generate.aggregates import AGGREGATES, Aggregate, Function
+from recapture.query.generate.trees import column
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import call_name, identifiers, is_system_timestamp, is_window_id
 
@@ -26,7 +27,7 @@ class RowScope:
         return self.read.field(node)
 
     def system_timestamp(self, node: exp.Expr) -> Value:
-        return Value("`_system_timestamp`", AsaType.DATETIME)
+        return Value(column("_system_timestamp"), AsaType.DATETIME)
 
     def window_id(self, node: exp.Expr) -> Value:
         raise self.read.source.refuse(node, "System.Window().Id stands in SELECT and HAVING of a query with a window")
@@ -74,7 +75,10 @@ class GroupScope:
         self.source, self.types = self.read.source, self.read.types
 
     def add_key(self, node: exp.Expr) -> None:
-        """Add a key of GROUP BY. Raises DefinitionError for literals, records and arrays."""
+        """Add a key of GROUP BY, unless it is there. Raise DefinitionError for literals, records and arrays.
+
+        UPPER(k) => keys [upper(`k`)]
+        """
         value = self.row.value(node)
         if value.type is None or node.find(exp.Literal) is node:
             raise self.source.refuse(node, "GROUP BY takes fields and expressions of them")
@@ -82,18 +86,19 @@ class GroupScope:
             raise self.source.refuse(node, f"GROUP BY cannot take a {value.type}: take its properties")
         for path in value.fields:
             self.types.note_key(path, node)
-        if value.sql not in (key.sql for key, _ in self.keys):
+        if value.node not in [key.node for key, _ in self.keys]:
             self.keys.append((value, node))
 
     def key_of(self, node: exp.Expr) -> int:
-        """Return the position of a key. Raises DefinitionError if GROUP BY does not have it."""
+        """Return the position of a key. Raise DefinitionError if GROUP BY does not have it."""
         value = self.row.value(node)
         for place, (key, _) in enumerate(self.keys):
-            if key.sql == value.sql:
+            if key.node == value.node:
                 return place
         raise self.source.refuse(node, f"`{self.source.word(node)}` is in PARTITION BY but not in GROUP BY: add it")
 
     def known(self, node: exp.Expr) -> Value | None:
+        """Return a key's column, or a column that SELECT names: UPPER(k) => `_k0`; None for anything else."""
         if isinstance(node, exp.Literal | exp.Null) or _has_group_parts(node):
             return None
         plain = node.unnest()
@@ -102,8 +107,8 @@ class GroupScope:
             return given
         value = self.row.value(plain)
         for place, (key, _) in enumerate(self.keys):
-            if key.sql == value.sql:
-                return replace(value, sql=f"`_k{place}`")
+            if key.node == value.node:
+                return replace(value, node=column(f"_k{place}"))
         if self.read.field(plain) is not None:
             name = ".".join(identifier.name for identifier in identifiers(plain) or [])
             raise self.source.refuse(plain, f"`{name}` is neither in GROUP BY nor in an aggregate")
@@ -116,10 +121,10 @@ class GroupScope:
         return self.given.get(names[0]) if len(names) == 1 and names not in keys else None
 
     def system_timestamp(self, node: exp.Expr) -> Value:
-        return Value("`_window_end`", AsaType.DATETIME)
+        return Value(column("_window_end"), AsaType.DATETIME)
 
     def window_id(self, node: exp.Expr) -> Value:
-        return Value("`_window_id`", AsaType.TEXT)
+        return Value(column("_window_id"), AsaType.TEXT)
 
     def metadata(self, node: exp.Anonymous) -> Value:
         raise self.source.refuse(node, "this is neither in GROUP BY nor in an aggregate")
@@ -131,7 +136,7 @@ class GroupScope:
             self.aggregates.append(aggregate)
         place = self.aggregates.index(aggregate)
         of_one = aggregate.argument if aggregate.function is Function.TOPONE else None
-        return Value(f"`_r{place}`", aggregate.type, element=of_one is not None and of_one.element)
+        return Value(column(f"_r{place}"), aggregate.type, element=of_one is not None and of_one.element)
 
 
 def _has_group_parts(node: exp.Expr) -> bool:

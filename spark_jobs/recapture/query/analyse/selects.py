@@ -36,7 +36,7 @@ class Part:
     """One compiled SELECT."""
 
     selection: Selection
-    """SELECT as Spark SQL."""
+    """SELECT, ready to be written as Spark SQL."""
     columns: list[tuple[str, Value]]
     """Columns of its select list by name, in order."""
     starred: From | None
@@ -69,7 +69,9 @@ class SelectCompiler:
     def compile(self, select: exp.Select, requests: dict[Path, None] | None) -> Part:
         """Compile a SELECT. `requests` are the columns that later steps ask of its *, None for an output.
 
-        Raises DefinitionError for whatever is not supported.
+        SELECT x AS y FROM input WHERE x > 1 => Selection(`events`, where (`x` > 1.0D), items `x` AS `y`)
+
+        Raise DefinitionError for whatever is not supported.
         """
         self._check_clauses(select)
         read, laterals = self.from_.compile(select)
@@ -83,7 +85,7 @@ class SelectCompiler:
         else:
             items, grouping = self._groups(select, row, read)
         relation = read.relation
-        selected = tuple(SelectItem(name, value.sql) for name, value in [*items.columns, *items.requested])
+        selected = tuple(SelectItem(name, value.node) for name, value in [*items.columns, *items.requested])
         selection = Selection(relation.table, relation.unanchored, laterals, where, grouping, selected)
         return Part(selection, items.columns, items.starred, ordered=relation.ordered and grouping is None)
 
@@ -99,7 +101,7 @@ class SelectCompiler:
         items = self._select_list(select, group, None, None)
         scope.given = {name.lower(): value for name, value in items.columns}
         having = group.condition(select.args["having"].this) if select.args.get("having") else None
-        keys = tuple(value.sql for value, _ in scope.keys)
+        keys = tuple(value.node for value, _ in scope.keys)
         return items, Grouping(windows, keys, tuple(scope.aggregates), having)
 
     def _check_clauses(self, select: exp.Select) -> None:
@@ -124,7 +126,10 @@ class SelectCompiler:
         starred: From | None,
         requests: dict[Path, None] | None,
     ) -> _SelectList:
-        """Compile a select list; a * stands for all columns of `starred`, or in a step for its `requests`."""
+        """Compile a select list; a * stands for all columns of `starred`, or in a step for its `requests`.
+
+        x, UPPER(k) AS u => columns [("x", `x`), ("u", upper(`k`))]
+        """
         items = _SelectList()
         for item in select.expressions:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
@@ -205,7 +210,10 @@ class SelectCompiler:
         return alias.name, alias
 
     def _windows(self, select: exp.Select, scope: GroupScope) -> tuple[GroupedWindow, ...]:
-        """Return the windows of GROUP BY, and add its keys to the scope."""
+        """Return the windows of GROUP BY, and add its keys to the scope.
+
+        GROUP BY k, Tumbling(second, 1) => the window of one second; the scope's keys are [`k`]
+        """
         group = select.args["group"]
         only(self.source, group, "expressions")
         window: exp.Expr | None = None

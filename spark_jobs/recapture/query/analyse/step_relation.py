@@ -10,7 +10,8 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.relations import From
 from recapture.query.generate.json_text import json_record
-from recapture.query.generate.values import Value, quoted_name
+from recapture.query.generate.trees import column
+from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source
 
@@ -48,7 +49,7 @@ class StepRelation:
         if starred is None:
             return None
         path = self._request(tuple(name.name for name in names), names[0])
-        return replace(starred, sql=quoted_name(".".join(path)))
+        return replace(starred, node=column(".".join(path)))
 
     def _request(self, path: Path, where: exp.Identifier) -> Path:
         """Ask the * for a column, and return its path; a column in two spellings is one column."""
@@ -71,13 +72,13 @@ class StepRelation:
         for name, _ in below:
             if name.lower() not in own:
                 self.requests.setdefault((name,))
-        added = [(name, replace(value, sql=quoted_name(name))) for name, value in below if name.lower() not in own]
+        added = [(name, replace(value, node=column(name))) for name, value in below if name.lower() not in own]
         return [*self.columns, *added]
 
     def record(self, where: exp.Expr) -> Value:
         if self.starred is not None and not self.columns and not self.starred.elements:
             self.requests.setdefault(WHOLE)
-            return replace(self.starred.relation.record(where), sql=quoted_name(WHOLE_NAME))
+            return replace(self.starred.relation.record(where), node=column(WHOLE_NAME))
         columns = self.star(where)
         if columns is None:
             raise self.source.refuse(

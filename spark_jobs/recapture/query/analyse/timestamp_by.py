@@ -21,7 +21,7 @@ def time_of(read: From, node: exp.Expr) -> TimeExpression:
 
     COALESCE(a, DATEADD(second, b, '1970-01-01')) => FirstOf(a, Shifted(10_000_000, b, Instant(1970-01-01)))
 
-    Raises DefinitionError for expressions that are not supported.
+    Raise DefinitionError for expressions that are not supported.
     """
     if isinstance(node, exp.Paren):
         return time_of(read, node.this)

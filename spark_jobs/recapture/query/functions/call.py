@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+from sqlglot import exp
+
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.generate.values import Value
@@ -34,11 +36,11 @@ class Call(Protocol):
     def unify(self, *places: int) -> tuple[list[Value], AsaType]:
         """Return arguments in one type, and this type, as in CASE: bigint becomes float, a text literal datetime."""
 
-    def condition(self, place: int) -> str:
-        """Return the SQL of an argument that is a condition, as in IIF."""
+    def condition(self, place: int) -> exp.Expr:
+        """Return an argument that is a condition, as in IIF."""
 
-    def equal(self, place: int, other: int) -> str:
-        """Return the SQL of the condition that two arguments are equal, as in NULLIF."""
+    def equal(self, place: int, other: int) -> exp.Expr:
+        """Return the condition that two arguments are equal, as in NULLIF."""
 
     def word(self, place: int) -> str:
         """Return an argument that is a bare word, such as a date part, in lower case."""

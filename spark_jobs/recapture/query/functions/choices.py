@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 
+from sqlglot import exp
+
 from recapture.query.functions.arity import MANY, takes
 from recapture.query.functions.call import Call
+from recapture.query.generate.trees import case_when, spark_call
 from recapture.query.generate.values import Value
 
 
@@ -11,7 +14,8 @@ def coalesce(call: Call) -> Value:
     """COALESCE(x, y, …): the first value that is not NULL; all are unified, as in CASE."""
     takes(call, 2, MANY)
     values, kind = call.unify(*range(call.count))
-    return Value(f"coalesce({', '.join(value.sql for value in values)})", kind, fields=_shared_fields(values))
+    first = spark_call("coalesce", *(value.node for value in values))
+    return Value(first, kind, fields=_shared_fields(values))
 
 
 def nullif(call: Call) -> Value:
@@ -19,7 +23,7 @@ def nullif(call: Call) -> Value:
     takes(call, 2)
     equal = call.equal(0, 1)
     value = call.value(0)
-    return replace(value, sql=f"(CASE WHEN {equal} THEN NULL ELSE {value.sql} END)", text=None)
+    return replace(value, node=case_when([(equal, exp.Null())], value.node), text=None)
 
 
 def iif(call: Call) -> Value:
@@ -28,7 +32,7 @@ def iif(call: Call) -> Value:
     condition = call.condition(0)
     values, kind = call.unify(1, 2)
     one, other = values
-    return Value(f"(CASE WHEN {condition} THEN {one.sql} ELSE {other.sql} END)", kind, fields=_shared_fields(values))
+    return Value(case_when([(condition, one.node)], other.node), kind, fields=_shared_fields(values))
 
 
 def _shared_fields(values: list[Value]) -> tuple[tuple[str, ...], ...]:

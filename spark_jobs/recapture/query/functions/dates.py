@@ -4,11 +4,16 @@ Parts and their short names are those of Microsoft's page "DATEPART (Azure Strea
 follows T-SQL, whose weeks begin on Sunday by default: a Sunday is weekday 1, and 1 January is always in week 1.
 """
 
+from functools import reduce
+
+from sqlglot import exp
+
 from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
 from recapture.query.generate.let import failure, once
-from recapture.query.generate.values import Value, quoted_text
+from recapture.query.generate.trees import bigint, cast_as, operation, spark_call, string, template
+from recapture.query.generate.values import Value
 from recapture.query.parse.date_parts import PARTS, SHORT_NAMES, TICKS
 from recapture.time_model.ticks import LARGEST, UNIX_EPOCH
 
@@ -43,15 +48,23 @@ def dateadd(call: Call) -> Value:
     """
     takes(call, 3)
     part = _part(call)
-    number, date = call.of(1, AsaType.BIGINT, AsaType.FLOAT), call.of(2, AsaType.DATETIME).sql
-    amount = number.sql if number.type is AsaType.BIGINT else f"CAST({number.sql} AS BIGINT)"
+    number, date = call.of(1, AsaType.BIGINT, AsaType.FLOAT), call.of(2, AsaType.DATETIME).node
+    amount = number.node if number.type is AsaType.BIGINT else cast_as(number.node, "BIGINT")
     if part in TICKS:
-        return _within_calendar(call, f"({date} + {amount} * {TICKS[part]}L)")
-    months = f"CAST({amount} * {_MONTHS[part]}L AS INT)"
+        ticks = template("({date} + {amount} * {unit})", date=date, amount=amount, unit=bigint(TICKS[part]))
+        return _within_calendar(call, ticks)
 
-    def shifted(ticks: str) -> str:
-        days = f"CAST(unix_date(add_months({_date(ticks)}, {months})) AS BIGINT) + {_DAYS_TO_1970}L"
-        return f"(({days}) * {_DAY}L + {ticks} % {_DAY}L)"
+    def shifted(ticks: exp.Expr) -> exp.Expr:
+        return template(
+            "((CAST(unix_date(add_months({date}, CAST({amount} * {months} AS INT))) AS BIGINT) + {to_1970}) * {day}"
+            " + {ticks} % {day})",
+            date=_date(ticks),
+            amount=amount,
+            months=bigint(_MONTHS[part]),
+            to_1970=bigint(_DAYS_TO_1970),
+            day=bigint(_DAY),
+            ticks=ticks,
+        )
 
     return _within_calendar(call, once(date, "ticks", shifted))
 
@@ -60,59 +73,70 @@ def datediff(call: Call) -> Value:
     """DATEDIFF(part, start, end), a bigint: how many boundaries of the part lie between; weeks begin on Sunday."""
     takes(call, 3)
     part = _part(call)
-    start, end = (_boundaries(part, call.of(place, AsaType.DATETIME).sql) for place in (1, 2))
-    return Value(f"({end} - {start})", AsaType.BIGINT)
+    start, end = (_boundaries(part, call.of(place, AsaType.DATETIME).node) for place in (1, 2))
+    return Value(operation(exp.Sub, end, start), AsaType.BIGINT)
 
 
 def datepart(call: Call) -> Value:
     """DATEPART(part, date), a bigint; milliseconds and microseconds count within the second."""
     takes(call, 2)
-    return _field(_part(call), call.of(1, AsaType.DATETIME).sql)
+    return _field(_part(call), call.of(1, AsaType.DATETIME).node)
 
 
 def datename(call: Call) -> Value:
     """DATENAME(part, date), a text: the English name of a month or a weekday, else DATEPART's number."""
     takes(call, 2)
     part = _part(call)
-    number = _field(part, call.of(1, AsaType.DATETIME).sql).sql
+    number = _field(part, call.of(1, AsaType.DATETIME).node).node
     names = _NAMES.get(part)
     if names is None:
-        return Value(f"CAST({number} AS STRING)", AsaType.TEXT)
-    return Value(f"elt(CAST({number} AS INT), {', '.join(quoted_text(name) for name in names)})", AsaType.TEXT)
+        return Value(cast_as(number, "STRING"), AsaType.TEXT)
+    return Value(spark_call("elt", cast_as(number, "INT"), *map(string, names)), AsaType.TEXT)
 
 
 def year(call: Call) -> Value:
     """YEAR(date), a bigint."""
     takes(call, 1)
-    return _field("year", call.of(0, AsaType.DATETIME).sql)
+    return _field("year", call.of(0, AsaType.DATETIME).node)
 
 
 def month(call: Call) -> Value:
     """MONTH(date), a bigint."""
     takes(call, 1)
-    return _field("month", call.of(0, AsaType.DATETIME).sql)
+    return _field("month", call.of(0, AsaType.DATETIME).node)
 
 
 def day(call: Call) -> Value:
     """DAY(date), a bigint: the day of the month."""
     takes(call, 1)
-    return _field("day", call.of(0, AsaType.DATETIME).sql)
+    return _field("day", call.of(0, AsaType.DATETIME).node)
 
 
 def from_parts(call: Call) -> Value:
     """DATETIMEFROMPARTS(year, month, day, hour, minute, seconds, milliseconds); an impossible time stops the run."""
     takes(call, 7)
-    years, months, days, *clock = (call.of(place, AsaType.BIGINT).sql for place in range(7))
-    limits = [(years, 1, 9999), *((sql, 0, most) for sql, most in zip(clock, (23, 59, 59, 999), strict=True))]
-    outside = " OR ".join(f"{sql} < {least}L OR {sql} > {most}L" for sql, least, most in limits)
-    days_since = (
-        f"CAST(unix_date(make_date({', '.join(f'CAST({sql} AS INT)' for sql in (years, months, days))})) AS BIGINT)"
-    )
-    units = (TICKS[part] for part in ("hour", "minute", "second", "millisecond"))
-    time = " + ".join(f"{sql} * {unit}L" for sql, unit in zip(clock, units, strict=True))
-    refused = failure(f"{call.name}: the parts are not a time")
+    parts = [call.of(place, AsaType.BIGINT).node for place in range(7)]
+    limits = ((1, 9999), *((0, most) for most in (23, 59, 59, 999)))
+    outside = [
+        template("{part} < {least} OR {part} > {most}", part=part, least=bigint(least), most=bigint(most))
+        for part, (least, most) in zip([parts[0], *parts[3:]], limits, strict=True)
+    ]
+    date = spark_call("make_date", *(cast_as(part, "INT") for part in parts[:3]))
+    clock = [
+        template("{part} * {unit}", part=part, unit=bigint(TICKS[unit]))
+        for part, unit in zip(parts[3:], ("hour", "minute", "second", "millisecond"), strict=True)
+    ]
     return Value(
-        f"(CASE WHEN {outside} THEN {refused} ELSE ({days_since} + {_DAYS_TO_1970}L) * {_DAY}L + {time} END)",
+        template(
+            "(CASE WHEN {outside} THEN {refused}"
+            " ELSE (CAST(unix_date({date}) AS BIGINT) + {to_1970}) * {day} + {time} END)",
+            outside=reduce(lambda one, other: exp.Or(this=one, expression=other), outside),
+            refused=failure(f"{call.name}: the parts are not a time"),
+            date=date,
+            to_1970=bigint(_DAYS_TO_1970),
+            day=bigint(_DAY),
+            time=reduce(lambda one, other: exp.Add(this=one, expression=other), clock),
+        ),
         AsaType.DATETIME,
     )
 
@@ -124,44 +148,76 @@ def _part(call: Call) -> str:
     return PARTS[word]
 
 
-def _within_calendar(call: Call, ticks: str) -> Value:
+def _within_calendar(call: Call, ticks: exp.Expr) -> Value:
     refused = failure(f"{call.name}: the result lies outside the years 1 to 9999")
-    return Value(
-        once(ticks, "sum", lambda it: f"(CASE WHEN {it} < 0L OR {it} > {LARGEST}L THEN {refused} ELSE {it} END)"),
-        AsaType.DATETIME,
+    checked = once(
+        ticks,
+        "sum",
+        lambda it: template(
+            "(CASE WHEN {it} < 0L OR {it} > {largest} THEN {refused} ELSE {it} END)",
+            it=it,
+            largest=bigint(LARGEST),
+            refused=refused,
+        ),
+    )
+    return Value(checked, AsaType.DATETIME)
+
+
+def _date(ticks: exp.Expr) -> exp.Expr:
+    return template(
+        "date_from_unix_date(CAST({ticks} div {day} - {to_1970} AS INT))",
+        ticks=ticks,
+        day=bigint(_DAY),
+        to_1970=bigint(_DAYS_TO_1970),
     )
 
 
-def _date(ticks: str) -> str:
-    return f"date_from_unix_date(CAST({ticks} div {_DAY}L - {_DAYS_TO_1970}L AS INT))"
+def _boundaries(part: str, ticks: exp.Expr) -> exp.Expr:
+    """Return the number of boundaries of the part between the calendar's start and a time.
 
-
-def _boundaries(part: str, ticks: str) -> str:
-    """Return the number of boundaries of the part between the calendar's start and a time."""
+    "hour", `at` => (`at` div 36000000000L)
+    """
     match part:
         case "year":
-            return f"CAST(year({_date(ticks)}) AS BIGINT)"
+            return _field("year", ticks).node
         case "quarter" | "month":
-            a_year = 12 // _MONTHS[part]
-            return once(ticks, "ticks", lambda it: f"(year({_date(it)}) * {a_year}L + {part}({_date(it)}))")
+            return once(ticks, "ticks", lambda it: _months(part, it))
         case "week":
-            return f"(({ticks} div {_DAY}L + 1L) div 7L)"
-    return f"({ticks} div {TICKS[part]}L)"
+            return template("(({ticks} div {day} + 1L) div 7L)", ticks=ticks, day=bigint(_DAY))
+    return template("({ticks} div {unit})", ticks=ticks, unit=bigint(TICKS[part]))
 
 
-def _field(part: str, ticks: str) -> Value:
+def _months(part: str, ticks: exp.Expr) -> exp.Expr:
+    """Return the number of the month or the quarter, in a count that goes on from year to year."""
+    return template(
+        "({year} * {a_year} + {part})",
+        year=spark_call("year", _date(ticks)),
+        a_year=bigint(12 // _MONTHS[part]),
+        part=spark_call(part, _date(ticks)),
+    )
+
+
+def _field(part: str, ticks: exp.Expr) -> Value:
+    node: exp.Expr
     match part:
         case "weekday":
-            sql = f"({_weekday(ticks)} + 1L)"
+            node = template("({weekday} + 1L)", weekday=_weekday(ticks))
         case "week":
-            sql = once(ticks, "ticks", lambda it: f"((dayofyear({_date(it)}) + 5L - {_weekday(it)}) div 7L + 1L)")
+            node = once(ticks, "ticks", _week)
         case "year" | "quarter" | "month" | "day" | "dayofyear":
-            sql = f"CAST({part}({_date(ticks)}) AS BIGINT)"
+            node = cast_as(spark_call(part, _date(ticks)), "BIGINT")
         case _:
-            sql = f"({ticks} div {TICKS[part]}L % {_CYCLES[part]}L)"
-    return Value(sql, AsaType.BIGINT)
+            node = template(
+                "({ticks} div {unit} % {cycle})", ticks=ticks, unit=bigint(TICKS[part]), cycle=bigint(_CYCLES[part])
+            )
+    return Value(node, AsaType.BIGINT)
 
 
-def _weekday(ticks: str) -> str:
+def _week(ticks: exp.Expr) -> exp.Expr:
+    """Return the number of the week in the year."""
+    return template("((dayofyear({date}) + 5L - {weekday}) div 7L + 1L)", date=_date(ticks), weekday=_weekday(ticks))
+
+
+def _weekday(ticks: exp.Expr) -> exp.Expr:
     """Return the number of the weekday, 0 for Sunday."""
-    return f"({ticks} div {_DAY}L + 1L) % 7L"
+    return template("({ticks} div {day} + 1L) % 7L", ticks=ticks, day=bigint(_DAY))

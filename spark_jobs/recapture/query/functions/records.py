@@ -5,11 +5,14 @@ A property or element that is missing or null is NULL; so is any of a value that
 
 import re
 
+from sqlglot import exp
+
 from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
 from recapture.query.generate.let import once
-from recapture.query.generate.values import Value, quoted_text
+from recapture.query.generate.trees import spark_call, string, template
+from recapture.query.generate.values import Value
 
 _IN_A_PATH = re.compile(r"[^'?*\[\]\\]+")
 """Regular expression of the names that may stand in a JSON path of Spark."""
@@ -19,15 +22,15 @@ def array_element(call: Call) -> Value:
     """GetArrayElement(array, place): places count from 0; beyond the end, or negative, is NULL."""
     takes(call, 2)
     array, place = call.of(0, AsaType.ARRAY), call.of(1, AsaType.BIGINT)
-    within = f"CAST(CASE WHEN {place.sql} BETWEEN 0L AND 2147483647L THEN {place.sql} ELSE -1L END AS INT)"
-    element = f"get(from_json({array.sql}, 'ARRAY<STRING>'), {_literal_place(place) or within})"
+    element = template("get(from_json({array}, 'ARRAY<STRING>'), {place})", array=array.node, place=_place(place))
     return Value(element, AsaType.TEXT, element=True)
 
 
 def array_length(call: Call) -> Value:
     """GetArrayLength(array), a bigint."""
     takes(call, 1)
-    return Value(f"CAST(json_array_length({call.of(0, AsaType.ARRAY).sql}) AS BIGINT)", AsaType.BIGINT)
+    array = call.of(0, AsaType.ARRAY).node
+    return Value(template("CAST(json_array_length({array}) AS BIGINT)", array=array), AsaType.BIGINT)
 
 
 def record_property(call: Call) -> Value:
@@ -35,31 +38,47 @@ def record_property(call: Call) -> Value:
     takes(call, 2)
     record, name = call.of(0, AsaType.RECORD), call.of(1, AsaType.TEXT)
     if name.text is not None and _IN_A_PATH.fullmatch(name.text):
-        path = quoted_text(f"$['{name.text}']")
-        return Value(f"get_json_object({record.sql}, {path})", AsaType.TEXT, element=True)
-    value = f"try_element_at(from_json({record.sql}, 'MAP<STRING, STRING>'), {name.sql})"
+        path = string(f"$['{name.text}']")
+        return Value(spark_call("get_json_object", record.node, path), AsaType.TEXT, element=True)
+    value = template(
+        "try_element_at(from_json({record}, 'MAP<STRING, STRING>'), {name})", record=record.node, name=name.node
+    )
     return Value(value, AsaType.TEXT, element=True)
 
 
 def parsed(call: Call) -> Value:
     """JSON_PARSE(text): the record that a text holds; NULL if it is not a JSON object."""
     takes(call, 1)
-    text = call.of(0, AsaType.TEXT).sql
-    record = once(text, "json", lambda it: f"(CASE WHEN json_object_keys({it}) IS NOT NULL THEN {it} END)")
+    record = once(
+        call.of(0, AsaType.TEXT).node,
+        "json",
+        lambda it: template("(CASE WHEN json_object_keys({it}) IS NOT NULL THEN {it} END)", it=it),
+    )
     return Value(record, AsaType.RECORD)
 
 
-def elements(json: str) -> str:
-    """Return the SQL of array<struct<ArrayIndex bigint, ArrayValue string>>: GetArrayElements of a JSON text."""
-    row = "named_struct('ArrayIndex', CAST(`@@index` AS BIGINT), 'ArrayValue', `@@value`)"
-    return f"transform(from_json({json}, 'ARRAY<STRING>'), (`@@value`, `@@index`) -> {row})"
+def elements(json: exp.Expr) -> exp.Expr:
+    """Return array<struct<ArrayIndex bigint, ArrayValue string>>: GetArrayElements of a JSON text."""
+    return template(
+        "transform(from_json({json}, 'ARRAY<STRING>'), (`@@value`, `@@index`) ->"
+        " named_struct('ArrayIndex', CAST(`@@index` AS BIGINT), 'ArrayValue', `@@value`))",
+        json=json,
+    )
 
 
-def properties(json: str) -> str:
-    """Return the SQL of array<struct<PropertyName string, PropertyValue string>>: GetRecordProperties of JSON text."""
-    row = "named_struct('PropertyName', `@@entry`.key, 'PropertyValue', `@@entry`.value)"
-    return f"transform(map_entries(from_json({json}, 'MAP<STRING, STRING>')), `@@entry` -> {row})"
+def properties(json: exp.Expr) -> exp.Expr:
+    """Return array<struct<PropertyName string, PropertyValue string>>: GetRecordProperties of JSON text."""
+    return template(
+        "transform(map_entries(from_json({json}, 'MAP<STRING, STRING>')), `@@entry` ->"
+        " named_struct('PropertyName', `@@entry`.key, 'PropertyValue', `@@entry`.value))",
+        json=json,
+    )
 
 
-def _literal_place(place: Value) -> str | None:
-    return str(min(int(place.text), 2**31 - 1)) if place.text is not None else None
+def _place(place: Value) -> exp.Expr:
+    """Return a place in an array as an INT: -1 if it is negative or beyond any end."""
+    if place.text is not None:
+        return exp.Literal.number(min(int(place.text), 2**31 - 1))
+    return template(
+        "CAST(CASE WHEN {place} BETWEEN 0L AND 2147483647L THEN {place} ELSE -1L END AS INT)", place=place.node
+    )

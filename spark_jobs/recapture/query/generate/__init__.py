@@ -1,1 +1,1 @@
-"""The Spark SQL of a query: values, aggregates, windows and statements as text."""
+"""The Spark SQL of a query: expressions as trees; aggregates and windows over them; statements as text."""

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
+from sqlglot import exp
+
 from recapture.model import AsaType
 from recapture.query.generate.json_text import json_of
 from recapture.query.generate.let import let
 from recapture.query.generate.select_items import SelectItem, struct
+from recapture.query.generate.trees import bigint, cast_as, column, double, operation, spark_call, template
 from recapture.query.generate.values import Value
 
 
@@ -81,53 +84,57 @@ class Aggregate:
             return AsaType.FLOAT
         return self.argument.type
 
-    def prepared(self) -> str:
+    def prepared(self) -> exp.Expr:
         """Return the argument as it enters the first step. Zeros are alike: -0.0 becomes 0.0.
 
         AVG(i) => CAST(`i` AS DOUBLE)
         """
         if self.function in COLLECTIONS:
             assert self.argument is not None
-            value = self.argument.sql if self.function is Function.TOPONE else json_of(self.argument)
+            value = self.argument.node if self.function is Function.TOPONE else json_of(self.argument)
             orders = [part for ordering in self.orderings for part in _sortable(ordering)]
             sorted_by = [SelectItem(f"o{number}", order) for number, order in enumerate(orders)]
-            return struct([*sorted_by, SelectItem("t", "`_system_timestamp`"), SelectItem("v", value)])
+            return struct([*sorted_by, SelectItem("t", column("_system_timestamp")), SelectItem("v", value)])
         if self.argument is None:
-            return "1"
+            return exp.Literal.number(1)
         if self.function in (Function.AVG, *SPREADS):
-            return f"CAST({self.argument.sql} AS DOUBLE)"
+            return cast_as(self.argument.node, "DOUBLE")
         if self.argument.type is AsaType.FLOAT and self.function not in (Function.COUNT, Function.SUM):
-            return f"({self.argument.sql} + 0.0D)"
-        return self.argument.sql
+            return _without_sign_of_zero(self.argument.node)
+        return self.argument.node
 
-    def partials(self, argument: str, name: str) -> list[SelectItem]:
+    def partials(self, argument: exp.Expr, name: str) -> list[SelectItem]:
         """Return the items of the first step, over the prepared argument; the first of them is called `name`.
 
         AVG => sum(`_a0`) AS `_p0`, count(`_a0`) AS `_p0_n`
         """
         if self.function in (Function.SUM, Function.AVG):
-            return [SelectItem(name, self._partial(argument)), SelectItem(f"{name}_n", f"count({argument})")]
+            counted = SelectItem(f"{name}_n", spark_call("count", argument))
+            return [SelectItem(name, self._partial(argument)), counted]
         return [SelectItem(name, self._partial(argument))]
 
-    def _partial(self, argument: str) -> str:
+    def _partial(self, argument: exp.Expr) -> exp.Expr:
+        collected = spark_call("collect_list", argument)
         match self.function:
             case Function.COUNT | Function.MIN | Function.MAX:
-                return f"{self.function}({argument})"
+                return spark_call(self.function.value, argument)
             case Function.COUNT_DISTINCT:
-                return f"collect_set({argument})"
+                return spark_call("collect_set", argument)
             case Function.SUM | Function.AVG:
                 unordered = not self.ordered and self._sums_floats
-                return _total(f"array_sort(collect_list({argument}))") if unordered else f"sum({argument})"
+                return _total(spark_call("array_sort", collected)) if unordered else spark_call("sum", argument)
             case Function.PERCENTILE_CONT | Function.PERCENTILE_DISC:
-                return f"collect_list({argument})"
+                return collected
         if self.function in SPREADS:
             if not self.ordered:
-                return _spread_of(f"array_sort(collect_list({argument}))")
-            return _spread(f"count({argument})", f"avg({argument})", f"var_pop({argument}) * count({argument})")
+                return _spread_of(spark_call("array_sort", collected))
+            m2 = template("var_pop({x}) * count({x})", x=argument)
+            return _spread(spark_call("count", argument), spark_call("avg", argument), m2)
         fields = [*(f"o{number}" for number in range(2 * len(self.orderings))), "t", "p", "i", "v"]
         values = {"p": "`_partition`", "i": "i" if self.ordered else "0"}
-        row = struct(SelectItem(field, values.get(field, f"x.{field}")) for field in fields)
-        return self._first(f"array_sort(transform(collect_list({argument}), (x, i) -> {row}))")
+        row = struct(SelectItem(field, template(values.get(field, f"x.{field}"))) for field in fields)
+        rows = template("array_sort(transform({collected}, (x, i) -> {row}))", collected=collected, row=row)
+        return self._first(rows)
 
     @property
     def runs(self) -> bool:
@@ -135,132 +142,173 @@ class Aggregate:
         return self.function in (Function.COUNT, Function.SUM, Function.AVG, Function.MIN, Function.MAX)
 
     def merged_partials(self, name: str) -> list[SelectItem]:
-        """Return the items that merge the partials of one pane over all partitions; see `runs`."""
+        """Return the items that merge the partials of one pane over all partitions; see `runs`.
+
+        AVG => the total of `_p0` AS `_p0`, sum(`_p0_n`) AS `_p0_n`
+        """
         if self.function in (Function.MIN, Function.MAX):
-            return [SelectItem(name, f"{self.function}(`{name}`)")]
-        total = _total(_in_order(name)) if self._sums_floats else f"sum(`{name}`)"
-        return [SelectItem(name, total), *(SelectItem(part, f"sum(`{part}`)") for part in self._counts(name))]
+            return [SelectItem(name, spark_call(self.function.value, column(name)))]
+        total = _total(_in_order(name)) if self._sums_floats else _sum(name)
+        return [SelectItem(name, total), *(SelectItem(part, _sum(part)) for part in self._counts(name))]
 
     def running(self, name: str, over: str) -> list[SelectItem]:
-        """Return the items of the partials of all panes up to a pane; see `runs`."""
-        function = self.function if self.function in (Function.MIN, Function.MAX) else "sum"
-        return [SelectItem(part, f"{function}(`{part}`) {over}") for part in (name, *self._counts(name))]
+        """Return the items of the partials of all panes up to a pane; see `runs`.
+
+        AVG => sum(`_p0`) OVER (…) AS `_p0`, sum(`_p0_n`) OVER (…) AS `_p0_n`
+        """
+        function = self.function.value if self.function in (Function.MIN, Function.MAX) else "sum"
+        return [SelectItem(part, template(f"{function}(`{part}`) {over}")) for part in (name, *self._counts(name))]
 
     def _counts(self, name: str) -> list[str]:
         return [f"{name}_n"] if self.function in (Function.SUM, Function.AVG) else []
 
-    def merged(self, name: str) -> str:
+    def merged(self, name: str) -> exp.Expr:
         """Return the result of the second step, over the partials.
 
         SUM of bigint => sum(`_p0`)
         """
-        flat = f"flatten(collect_list(`{name}`))"
+        flat = template("flatten(collect_list({partial}))", partial=column(name))
         match self.function:
             case Function.COUNT:
-                return f"sum(`{name}`)"
+                return _sum(name)
             case Function.COUNT_DISTINCT:
-                return f"CAST(size(array_distinct({flat})) AS BIGINT)"
+                return template("CAST(size(array_distinct({flat})) AS BIGINT)", flat=flat)
             case Function.MIN | Function.MAX:
-                return f"{self.function}(`{name}`)"
+                return spark_call(self.function.value, column(name))
             case Function.SUM:
-                return _total(_in_order(name)) if self._sums_floats else f"sum(`{name}`)"
+                return _total(_in_order(name)) if self._sums_floats else _sum(name)
             case Function.AVG:
-                return f"({_total(_in_order(name))} / nullif(CAST(sum(`{name}_n`) AS DOUBLE), 0.0D))"
+                return template(
+                    "({total} / nullif(CAST({count} AS DOUBLE), 0.0D))",
+                    total=_total(_in_order(name)),
+                    count=_sum(f"{name}_n"),
+                )
             case Function.PERCENTILE_CONT | Function.PERCENTILE_DISC:
-                return self._percentile(f"array_sort({flat})")
+                return self._percentile(spark_call("array_sort", flat))
         if self.function in SPREADS:
             return let(_merged_spreads(_in_order(name)), "s", self._spread_result)
-        rows = self._first(f"array_sort({flat})")
+        rows = self._first(spark_call("array_sort", flat))
         if self.function is Function.TOPONE:
-            return f"get({rows}, 0).v"
+            return template("get({rows}, 0).v", rows=rows)
         if self.function is Function.COLLECT:
-            return _listed(f"transform({rows}, x -> x.v)")
-        ranked = "concat('{\"rank\":', CAST(i + 1 AS STRING), ',\"value\":', x.v, '}')"
-        return _listed(f"transform({rows}, (x, i) -> {ranked})")
+            return _listed(template("transform({rows}, x -> x.v)", rows=rows))
+        ranked = template("""concat('{{"rank":', CAST(i + 1 AS STRING), ',"value":', x.v, '}}')""")
+        return _listed(template("transform({rows}, (x, i) -> {ranked})", rows=rows, ranked=ranked))
 
     @property
     def _sums_floats(self) -> bool:
         return self.function is Function.AVG or (self.function is Function.SUM and self.type is AsaType.FLOAT)
 
-    def _first(self, rows: str) -> str:
+    def _first(self, rows: exp.Expr) -> exp.Expr:
         limit = 1 if self.function is Function.TOPONE else self.limit
-        return f"slice({rows}, 1, {limit})" if limit else rows
+        return spark_call("slice", rows, exp.Literal.number(1), exp.Literal.number(limit)) if limit else rows
 
-    def _percentile(self, ascending: str) -> str:
+    def _percentile(self, ascending: exp.Expr) -> exp.Expr:
         """Return the percentile of an array in ascending order; DESC counts from the other end."""
-        values = f"reverse({ascending})" if self.orderings[0].descending else ascending
+        values = spark_call("reverse", ascending) if self.orderings[0].descending else ascending
         interpolated = self.function is Function.PERCENTILE_CONT
         return let(values, "s", self._interpolated if interpolated else self._nearest)
 
-    def _nearest(self, values: str) -> str:
+    def _nearest(self, values: exp.Expr) -> exp.Expr:
         part, whole = self.share.numerator, self.share.denominator
-        place = f"greatest(({part}L * size({values}) + {whole - 1}L) div {whole}L, 1L)"
-        return f"get({values}, CAST({place} - 1 AS INT))"
+        return template(
+            "get({values}, CAST(greatest(({part} * size({values}) + {rounding}) div {whole}, 1L) - 1 AS INT))",
+            values=values,
+            part=bigint(part),
+            rounding=bigint(whole - 1),
+            whole=bigint(whole),
+        )
 
-    def _interpolated(self, values: str) -> str:
-        part, whole = self.share.numerator, self.share.denominator
-        steps = f"({part}L * (size({values}) - 1))"
-        low = f"CAST({steps} div {whole}L AS INT)"
-        rest = f"(CAST({steps} % {whole}L AS DOUBLE) / {whole}.0D)"
-        above = f"(get({values}, {low} + 1) - get({values}, {low})) * {rest}"
-        value = f"get({values}, {low}) + CASE WHEN {rest} = 0 THEN 0.0D ELSE {above} END"
-        return f"CASE WHEN size({values}) > 0 THEN {value} END"
+    def _interpolated(self, values: exp.Expr) -> exp.Expr:
+        part, whole = bigint(self.share.numerator), bigint(self.share.denominator)
+        steps = template("({part} * (size({values}) - 1))", part=part, values=values)
+        return template(
+            "CASE WHEN size({values}) > 0 THEN get({values}, {low}) + CASE WHEN {rest} = 0 THEN 0.0D"
+            " ELSE (get({values}, {low} + 1) - get({values}, {low})) * {rest} END END",
+            values=values,
+            low=template("CAST({steps} div {whole} AS INT)", steps=steps, whole=whole),
+            rest=template(
+                "(CAST({steps} % {whole} AS DOUBLE) / {count})",
+                steps=steps,
+                whole=whole,
+                count=double(float(self.share.denominator)),
+            ),
+        )
 
-    def _spread_result(self, spread: str) -> str:
+    def _spread_result(self, spread: exp.Expr) -> exp.Expr:
         """Return the standard deviation or the variance of a struct of count, mean and squared differences."""
         whole = self.function in (Function.STDEVP, Function.VARP)
-        least, divisor = (1, f"{spread}.n") if whole else (2, f"({spread}.n - 1)")
-        variance = f"{spread}.m2 / {divisor}"
-        result = f"sqrt({variance})" if self.function in (Function.STDEV, Function.STDEVP) else variance
-        return f"CASE WHEN {spread}.n >= {least} THEN {result} END"
+        variance = template("{spread}.m2 / {spread}.n" if whole else "{spread}.m2 / ({spread}.n - 1)", spread=spread)
+        return template(
+            "CASE WHEN {spread}.n >= {least} THEN {result} END",
+            spread=spread,
+            least=exp.Literal.number(1 if whole else 2),
+            result=spark_call("sqrt", variance) if self.function in (Function.STDEV, Function.STDEVP) else variance,
+        )
 
 
-def _sortable(ordering: Ordering) -> tuple[str, str]:
-    """Return two columns that sort ascending as ORDER BY says."""
-    value, down = ordering.value.sql, ordering.descending
-    absent = f"({value} IS NULL)" if down else f"({value} IS NOT NULL)"
-    if ordering.value.type is AsaType.FLOAT:
-        return absent, f"(- ({value}) + 0.0D)" if down else f"({value} + 0.0D)"
-    return absent, f"(-1L - ({value}))" if down else value
+def _sortable(ordering: Ordering) -> tuple[exp.Expr, exp.Expr]:
+    """Return two columns that sort ascending as ORDER BY says: n DESC => (`n` IS NULL), (-1L - (`n`))"""
+    value, is_float = ordering.value.node, ordering.value.type is AsaType.FLOAT
+    if ordering.descending:
+        negated = template("(- ({value}) + 0.0D)" if is_float else "(-1L - ({value}))", value=value)
+        return template("({value} IS NULL)", value=value), negated
+    return template("({value} IS NOT NULL)", value=value), _without_sign_of_zero(value) if is_float else value
 
 
-def _in_order(name: str) -> str:
+def _without_sign_of_zero(number: exp.Expr) -> exp.Expr:
+    return operation(exp.Add, number, double(0.0))
+
+
+def _sum(partial: str) -> exp.Expr:
+    return spark_call("sum", column(partial))
+
+
+def _in_order(name: str) -> exp.Expr:
     """Return the partials in the order of panes and partitions."""
     rows = f"array_sort(collect_list(named_struct('w', `_pane`, 'p', `_partition`, 's', `{name}`)))"
-    return f"transform({rows}, x -> x.s)"
+    return template(f"transform({rows}, x -> x.s)")
 
 
-def _total(values: str) -> str:
+def _total(values: exp.Expr) -> exp.Expr:
     """Return the sum of floats, added in the array's order; NULL for no float."""
-    return (
-        f"aggregate(filter({values}, x -> x IS NOT NULL), CAST(NULL AS DOUBLE), (total, x) -> coalesce(total + x, x))"
+    return template(
+        "aggregate(filter({values}, x -> x IS NOT NULL), CAST(NULL AS DOUBLE), (total, x) -> coalesce(total + x, x))",
+        values=values,
     )
 
 
-def _spread(n: str, mean: str, m2: str) -> str:
+def _spread(n: exp.Expr, mean: exp.Expr, m2: exp.Expr) -> exp.Expr:
     """Return a struct of count, mean and sum of squared differences from the mean."""
     return struct([SelectItem("n", n), SelectItem("mean", mean), SelectItem("m2", m2)])
 
 
-_NO_VALUES = _spread("0L", "0.0D", "0.0D")
+def _no_values() -> exp.Expr:
+    return _spread(bigint(0), double(0.0), double(0.0))
 
 
-def _spread_of(values: str) -> str:
+def _spread_of(values: exp.Expr) -> exp.Expr:
     """Return count, mean and squared differences of values, in the array's order (Welford's algorithm)."""
-    mean = "a.mean + (x - a.mean) / (a.n + 1L)"
-    step = _spread("a.n + 1L", mean, f"a.m2 + (x - a.mean) * (x - ({mean}))")
-    return f"aggregate({values}, {_NO_VALUES}, (a, x) -> {step})"
+    mean = template("a.mean + (x - a.mean) / (a.n + 1L)")
+    m2 = template("a.m2 + (x - a.mean) * (x - ({mean}))", mean=mean)
+    step = _spread(template("a.n + 1L"), mean, m2)
+    return template("aggregate({values}, {none}, (a, x) -> {step})", values=values, none=_no_values(), step=step)
 
 
-def _merged_spreads(spreads: str) -> str:
+def _merged_spreads(spreads: exp.Expr) -> exp.Expr:
     """Return count, mean and squared differences of several parts (Chan's algorithm)."""
     step = _spread(
-        "a.n + b.n",
-        "a.mean + (b.mean - a.mean) * b.n / (a.n + b.n)",
-        "a.m2 + b.m2 + (b.mean - a.mean) * (b.mean - a.mean) * a.n * b.n / (a.n + b.n)",
+        template("a.n + b.n"),
+        template("a.mean + (b.mean - a.mean) * b.n / (a.n + b.n)"),
+        template("a.m2 + b.m2 + (b.mean - a.mean) * (b.mean - a.mean) * a.n * b.n / (a.n + b.n)"),
     )
-    return f"aggregate(filter({spreads}, b -> b.n > 0), {_NO_VALUES}, (a, b) -> {step})"
+    return template(
+        "aggregate(filter({spreads}, b -> b.n > 0), {none}, (a, b) -> {step})",
+        spreads=spreads,
+        none=_no_values(),
+        step=step,
+    )
 
 
-def _listed(texts: str) -> str:
-    return f"concat('[', array_join({texts}, ','), ']')"
+def _listed(texts: exp.Expr) -> exp.Expr:
+    return template("concat('[', array_join({texts}, ','), ']')", texts=texts)

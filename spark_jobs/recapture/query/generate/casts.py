@@ -6,10 +6,13 @@ false. Everything else follows T-SQL: a float is truncated towards zero to a big
 matter. Unlike in T-SQL, an empty text is not a number.
 """
 
+from sqlglot import exp
+
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.generate.let import failure, once
-from recapture.query.generate.values import Value, quoted_text
+from recapture.query.generate.trees import bigint, cast_as, spark_call, string, template
+from recapture.query.generate.values import Value
 from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND, UNIX_EPOCH
 
 _SPARK = {AsaType.BIGINT: "BIGINT", AsaType.FLOAT: "DOUBLE", AsaType.TEXT: "STRING", AsaType.BIT: "BOOLEAN"}
@@ -28,120 +31,169 @@ _COMPLETIONS = (
 """Regular expressions of times that lack seconds or a zone, and the replacements that add them."""
 _COMPLETE = r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z\z"
 """Regular expression of the usual form, which needs no completion."""
-_LARGEST_FLOAT = "1.7976931348623157E308D"
 _SECONDS_A_DAY = 86_400
 _DAYS_TO_1970 = UNIX_EPOCH // TICKS_PER_SECOND // _SECONDS_A_DAY
 _DAY = _SECONDS_A_DAY * TICKS_PER_SECOND
 _JSON = (AsaType.RECORD, AsaType.ARRAY)
 
 
-def cast(value: Value, to: AsaType, lenient: bool) -> str:
-    """Return the SQL of CAST, or where `lenient` of TRY_CAST.
+def cast(value: Value, to: AsaType, lenient: bool) -> exp.Expr:
+    """Return CAST, or where `lenient` TRY_CAST, to another type: CAST(`x` AS bigint) => CAST(`x` AS BIGINT)
 
-    A value that cannot be cast stops the run in CAST, and is NULL in TRY_CAST. Raises DefinitionError for two types
+    A value that cannot be cast stops the run in CAST, and is NULL in TRY_CAST. Raise DefinitionError for two types
     between which there is no cast.
     """
-    source, sql = value.type, value.sql
+    source, node = value.type, value.node
     if source is None:
-        return f"CAST(NULL AS {_SPARK.get(to, 'BIGINT' if to is AsaType.DATETIME else 'STRING')})"
+        return cast_as(exp.Null(), _SPARK.get(to, "BIGINT" if to is AsaType.DATETIME else "STRING"))
     if source is to:
-        return sql
+        return node
     if source is AsaType.TEXT:
-        return _from_text(sql, to, lenient)
+        return _from_text(node, to, lenient)
     if to is AsaType.TEXT:
-        return _to_text(sql, source)
+        return _to_text(node, source)
     if source in _JSON or to in _JSON:
         raise DefinitionError(f"a {source} cannot be cast to {to}")
     if source is AsaType.DATETIME:
         raise DefinitionError(f"a datetime cannot be cast to {to}: count with DATEDIFF(second, '1970-01-01', …)")
     if to is AsaType.DATETIME:
         raise DefinitionError(f"a {source} cannot be cast to datetime: count with DATEADD(second, …, '1970-01-01')")
-    return f"{_cast(lenient)}({sql} AS {_SPARK[to]})"
+    return cast_as(node, _SPARK[to], lenient)
 
 
-def _cast(lenient: bool) -> str:
-    return "try_cast" if lenient else "CAST"
-
-
-def _from_text(sql: str, to: AsaType, lenient: bool) -> str:
+def _from_text(text: exp.Expr, to: AsaType, lenient: bool) -> exp.Expr:
     match to:
         case AsaType.FLOAT:
-            return _finite(f"{_cast(lenient)}({_checked(sql, _FLOAT, 'no float: ')} AS DOUBLE)", lenient)
+            return _finite(cast_as(_checked(text, _FLOAT, "no float: "), "DOUBLE", lenient), lenient)
         case AsaType.BIT:
-            return f"{_cast(lenient)}({_checked(sql, _BIT, 'no bit: ')} AS BOOLEAN)"
+            return cast_as(_checked(text, _BIT, "no bit: "), "BOOLEAN", lenient)
         case AsaType.DATETIME:
-            return _instant(sql, lenient)
+            return _instant(text, lenient)
         case AsaType.RECORD:
-            return _json(sql, "json_object_keys", to, lenient)
+            return _json(text, "json_object_keys", to, lenient)
         case AsaType.ARRAY:
-            return _json(sql, "json_array_length", to, lenient)
-    return f"{_cast(lenient)}({sql} AS {_SPARK[to]})"
+            return _json(text, "json_array_length", to, lenient)
+    return cast_as(text, _SPARK[to], lenient)
 
 
-def _checked(sql: str, pattern: str, complaint: str) -> str:
+def _checked(text: exp.Expr, pattern: str, complaint: str) -> exp.Expr:
     """Return the text, after a complaint if it does not match: Spark cannot cast it then, and its error shows both."""
-    wrong = rf"^(?!{pattern}\z)"
-    return f"regexp_replace({sql}, {quoted_text(wrong)}, {quoted_text(complaint)})"
+    return _replaced(text, rf"^(?!{pattern}\z)", complaint)
 
 
-def _finite(number: str, lenient: bool) -> str:
-    excess = "NULL" if lenient else failure("CAST: the number does not fit a float")
-    return once(number, "number", lambda it: f"CASE WHEN abs({it}) > {_LARGEST_FLOAT} THEN {excess} ELSE {it} END")
+def _replaced(text: exp.Expr, pattern: str, replacement: str) -> exp.Expr:
+    return spark_call("regexp_replace", text, string(pattern), string(replacement))
 
 
-def _json(sql: str, proof: str, to: AsaType, lenient: bool) -> str:
-    """Return the text itself, if the Spark function `proof` gives a value for it: it is JSON of this type."""
-    wrong = "NULL" if lenient else failure(f"CAST: the text is not a JSON {to}")
+def _finite(number: exp.Expr, lenient: bool) -> exp.Expr:
+    excess = exp.Null() if lenient else failure("CAST: the number does not fit a float")
     return once(
-        sql, "json", lambda it: f"CASE WHEN {proof}({it}) IS NOT NULL THEN {it} WHEN {it} IS NOT NULL THEN {wrong} END"
+        number,
+        "number",
+        lambda it: template(
+            "CASE WHEN abs({it}) > 1.7976931348623157E308D THEN {excess} ELSE {it} END", it=it, excess=excess
+        ),
     )
 
 
-def _instant(sql: str, lenient: bool) -> str:
+def _json(text: exp.Expr, proof: str, to: AsaType, lenient: bool) -> exp.Expr:
+    """Return the text itself, if the Spark function `proof` gives a value for it: it is JSON of this type."""
+    wrong = exp.Null() if lenient else failure(f"CAST: the text is not a JSON {to}")
+    return once(
+        text,
+        "json",
+        lambda it: template(
+            "CASE WHEN {proof} IS NOT NULL THEN {it} WHEN {it} IS NOT NULL THEN {wrong} END",
+            proof=spark_call(proof, it),
+            it=it,
+            wrong=wrong,
+        ),
+    )
+
+
+def _instant(text: exp.Expr, lenient: bool) -> exp.Expr:
     """Return the ticks of an ISO text: its microseconds as Spark reads them, and the seventh decimal."""
 
-    def ticks(text: str) -> str:
-        completed = _checked(text, _ISO, "no ISO time: ")
+    def ticks(it: exp.Expr) -> exp.Expr:
+        completed = _checked(it, _ISO, "no ISO time: ")
         for short, long in _COMPLETIONS:
-            completed = f"regexp_replace({completed}, {quoted_text(short)}, {quoted_text(long)})"
-        full = f"CASE WHEN {text} RLIKE {quoted_text(_COMPLETE)} THEN {text} ELSE {completed} END"
-        digit = f"CAST(concat('0', regexp_extract({text}, {quoted_text('[.][0-9]{6}([0-9])')}, 1)) AS BIGINT)"
-        seventh = f"CASE WHEN length({text}) > 26 THEN {digit} ELSE 0L END"
-        return f"unix_micros({_cast(lenient)}({full} AS TIMESTAMP)) * 10L + {UNIX_EPOCH}L + {seventh}"
+            completed = _replaced(completed, short, long)
+        full = template(
+            "CASE WHEN {it} RLIKE {complete} THEN {it} ELSE {completed} END",
+            it=it,
+            complete=string(_COMPLETE),
+            completed=completed,
+        )
+        return template(
+            "unix_micros({read}) * 10L + {epoch} + CASE WHEN length({it}) > 26 THEN"
+            " CAST(concat('0', regexp_extract({it}, '[.][0-9]{{6}}([0-9])', 1)) AS BIGINT) ELSE 0L END",
+            read=cast_as(full, "TIMESTAMP", lenient),
+            epoch=bigint(UNIX_EPOCH),
+            it=it,
+        )
 
-    outside = "NULL" if lenient else failure("CAST: the time lies outside the years 1 to 9999")
+    outside = exp.Null() if lenient else failure("CAST: the time lies outside the years 1 to 9999")
     return once(
-        once(sql, "text", ticks),
+        once(text, "text", ticks),
         "ticks",
-        lambda it: f"CASE WHEN {it} < 0L OR {it} > {LARGEST}L THEN {outside} ELSE {it} END",
+        lambda it: template(
+            "CASE WHEN {it} < 0L OR {it} > {largest} THEN {outside} ELSE {it} END",
+            it=it,
+            largest=bigint(LARGEST),
+            outside=outside,
+        ),
     )
 
 
-def _to_text(sql: str, source: AsaType) -> str:
+def _to_text(node: exp.Expr, source: AsaType) -> exp.Expr:
     match source:
         case AsaType.DATETIME:
-            return once(sql, "ticks", _iso)
+            return once(node, "ticks", _iso)
         case AsaType.FLOAT:
-            return once(sql, "number", _plain)
+            return once(node, "number", _plain)
         case AsaType.RECORD | AsaType.ARRAY:
-            return sql
-    return f"CAST({sql} AS STRING)"
+            return node
+    return cast_as(node, "STRING")
 
 
-def _iso(ticks: str) -> str:
-    date = f"CAST(date_from_unix_date(CAST({ticks} div {_DAY}L - {_DAYS_TO_1970}L AS INT)) AS STRING)"
+def _iso(ticks: exp.Expr) -> exp.Expr:
+    date = template(
+        "CAST(date_from_unix_date(CAST({ticks} div {day} - {to_1970} AS INT)) AS STRING)",
+        ticks=ticks,
+        day=bigint(_DAY),
+        to_1970=bigint(_DAYS_TO_1970),
+    )
     clock = [(TICKS_PER_SECOND * 3600, 24), (TICKS_PER_SECOND * 60, 60), (TICKS_PER_SECOND, 60)]
-    hour, minute, second = (f"lpad(CAST({ticks} div {unit}L % {count}L AS STRING), 2, '0')" for unit, count in clock)
-    decimals = f"lpad(CAST({ticks} % {TICKS_PER_SECOND}L AS STRING), 7, '0')"
-    return f"concat({date}, 'T', {hour}, ':', {minute}, ':', {second}, '.', {decimals}, 'Z')"
+    hour, minute, second = (
+        template(
+            "lpad(CAST({ticks} div {unit} % {count} AS STRING), 2, '0')",
+            ticks=ticks,
+            unit=bigint(unit),
+            count=bigint(count),
+        )
+        for unit, count in clock
+    )
+    return template(
+        "concat({date}, 'T', {hour}, ':', {minute}, ':', {second},"
+        " '.', lpad(CAST({ticks} % {a_second} AS STRING), 7, '0'), 'Z')",
+        date=date,
+        hour=hour,
+        minute=minute,
+        second=second,
+        ticks=ticks,
+        a_second=bigint(TICKS_PER_SECOND),
+    )
 
 
-def _plain(number: str) -> str:
+def _plain(number: exp.Expr) -> exp.Expr:
     """Return a float as .NET writes it: 21.5, 21, 0.00001; with an exponent from 1E+15 on and below 0.00001."""
-    java = f"CAST({number} AS STRING)"
-    plain = f"regexp_replace(CAST(CAST({java} AS DECIMAL(38, 22)) AS STRING), {quoted_text('[.]?0+$')}, '')"
-    short = f"regexp_replace({java}, '[.]0E', 'E')"
-    signed = f"regexp_replace({short}, 'E([0-9])', {quoted_text('E+$1')})"
-    exponent = f"regexp_replace({signed}, {quoted_text('([+-])([0-9])$')}, {quoted_text('$10$2')})"
-    far = f"abs({number}) >= 1E15D OR (abs({number}) < 1E-5D AND {number} <> 0D)"
-    return f"CASE WHEN {far} THEN {exponent} ELSE {plain} END"
+    java = cast_as(number, "STRING")
+    plain = _replaced(template("CAST(CAST({java} AS DECIMAL(38, 22)) AS STRING)", java=java), "[.]?0+$", "")
+    signed = _replaced(_replaced(java, "[.]0E", "E"), "E([0-9])", "E+$1")
+    return template(
+        "CASE WHEN abs({number}) >= 1E15D OR (abs({number}) < 1E-5D AND {number} <> 0D)"
+        " THEN {exponent} ELSE {plain} END",
+        number=number,
+        exponent=_replaced(signed, "([+-])([0-9])$", "$10$2"),
+        plain=plain,
+    )

@@ -8,7 +8,11 @@ aggregates into windows and merges them (`windows`).
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
+from sqlglot import exp
+
+from recapture.query.generate import trees
 from recapture.query.generate.aggregates import Aggregate
 from recapture.query.generate.select_items import SelectItem, column
 from recapture.time_model.windows import SessionWindow, Window
@@ -33,12 +37,12 @@ class Grouping:
     """A GROUP BY."""
 
     windows: tuple[GroupedWindow, ...]
-    keys: tuple[str, ...]
-    """SQL of the keys, over a row."""
+    keys: tuple[exp.Expr, ...]
+    """Keys, over a row."""
     aggregates: tuple[Aggregate, ...]
     """Aggregates of SELECT and HAVING, over a row."""
-    having: str | None
-    """SQL of the condition, over a group's `_k0`, …, `_r0`, …, `_window_id` and `_window_end`."""
+    having: exp.Expr | None
+    """Condition of HAVING, over a group's `_k0`, …, `_r0`, …, `_window_id` and `_window_end`."""
 
     @property
     def unanchored(self) -> bool:
@@ -50,16 +54,16 @@ class Grouping:
         """Columns of the keys: `_k0`, …"""
         return [column(f"_k{number}") for number in range(len(self.keys))]
 
-    @property
+    @cached_property
     def inputs(self) -> list[SelectItem]:
         """Items over a row: the keys, and the prepared arguments `_a0`, … of the aggregates."""
         keys = [SelectItem(f"_k{number}", key) for number, key in enumerate(self.keys)]
         return keys + self._items(lambda aggregate, number: [SelectItem(f"_a{number}", aggregate.prepared())])
 
-    @property
+    @cached_property
     def partials(self) -> list[SelectItem]:
         """Items of the first step, over the prepared arguments: the partial aggregates `_p0`, …"""
-        return self._items(lambda aggregate, number: aggregate.partials(f"`_a{number}`", f"_p{number}"))
+        return self._items(lambda aggregate, number: aggregate.partials(trees.column(f"_a{number}"), f"_p{number}"))
 
     @property
     def merged_partials(self) -> list[SelectItem]:
@@ -80,7 +84,7 @@ class Grouping:
 
 
 def unanchored_items(has: bool, source_has: bool) -> list[SelectItem]:
-    """Return the item of `_unanchored` for rows that have it: false where their source does not."""
+    """Return the item of `_unanchored` for rows that have it: FALSE where their source does not."""
     if not has:
         return []
-    return [UNANCHORED if source_has else SelectItem(UNANCHORED.name, "false")]
+    return [UNANCHORED if source_has else SelectItem(UNANCHORED.name, exp.false())]

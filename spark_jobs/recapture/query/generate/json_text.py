@@ -3,30 +3,41 @@
 import json
 from collections.abc import Sequence
 
+from sqlglot import exp
+
 from recapture.model import AsaType
 from recapture.query.generate.casts import cast
-from recapture.query.generate.values import Value, quoted_text
+from recapture.query.generate.trees import cast_as, spark_call, string, template
+from recapture.query.generate.values import Value
 
 
-def json_record(columns: Sequence[tuple[str, Value]]) -> str:
-    """Return a row as the text of a JSON object; a NULL is written as null."""
-    members = [
-        f"{quoted_text(json.dumps(name, ensure_ascii=False) + ':')}, {json_of(value)}" for name, value in columns
-    ]
-    between = ", ',', "
-    return f"concat('{{', {between.join(members)}, '}}')" if members else "'{}'"
+def json_record(columns: Sequence[tuple[str, Value]]) -> exp.Expr:
+    """Return a row as the text of a JSON object; a NULL is written as null.
+
+    [("a", r), ("b", l)] => concat('{', '"a":', coalesce(r, 'null'), ',', '"b":', coalesce(l, 'null'), '}')
+    """
+    if not columns:
+        return string("{}")
+    parts: list[exp.Expr] = []
+    for name, value in columns:
+        parts += [string("," if parts else "{"), string(json.dumps(name, ensure_ascii=False) + ":"), json_of(value)]
+    return spark_call("concat", *parts, string("}"))
 
 
-def json_of(value: Value) -> str:
-    """Return a value as JSON text, which is never NULL."""
+def json_of(value: Value) -> exp.Expr:
+    """Return a value as JSON text, which is never NULL: `n` => coalesce(CAST(`n` AS STRING), 'null')"""
+    text: exp.Expr
     match value.type:
         case AsaType.RECORD | AsaType.ARRAY:
-            text = value.sql
+            text = value.node
         case AsaType.BIGINT | AsaType.BIT:
-            text = f"CAST({value.sql} AS STRING)"
+            text = cast_as(value.node, "STRING")
         case AsaType.DATETIME:
-            text = f"concat('\"', {cast(value, AsaType.TEXT, lenient=False)}, '\"')"
+            text = spark_call("concat", string('"'), cast(value, AsaType.TEXT, lenient=False), string('"'))
         case _:
-            listed = f"to_json(array({value.sql}))"
-            text = f"CASE WHEN {value.sql} IS NOT NULL THEN substring({listed}, 2, length({listed}) - 2) END"
-    return f"coalesce({text}, 'null')"
+            text = template(
+                "CASE WHEN {value} IS NOT NULL THEN substring({listed}, 2, length({listed}) - 2) END",
+                value=value.node,
+                listed=spark_call("to_json", spark_call("array", value.node)),
+            )
+    return spark_call("coalesce", text, string("null"))

@@ -2,27 +2,32 @@
 
 from collections.abc import Callable
 
-from recapture.query.generate.values import quoted_name, quoted_text
+from sqlglot import exp
+
+from recapture.query.generate.trees import column, render, spark_call, string, template
 
 _SHORT = 120
 """SQL of up to this many characters is repeated: Spark computes equal expressions once. Longer SQL is bound to a name,
 since calls within calls would grow without bound; that costs about a microsecond a row."""
 
 
-def let(sql: str, name: str, use: Callable[[str], str]) -> str:
+def let(value: exp.Expr, name: str, use: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """Return what `use` makes of a value that is bound to a name; `name` is unique within one expression.
 
-    let("f(x)", "y", lambda y: f"{y} + {y}") => transform(array(f(x)), `@@y` -> `@@y` + `@@y`)[0]
+    f(`x`), "y", lambda y: y + y => transform(array(f(`x`)), `@@y` -> `@@y` + `@@y`)[0]
     """
-    bound = quoted_name("@@" + name)
-    return f"transform(array({sql}), {bound} -> {use(bound)})[0]"
+    bound = column("@@" + name)
+    return template("transform(array({value}), {bound} -> {used})[0]", value=value, bound=bound, used=use(bound))
 
 
-def once(sql: str, name: str, use: Callable[[str], str]) -> str:
-    """Return what `use` makes of a value that is computed once a row; `name` is unique within one expression."""
-    return use(sql) if len(sql) <= _SHORT else let(sql, name, use)
+def once(value: exp.Expr, name: str, use: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """Return what `use` makes of a value that is computed once a row; `name` is unique within one expression.
+
+    `x`, "y", lambda y: y + y => `x` + `x`    a long value is bound to the name, as `let` does
+    """
+    return use(value) if len(render(value)) <= _SHORT else let(value, name, use)
 
 
-def failure(message: str) -> str:
-    """Return SQL that stops the run with a message; it fits any type."""
-    return f"raise_error({quoted_text(message)})"
+def failure(message: str) -> exp.Expr:
+    """Return the call that stops the run with a message; it fits any type: no => raise_error('no')"""
+    return spark_call("raise_error", string(message))

@@ -2,9 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
+from sqlglot import exp
+
+from recapture.query.generate import trees
 from recapture.query.generate.grouping import SLICE, UNANCHORED, Grouping
 from recapture.query.generate.select_items import SelectItem, column, columns, select_list
+from recapture.query.generate.trees import bigint, spark_call, template
 from recapture.time_model.windows import HoppingWindow, SessionWindow, Window
 
 
@@ -26,9 +31,12 @@ class Panes:
         """Columns of a pane, without `_unanchored`."""
         return [*self._by, *columns(self.grouping.partials)]
 
-    @property
+    @cached_property
     def sql(self) -> str:
-        """Statement that computes the panes."""
+        """Statement that computes the panes.
+
+        keys [`k`], aggregates [COUNT(*)] => SELECT …, `_k0`, COUNT(`_a0`) AS `_p0` FROM (…) GROUP BY …, `_k0`
+        """
         flag = [UNANCHORED] if self.source_unanchored else []
         system = [*SLICE, column("_partition"), column("_system_timestamp"), *flag, SelectItem("_pane", self._pane)]
         rows = f"SELECT {select_list([*system, *self.grouping.inputs])}\n{self.source}"
@@ -42,12 +50,16 @@ class Panes:
         return [*SLICE, column("_partition"), column("_pane"), *self.grouping.key_columns]
 
     @property
-    def _pane(self) -> str:
-        """SQL of the end of the pane that holds a row."""
+    def _pane(self) -> exp.Expr:
+        """End of the pane that holds a row."""
         if not isinstance(self.window, HoppingWindow):
-            return "`_system_timestamp`"
+            return trees.column("_system_timestamp")
         length = pane_length(self.window)
-        return f"(`_system_timestamp` + pmod({self.window.offset % length}L - `_system_timestamp`, {length}L))"
+        return template(
+            "(`_system_timestamp` + pmod({offset} - `_system_timestamp`, {length}))",
+            offset=bigint(self.window.offset % length),
+            length=bigint(length),
+        )
 
     @property
     def _where(self) -> str:
@@ -64,4 +76,4 @@ def pane_length(window: HoppingWindow) -> int:
 
 def any_unanchored(has: bool) -> list[SelectItem]:
     """Return the item of `_unanchored` for groups of rows that have it: whether one of them is."""
-    return [SelectItem(UNANCHORED.name, f"bool_or({UNANCHORED.sql})")] if has else []
+    return [SelectItem(UNANCHORED.name, spark_call("bool_or", UNANCHORED.expression))] if has else []

@@ -4,29 +4,34 @@ A pattern is a text literal, translated when the query is compiled. Letter case 
 go by code point; Microsoft's page "WHERE (Azure Stream Analytics)" does not say.
 """
 
+from sqlglot import exp
+
 from recapture.errors import DefinitionError
-from recapture.query.generate.values import quoted_text
+from recapture.query.generate.trees import string, template
 
 _MANY = "%"
 _ONE = "_"
 
 
-def like(text: str, pattern: str, escape: str | None = None) -> str:
-    """Return the SQL of `text LIKE pattern [ESCAPE escape]`.
+def like(text: exp.Expr, pattern: str, escape: str | None = None) -> exp.Expr:
+    """Return the condition `text LIKE pattern [ESCAPE escape]`.
 
     x LIKE '[ab]%' => (x RLIKE '(?s)^[ab].*\\\\z')
 
-    Raises DefinitionError for a pattern that can never match.
+    Raise DefinitionError if the pattern can never match.
     """
     pieces = _pieces(pattern, escape)
     if any(wild and piece not in (_MANY, _ONE) for piece, wild in pieces):
-        return f"({text} RLIKE {quoted_text(f'(?s)^{_regex(pieces)}' + _END)})"
+        return template("({text} RLIKE {regex})", text=text, regex=string(f"(?s)^{_regex(pieces)}{_END}"))
     spark = "".join(piece if wild else _escaped(piece, r"\%_") for piece, wild in pieces)
-    return f"({text} LIKE {quoted_text(spark)})"
+    return template("({text} LIKE {pattern})", text=text, pattern=string(spark))
 
 
-def position(text: str, pattern: str) -> str:
-    """Return the SQL of PATINDEX(pattern, text): where the first match begins, from 1; 0 for none, NULL for NULL."""
+def position(text: exp.Expr, pattern: str) -> exp.Expr:
+    """Return PATINDEX(pattern, text): where the first match begins, from 1; 0 for none, NULL for NULL.
+
+    x, '%ab' => CAST(length(regexp_extract(concat('@', x), '(?s)^(@.*?)(?:ab\\z)', 1)) AS BIGINT)
+    """
     pieces = _pieces(pattern, None)
     anywhere = bool(pieces) and pieces[0] == (_MANY, True)
     open_end = bool(pieces) and pieces[-1] == (_MANY, True)
@@ -37,14 +42,17 @@ def position(text: str, pattern: str) -> str:
 _END = r"\z"
 
 
-def first_match(text: str, regex: str, flags: str, anywhere: bool = True) -> str:
-    """Return the SQL of the position, in characters from 1, where a Java regular expression first matches; 0 for none.
+def first_match(text: exp.Expr, regex: str, flags: str, anywhere: bool = True) -> exp.Expr:
+    """Return the position, in characters from 1, where a Java regular expression first matches; 0 for none.
 
     The text is searched after an added `@`, so that the text before the match is never empty.
     """
     before = "@.*?" if anywhere else "@"
-    leading = quoted_text(f"(?{flags})^({before})(?:{regex})")
-    return f"CAST(length(regexp_extract(concat('@', {text}), {leading}, 1)) AS BIGINT)"
+    return template(
+        "CAST(length(regexp_extract(concat('@', {text}), {leading}, 1)) AS BIGINT)",
+        text=text,
+        leading=string(f"(?{flags})^({before})(?:{regex})"),
+    )
 
 
 def _pieces(pattern: str, escape: str | None) -> list[tuple[str, bool]]:

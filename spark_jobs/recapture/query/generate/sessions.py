@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.panes import Panes
 from recapture.query.generate.select_items import SelectItem, select_list
+from recapture.query.generate.trees import template
 from recapture.time_model.windows import SessionWindow
 
 
@@ -37,6 +38,6 @@ def sessions(panes: Panes, window: SessionWindow, partition_by: Sequence[int], i
         f" AS `_cut`\nFROM (\n{first}\n)"
     )
     last = f"max(`_pane`) OVER (PARTITION BY {by}, `_opened`, `_cut`)"
-    window_end = SelectItem("_window_end", f"least({last} + {timeout}, `_cut`)")
-    unknown = f"{UNANCHORED.sql} OR `_unknown`" if panes.source_unanchored else "`_unknown`"
+    window_end = SelectItem("_window_end", template(f"least({last} + {timeout}, `_cut`)"))
+    unknown = template("`_unanchored` OR `_unknown`" if panes.source_unanchored else "`_unknown`")
     return f"SELECT {select_list([*items, window_end, SelectItem(UNANCHORED.name, unknown)])}\nFROM (\n{cut}\n)"

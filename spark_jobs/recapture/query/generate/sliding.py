@@ -5,9 +5,13 @@ each of these times. Time is divided into stretches of one size: a window that e
 this stretch up to its end, and those of the stretch before that are later than its start.
 """
 
+from sqlglot import exp
+
+from recapture.query.generate import trees
 from recapture.query.generate.grouping import SLICE, UNANCHORED
 from recapture.query.generate.panes import Panes, any_unanchored
 from recapture.query.generate.select_items import SelectItem, column, columns, select_list, struct
+from recapture.query.generate.trees import render, spark_call, template
 
 
 def sliding(panes: Panes, size: int, items: list[SelectItem], flag: list[SelectItem]) -> str:
@@ -67,8 +71,9 @@ def _halves_of_windows(panes: Panes, size: int, items: list[SelectItem], flag: l
         f"SELECT *, last(`_run`, true) OVER ({timeline} ROWS UNBOUNDED PRECEDING) AS `_held`,"
         f" lag(`_window_end`) OVER ({timeline}) AS `_before`\nFROM (\n{placed}\n)"
     )
-    replaced = {item.name: f"`_held`.{item.sql}" for item in [*columns(panes.grouping.partials), UNANCHORED]}
-    replaced |= {"_partition": "''", "_pane": "CAST(`_half` AS BIGINT)"}
+    partials = [*columns(panes.grouping.partials), UNANCHORED]
+    replaced: dict[str, exp.Expr] = {item.name: trees.column(item.name, "_held") for item in partials}
+    replaced |= {"_partition": trees.string(""), "_pane": trees.cast_as(trees.column("_half"), "BIGINT")}
     selected = [
         SelectItem(item.name, replaced.get(item.name, item.expression)) if item.is_column else item
         for item in [*items, column("_window_end"), *flag]
@@ -92,8 +97,8 @@ def _running(panes: Panes, by: list[SelectItem], size: int) -> str:
         over = f"OVER (PARTITION BY {select_list(by)}, {stretch} ORDER BY `_pane`{direction} ROWS UNBOUNDED PRECEDING)"
         fields = panes.grouping.running(over)
         if panes.source_unanchored:
-            fields.append(SelectItem(UNANCHORED.name, f"bool_or({UNANCHORED.sql}) {over}"))
-        return struct([SelectItem("_here", "true"), *fields])
+            fields.append(SelectItem(UNANCHORED.name, template(f"bool_or(`_unanchored`) {over}")))
+        return render(struct([SelectItem("_here", exp.true()), *fields]))
 
     return f"SELECT *, {stretch} AS `_at_stretch`, {run('')} AS `_up`, {run(' DESC')} AS `_down`\nFROM (\n{instants}\n)"
 
@@ -114,9 +119,9 @@ def _timelines(by: list[SelectItem], size: int, running: str) -> str:
         ("0", "`_at_stretch`", "- `_pane`", "0", later, "NULL"),
     ]
     names = ("_half", "_stretch", "_at", "_turn", "_window_end", "_run")
-    structs = ", ".join(struct(map(SelectItem, names, place)) for place in places)
-    return f"SELECT {select_list(by)}, inline(array({structs}))\nFROM (\n{running}\n)"
+    structs = spark_call("array", *(struct(map(SelectItem, names, map(template, place))) for place in places))
+    return f"SELECT {select_list(by)}, {render(spark_call('inline', structs))}\nFROM (\n{running}\n)"
 
 
 def _of(table: str, item: SelectItem) -> SelectItem:
-    return SelectItem(item.name, f"`{table}`.{item.sql}") if item.is_column else item
+    return SelectItem(item.name, trees.column(item.name, table)) if item.is_column else item

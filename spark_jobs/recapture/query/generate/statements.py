@@ -2,15 +2,42 @@
 
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from recapture.model import AsaType
+from recapture.query.generate import trees
 from recapture.query.generate.grouping import SLICE, UNANCHORED, Grouping, unanchored_items
 from recapture.query.generate.select_items import SelectItem, column, select_list
+from recapture.query.generate.trees import bigint, render, string, template
 from recapture.query.generate.values import Value, quoted_name
 from recapture.query.generate.windows import groups
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from recapture.time_model.windows import Reach, SnapshotWindow, Window
 
 EVENTS = "`events`"
+
+
+@dataclass(frozen=True)
+class Lateral:
+    """The elements that an APPLY adds to the rows of a FROM."""
+
+    number: int
+    """Number of APPLYs before it."""
+    array: exp.Expr
+    """Array whose elements it adds, over a row."""
+    outer: bool
+    """Whether a row without elements stays."""
+
+    @property
+    def column(self) -> str:
+        """Name of the column that holds an element."""
+        return f"@@e{self.number}"
+
+    @property
+    def sql(self) -> str:
+        """LATERAL VIEW clause."""
+        rows = f"{'OUTER ' if self.outer else ''}explode({render(self.array)})"
+        return f"LATERAL VIEW {rows} `@@l{self.number}` AS {quoted_name(self.column)}"
 
 
 @dataclass(frozen=True)
@@ -21,9 +48,9 @@ class Selection:
     """What it reads: the view of events, or the table of a step."""
     source_unanchored: bool
     """Whether `table` has the column `_unanchored`."""
-    laterals: tuple[str, ...]
-    """LATERAL VIEW clauses of APPLY."""
-    where: str | None
+    laterals: tuple[Lateral, ...]
+    """Its APPLYs."""
+    where: exp.Expr | None
     grouping: Grouping | None
     items: tuple[SelectItem, ...]
     """Select list, over a row, or over a group's `_k0`, …, `_r0`, …, `_window_id` and `_window_end`."""
@@ -60,13 +87,15 @@ class Table:
 def output_sql(steps: list[Table], output: Table, columns: list[tuple[str, Value]]) -> tuple[str, tuple[Reach, ...]]:
     """Return the statement of an output, as CompiledOutput describes it, and the reaches of its windows.
 
+    [`step 0`], `output`, [("x", a float)] => WITH `step 0` AS (…), `output` AS (…) SELECT `x`, … FROM `output` WHERE …
+
     `steps` come in the order of WITH; those that the output does not need are left out.
     """
     ahead, reaches = _ahead(steps, output)
     needed = [table for table in steps if table.name in ahead]
     with_ = ",\n".join(f"{table.name} AS (\n{_table(table, ahead[table.name])}\n)" for table in [*needed, output])
     published = [_published(name, value) for name, value in columns]
-    published.append(SelectItem("slice_start", _timestamp(SLICE[0].sql)))
+    published.append(SelectItem("slice_start", _timestamp(SLICE[0].expression)))
     if output.unanchored:
         published.append(UNANCHORED)
     return (
@@ -102,22 +131,34 @@ def _table(table: Table, ahead: int) -> str:
 
 def _selection(selection: Selection, ahead: int, unanchored: bool) -> str:
     flag = unanchored_items(unanchored, selection.unanchored)
-    where = f"\nWHERE {selection.where}" if selection.where else ""
-    source = "\n".join([f"FROM {selection.table}", *selection.laterals]) + where
+    source = "\n".join([f"FROM {selection.table}", *(lateral.sql for lateral in selection.laterals)])
+    source += _where(selection.where)
     if selection.grouping is None:
         system = [*SLICE, column("_partition"), column("_system_timestamp")]
         return f"SELECT {select_list([*system, *flag, *selection.items])}\n{source}"
-    system = [*SLICE, SelectItem("_partition", "''"), SelectItem("_system_timestamp", "`_window_end`")]
+    system = [
+        *SLICE,
+        SelectItem("_partition", string("")),
+        SelectItem("_system_timestamp", trees.column("_window_end")),
+    ]
     grouped = groups(source, selection.source_unanchored, selection.grouping, ahead)
-    having = f"\nWHERE {selection.grouping.having}" if selection.grouping.having else ""
-    return f"SELECT {select_list([*system, *flag, *selection.items])}\nFROM (\n{grouped}\n) AS `groups`{having}"
+    items = select_list([*system, *flag, *selection.items])
+    return f"SELECT {items}\nFROM (\n{grouped}\n) AS `groups`{_where(selection.grouping.having)}"
+
+
+def _where(condition: exp.Expr | None) -> str:
+    return f"\nWHERE {render(condition)}" if condition is not None else ""
 
 
 def _published(name: str, value: Value) -> SelectItem:
-    sql = quoted_name(name)
-    return SelectItem(name, _timestamp(sql) if value.type is AsaType.DATETIME else sql)
+    return SelectItem(name, _timestamp(trees.column(name))) if value.type is AsaType.DATETIME else column(name)
 
 
-def _timestamp(ticks: str) -> str:
+def _timestamp(ticks: exp.Expr) -> exp.Expr:
     """Return ticks as a Spark timestamp, truncated to microseconds."""
-    return f"timestamp_micros(({ticks} - {UNIX_EPOCH}L) div {TICKS_PER_MICROSECOND}L)"
+    return template(
+        "timestamp_micros(({ticks} - {epoch}) div {microsecond})",
+        ticks=ticks,
+        epoch=bigint(UNIX_EPOCH),
+        microsecond=bigint(TICKS_PER_MICROSECOND),
+    )

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from recapture.model import AsaType
 from recapture.query.parse.names import Path
 
@@ -10,7 +12,8 @@ from recapture.query.parse.names import Path
 class Value:
     """A scalar in Spark SQL. A datetime is a bigint of ticks; a record or an array is its JSON text."""
 
-    sql: str
+    node: exp.Expr
+    """Tree of its Spark SQL."""
     type: AsaType | None
     """Type in ASA; None for the literal NULL."""
     text: str | None = None

@@ -145,7 +145,7 @@ def parse(text: str) -> Script:
 
     WITH a AS (SELECT …) SELECT x INTO b FROM a; SELECT … => Script(steps=[a], statements=[SELECT x …, SELECT …])
 
-    Raises DefinitionError with line and column for a syntax error.
+    Raise DefinitionError with line and column for a syntax error.
     """
     source = Source(text)
     tokens = _tokens(source)
@@ -179,7 +179,7 @@ def parse(text: str) -> Script:
 def selects_of(source: Source, query: exp.Expr) -> list[exp.Select]:
     """Return the SELECTs of a UNION, left to right, or the one SELECT.
 
-    Raises DefinitionError for EXCEPT, INTERSECT and whatever else is not supported.
+    Raise DefinitionError for EXCEPT, INTERSECT and whatever else is not supported.
     """
     if isinstance(query, exp.Union):
         only(source, query, "this", "expression", "distinct")

@@ -15,7 +15,7 @@ def declared_types(source: Source, declarations: list[list[Token]], input_alias:
 
     CREATE TABLE input (id bigint, site.name nvarchar(max)) => {("id",): BIGINT, ("site", "name"): TEXT}
 
-    Raises DefinitionError for unknown types, for fields that are declared twice, and for other tables than the input.
+    Raise DefinitionError for unknown types, for fields that are declared twice, and for other tables than the input.
     """
     if not declarations:
         return None

@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def side_by_side(call: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Return the result of a call for every item, in the order of the items. Raises the error of the first failure."""
+def in_parallel(call: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Return the result of a call for every item, in the order of the items. Raise the error of the first failure."""
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return list(threads.map(call, items))

@@ -1,0 +1,117 @@
+"""Trees of Spark SQL: sqlglot's nodes for what its generator writes as we need it, and templates for the rest.
+
+A tree is a value. It is compared with ==, which heeds the letter case of names and texts. It never changes once it is
+built, so several trees may share a part; the `parent` of a node then means nothing. A SELECT statement renders the
+trees of its items and conditions when it is written.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.generators.spark import SparkGenerator
+
+from recapture.query.generate.values import quoted_text
+
+
+class Template(exp.Expression):
+    """Spark SQL that is written by hand, with trees in its places. It is rendered as it is: sqlglot rewrites nothing.
+
+    Its text is a text literal, since sqlglot compares other strings in any letter case.
+    """
+
+
+def template(sql: str, **places: exp.Expr) -> exp.Expr:
+    """Return Spark SQL with a tree in each {place}; a brace that is no place is written twice.
+
+    "length({text})", text=upper(`s`) => length(upper(`s`))
+    """
+    return Template(this=exp.Literal.string(sql), **places)
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    """Return a column: odd `name => `odd ``name`"""
+    qualifier = {} if table is None else {"table": exp.Identifier(this=table, quoted=True)}
+    return exp.Column(this=exp.Identifier(this=name, quoted=True), **qualifier)
+
+
+def string(text: str) -> exp.Literal:
+    """Return a text literal: it's => 'it\\'s'"""
+    return exp.Literal.string(text)
+
+
+def bigint(number: int) -> exp.Literal:
+    """Return the literal of a bigint that is not negative: 5 => 5L"""
+    return exp.Literal(this=f"{number}L", is_string=False)
+
+
+def double(number: float) -> exp.Literal:
+    """Return the literal of a double that is not negative: 1.5 => 1.5D"""
+    return exp.Literal(this=f"{number!r}D", is_string=False)
+
+
+def spark_call(function: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """Return the call of a Spark function: "upper", `s` => upper(`s`)"""
+    return exp.Anonymous(this=function, expressions=list(arguments))
+
+
+def operation(operator: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Paren:
+    """Return a binary operation in parentheses: Add, `x`, 5L => (`x` + 5L)"""
+    return exp.Paren(this=operator(this=left, expression=right))
+
+
+def cast_as(node: exp.Expr, spark_type: str, lenient: bool = False) -> exp.Expr:
+    """Return Spark's own CAST, or where `lenient` TRY_CAST: `x`, "DOUBLE" => CAST(`x` AS DOUBLE)
+
+    It is a template, as sqlglot rewrites some casts for Spark.
+    """
+    return template(f"{'try_cast' if lenient else 'CAST'}({{value}} AS {spark_type})", value=node)
+
+
+def case_when(branches: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr) -> exp.Paren:
+    """Return a CASE in parentheses: [(c, `x`)], `y` => (CASE WHEN c THEN `x` ELSE `y` END)"""
+    ifs = [exp.If(this=condition, true=value) for condition, value in branches]
+    return exp.Paren(this=exp.Case(ifs=ifs, default=default))
+
+
+def _template_sql(generator: SparkGenerator, node: Template) -> str:
+    return node.name.format(**{place: generator.sql(part) for place, part in node.args.items() if place != "this"})
+
+
+class _Generator(SparkGenerator):
+    """sqlglot's generator of Spark SQL, with templates, and with our quotes: control characters are not escaped."""
+
+    TRANSFORMS: ClassVar = {
+        **SparkGenerator.TRANSFORMS,
+        exp.Literal: lambda self, node: quoted_text(node.name) if node.is_string else node.name,
+        Template: _template_sql,
+    }
+
+    def sql(self, expression: str | exp.Expr | None, key: str | None = None, comment: bool = True) -> str:
+        """Return the text of a node, or of its part `key`; a node of _KEEPING keeps its text."""
+        if key or not isinstance(expression, _KEEPING):
+            return super().sql(expression, key, comment)
+        text = expression.meta_get("sql")
+        if text is None:
+            text = expression.meta["sql"] = super().sql(expression)
+        return str(text)
+
+
+_KEEPING = (exp.Paren, exp.Anonymous, Template)
+"""Nodes that keep their text: several windows write the same items, and `once` asks for the length of a text."""
+_GENERATOR = _Generator(dialect=Spark(), normalize_functions=False)
+
+
+def render(tree: exp.Expr) -> str:
+    """Return a tree's Spark SQL.
+
+    Add(`x`, upper('a')) => `x` + upper('a')
+    """
+    try:
+        return _GENERATOR.sql(tree)
+    except RecursionError:
+        # A long chain of operators is a deep tree. After its inner parts have their texts, no part is deep.
+        for node in reversed([*tree.find_all(*_KEEPING)]):
+            _GENERATOR.sql(node)
+        return _GENERATOR.sql(tree)

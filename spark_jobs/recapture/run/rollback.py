@@ -1,0 +1,42 @@
+"""Roll publications back."""
+
+from datetime import datetime
+from typing import Any
+
+from recapture.definition.pipeline import Pipeline
+from recapture.run.publish import warnings
+from recapture.run.report import of_the_only_output
+from recapture.run.slices import require_whole_slices, slices_of
+from recapture.run.tables import tables_of
+from recapture.table import publish as tables
+from recapture.time_model import ticks
+
+
+def rollback(pipeline: Pipeline, start: datetime, end: datetime, run_id: str | None = None) -> dict[str, Any]:
+    """Restore in every table what the range's slices held before their publication: see `table.publish.rollback`.
+
+    If the pipeline has one output, its version and slices are also at the top level of the result.
+    """
+    require_whole_slices(pipeline, start, end)
+    starts = [ticks.to_text(slice_.start) for slice_ in slices_of(pipeline, start, end)]
+    outcome = tables.rollback(tables_of(pipeline), starts, run_id)
+    outputs = [
+        {
+            "alias": output.alias,
+            "table": output.table,
+            "version": outcome.versions[output.alias],
+            "slices": outcome.changed[output.alias],
+        }
+        for output in pipeline.outputs
+    ]
+    slices = [
+        {"slice_start": slice_start, "taken_back": entry.taken_back, "run": entry.run}
+        for slice_start, entry in outcome.entries.items()
+    ]
+    return {
+        "pipeline": pipeline.name,
+        "rolled_back": slices,
+        "outputs": outputs,
+        "warnings": list(warnings(outcome)),
+        **of_the_only_output(outputs, "version", "slices"),
+    }
