@@ -512,7 +512,7 @@ def test_only_the_first_arrival_of_an_event_is_used(tmp_path: Path, arrival_time
     }
 
 
-def test_by_enqueued_time_a_duplicate_is_recognized_however_late_its_blob_was_written(tmp_path: Path) -> None:
+def test_by_enqueued_time_a_duplicate_is_recognised_however_late_its_blob_was_written(tmp_path: Path) -> None:
     events = [SampleEvent(n, "", TEN + 8 * MINUTE, at(TEN + 8 * MINUTE)) for n in range(3)]
     name = put_events(tmp_path, TEN + 10 * MINUTE, events)
     copied(tmp_path, name, TEN + 90 * HOUR, TEN + 6 * MINUTE)
