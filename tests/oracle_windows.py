@@ -5,10 +5,10 @@ are ticks of 100 ns; instants count from 0001-01-01T00:00Z.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 Key = tuple[Any, ...]
@@ -64,26 +64,19 @@ class Content:
     group: Key
     members: Members
     unanchored: bool = False
-    """Whether it is a session whose beginning cannot be known from what was read."""
+    """Whether it is a session that is cut at even multiples, because its stream is too sparse."""
 
 
 def contents(
-    events: Iterable[Event],
-    window: Window,
-    group_by: Sequence[str] = (),
-    name: str | None = None,
-    read_after: int | None = None,
+    events: Iterable[Event], window: Window, group_by: Sequence[str] = (), name: str | None = None
 ) -> list[Content]:
-    """Return every window that holds an event, group by group (docs/time-model.md, section 4).
-
-    If `read_after` is given, no event up to that instant was read, though there may be some: see `sessions`.
-    """
+    """Return every window that holds an event, group by group (docs/time-model.md, section 4)."""
     ordered = sorted(events, key=lambda event: event.time)
     if isinstance(window, Session):
         return [
-            Content(name, end, group, inside, unanchored(scope, members[0], window.timeout, read_after))
-            for scope in split(ordered, window.over).values()
-            for end, members in sessions(scope, window.timeout, window.longest, read_after)
+            Content(name, end, group, inside, unanchored)
+            for of_key in split(ordered, window.over).values()
+            for end, members, unanchored in sessions(of_key, window.timeout, window.longest)
             for group, inside in split(members, group_by).items()
         ]
     return [
@@ -136,34 +129,60 @@ def snapshot(events: Members) -> list[tuple[int, Members]]:
     return [(time, [event for event in events if event.time == time]) for time in times]
 
 
-def sessions(events: Members, timeout: int, longest: int, read_after: int | None = None) -> list[tuple[int, Members]]:
-    """Return the sessions of one partition key.
+def sessions(events: Members, timeout: int, longest: int) -> list[tuple[int, Members, bool]]:
+    """Return the sessions of one partition key, each with its end, its events, and whether it is unanchored."""
+    result: list[tuple[int, Members, bool]] = []
+    last_before: int | None = None
+    for stream in streams(events, timeout):
+        first_of_key = last_before is None or stream[0].time - last_before > timeout + longest
+        last_before = stream[-1].time
+        deciding = stream[0] if first_of_key or len(stream) == 1 else stream[1]
+        cuts = cuts_of(stream, span_of(deciding.time, longest) + 1, longest)
+        members: Members = []
+        begun_by_rule = False
+        for event, following in zip(stream, [*stream[1:], None], strict=True):
+            members.append(event)
+            span = span_of(event.time, longest)
+            if following is None or (span_of(following.time, longest) > span and cuts[span][0]):
+                spans = {span_of(member.time, longest) for member in members}
+                unanchored = begun_by_rule or any(cuts[span][1] for span in spans)
+                deadline = (span + 1) * longest if cuts[span][0] else math.inf
+                result.append((int(min(event.time + timeout, deadline)), members, unanchored))
+                members, begun_by_rule = [], cuts[span][1]
+    return result
 
-    With `read_after`, the events up to that instant are unknown. A first event within `timeout` of it need not have
-    opened its session. The session is then cut at the next even multiple of `longest`: so all readers of a stream
-    without a pause agree, wherever they start.
-    """
-    opened: list[tuple[int, Members]] = []
+
+def streams(events: Members, timeout: int) -> list[Members]:
+    """Return the events in order, divided where a pause is longer than the timeout."""
+    result: list[Members] = []
     for event in events:
-        if opened:
-            cut, members = opened[-1]
-            if event.time <= members[-1].time + timeout and event.time <= cut:
-                members.append(event)
-                continue
-        if not opened and read_after is not None and event.time <= read_after + timeout:
-            cut = multiple_from(event.time, 2 * longest)
+        if result and event.time - result[-1][-1].time <= timeout:
+            result[-1].append(event)
         else:
-            cut = multiple_from(event.time + longest, longest)
-        opened.append((cut, [event]))
-    return [(min(cut, members[-1].time + timeout), members) for cut, members in opened]
+            result.append([event])
+    return result
 
 
-def unanchored(events: Members, first: Event, timeout: int, read_after: int | None) -> bool:
-    """Return whether no pause longer than the timeout lies between what was not read and a session's first event."""
-    if read_after is None:
-        return False
-    times = [read_after, *(event.time for event in events if event.time <= first.time)]
-    return all(later - earlier <= timeout for earlier, later in pairwise(times))
+def cuts_of(stream: Members, first_deadline: int, longest: int) -> dict[int, tuple[bool, bool]]:
+    """Return by span whether there is a cut at its end, and whether the rule for sparse streams says so."""
+    held = Counter(span_of(event.time, longest) for event in stream)
+    cuts = {}
+    turn = -1
+    for span in sorted(held):
+        if span == first_deadline or (span > first_deadline and held[span] >= 2):
+            turn = 0
+        elif span > first_deadline:
+            turn += 1
+        if turn <= 3:
+            cuts[span] = (turn in (0, 2), False)
+        else:
+            cuts[span] = ((span + 1) % 2 == 0, True)
+    return cuts
+
+
+def span_of(time: int, longest: int) -> int:
+    """Return the number k of the span (k * longest, (k + 1) * longest] that holds a time."""
+    return multiple_from(time, longest) // longest - 1
 
 
 def multiple_from(instant: int, step: int) -> int:

@@ -88,10 +88,6 @@ def test_a_session_window_reproduces_its_figure() -> None:
     assert rows == {89: [13, 39], 300: [127, 152, 195, 242, 265], 390: [340]}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a session that opens with the event that closed the one before takes its deadline from its second event",
-)
 def test_session_windows_reproduce_the_output_of_a_live_job() -> None:
     """Timeout 3 minutes, maximum duration 15 minutes; one device. The result has whole seconds."""
     run = vector("windows/session_real_output.json")

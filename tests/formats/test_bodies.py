@@ -81,6 +81,8 @@ NOON = from_datetime(datetime(2026, 3, 1, 12, tzinfo=UTC))
         (BIT, "1", True),
         (BIT, "0", False),
         (BIT, '"true"', True),
+        (BIT, "-9223372036854775809", True),
+        (BIT, "123456789012345678901234567890", True),
     ],
 )
 def test_a_value_of_the_column_s_type_is_read(kind: AsaType, written: str, value: Any) -> None:
@@ -202,13 +204,13 @@ def test_a_datetime_keeps_its_100_nanoseconds_and_is_utc_without_a_zone() -> Non
 
 
 @pytest.mark.parametrize("kind", list(AsaType))
-@pytest.mark.parametrize("body", ['{"x":null}', "{}", '{"X":1}', '{"y":{"x":1}}', ' { "y" : [ "x" ] }\n'])
+@pytest.mark.parametrize("body", ['{"x":null}', "{}", '{"x":null,"X":1}', '{"y":{"X":1}}', ' { "y" : [ "x" ] }\n'])
 def test_null_and_missing_are_null_in_every_type(kind: AsaType, body: str) -> None:
     assert value_of(body, column(kind)) is None
 
 
 @pytest.mark.parametrize("kind", list(AsaType))
-@pytest.mark.parametrize("site", ["null", "{}", '{"x":null}', '"x"', "5", "true", "[]", '[{"x":1}]', '{"X":1}'])
+@pytest.mark.parametrize("site", ["null", "{}", '{"x":null}', '"x"', "5", "true", "[]", '[{"x":1}]', '{"y":1}'])
 def test_a_field_of_a_value_without_fields_is_null(kind: AsaType, site: str) -> None:
     assert value_of(f'{{"site":{site}}}', column(kind, "site", "x")) is None
 
@@ -270,11 +272,34 @@ def test_any_key_can_be_read(key: str, nested: bool) -> None:
         assert value_of(json.dumps({"site": body} if nested else body), column(BIGINT, *path)) == expected
 
 
-def test_keys_that_differ_in_letter_case_are_different_keys() -> None:
-    columns = [column(TEXT, "id"), column(BIGINT, "ID"), column(TEXT, "Site", "a"), column(TEXT, "site", "a")]
-    body = b'{"ID":1,"id":"a","Site":{"a":"A"},"site":{"a":"b"}}'
-    assert read([body], columns) == [{"id": "a", "ID": 1, "Site.a": "A", "site.a": "b"}]
-    assert read([b'{"Id":"a"}'], columns) == [dict.fromkeys(("id", "ID", "Site.a", "site.a"))]
+def test_a_name_finds_its_field_in_any_letter_case() -> None:
+    columns = [column(TEXT, "deviceId"), column(BIGINT, "Site", "Floor")]
+    bodies: list[bytes | None] = [
+        b'{"DeviceID":"a","site":{"floor":7}}',
+        b'{"deviceId":"b","Site":{"FLOOR":8}}',
+        b'{"other":"deviceid","SITE":null}',
+        b'{"\\u0044eviceId":"d","site":{"floor":"no"}}',
+    ]
+    assert read(bodies, columns) == [
+        {"deviceId": "a", "Site.Floor": 7},
+        {"deviceId": "b", "Site.Floor": 8},
+        {"deviceId": None, "Site.Floor": None},
+        malformed("Site.Floor is not a bigint"),
+    ]
+
+
+@pytest.mark.parametrize("first", [b'{"ID":1}', b'{"id":1}', b"{}"])
+def test_of_fields_that_differ_in_letter_case_the_exact_one_counts_or_else_the_first(first: bytes) -> None:
+    """Whatever the first body of the chunk looks like, whose spelling is tried first."""
+    bodies: list[bytes | None] = [
+        first,
+        b'{"ID":1,"Id":2,"id":3}',
+        b'{"ID":1,"Id":2}',
+        b'{"Id":2,"ID":1}',
+        b'{"ID":1,"id":null}',
+        b'{"site":{"id":9},"ID":1}',
+    ]
+    assert [row.get("id") for row in read(bodies, [column(BIGINT, "id")])[1:]] == [3, 1, 2, None, 1]
 
 
 def test_a_record_and_a_field_of_it_can_both_be_read() -> None:
@@ -339,7 +364,7 @@ COLUMNS = [
     column(TEXT, "site"),
     column(FLOAT, "a.b/c", "~'\""),
 ]
-KEYS = st.sampled_from(["n", "f", "t", "b", "d", "N", "site", "a.b/c", "~'\"", "other", ""])
+KEYS = st.sampled_from(["n", "f", "t", "b", "d", "N", "T", "D", "site", "SITE", "a.b/c", "A.b/c", "~'\"", "other", ""])
 TEXTS = st.one_of(
     st.sampled_from(
         ["", "12", "-9223372036854775809", "x", "1.5", "true", "2026-03-01T12:00:00.5Z", "2026-03-01", "é😀"]
@@ -373,12 +398,19 @@ def naive(body: dict[str, Any]) -> dict[str, Any]:
     for column in COLUMNS:
         value: Any = body
         for step in column.path:
-            value = value.get(step) if isinstance(value, dict) else None
+            value = in_any_case(value, step) if isinstance(value, dict) else None
         try:
             row[column.name] = None if value is None else naive_value(value, column.type)
         except UnreadableError:
             return malformed(f"{column.name} is not a {column.type}")
     return row
+
+
+def in_any_case(record: dict[str, Any], name: str) -> Any:
+    """Return the value of the key of this name, or else of the first that differs in letter case alone."""
+    return (
+        record[name] if name in record else next((record[key] for key in record if key.lower() == name.lower()), None)
+    )
 
 
 def naive_value(value: Any, kind: AsaType) -> Any:
@@ -422,7 +454,7 @@ def as_json(rows: list[dict[str, Any]], bodies: list[dict[str, Any] | None]) -> 
     """Return the rows, with a text parsed as JSON if its value in the body is not a text."""
     for row, body in zip(rows, bodies, strict=True):
         for name in ("t", "N", "site"):
-            if body is not None and row.get(name) is not None and not isinstance(body[name], str):
+            if body is not None and row.get(name) is not None and not isinstance(in_any_case(body, name), str):
                 row[name] = json.loads(row[name])
     return rows
 

@@ -11,7 +11,7 @@ from tests.query.fast_path import Slice
 WEEK = 7 * 24 * 3600
 FIRST_WEEK = 105_000
 """The first week of a stream, in weeks since 0001-01-01; in the year 2013."""
-LONGEST_LOOK_BACK = 40
+LONGEST_LOOK_BACK = 60
 """Longest look-back of the windows below, in seconds. A stream begins at most that long before its slice."""
 
 Named = tuple[tuple[str | None, Window], ...]
@@ -49,6 +49,7 @@ WINDOWS: dict[str, Named] = {
     "SessionWindow(second, 3, 8)": session(3, 8),
     "Session(Timeout(second, 5), MaxDuration(second, 10)) OVER (PARTITION BY k)": session(5, 10, "k"),
     "SessionWindow(second, 5, 5)": session(5, 5),
+    "SessionWindow(second, 4, 5) OVER (PARTITION BY k)": session(4, 5, "k"),
     "SessionWindow(second, 1, 12) OVER (PARTITION BY k)": session(1, 12, "k"),
     "System.Timestamp()": single(Snapshot()),
     "Windows(Window('five', TumblingWindow(second, 5)), Window('ten', HoppingWindow(second, 10, 5)))": (
@@ -89,7 +90,7 @@ def streams(draw: st.DrawFn, n: int, payloads: st.SearchStrategy[dict[str, Any]]
     end = start + seconds(draw(st.integers(5, 40)))
     time = start - seconds(draw(st.integers(0, LONGEST_LOOK_BACK)))
     arrived: list[tuple[int, Event]] = []
-    for id in range(draw(st.integers(4, 20))):
+    for id in range(draw(st.integers(4, 40))):
         time += seconds(draw(_STEPS))
         payload = {"id": id, **draw(payloads)}
         event = Event(time + draw(_NUDGES), payload, draw(st.sampled_from(partitions)))

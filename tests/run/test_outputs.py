@@ -191,15 +191,13 @@ def test_rollback_and_status_cover_all_outputs(
     assert "peaks: published" in text
 
 
-def test_sessions_whose_beginning_is_not_known_are_counted_reported_and_published(
-    spark: "SparkSession", world: World
-) -> None:
-    """From nine to eleven a device does not pause, so its sessions are cut every ten minutes. Then there are none."""
-    for minutes in range(-60, 60, 3):
-        world.put("0", at(minutes + 1), [body("a", at(minutes))], 1000 + minutes)
+def test_sessions_cut_at_even_multiples_are_counted_reported_and_published(spark: "SparkSession", world: World) -> None:
+    """From seven to eleven there is one event in each maxDuration. Then there are none."""
+    for minutes in range(-185, 60, 10):
+        world.put("0", at(minutes + 1), [body("sparse", at(minutes))], 1000 + minutes)
     sessions = (
         "SELECT System.Timestamp() AS windowEnd, COUNT(*) AS events INTO counts "
-        "FROM telemetry TIMESTAMP BY eventTime GROUP BY SessionWindow(minute, 5, 10)"
+        "FROM telemetry TIMESTAMP BY eventTime WHERE deviceId = 'sparse' GROUP BY SessionWindow(minute, 10, 10)"
     )
     outputs = [{"alias": alias, "table": alias} for alias in ("counts", "peaks")]
     report = backfill(spark, world.define(f"{sessions}\n\n{PEAKS}", outputs=outputs), TEN, at(120))
@@ -211,7 +209,7 @@ def test_sessions_whose_beginning_is_not_known_are_counted_reported_and_publishe
     assert [output["metrics"]["UnanchoredSessions"] for output in report["outputs"]] == [ten, 0]
     assert report["metrics"]["UnanchoredSessions"] == ten
     (warning,) = (line for line in report["warnings"] if "sessions" in line)
-    assert warning.startswith(f"counts: {ten} rows are sessions that began before what a slice may read")
+    assert warning.startswith(f"counts: {ten} rows are sessions cut at even multiples of maxDuration")
 
 
 def test_two_tables_and_their_metrics_are_published_to_azure_and_rolled_back(

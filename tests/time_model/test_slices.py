@@ -59,7 +59,7 @@ def test_without_timestamp_by_only_the_slice_itself_and_the_look_back_count() ->
     assert not arrivals.contains(TEN + HOUR + 1)
 
 
-def test_an_hour_is_read_before_what_is_judged_so_that_duplicates_are_recognized() -> None:
+def test_an_hour_is_read_before_what_is_judged_so_that_duplicates_are_recognised() -> None:
     arrivals = arrivals_of(Slice(TEN, TEN + HOUR), policies(), look_back=MINUTE)
     assert (arrivals.first_judged, DUPLICATE_HORIZON) == (TEN - 15 * MINUTE, HOUR)
 

@@ -5,7 +5,7 @@ from recapture.time_model.ticks import TICKS_PER_SECOND, UNIX_EPOCH, from_compac
 TEN = UNIX_EPOCH + 1_772_359_200 * TICKS_PER_SECOND
 
 
-def test_a_text_has_no_more_decimals_than_it_needs() -> None:
+def test_a_text_has_decimals_only_if_it_needs_them() -> None:
     assert to_text(TEN) == "2026-03-01T10:00:00Z"
     assert to_text(TEN + TICKS_PER_SECOND // 2) == "2026-03-01T10:00:00.500000Z"
 

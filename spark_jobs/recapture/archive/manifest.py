@@ -131,7 +131,7 @@ class Manifest:
     @property
     def digest(self) -> str:
         """SHA-256 of the slices' digests: equal for runs that read the same and compute the same."""
-        return _digest([planned.digest for planned in self.slices])
+        return _digest([planned_slice.digest for planned_slice in self.slices])
 
     @property
     def size(self) -> int:
@@ -180,13 +180,13 @@ def _content(manifest: Manifest) -> bytes:
 
 def _require_unchanged(manifest: Manifest, content_digest: str) -> None:
     """Raise RunError if the manifest does not match its digests: it would compute other rows under the run's name."""
-    reads = blobs_for(manifest.blobs, [planned.arrivals for planned in manifest.slices])
+    reads = blobs_for(manifest.blobs, [planned_slice.arrivals for planned_slice in manifest.slices])
     digests = [
-        _slice_digest(manifest.definition_digest, planned.slice, blobs)
-        for planned, blobs in zip(manifest.slices, reads, strict=True)
+        _slice_digest(manifest.definition_digest, planned_slice.slice, blobs)
+        for planned_slice, blobs in zip(manifest.slices, reads, strict=True)
     ]
     same_content = content_digest == hashlib.sha256(_content(manifest)).hexdigest()
-    same_slices = digests == [planned.digest for planned in manifest.slices]
+    same_slices = digests == [planned_slice.digest for planned_slice in manifest.slices]
     same_run = manifest.run.endswith(f"-{manifest.digest[:12]}")
     if not (same_content and same_slices and same_run):
         raise RunError(
@@ -288,7 +288,7 @@ def pin_blobs(definition: RowDefinition, container: Container, slices: Iterable[
             "check input.container, input.path and the other names in the input section"
         )
     ordered = in_order(listing.blobs, definition)
-    planned = []
+    planned_slices = []
     pinned_names: set[str] = set()
     reads = blobs_for(ordered, [arrivals for _, arrivals in needs])
     for (slice_, arrivals), blobs in zip(needs, reads, strict=True):
@@ -296,16 +296,18 @@ def pin_blobs(definition: RowDefinition, container: Container, slices: Iterable[
         incomplete = tuple(
             name for name in partitions if not is_complete(definition, slice_, listing.newest.get(name), now)
         )
-        planned.append(PlannedSlice(slice_, arrivals, _slice_digest(definition.digest, slice_, blobs), incomplete))
-    start, end = planned[0].slice.start, planned[-1].slice.end
-    digest = _digest([planned_slice.digest for planned_slice in planned])
+        planned_slices.append(
+            PlannedSlice(slice_, arrivals, _slice_digest(definition.digest, slice_, blobs), incomplete)
+        )
+    start, end = planned_slices[0].slice.start, planned_slices[-1].slice.end
+    digest = _digest([planned_slice.digest for planned_slice in planned_slices])
     return Manifest(
         run=f"{ticks.to_compact_text(start)}-{ticks.to_compact_text(end)}-{digest[:12]}",
         pipeline=definition.name,
         container=container.url,
         engine=definition.engine,
         definition_digest=definition.digest,
-        slices=tuple(planned),
+        slices=tuple(planned_slices),
         partitions=partitions,
         blobs=tuple(pinned for pinned in ordered if pinned.blob.name in pinned_names),
         newest=tuple(listing.newest[name] for name in partitions if name in listing.newest),

@@ -9,16 +9,17 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recapture.formats import spellings
+from recapture.formats.duckdb_sql import literal, pointer, select, utf8, whole
+from recapture.formats.spellings import Spelling
 from recapture.model import TYPES, AsaType, InputColumn
 from recapture.time_model import timestamps
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 
 @dataclass(frozen=True)
@@ -36,16 +37,51 @@ class Bodies:
 def parse(bodies: pa.Array, columns: Collection[InputColumn], judged: Collection[InputColumn] = ()) -> Bodies:
     """Read `columns`, and the texts of `judged`, from JSON bodies (binary).
 
-    A value in `judged` does not make a body malformed: the policies decide about it.
+    A value in `judged` does not make a body malformed: the policies decide about it. A name finds its field in any
+    letter case (see `spellings`).
     """
     text, malformed = _text(bodies)
-    inner = tuple(column for column in dict.fromkeys([*columns, *judged]) if column.path)
-    read = select({"body": text}, _reading(inner))
+    fields = tuple(column for column in dict.fromkeys([*columns, *judged]) if column.path)
+    first = text.drop_null().slice(0, 1)
+    spelling = spellings.spelling_of(first, fields)
+    usual, raw = _parse(text, malformed, columns, judged, spelling)
+    rows = spellings.differing(text, raw, spelling)
+    parsed, order = [usual], np.arange(len(text))
+    for other, chosen in spellings.by_spelling(text.take(pa.array(rows)), fields) if len(rows) else ():
+        if other != spelling:
+            again = pa.array(rows[chosen])
+            order[rows[chosen]] = sum(len(part.malformed) for part in parsed) + np.arange(len(chosen))
+            parsed.append(_parse(text.take(again), malformed.take(again), columns, judged, other)[0])
+    return usual if len(parsed) == 1 else _interleaved(parsed, pa.array(order))
 
+
+def _interleaved(parsed: Sequence[Bodies], order: pa.Array) -> Bodies:
+    """Return all of these bodies in an order."""
+
+    def together(arrays: Iterable[pa.Array]) -> pa.Array:
+        return pa.concat_arrays(list(arrays)).take(order)
+
+    return Bodies(
+        {column: together(part.columns[column] for part in parsed) for column in parsed[0].columns},
+        {column: together(part.texts[column] for part in parsed) for column in parsed[0].texts},
+        together(part.malformed for part in parsed),
+    )
+
+
+def _parse(
+    text: pa.Array,
+    malformed: pa.Array,
+    columns: Collection[InputColumn],
+    judged: Collection[InputColumn],
+    spelling: Spelling,
+) -> tuple[Bodies, dict[InputColumn, pa.Array]]:
+    """Return bodies that spell the columns in one way, and what was read of each column before it was converted."""
+    read = select({"body": text}, _reading(tuple(dict.fromkeys(spelling.values()))))
     kind = whole(read["kind"])
     malformed = _first(malformed, pc.if_else(pc.is_valid(kind), None, "not JSON"))
     malformed = _first(malformed, pc.if_else(pc.equal(kind, "OBJECT"), None, "not a JSON object"))
-    raw = {column: whole(read[f"c{index}"]) for index, column in enumerate(inner)}
+    places = {spelt: place for place, spelt in enumerate(dict.fromkeys(spelling.values()))}
+    raw = {column: whole(read[f"c{places[spelt]}"]) for column, spelt in spelling.items()}
     converted: dict[InputColumn, pa.Array] = {}
     for column in columns:
         if not column.path:
@@ -53,25 +89,8 @@ def parse(bodies: pa.Array, columns: Collection[InputColumn], judged: Collection
             continue
         values = converted[column] = _convert(raw[column], column.type)
         if column.type is not AsaType.TEXT and column not in judged:
-            malformed = _first(malformed, _unconverted(text, values, column))
-    return Bodies(converted, {column: raw[column] for column in judged}, malformed)
-
-
-@cache
-def duckdb_connection() -> "DuckDBPyConnection":
-    """Return this process's connection. It uses one thread, because Spark gives every task its own core."""
-    import duckdb
-
-    connection = duckdb.connect(config={"threads": 1})
-    connection.execute("SET enable_progress_bar = false")
-    return connection
-
-
-def select(columns: dict[str, pa.Array], query: str) -> pa.Table:
-    """Return the result of a query on the relation `bodies`, which has these columns."""
-    relation = duckdb_connection().from_arrow(pa.table(columns)).query("bodies", query)
-    assert relation is not None
-    return relation.to_arrow_table()
+            malformed = _first(malformed, _unconverted(text, values, column, spelling[column].path))
+    return Bodies(converted, {column: raw[column] for column in judged}, malformed), raw
 
 
 def _text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -79,14 +98,6 @@ def _text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
     malformed = pc.if_else(pc.is_valid(bodies), pa.scalar(None, pa.string()), "no body")
     text = utf8(bodies)
     return text, _first(malformed, pc.if_else(pc.is_valid(text), None, "not UTF-8"))
-
-
-def utf8(values: pa.Array) -> pa.Array:
-    """Return bytes (binary) as text; NULL if they are not UTF-8."""
-    try:
-        return values.cast(pa.string())
-    except pa.ArrowInvalid:
-        return whole(select({"value": values}, "SELECT try(decode(value)) AS value FROM bodies")["value"])
 
 
 @cache
@@ -104,9 +115,14 @@ def _reading(columns: tuple[InputColumn, ...]) -> str:
         for index, group in enumerate(groups)
         for column in group
     }
+    for column in columns:
+        if column.type is AsaType.BIT and not any(step.isdigit() for step in column.path):
+            # DuckDB converts no whole number beyond 64 bits to a BOOLEAN, and gives DOUBLE as its type.
+            beyond = f"json_type(json, {pointer(column.path)}) = 'DOUBLE'"
+            fields[column] = f"coalesce({fields[column]}, CASE WHEN {beyond} THEN true END)"
     selected = "".join(f", {fields[column]} AS c{index}" for index, column in enumerate(columns))
     checked = "SELECT CASE WHEN json_valid(body) THEN body END AS json FROM bodies"
-    read = f"SELECT json_type(json) AS kind{', ' if transforms else ''}{transforms} FROM ({checked})"
+    read = f"SELECT json, json_type(json) AS kind{', ' if transforms else ''}{transforms} FROM ({checked})"
     return f"SELECT kind{selected} FROM ({read})"
 
 
@@ -163,16 +179,16 @@ def _long_integers(values: pa.Array, exact: pa.Array) -> pa.Array:
     return pc.coalesce(exact, whole(select({"value": values}, f"SELECT {integer} AS value FROM bodies")["value"]))
 
 
-def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn) -> pa.Array:
+def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn, path: Sequence[str]) -> pa.Array:
     """Return `COLUMN is not a TYPE` if the body has a value that is not null and the column has none; else NULL."""
     suspects = pc.indices_nonzero(pc.and_(pc.is_null(values), pc.is_valid(text)))
     reasons = pa.nulls(len(values), pa.string())
     if not len(suspects):
         return reasons
-    records = [column.path[:depth] for depth in range(1, len(column.path))]
+    records = [path[:depth] for depth in range(1, len(path))]
     steps = (f"json_type(body, {pointer(record)}) = 'OBJECT'" for record in records)
     readable = " AND ".join(["json_valid(body)", *steps])
-    kind = f"CASE WHEN {readable} THEN json_type(body, {pointer(column.path)}) END"
+    kind = f"CASE WHEN {readable} THEN json_type(body, {pointer(path)}) END"
     kinds = select({"body": text.take(suspects)}, f"SELECT {kind} AS kind FROM bodies")["kind"]
     present = pc.fill_null(pc.not_equal(whole(kinds), "NULL"), False)
     wrong = suspects.filter(present)
@@ -183,27 +199,6 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn) -> pa.Ar
     return pc.if_else(mask, f"{column.name} is not {article} {column.type}", reasons)
 
 
-def pointer(path: Sequence[str]) -> str:
-    """Return a path as a JSON pointer, as a literal of SQL; a number also steps into arrays."""
-    return literal("".join("/" + step.replace("~", "~0").replace("/", "~1") for step in path))
-
-
 def _first(reasons: pa.Array, later: pa.Array) -> pa.Array:
     """Return the first reason of every body."""
     return pc.coalesce(reasons, later.cast(pa.string()))
-
-
-def whole(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array."""
-    together = column.combine_chunks()
-    return together if isinstance(together, pa.Array) else pa.concat_arrays(together.chunks)
-
-
-def literal(text: str) -> str:
-    """Return a text as a literal of DuckDB's SQL."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def identifier(name: str) -> str:
-    """Return a name as a quoted identifier of DuckDB's SQL."""
-    return '"' + name.replace('"', '""') + '"'

@@ -14,7 +14,7 @@ from pyarrow.csv import ConvertOptions, InvalidRow, ParseOptions, ReadOptions, r
 from recapture.archive.manifest import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.base import BLOB_METADATA, BodiesInput
-from recapture.formats.bodies import identifier, select, utf8, whole
+from recapture.formats.duckdb_sql import identifier, select, utf8, whole
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import in_place, lines, text

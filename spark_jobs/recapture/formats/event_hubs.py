@@ -16,7 +16,7 @@ from recapture.archive.name_format import HUB_PARTITIONS, WIDTHS, Piece, Vocabul
 from recapture.formats import event_hubs_metadata
 from recapture.formats.avro import END_BODY, Record, decode, has_block
 from recapture.formats.base import AvroInput, Number
-from recapture.formats.bodies import whole
+from recapture.formats.duckdb_sql import whole
 from recapture.formats.events import ENQUEUED, Events, Reader
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.model import InputColumn, InputMetadata, Metadata, MetadataColumn

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from recapture.archive.manifest import PinnedBlob
 from recapture.errors import DamagedBlobError
-from recapture.formats.bodies import utf8, whole
+from recapture.formats.duckdb_sql import utf8, whole
 from recapture.formats.events import metadata_of
 from recapture.model import Metadata, MetadataColumn
 from recapture.time_model import ticks

@@ -18,7 +18,7 @@ from recapture.archive.name_format import HUB_PARTITIONS, Piece, Vocabulary, pie
 from recapture.errors import DamagedBlobError
 from recapture.formats.avro import END_BODY, MAGIC, Record, decode, has_block
 from recapture.formats.base import BLOB_METADATA, AvroInput, Number
-from recapture.formats.bodies import pointer, select, utf8, whole
+from recapture.formats.duckdb_sql import pointer, select, utf8, whole
 from recapture.formats.events import Events, Reader, enqueued_times, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import lines, text

@@ -11,7 +11,7 @@ import pyarrow as pa
 from recapture.archive.manifest import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.base import BLOB_METADATA, BodiesInput
-from recapture.formats.bodies import duckdb_connection, literal, whole
+from recapture.formats.duckdb_sql import duckdb_connection, literal, whole
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import in_place, lines, text

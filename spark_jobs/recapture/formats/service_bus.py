@@ -11,7 +11,7 @@ from pydantic import Field
 
 from recapture.archive.manifest import ArrivalTime, PinnedBlob
 from recapture.formats.base import BLOB_METADATA, PathInput, Section
-from recapture.formats.bodies import pointer, select, utf8, whole
+from recapture.formats.duckdb_sql import pointer, select, utf8, whole
 from recapture.formats.events import UNNUMBERED, Events, Reader, enqueued_times, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import lines, text

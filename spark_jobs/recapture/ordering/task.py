@@ -34,7 +34,7 @@ def split(slices: Sequence[PlannedSlice], blobs: Iterable[PinnedBlob], task_byte
     A slice whose events depend on where reading begins has a task to itself, so that its rows are the same whatever
     other slices the run has.
     """
-    alone = not all(planned.arrivals.independent_of_start for planned in slices)
+    alone = not all(planned_slice.arrivals.independent_of_start for planned_slice in slices)
     for (alias, partition), group in itertools.groupby(blobs, key=lambda pinned: (pinned.input, pinned.partition)):
         pinned = list(group)
         tasks = len(slices) if alone else min(len(slices), math.ceil(_size(pinned) / task_bytes))

@@ -25,7 +25,8 @@ class CompiledOutput:
     or an array is its JSON text.
 
     It gives the columns of `columns`, in which a datetime is a timestamp, then `slice_start` (timestamp, UTC). A query
-    with sessions adds `_unanchored` (boolean): the row's session may have begun before the first event that was read.
+    with sessions adds `_unanchored` (boolean): the row's session is cut by the rule for sparse streams
+    (docs/time-model.md, section 4.2).
     """
 
 

@@ -33,7 +33,7 @@ class StagedSlice:
     """Size of the file in bytes."""
     rows: int
     unanchored: int
-    """Number of rows that are sessions which may have begun before what the slice reads."""
+    """Number of rows that are sessions cut by the rule for sparse streams."""
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,8 @@ def _unanchored(outputs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         sessions = output["metrics"]["UnanchoredSessions"]
         if sessions:
             yield (
-                f"{output['alias']}: {sessions} rows are sessions that began before what a slice may read: no pause in "
-                "the three maxDurations before the slice was longer than the timeout. They are cut at even multiples "
-                "of maxDuration; the live job may have cut at odd ones"
+                f"{output['alias']}: {sessions} rows are sessions cut at even multiples of maxDuration: their events "
+                "are too sparse to tell where the live job cut, which may be at odd ones (docs/time-model.md, 4.2)"
             )
 
 

@@ -1,4 +1,4 @@
-"""`python -m recapture.sample FOLDER --start 2026-03-01T00:00:00Z`: a world without any service."""
+"""`python -m recapture.sample FOLDER --start 2026-03-01T00:00:00Z`: write a world to a folder, without any service."""
 
 import argparse
 from pathlib import Path
@@ -8,7 +8,7 @@ from recapture.time_model import ticks
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Writes a world to a folder."""
+    """Write a world to a folder."""
     parser = argparse.ArgumentParser(prog="python -m recapture.sample", description=main.__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--start", type=ticks.parse_utc, required=True, help="ISO 8601, UTC")

@@ -21,7 +21,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True)
 class SampleEvent:
-    """An event as the hub holds it."""
+    """An event in the hub."""
 
     sequence_number: int
     offset: str
@@ -30,11 +30,11 @@ class SampleEvent:
     body: bytes
     partition_key: str | None = None
     properties: Mapping[str, PropertyValue] = field(default_factory=dict)
-    """What the sender added; the schema of 2016 cannot hold a None and leaves it out."""
+    """Properties that the sender added. The schema of 2016 cannot hold a None, so it is left out there."""
 
 
 def capture_schema(*, properties_with_null: bool = True) -> str:
-    """The writer schema in the file's header, to the letter; without null in Properties it is that of 2016."""
+    """Return the writer schema, to the letter, of the file's header; without null in Properties it is that of 2016."""
     values = ["long", "double", "string", "bytes"]
     fields = {
         "SequenceNumber": "long",
@@ -59,7 +59,7 @@ def capture_file(
     codec: Literal["null", "deflate"] = "null",
     properties_with_null: bool = True,
 ) -> bytes:
-    """The bytes of a Capture file: a header and one block, even if that holds 0 events."""
+    """Return the bytes of a Capture file: a header and one block, even if there are no events."""
     schema = capture_schema(properties_with_null=properties_with_null)
     parsed = fastavro.parse_schema(json.loads(schema))
     records = BytesIO()
@@ -93,7 +93,7 @@ def _record(event: SampleEvent, properties_with_null: bool) -> dict[str, object]
 
 
 def _enqueued_text(instant: datetime) -> str:
-    """The service's `M/d/yyyy h:mm:ss AM|PM`."""
+    """Return a time in the service's form, `M/d/yyyy h:mm:ss AM|PM`."""
     half = "AM" if instant.hour < 12 else "PM"
     return f"{instant.month}/{instant.day}/{instant.year} {instant.hour % 12 or 12}:{instant:%M:%S} {half}"
 

@@ -1,4 +1,4 @@
-"""Puts a world into a folder, or into a container."""
+"""Put the blobs of a world into a folder or a container."""
 
 import itertools
 import os
@@ -12,7 +12,7 @@ from recapture.storage import Container
 
 
 def write_world(blobs: Iterable[SampleBlob], folder: Path) -> int:
-    """Writes the blobs as files whose modification time is their LastModified; returns how many."""
+    """Write the blobs as files whose modification time is their LastModified. Return the number of files."""
     count = 0
     for blob in blobs:
         path = folder / blob.name
@@ -24,7 +24,7 @@ def write_world(blobs: Iterable[SampleBlob], folder: Path) -> int:
 
 
 def upload_world(blobs: Iterable[SampleBlob], container: Container, *, threads: int = 8) -> dict[str, datetime]:
-    """Upload the blobs. Return the LastModified that each should have, by name, for an emulator."""
+    """Upload the blobs. Return the LastModified that each blob should have in an emulator, by name."""
     arrivals: dict[str, datetime] = {}
     with ThreadPoolExecutor(threads) as pool:
         for batch in _batches(blobs, threads * 4):

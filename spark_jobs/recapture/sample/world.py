@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from recapture.sample.capture_file import PropertyValue, SampleEvent, capture_file
 
 _CADENCE = timedelta(seconds=30)
-"""How often a device sends; 40 devices give 28,800 events in six hours."""
+"""Time from one event of a device to the next; 40 devices send 28,800 events in six hours."""
 _BURST_GAP = timedelta(milliseconds=50)
 _OFFLINE = timedelta(minutes=20)
 _OFFLINE_EVERY = timedelta(hours=2)
@@ -24,7 +24,10 @@ _SKEWS = {
     5: timedelta(minutes=4),
     6: timedelta(minutes=11),
 }
-"""By device: the clock's error. The last is further ahead than the early window allows (time model, section 2)."""
+"""Error of the clock, by device.
+
+The last clock is further ahead than the early window allows (docs/time-model.md, section 2).
+"""
 _LATE_DEVICES = (7, 8, 9)
 _PRETTY_DEVICE = 10
 _NULL_PROPERTY_DEVICE = 11
@@ -112,7 +115,7 @@ def world(
 
 
 class _Captured:
-    """One partition's log, read interval by interval: gives sequence numbers and offsets."""
+    """The log of one partition, read interval by interval. It gives the events sequence numbers and offsets."""
 
     def __init__(self, sent: Iterator[_Sent], silence: tuple[datetime, datetime] | None) -> None:
         self._sent = sent
@@ -122,7 +125,7 @@ class _Captured:
         self._offset = 0
 
     def until(self, end: datetime) -> Iterator[SampleEvent]:
-        """The events enqueued before `end` that were not yet given."""
+        """Yield the events enqueued before `end` that have not been yielded yet."""
         while self._next is not None and self._next.enqueued < end:
             sent, self._next = self._next, next(self._sent, None)
             if self._silence and self._silence[0] <= sent.enqueued < self._silence[1]:
@@ -135,7 +138,7 @@ class _Captured:
 
 
 def _partition_of(device: int, partitions: int) -> int:
-    """Spread as by a hash, but so that the devices with a character do not fall into the silent partition."""
+    """Return the partition of a device: as if by a hash, but devices with faults are not in the silent partition."""
     if device <= _ZONELESS_DEVICE:
         return device % max(1, partitions - 1)
     return zlib.crc32(str(device).encode()) % partitions
@@ -147,7 +150,7 @@ def _silence(start: datetime, hours: int) -> tuple[datetime, datetime]:
 
 
 def _sent(device: _Device, start: datetime, end: datetime, hours: int, seed: int) -> Iterator[_Sent]:
-    """One device's events in the order in which the hub takes them."""
+    """Yield the events of a device in the order in which the hub takes them."""
     rng = random.Random(f"{seed} {device.id}")
     offline = list(_offline(device, start, hours, rng))
     properties: dict[str, PropertyValue] = {}

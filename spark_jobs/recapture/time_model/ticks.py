@@ -43,7 +43,7 @@ def from_seconds(seconds: int) -> int:
 
 
 def to_text(ticks: int) -> str:
-    """Return an instant as ISO 8601 in UTC, with no more decimals than it needs: 2026-03-01T10:00:00Z."""
+    """Return an instant as ISO 8601 in UTC, with decimals only if it needs them: 2026-03-01T10:00:00Z."""
     return to_datetime(ticks).isoformat().removesuffix("+00:00") + "Z"
 
 

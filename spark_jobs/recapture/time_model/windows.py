@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from recapture.time_model.ticks import TICKS_PER_SECOND
 
+REMEMBERED_SPANS = 4
+"""Number of spans with one event each, after a cut that is certain, over which the cuts alternate as in ASA."""
+
 LARGEST_SIZE = 7 * 24 * 3600 * TICKS_PER_SECOND
 """Largest size of a window, seven days, in ticks."""
 
@@ -53,17 +56,19 @@ class SessionWindow:
     """Events of one partition key, each within `timeout` of the one before, cut at multiples of `max_duration`."""
 
     timeout: int
-    """Longest pause within a session."""
+    """Longest pause within a session; at most `max_duration`."""
     max_duration: int
-    """ASA's maxDuration. A session may last nearly twice as long, because cuts are at multiples of it."""
+    """ASA's maxDuration. A session may last longer, because cuts are at multiples of it."""
 
     @property
     def look_back(self) -> int:
-        """Three times `max_duration`, plus `timeout`.
+        """Return how far back an event may decide where a session that ends in the slice begins (section 4.2).
 
-        A session lasts less than two `max_duration`. The rest must contain the pause before it.
+        That is the event before the opening that the first cut depends on. Each span holds two events if the timeout
+        is at most half of `max_duration`, and then there is a cut at the end of every span.
         """
-        return 3 * self.max_duration + self.timeout
+        spans = 4 if 2 * self.timeout <= self.max_duration else 6 + REMEMBERED_SPANS
+        return spans * self.max_duration + self.timeout
 
 
 @dataclass(frozen=True)

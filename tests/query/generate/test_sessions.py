@@ -1,31 +1,36 @@
-"""How far before a slice a session must be read (docs/time-model.md, sections 4.1 and 4.2), on the oracle alone.
+"""Sessions do not depend on the slices that compute them (docs/time-model.md, section 4.2).
 
-A session lasts less than two maxDurations, so a session that ends in the slice (S, E] began after S - 2 * maxDuration.
-The pause before it shows that it began there. The look-back of three maxDurations and a timeout leaves room for one.
-A stream that never pauses is cut at every second multiple of maxDuration. Whether these are the even or the odd ones
-depends on its first event ever, which no slice can read. So a slice takes the even ones.
+On the oracle: what a slice computes of the events in its look-back is what follows from all events. The oracle is
+compared with Trill's state machine, which knows no slices, and the fast path with the oracle.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.errors import DefinitionError
+from recapture.time_model.ticks import from_seconds
 from recapture.time_model.windows import SessionWindow
-from tests.oracle_windows import Content, Event, Session, contents, ending_in
-from tests.query.fast_path import compiled
+from tests.oracle_windows import Content, Event, Session, contents, ending_in, span_of
+from tests.query.fast_path import Slice, compiled, published
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FIVE = Session(timeout=5, longest=10)
-"""The window of the examples: timeout 5, maxDuration 10."""
+"""Timeout 5, maxDuration 10: of the examples."""
+MINUTE = from_seconds(60)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A stream and a slice (start, end] of it. Times are ticks, in order."""
+    """A stream and the slice (start, end] of it. Times are ticks, in order."""
 
     window: Session
     times: tuple[int, ...]
@@ -33,25 +38,21 @@ class Case:
     end: int
 
 
-def look_back(window: Session) -> int:
-    """Return the look-back of the fast path."""
-    return SessionWindow(window.timeout, window.longest).look_back
-
-
 def events(times: Sequence[int]) -> list[Event]:
     return [Event(time, {"n": n}) for n, time in enumerate(times)]
 
 
-def whole(case: Case) -> list[Content]:
-    """Return the slice's sessions, computed from the whole stream."""
+def from_everything(case: Case) -> list[Content]:
+    """The slice's sessions, of all that ever happened."""
     return ending_in(contents(events(case.times), case.window), case.start, case.end)
 
 
-def alone(case: Case, back: int | None = None) -> list[Content]:
-    """Return the slice's sessions, computed from what it reads."""
-    after = case.start - (look_back(case.window) if back is None else back)
-    read = [event for event in events(case.times) if after < event.time <= case.end]
-    return ending_in(contents(read, case.window, read_after=after), case.start, case.end)
+def from_look_back(case: Case, look_back: int | None = None) -> list[Content]:
+    """The slice's sessions, of what it reads."""
+    if look_back is None:
+        look_back = SessionWindow(case.window.timeout, case.window.longest).look_back
+    read = [event for event in events(case.times) if case.start - look_back < event.time <= case.end]
+    return ending_in(contents(read, case.window), case.start, case.end)
 
 
 def members(sessions: Sequence[Content]) -> dict[int, list[int]]:
@@ -66,123 +67,149 @@ def windows(draw: st.DrawFn) -> Session:
 
 
 @st.composite
-def cases(draw: st.DrawFn, gap: int | None = None) -> Case:
-    """Draw a stream whose events are up to the timeout and two ticks apart, or the timeout and `gap`."""
+def streams(draw: st.DrawFn, window: Session) -> tuple[int, ...]:
+    """Chains of any length and density: each has a step of its own, up to the timeout, with a few other steps in it."""
+    steps: list[int] = []
+    for _ in range(draw(st.integers(1, 4))):
+        usual = draw(st.integers(0, window.timeout))
+        others = st.integers(0, window.timeout + 2) | st.integers(0, 4 * window.longest)
+        chain = st.lists(st.one_of(st.just(usual), st.just(usual), st.just(usual), others), max_size=40)
+        steps += draw(chain)
+    return tuple(accumulate(steps, initial=draw(st.integers(500, 530))))
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
     window = draw(windows())
-    more = 2 if gap is None else gap
-    steps = draw(st.lists(st.integers(0, window.timeout + more), max_size=60))
-    times = tuple(accumulate(steps, initial=draw(st.integers(500, 530))))
+    times = draw(streams(window))
     start = draw(st.integers(times[0] - 2 * window.longest, times[-1] + 2 * window.longest))
     return Case(window, times, start, start + draw(st.integers(1, 40)))
 
 
-def pauses(case: Case, after: int, until: int) -> bool:
-    """Return whether a timeout without an event lies in (after, until]."""
-    timeout = case.window.timeout
-    return any(
-        not any(begin < time <= begin + timeout for time in case.times) for begin in range(after, until - timeout + 1)
-    )
+@given(case=cases())
+def test_what_a_slice_reads_gives_the_sessions_of_the_whole_stream(case: Case) -> None:
+    assert from_look_back(case) == from_everything(case)
+
+
+@given(case=cases(), widths=st.lists(st.integers(1, 30), min_size=1, max_size=40))
+def test_each_event_is_in_one_session_of_one_slice(case: Case, widths: list[int]) -> None:
+    first = case.times[0] - case.window.longest
+    edges = [*accumulate(widths, initial=first), case.times[-1] + 4 * case.window.longest]
+    slices = [Case(case.window, case.times, start, end) for start, end in pairwise(edges) if start < end]
+    numbers = [event.payload["n"] for slice_ in slices for row in from_look_back(slice_) for event in row.members]
+    assert sorted(numbers) == [number for number, time in enumerate(case.times) if time > first]
+
+
+def of_trill(times: Sequence[int], window: Session) -> list[tuple[int, list[int]]]:
+    """The sessions of one key by Trill's SessionWindowPipe, with its two differences (section 4.2): end and times."""
+    timeout, longest = window.timeout, window.longest
+    unset, cut = math.inf, -1
+    result: list[tuple[int, list[int]]] = []
+    session: list[int] = []
+    window_end: float = unset
+    for time in times:
+        if window_end == unset:
+            window_end = (span_of(time, longest) + 2) * longest
+        elif window_end == cut:
+            window_end = (span_of(time, longest) + 1) * longest
+        if session:
+            threshold = min(session[-1] + timeout, window_end)
+            if time > threshold:
+                result.append((int(threshold), session))
+                if time <= session[-1] + timeout:
+                    window_end = cut
+                elif time <= session[-1] + timeout + longest:
+                    window_end = unset
+                else:
+                    window_end = (span_of(time, longest) + 2) * longest
+                session = []
+        session.append(time)
+    if window_end in (unset, cut):
+        window_end = math.inf
+    return [*result, (int(min(session[-1] + timeout, window_end)), session)]
 
 
 @given(case=cases())
-def test_a_session_lasts_less_than_two_max_durations_or_exactly_one(case: Case) -> None:
-    longest = case.window.longest
-    for session in contents(events(case.times), case.window):
-        lasts = session.end - session.members[0].time
-        assert lasts < 2 * longest or lasts == longest
+def test_the_sessions_are_trill_s_up_to_the_first_that_is_unanchored(case: Case) -> None:
+    rows = contents(events(case.times), case.window)
+    exact = next((n for n, row in enumerate(rows) if row.unanchored), len(rows))
+    actual = [(row.end, [event.time for event in row.members]) for row in rows[:exact]]
+    assert actual == of_trill(case.times, case.window)[:exact]
 
 
 @given(case=cases())
-def test_after_a_pause_in_its_look_back_a_slice_has_the_sessions_of_the_whole_stream(case: Case) -> None:
-    """The pause may lie anywhere before the slice: it ends the sessions before it and begins the one after it."""
-    after = case.start - look_back(case.window)
-    if pauses(case, after, case.start):
-        assert alone(case) == whole(case)
-    else:
-        assert any(after < time <= after + case.window.timeout for time in case.times)
+def test_no_session_is_unanchored_if_the_timeout_is_at_most_half_of_max_duration(case: Case) -> None:
+    if 2 * case.window.timeout <= case.window.longest:
+        assert not any(row.unanchored for row in contents(events(case.times), case.window))
 
 
-@given(case=cases(), position=st.integers(0, 1000))
-def test_a_pause_before_the_last_two_max_durations_is_one_in_the_look_back(case: Case, position: int) -> None:
-    """The fast path looks for it in (S - 3 * maxDuration - timeout, S - 2 * maxDuration]."""
-    longest, timeout = case.window.longest, case.window.timeout
-    pause = case.start - look_back(case.window) + position % (longest + 1)
-    times = tuple(time for time in case.times if not pause < time <= pause + timeout)
-    paused = Case(case.window, times, case.start, case.end)
-    assert alone(paused) == whole(paused)
+def test_a_stream_without_pauses_is_cut_at_every_multiple_after_its_first_deadline() -> None:
+    """The first deadline is the first multiple that is at least one maxDuration after the opening at 11."""
+    rows = contents(events(range(11, 60, 3)), FIVE)
+    assert [(row.members[0].time, row.end) for row in rows] == [(11, 30), (32, 40), (41, 50), (53, 60)]
 
 
-@given(case=cases())
-def test_a_session_after_a_pause_needs_two_max_durations_and_a_timeout(case: Case) -> None:
-    """It does not matter what else the slice reads."""
-    actual = alone(case, back=2 * case.window.longest + case.window.timeout)
-    for session in whole(case):
-        first = session.members[0].time
-        if not any(first - case.window.timeout <= time < first for time in case.times):
-            assert session in actual
+def test_a_session_after_a_pause_takes_its_deadline_from_its_second_event() -> None:
+    """The second session opens at 28, in the span before that of its second event, 31."""
+    assert members(contents(events((21, 28, *range(31, 60, 2))), FIVE)) == {
+        26: [21],
+        50: [28, *range(31, 50, 2)],
+        60: [51, 53, 55, 57, 59],
+    }
 
 
-def test_one_max_duration_less_is_too_little() -> None:
-    """The look-back of 35 before the slice (100, 120] contains the pause before 71; one of 25 does not."""
-    stream = Case(FIVE, (60, 71, 75, 80, 85, 90, 95, 100, 105, 110), 100, 120)
-    assert members(whole(stream)) == {110: [95, 100, 105, 110]}
-    assert alone(stream) == whole(stream)
-    assert members(alone(stream, back=25)) == {115: [105, 110]}
+def test_after_a_long_pause_a_session_takes_its_deadline_from_its_first_event() -> None:
+    """From 13 to 28 is timeout and maxDuration; from 12 it is more."""
+    later = (28, *range(31, 50, 2))
+    assert list(members(contents(events((13, *later)), FIVE))) == [18, 50]
+    assert list(members(contents(events((12, *later)), FIVE))) == [17, 40, 50]
 
 
-def test_a_session_after_a_pause_can_begin_almost_two_max_durations_before_the_slice() -> None:
-    """Opened at 91, it is cut at 110, the first multiple at least 10 later. The pause must show from 85 to 90."""
-    stream = Case(FIVE, (80, 91, 96, 101, 106, 111), 109, 111)
-    assert members(whole(stream)) == {110: [91, 96, 101, 106]}
-    assert alone(stream, back=24) == whole(stream)
-    assert alone(stream, back=23) == []
+def test_spans_with_one_event_are_cut_in_turns_and_then_at_even_multiples() -> None:
+    """Events at 5, 14, 23, …: the spans to 50 and to 140 hold two events, the others one."""
+    rows = contents(events(range(5, 150, 9)), Session(timeout=9, longest=10))
+    assert [row.end for row in rows] == [20, 40, 50, 70, 100, 120, 140, 158]
+    assert [row.unanchored for row in rows] == [False, False, False, False, True, True, True, False]
 
 
-def test_without_a_pause_the_cuts_depend_on_the_first_event_ever() -> None:
-    """The two streams differ only in their first events, and their cuts never agree."""
-    every_five = tuple(range(20, 1000, 5))
-    even = Case(FIVE, (10, 15, *every_five), 940, 960)
-    odd = Case(FIVE, every_five, 940, 960)
-    assert [session.end for session in whole(even)] == [960]
-    assert [session.end for session in whole(odd)] == [950]
+@pytest.mark.parametrize(("window", "enough"), [(Session(5, 10), 45), (Session(9, 10), 109)])
+def test_one_span_less_than_the_look_back_is_too_little(window: Session, enough: int) -> None:
+    look_back = SessionWindow(window.timeout, window.longest).look_back
+    assert look_back == enough
 
 
-def test_without_a_pause_a_slice_takes_the_even_multiples() -> None:
-    """Its first event is at 920, five after reading began. Whether there was an event at 915 is unknown."""
-    every_five = tuple(range(20, 1000, 5))
-    slice_ = Case(FIVE, every_five, 950, 970)
-    assert members(alone(slice_)) == {960: [945, 950, 955, 960]}
-    assert members(whole(slice_)) == {970: [955, 960, 965, 970]}
+def minutes(first: str, last: str, step: int) -> list[Event]:
+    """Events from one clock time to another, the first possibly of the day before, every `step` minutes."""
+    day = 735_000 * 24 * 60
+    start, end = (60 * int(clock[:2]) + int(clock[3:]) for clock in (first, last))
+    if start > end:
+        start -= 24 * 60
+    return [Event((day + minute) * MINUTE, {"n": n}) for n, minute in enumerate(range(start, end + 1, step))]
 
 
-def test_the_slice_that_no_longer_sees_the_pause_may_disagree_with_the_one_before() -> None:
-    """A stream that opens at 20 is cut at 30, 50, 70, …; once its beginning is out of reach, at 40, 60, 80, …"""
-    every_five = tuple(range(20, 1000, 5))
-    assert members(alone(Case(FIVE, every_five, 40, 55))) == {50: [35, 40, 45, 50]}
-    assert members(alone(Case(FIVE, every_five, 55, 70))) == {60: [45, 50, 55, 60]}
-
-
-@given(
-    window=windows(),
-    steps=st.lists(st.integers(0, 1000), min_size=20, max_size=60),
-    widths=st.lists(st.integers(1, 30), min_size=1, max_size=5),
-    more=st.integers(0, 30),
+@pytest.mark.parametrize(
+    ("window", "stream"),
+    [
+        ("SessionWindow(minute, 5, 30)", minutes("01:40", "03:56", 4)),
+        ("SessionWindow(minute, 5, 60)", minutes("23:30", "03:54", 4)),
+        ("SessionWindow(minute, 45, 60)", minutes("20:10", "09:50", 40)),
+    ],
 )
-def test_slices_of_a_stream_without_a_pause_agree_with_one_another(
-    window: Session, steps: list[int], widths: list[int], more: int
+def test_hourly_slices_count_each_event_of_a_long_chain_once(
+    spark: "SparkSession", window: str, stream: list[Event]
 ) -> None:
-    """Each event is in one session of one slice, and none is lost."""
-    times = tuple(accumulate((step % (window.timeout + 1) for step in steps), initial=500))
-    first = times[0] + look_back(window) + more
-    edges = list(accumulate(widths, initial=first))
-    slices = [Case(window, times, start, end) for start, end in pairwise(edges)]
-    published = [session for slice_ in slices for session in alone(slice_)]
-    assert published == alone(Case(window, times, edges[0], edges[-1]))
-    numbers = [event.payload["n"] for session in published for event in session.members]
-    assert numbers == [numbers[0] + n for n in range(len(numbers))]
+    hour = 60 * MINUTE
+    first = stream[0].time // hour * hour
+    slices = [Slice(start, start + hour, stream) for start in range(first, stream[-1].time + 2 * hour, hour)]
+    query = compiled(
+        "CREATE TABLE telemetry (t datetime, n bigint);\n"
+        f"SELECT Collect(n) AS numbers INTO out FROM telemetry TIMESTAMP BY t GROUP BY {window}"
+    )
+    rows = [row for rows in published(spark, query, slices) for row in rows]
+    numbers = [number for row in rows for number in row["numbers"]]
+    assert sorted(numbers) == [event.payload["n"] for event in stream]
 
 
 def test_a_session_whose_timeout_is_longer_than_its_max_duration_is_refused() -> None:
-    """Its cuts would not stay on the even multiples: several multiples may pass without an event."""
     with pytest.raises(DefinitionError, match="the timeout of a session is more than 0 and at most its maxDuration"):
         compiled("SELECT COUNT(*) AS n INTO out FROM telemetry TIMESTAMP BY t GROUP BY SessionWindow(second, 11, 10)")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND
 from tests import oracle_windows as oracle
 from tests.draws import slow
-from tests.oracle_windows import Content, Members, Session
+from tests.oracle_windows import Content, Members
 from tests.query.fast_path import Row, Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, batches, described, seconds
 
@@ -70,15 +70,10 @@ def of_windows(aggregates: Aggregates, windows: Named, slice_: Slice) -> list[Ro
 
 
 def ending(windows: Named, slice_: Slice) -> list[Content]:
-    """Return the windows that end in the slice. Sessions are computed from what is read for the slice."""
+    """Return the windows that end in the slice."""
     contents = []
     for name, window in windows:
-        if isinstance(window, Session):
-            after = slice_.start - 3 * window.longest - window.timeout
-            read = [event for event in slice_.events if after < event.time <= slice_.end]
-            contents += oracle.contents(read, window, ("k",), name, after)
-        else:
-            contents += oracle.contents(slice_.events, window, ("k",), name)
+        contents += oracle.contents(slice_.events, window, ("k",), name)
     return oracle.ending_in(contents, slice_.start, slice_.end)
 
 

@@ -30,7 +30,7 @@ class Relation(Protocol):
 
     @property
     def unanchored(self) -> bool:
-        """Return whether the rows have the column `_unanchored`, which marks sessions that may have begun earlier."""
+        """Return whether the rows have the column `_unanchored`; see `CompiledOutput.sql`."""
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         """Return the column that a dotted path names; None if there is none."""

@@ -46,7 +46,7 @@ class Grouping:
 
     @property
     def unanchored(self) -> bool:
-        """Whether its groups have the column `_unanchored`: it has sessions, which may have begun earlier."""
+        """Whether its groups have the column `_unanchored`: it has sessions."""
         return any(isinstance(grouped.window, SessionWindow) for grouped in self.windows)
 
     @property

@@ -46,10 +46,9 @@ class Panes:
             SelectItem("_pane", self._pane),
         ]
         rows = f"SELECT {select_list([*system, *self.grouping.inputs])}\n{self.source}"
-        items = [*self._by, *self.grouping.partials, *any_unanchored(self.source_unanchored)]
-        return (
-            f"SELECT {select_list(items)}\nFROM (\n{rows}\n) AS `rows`{self._where}\nGROUP BY {select_list(self._by)}"
-        )
+        counts = [SelectItem("_events", template("count(*)"))] if isinstance(self.window, SessionWindow) else []
+        items = [*self._by, *self.grouping.partials, *counts, *any_unanchored(self.source_unanchored)]
+        return f"SELECT {select_list(items)}\nFROM (\n{rows}\n) AS `rows`\nGROUP BY {select_list(self._by)}"
 
     @property
     def _by(self) -> list[SelectItem]:
@@ -66,13 +65,6 @@ class Panes:
             offset=bigint(self.window.offset % length),
             length=bigint(length),
         )
-
-    @property
-    def _where(self) -> str:
-        """Condition on the panes that are read: a session must not depend on what lies before its look-back."""
-        if not isinstance(self.window, SessionWindow):
-            return ""
-        return f"\nWHERE `_pane` > `_slice_start` - {self.extra_look_back + self.window.look_back}L"
 
 
 def pane_length(window: HoppingWindow) -> int:

@@ -1,4 +1,4 @@
-"""Session windows in Spark SQL."""
+"""Session windows in Spark SQL (docs/time-model.md, section 4.2)."""
 
 from collections.abc import Sequence
 
@@ -6,38 +6,67 @@ from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.panes import Panes
 from recapture.query.generate.select_items import SelectItem, select_list
 from recapture.query.generate.trees import template
-from recapture.time_model.windows import SessionWindow
+from recapture.time_model.windows import REMEMBERED_SPANS, SessionWindow
 
 
 def sessions(panes: Panes, window: SessionWindow, partition_by: Sequence[int], items: list[SelectItem]) -> str:
     """Return the panes, each in the session that holds it.
 
-    Panes are instants. A gap longer than the timeout opens a session. Within a stretch without such a gap, sessions are
-    cut at the first multiple of maxDuration that is at least one maxDuration after the opening, then at every second
-    multiple.
+    Panes are instants. A span is a stretch (k * maxDuration, (k + 1) * maxDuration], numbered by its k. Each subquery
+    adds columns to the one before:
 
-    What opens within a timeout of where reading began may have begun earlier. It is cut at even multiples, so that
-    neighbouring slices agree, and marked `_unanchored`.
+        `_before`, `_after`     the instants next to the pane's, and `_together`, its number of events
+        `_opened`, `_anchor`    the first instant since the last pause, and the span whose end is the first deadline
+        `_reset`                the last span, up to the pane's, at whose end there is a cut whatever came before
+        `_cut`, `_ruled`        whether there is a cut at the end of the pane's span, and whether by the rule for
+                                sparse streams
+        `_begun`                the span at whose end the pane's session began; NULL if it opened after a pause
+
+    Every column follows from the events of at most `SessionWindow.look_back`, so neighbouring slices agree.
     """
-    max_duration = window.max_duration
-    timeout, longest, twice = f"{window.timeout}L", f"{max_duration}L", f"{2 * max_duration}L"
+    timeout, longest = f"{window.timeout}L", f"{window.max_duration}L"
     by = ", ".join(["`_slice_start`", *(f"`_k{key}`" for key in partition_by)])
-    over = f"(PARTITION BY {by} ORDER BY `_pane`)"
-    opens = f"coalesce(`_pane` - lag(`_pane`) OVER {over} > {timeout}, true)"
-    gaps = f"SELECT *, {opens} AS `_opens`\nFROM (\n{panes.sql}\n) AS `panes`"
-    opened = f"SELECT *, max(CASE WHEN `_opens` THEN `_pane` END) OVER {over} AS `_opened`\nFROM (\n{gaps}\n)"
-    read_from = f"(`_slice_start` - {panes.extra_look_back + window.look_back}L)"
-    known = f"`_opened` > {read_from} + {timeout}"
-    first = (
-        f"SELECT *, NOT ({known}) AS `_unknown`, CASE WHEN {known}"
-        f" THEN (`_opened` + {2 * max_duration - 1}L) div {longest} * {longest}"
-        f" ELSE (`_opened` + {2 * max_duration - 1}L) div {twice} * {twice} END AS `_first`\nFROM (\n{opened}\n)"
+    in_order = f"(PARTITION BY {by} ORDER BY `_pane`)"
+    earlier = f"(PARTITION BY {by} ORDER BY `_pane` RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    neighbours = (
+        f"SELECT *, {_span('`_pane`', window)} AS `_span`, max(`_pane`) OVER {earlier} AS `_before`,"
+        f" lead(`_pane`) OVER {in_order} AS `_after`, sum(`_events`) OVER (PARTITION BY {by}, `_pane`) AS `_together`"
+        f"\nFROM (\n{panes.sql}\n) AS `panes`"
     )
+    pause = "(`_pane` - `_before`)"
+    second = f"{pause} <= {timeout} + {longest} AND `_together` = 1 AND `_after` IS NOT NULL"
+    deciding = f"CASE WHEN {second} THEN {_span('`_after`', window)} ELSE `_span` END"
+    opens = f"coalesce({pause} > {timeout}, true)"
+    opened = (
+        f"SELECT *, max(CASE WHEN {opens} THEN `_pane` END) OVER {in_order} AS `_opened`,"
+        f" max(CASE WHEN {opens} THEN {deciding} + 1 END) OVER {in_order} AS `_anchor`\nFROM (\n{neighbours}\n)"
+    )
+    counted = (
+        f"SELECT *, sum(`_events`) OVER (PARTITION BY {by}, `_opened`, `_span`) AS `_in_span`\nFROM (\n{opened}\n)"
+    )
+    spans = f"PARTITION BY {by}, `_opened` ORDER BY `_span`"
+    reset = (
+        "SELECT *, greatest(`_anchor`, max(CASE WHEN `_in_span` > 1 AND `_span` > `_anchor` THEN `_span` END)"
+        f" OVER ({spans})) AS `_reset`\nFROM (\n{counted}\n)"
+    )
+    since = "(`_span` - `_reset`)"
     cut = (
-        f"SELECT *, `_first` + greatest(0L, (`_pane` - `_first` + {2 * max_duration - 1}L) div {twice}) * {twice}"
-        f" AS `_cut`\nFROM (\n{first}\n)"
+        f"SELECT *, CASE WHEN {since} < 0 THEN false WHEN {since} < {REMEMBERED_SPANS} THEN {since} % 2 = 0"
+        f" ELSE `_span` % 2 <> 0 END AS `_cut`, {since} >= {REMEMBERED_SPANS} AS `_ruled`\nFROM (\n{reset}\n)"
     )
-    last = f"max(`_pane`) OVER (PARTITION BY {by}, `_opened`, `_cut`)"
-    window_end = SelectItem("_window_end", template(f"least({last} + {timeout}, `_cut`)"))
-    unknown = template("`_unanchored` OR `_unknown`" if panes.source_unanchored else "`_unknown`")
-    return f"SELECT {select_list([*items, window_end, SelectItem(UNANCHORED.name, unknown)])}\nFROM (\n{cut}\n)"
+    begun = (
+        "SELECT *, max(CASE WHEN `_cut` THEN `_span` END)"
+        f" OVER ({spans} RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS `_begun`,"
+        f" max(CASE WHEN `_ruled` THEN `_span` END) OVER ({spans}) AS `_last_ruled`\nFROM (\n{cut}\n)"
+    )
+    session = f"(PARTITION BY {by}, `_opened`, `_begun`)"
+    deadline = f"(max(CASE WHEN `_cut` THEN `_span` END) OVER {session} + 1) * {longest}"
+    window_end = SelectItem("_window_end", template(f"least(max(`_pane`) OVER {session} + {timeout}, {deadline})"))
+    ruled = f"coalesce(max(`_last_ruled`) OVER {session} >= `_begun`, false)"
+    unanchored = template(f"`_unanchored` OR {ruled}" if panes.source_unanchored else ruled)
+    return f"SELECT {select_list([*items, window_end, SelectItem(UNANCHORED.name, unanchored)])}\nFROM (\n{begun}\n)"
+
+
+def _span(instant: str, window: SessionWindow) -> str:
+    """Return the SQL of the number of the span that holds an instant."""
+    return f"(({instant} + {window.max_duration - 1}L) div {window.max_duration}L - 1)"

@@ -1,0 +1,92 @@
+"""How bodies spell the names of fields: in ASA a name finds its field in any letter case.
+
+If a body has several fields whose names differ in letter case alone, the one that is spelt as in the query counts, or
+else the first. Most blobs spell a name in one way, so a chunk is read in the spelling of its first body, and only the
+bodies that may differ are looked at again (`differing`, `by_spelling`).
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recapture.formats.duckdb_sql import literal, pointer, select, whole
+from recapture.model import InputColumn
+
+Spelling = Mapping[InputColumn, InputColumn]
+"""The columns of a query, each with its path as some bodies spell it."""
+Path = tuple[str, ...]
+
+
+def spelling_of(body: pa.Array, columns: Sequence[InputColumn]) -> Spelling:
+    """Return how one body spells the columns; as the query does if it lacks them or is not a JSON object."""
+    return next((spelling for spelling, _ in by_spelling(body, columns)), {column: column for column in columns})
+
+
+def differing(text: pa.Array, values: Mapping[InputColumn, pa.Array], spelling: Spelling) -> NDArray[np.intp]:
+    """Return the rows of the bodies that may spell a name in another way than `spelling`.
+
+    `values` are the columns as read in that spelling. A value that was read under the query's own spelling is the right
+    one. For all others, the body is looked at again if it holds the name in other letters, or has an escape in it.
+    """
+    differs = np.zeros(len(text), bool)
+    for column, spelt in spelling.items():
+        missing = values[column].is_null().to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(missing | (spelt != column))
+        if len(rows):
+            suspects = text if len(rows) == len(text) else text.take(pa.array(rows))
+            doubtful = pc.match_substring(suspects, "\\")
+            for step in spelt.path:
+                name = f'"{step}"'
+                in_any_case = pc.count_substring(suspects, name, ignore_case=True)
+                doubtful = pc.or_(doubtful, pc.greater(in_any_case, pc.count_substring(suspects, name)))
+            differs[rows[doubtful.fill_null(False).to_numpy(zero_copy_only=False)]] = True
+    return np.flatnonzero(differs)
+
+
+def by_spelling(text: pa.Array, columns: Sequence[InputColumn]) -> Iterator[tuple[Spelling, NDArray[np.intp]]]:
+    """Yield the spellings of some bodies, each with its rows; rows that are not JSON are left out."""
+    groups: list[tuple[dict[Path, Path], NDArray[np.intp]]] = [({(): ()}, np.arange(len(text)))]
+    for record in _records(columns):
+        depth = len(record)
+        names = {column.path[depth] for column in columns if column.path[:depth] == record and column.path != record}
+        groups = [
+            ({**spelt, **{(*record, name): (*spelt[record], key) for name, key in keys.items()}}, rows[chosen])
+            for spelt, rows in groups
+            for keys, chosen in _keys(text.take(pa.array(rows)), spelt[record], sorted(names))
+        ]
+    for spelt, rows in groups:
+        yield {column: replace(column, path=spelt[column.path]) for column in columns}, rows
+
+
+def _records(columns: Iterable[InputColumn]) -> list[Path]:
+    """Return the paths of the records that hold the columns, outer ones first."""
+    records = {column.path[:depth] for column in columns for depth in range(len(column.path))}
+    return sorted(records, key=lambda path: (len(path), path))
+
+
+def _keys(text: pa.Array, record: Path, names: Sequence[str]) -> Iterator[tuple[dict[str, str], NDArray[np.intp]]]:
+    """Yield how the bodies spell some names in a record, each spelling with its rows."""
+    known = ", ".join(literal(name.lower()) for name in names)
+    keys = f"json_keys(body, {pointer(record)})" if record else "json_keys(body)"
+    spelt_so = f"list_filter({keys}, lambda name: lower(name) IN ({known}))"
+    query = (
+        f"SELECT array_to_string(list_transform({spelt_so}, lambda name: to_json(name)), ',') AS keys "
+        "FROM (SELECT CASE WHEN json_valid(body) THEN body END AS body FROM bodies)"
+    )
+    spelt = whole(select({"body": text}, query)["keys"]).fill_null("").dictionary_encode()
+    index = spelt.indices.to_numpy()
+    for number, listed in enumerate(spelt.dictionary.to_pylist()):
+        yield _chosen(names, json.loads(f"[{listed}]")), np.flatnonzero(index == number)
+
+
+def _chosen(names: Iterable[str], keys: Sequence[str]) -> dict[str, str]:
+    """Return the key that each name finds: the same, or else the first in other letters, or else the name itself."""
+    return {
+        name: name if name in keys else next((key for key in keys if key.lower() == name.lower()), name)
+        for name in names
+    }
