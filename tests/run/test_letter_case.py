@@ -18,7 +18,7 @@ def world(tmp_path: Any) -> World:
     one = [{"DeviceId": "a", "EventTime": at(n).isoformat(), "site": {"floor": 7}, "Load": n} for n in range(1, 5)]
     another = [{"deviceID": "A", "eventTime": at(n).isoformat(), "Site": {"Floor": 8}, "load": n} for n in range(1, 4)]
     bodies = [json.dumps(body).encode() for pair in zip(one, [*another, {}], strict=True) for body in pair]
-    world.put("0", at(5), bodies)
+    world.put("0", at(10), bodies)
     world.put("0", at(80), [], first=8)
     return world
 

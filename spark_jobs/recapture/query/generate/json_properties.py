@@ -32,7 +32,7 @@ def _in_other_letters(record: exp.Expr, name: exp.Expr) -> exp.Expr:
         "properties",
         lambda it: template(
             "get(map_values(map_filter({it}, (`@@key`, `@@value`) ->"
-            " lower(`@@key`) = lower({name}) AND NOT map_contains_key({it}, {name}))), 0)",
+            " lower(`@@key`) = lower({name}) AND NOT map_contains_key({it}, CAST({name} AS STRING)))), 0)",
             it=it,
             name=name,
         ),
