@@ -271,7 +271,7 @@ def _in_order(name: str) -> exp.Expr:
 
 
 def _total(values: exp.Expr) -> exp.Expr:
-    """Return the sum of floats, added in the array's order; NULL for no float."""
+    """Return the sum of floats, added in the array's order; NULL if there is none."""
     return template(
         "aggregate(filter({values}, x -> x IS NOT NULL), CAST(NULL AS DOUBLE), (total, x) -> coalesce(total + x, x))",
         values=values,
