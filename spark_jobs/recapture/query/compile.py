@@ -48,7 +48,7 @@ def compile_query(
 
         return infer_types(types, requests, compile_script, _most_passes(script)).result()
     except RecursionError:
-        raise source.error(0, "the query is nested too deep") from None
+        raise source.error(0, "the query is nested too deeply") from None
 
 
 def _most_passes(script: Script) -> int:

@@ -240,7 +240,7 @@ class Expressions:
             raise self.source.error(node, f"`{name.lower()}` is not a type: there are {types}")
         sizes = [size.name.upper() for size in to.expressions]
         if sizes not in ([], ["MAX"] if kind is AsaType.TEXT else []):
-            raise self.source.error(node, f"a {kind} has no other size here: write {kind}")
+            raise self.source.error(node, f"this size is not supported: write {kind}")
         value = self.value(node.this)
         return self.coercion.cast(value, kind, isinstance(node, exp.TryCast), node)
 
@@ -273,7 +273,7 @@ class Expressions:
 
     def _membership(self, node: exp.In) -> exp.Expr:
         if not node.expressions:
-            raise self.source.error(node, "IN takes a list of values, IN (1, 2): no table and no query")
+            raise self.source.error(node, "IN takes a list of values, such as IN (1, 2), not a table or a query")
         values = [self.value(part) for part in (node.this, *node.expressions)]
         (subject, *members), _ = self._comparable(values, exp.EQ, node)
         return exp.Paren(this=exp.In(this=subject.node, expressions=[member.node for member in members]))
@@ -317,7 +317,8 @@ class Expressions:
             )
         unified, kind = self.coercion.unify(values, where)
         if kind in INCOMPARABLE:
-            raise self.source.error(where, f"{kind}s are not compared: compare their properties")
+            parts = "properties" if kind is AsaType.RECORD else "elements"
+            raise self.source.error(where, f"{kind}s cannot be compared: compare their {parts}")
         if kind in _UNORDERED and operator in ORDERED and not self._pending(values):
             raise self.source.error(where, f"{kind} is compared with = and <> only, not with {ORDERED[operator]}")
         return unified, kind
@@ -353,7 +354,7 @@ class _Call:
                 return typed
         types_ = self.expressions.types
         raise types_.disagreement(value.fields, types[0], node) or self.error(
-            index, f"{self.name} takes {' or '.join(types)} here, and this is {value.type}"
+            index, f"{self.name} takes {' or '.join(types)} here, but this is {value.type}"
         )
 
     def unify(self, *indexes: int) -> tuple[list[Value], AsaType]:
@@ -381,7 +382,7 @@ class _Call:
         node = self._node(index)
         sign, digits = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
         if not (isinstance(digits, exp.Literal) and not digits.is_string and digits.name.isdecimal()):
-            raise self.error(index, f"{self.name} takes a whole number here, written out")
+            raise self.error(index, f"{self.name} takes a literal whole number here, such as 3")
         return sign * int(digits.name)
 
     def error(self, index: int | None, message: str) -> DefinitionError:
@@ -390,6 +391,6 @@ class _Call:
 
     def _node(self, index: int) -> exp.Expr:
         if index >= self.count:
-            raise self.error(None, f"{self.name} takes more arguments than these {self.count}")
+            raise self.error(None, f"{self.name} lacks argument {index + 1}")
         node: exp.Expr = self.node.expressions[index]
         return node

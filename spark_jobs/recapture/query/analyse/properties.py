@@ -25,12 +25,12 @@ def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence
     if types.are_open(value.fields):
         types.decide(value.fields, AsaType.RECORD, names[0])
     elif value.type is not AsaType.RECORD and not value.is_json_element:
-        raise source.error(names[0], f"`{names[0].name}` is asked of a {value.type}, which has no properties")
+        raise source.error(names[0], f"`{names[0].name}` is read from a {value.type}, which has no properties")
     source.exact.update(name.meta["start"] for name in names if "start" in name.meta)
     for name in names:
         if not _NOT_IN_A_PATH.isdisjoint(name.name):
             raise source.error(
-                name, f"`{name.name}` cannot stand in a path: write GetRecordPropertyValue(record, '{name.name}')"
+                name, f"`{name.name}` cannot be used in a path: write GetRecordPropertyValue(record, '{name.name}')"
             )
     steps = "".join(f"['{name.name}']" for name in names)
     return Value(spark_call("get_json_object", value.node, string(f"${steps}")), AsaType.TEXT, is_json_element=True)

@@ -22,7 +22,7 @@ from recapture.query.parse.window_calls import is_window, windows_of
 from recapture.time_model.windows import SnapshotWindow
 
 _REFUSED_CLAUSES = {
-    "with_": "WITH stands before the first SELECT",
+    "with_": "WITH goes before the first SELECT",
     "distinct": "SELECT DISTINCT is not supported: GROUP BY gives each group once",
     "limit": "TOP is not supported; leave it out",
     "order": "ORDER BY is not supported: a table has no order; leave it out",
@@ -138,17 +138,17 @@ class SelectCompiler:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
                 require_only(self.source, item.this if isinstance(item, exp.Column) else item)
                 if star_source is None:
-                    raise self.source.error(item, "* cannot stand with GROUP BY: name the keys and the aggregates")
+                    raise self.source.error(item, "* cannot be used with GROUP BY: name the keys and the aggregates")
                 self._star(items, item, star_source, requests)
                 continue
             node = item.this if isinstance(item, exp.Alias) else item
             value = expressions.value(node)
             name, where = self._output_name(item)
             if value.type is None:
-                raise self.source.error(node, "NULL alone has no type here: CAST(NULL AS float), say")
+                raise self.source.error(node, "NULL alone has no type here: write, for example, CAST(NULL AS float)")
             self._check_name(name, where, items, is_output=requests is None)
             if items.star_source is not None and items.star_source.relation.has(name):
-                raise self.source.error(where, f"`{name}` stands in the * before it, which wins: choose another name")
+                raise self.source.error(where, f"the * before it already has a column `{name}`: choose another name")
             items.columns.append((name, value))
         return items
 
@@ -191,7 +191,9 @@ class SelectCompiler:
         if not name or (is_output and _NOT_IN_DELTA.search(name)):
             raise self.source.error(where, f"`{name}` cannot name a column: leave out blanks and ,;{{}}()=")
         if name.lower() == SLICE_START or name.startswith("_"):
-            raise self.source.error(where, f"the pipeline itself adds `{name}`: choose another name")
+            raise self.source.error(
+                where, f"`{name}` is reserved: choose a name other than slice_start that does not begin with _"
+            )
         if name.lower() in (other.lower() for other, _ in items.columns):
             raise self.source.error(where, f"`{name}` names two columns: choose another name with AS")
 

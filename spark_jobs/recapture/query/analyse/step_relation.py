@@ -86,9 +86,7 @@ class StepRelation:
             )
         for name, value in columns:
             if self.types.untyped(value):
-                raise self.source.error(
-                    where, f"nothing tells the type of `{name}`, which stands in the record: CAST it"
-                )
+                raise self.source.error(where, f"the type of `{name}`, a column of the record, is not known: CAST it")
         return Value(json_record(columns), AsaType.RECORD)
 
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
