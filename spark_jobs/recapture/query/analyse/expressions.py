@@ -1,7 +1,8 @@
 """Scalar expressions and conditions of ASAQL as typed Spark SQL, exact or refused.
 
-Spark must run in ANSI mode (its default): as in T-SQL, overflow of bigint arithmetic, division by zero and a CAST that
-fails then fail the run rather than give a silent NULL. A query guards itself with NULLIF, CASE or TRY_CAST.
+Spark must run in ANSI mode, which the session of a run sets. As in T-SQL, an overflow of bigint arithmetic, a division
+by zero or an impossible CAST then stops the run instead of giving NULL silently. A query guards itself with NULLIF,
+CASE or TRY_CAST.
 """
 
 import math
@@ -185,7 +186,7 @@ class Expressions:
         return Value(exp.Paren(this=exp.Neg(this=value.node)), value.type)
 
     def _arithmetic(self, node: exp.Expr) -> Value:
-        # `typed` and `safe` say how T-SQL divides, which is what is done here.
+        # sqlglot sets `typed` and `safe` to T-SQL's rules of division, which apply here anyway.
         require_only(self.source, node, "this", "expression", "typed", "safe")
         sides = [self.number(node.this), self.number(node.expression)]
         (left, right), kind = self.coercion.unify(sides, node)
@@ -290,11 +291,11 @@ class Expressions:
         pattern = self.value(node.expression)
         if pattern.type is not AsaType.TEXT or pattern.text is None:
             raise self.source.error(node.expression, "LIKE takes a pattern in quotes, such as 'a%'")
-        sign = self.value(escape) if escape else None
-        if sign is not None and (sign.type is not AsaType.TEXT or len(sign.text or "") != 1):
+        character = self.value(escape) if escape else None
+        if character is not None and (character.type is not AsaType.TEXT or len(character.text or "") != 1):
             raise self.source.error(escape or node, "ESCAPE takes one character in quotes")
         try:
-            return like(text.node, pattern.text, sign.text if sign else None)
+            return like(text.node, pattern.text, character.text if character else None)
         except DefinitionError as error:
             raise self.source.error(node.expression, str(error)) from None
 

@@ -51,7 +51,7 @@ class _SelectList:
     columns: list[tuple[str, Value]] = field(default_factory=list)
     """Columns by name, in order."""
     requested: list[tuple[str, Value]] = field(default_factory=list)
-    """Columns that later steps ask of the *."""
+    """Columns of the * that later steps use."""
     star_source: From | None = None
     """FROM clause that a step's * stands for."""
 
@@ -66,7 +66,7 @@ class SelectCompiler:
     """Compiler of the FROM clauses, which also holds the steps."""
 
     def compile(self, select: exp.Select, requests: dict[Path, None] | None) -> CompiledSelect:
-        """Compile a SELECT. `requests` are the columns that later steps ask of its *, None for an output.
+        """Compile a SELECT. `requests` are the columns of its * that later steps use; None for an output.
 
         SELECT x AS y FROM input WHERE x > 1 => Selection(`events`, where (`x` > 1.0D), items `x` AS `y`)
 
@@ -106,7 +106,7 @@ class SelectCompiler:
         return items, Grouping(windows, keys, tuple(scope.aggregates), having)
 
     def _check_clauses(self, select: exp.Select) -> None:
-        """Raise DefinitionError for a clause that is not supported, and for clauses in another order than a query's."""
+        """Raise DefinitionError for a clause that is not supported, or for clauses in the wrong order."""
         for name, message in _REFUSED_CLAUSES.items():
             clause = select.args.get(name)
             if clause:
@@ -155,7 +155,7 @@ class SelectCompiler:
     def _star(self, items: _SelectList, item: exp.Expr, star_source: From, requests: dict[Path, None] | None) -> None:
         """Add the columns of a *.
 
-        * => id, site, …    in a step: only the columns that later steps ask for
+        * => id, site, …    in a step: only the columns that later steps use
         """
         if isinstance(item, exp.Column) and item.table and item.table.lower() != star_source.qualifier.lower():
             raise self.source.error(
@@ -198,7 +198,7 @@ class SelectCompiler:
             raise self.source.error(where, f"`{name}` names two columns: choose another name with AS")
 
     def _output_name(self, item: exp.Expr) -> tuple[str, exp.Expr]:
-        """Return the name that a column is given, and where: x * 2 AS y => y; site.id => id."""
+        """Return a column's name, and the node that an error about the name shows: x * 2 AS y => y; site.id => id."""
         if not isinstance(item, exp.Alias):
             names = identifiers(item)
             if names and not is_system_timestamp(item):
