@@ -346,6 +346,7 @@ TUMBLING = "FROM telemetry GROUP BY Tumbling(s, 1)"
             "WITH a AS (SELECT *, k AS k FROM telemetry) SELECT k INTO out FROM a",
             "the * before it already has a column `k`",
         ),
+        ("WITH a AS (SELECT k FROM a) SELECT k INTO out FROM a", "a step can read only the steps before it"),
         ("SELECT k INTO out FROM telemetry TIMESTAMP BY WHERE k > 1", "syntax error near `WHERE`"),
         ("SELECT k INTO out FROM telemetry TIMESTAMP BY", "ends too early"),
         ("SELECT k INTO out FROM telemetry TIMESTAMP BY t OVER WHERE k > 1", "syntax error near `WHERE`"),
