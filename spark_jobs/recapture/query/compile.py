@@ -48,11 +48,11 @@ def compile_query(
 
         return infer_types(types, requests, compile_script, _most_passes(script)).result()
     except RecursionError:
-        raise source.error(0, "the query is nested too deep") from None
+        raise source.error(0, "the query is nested too deeply") from None
 
 
 def _most_passes(script: Script) -> int:
-    """Return a number of passes that suffices: one, or two, for each type of a field and each column of a star."""
+    """Return an upper bound on the number of passes: two for each type and column of a * that a pass can learn."""
     return 2 * len(script.tokens) * (len(script.steps) + 1) + 2
 
 
@@ -69,7 +69,7 @@ class _Output:
 
 @dataclass
 class _Pass:
-    """One pass over a script, with the types and the columns of stars that earlier passes asked for."""
+    """One pass over a script. It knows the types, and the columns of each *, that earlier passes asked for."""
 
     script: Script
     types: FieldTypes
@@ -121,7 +121,7 @@ class _Pass:
     def _step(self, name: Token, query: exp.Query) -> None:
         """Compile a step of WITH, so that later steps and outputs can read it.
 
-        WITH a AS (SELECT x FROM input) => table `step 0`, which FROM a names
+        WITH a AS (SELECT x FROM input) => the table `step 0`, which `FROM a` then reads
         """
         key = name.text.lower()
         if key in self.from_.steps or key == self.input_alias.lower():

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import Row, SparkSession
 from sqlglot import exp
 
-from recapture.model import AsaType
+from recapture.model import TYPES, AsaType
 from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
@@ -17,7 +17,6 @@ from recapture.query.parse.asaql import parse
 from recapture.time_model import timestamps
 
 BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT, AsaType.DATETIME, AsaType.BIT
-SPARK_TYPES = {BIGINT: "BIGINT", FLOAT: "DOUBLE", TEXT: "STRING", DATETIME: "BIGINT", BIT: "BOOLEAN"}
 
 Given = Value | str | int | float | bool | None
 """An argument: a value, or a Python value that stands for its literal; see `_is_verbatim` for other texts."""
@@ -136,7 +135,7 @@ def computed_over_columns(spark: SparkSession, cases: Sequence[Case], times: int
             value = literal(argument)
             assert value.type is not None
             named = column(f"c{number}_{index}")
-            columns.append(f"CAST({render(value.node)} AS {SPARK_TYPES.get(value.type, 'STRING')}) AS {render(named)}")
+            columns.append(f"CAST({render(value.node)} AS {TYPES[value.type].spark}) AS {render(named)}")
             arguments.append(Value(named if times == 1 else spark_call("coalesce", *[named] * times), value.type))
         results.append(call(name, *arguments).node)
     row_of_arguments = spark.sql(f"SELECT {', '.join(columns)}")

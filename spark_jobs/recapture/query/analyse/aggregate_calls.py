@@ -106,7 +106,7 @@ class AggregateCall:
         value = self.inside.value(node)
         if self.function is not Function.TOPONE and self.inside.types.untyped(value):
             raise self.inside.source.error(
-                node, f"nothing tells the type of this, which {self.function} writes as JSON: CAST it, or CREATE TABLE"
+                node, f"the type of this is not known, and {self.function} writes it as JSON: CAST it, or CREATE TABLE"
             )
         return self._value(node)
 
@@ -124,7 +124,7 @@ class AggregateCall:
         number = self.inside.coercion.typed(value, AsaType.FLOAT, node)
         if number is None or value.type is None:
             raise types.disagreement(value.fields, AsaType.FLOAT, node) or self.inside.source.error(
-                node, f"{self.function} takes bigint or float, and this is {value.type or 'NULL'}"
+                node, f"{self.function} takes bigint or float, but this is {value.type or 'NULL'}"
             )
         return replace(number, fields=())
 

@@ -33,7 +33,7 @@ class Coercion:
     types: FieldTypes
 
     def typed(self, value: Value, kind: AsaType, where: exp.Expr) -> Value | None:
-        """Return the value in a type, if it is of this type or open, a literal of it, or may be widened; else None."""
+        """Return the value as `kind`, or None unless it has this type, is NULL, is of open type or can be widened."""
         is_open = self.types.are_open(value.fields)
         return self._converted(value, kind, is_open, where) if self._fits(value, kind) else None
 
@@ -65,13 +65,16 @@ class Coercion:
         return widens is not None and widens(value)
 
     def _common_type(self, kinds: set[AsaType], values: list[Value]) -> AsaType | None:
-        """Return the type among `kinds` that fits all values. A field of open type is a float next to a bigint."""
+        """Return the one of `kinds` that fits all values; None if there is none.
+
+        If the only kind is bigint, a value of open type next to it makes all of them floats.
+        """
         if kinds == {AsaType.BIGINT} and any(value.type and self._is_open(value) for value in values):
             return AsaType.FLOAT
         return next((kind for kind in sorted(kinds) if all(self._fits(value, kind) for value in values)), None)
 
     def _unify_open(self, values: list[Value], where: exp.Expr) -> tuple[list[Value], AsaType]:
-        """Return values of open type as text; a type that is asked of one of them later is then the type of all."""
+        """Return values of open type as text. If a later use decides the type of one of them, it is the type of all."""
         if not any(value.type for value in values):
             raise self.source.error(where, "NULL alone has no type here")
         if not any(self.types.are_open(value.fields) for value in values):
@@ -90,7 +93,7 @@ class Coercion:
         )
 
     def _converted(self, value: Value, kind: AsaType, is_open: bool, where: exp.Expr) -> Value:
-        """Return a value that fits a type in this type; a field of open type is of this type from now on."""
+        """Return the value converted to `kind`, which it must fit. A field of open type has this type from now on."""
         if value.type is kind:
             return value
         if value.type is None:
@@ -113,7 +116,7 @@ class Coercion:
         return Value(bigint(ticks), AsaType.DATETIME)
 
     def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
-        """Return CAST, or where `lenient` TRY_CAST, of a value. Raise DefinitionError for types without a cast."""
+        """Return the CAST of a value, or its TRY_CAST if `lenient`. Raise DefinitionError for types without a cast."""
         if kind is AsaType.BIGINT and (value.is_json_element or self.types.are_undecided(value.fields)):
             value = Value(_bigint_text(value.node), AsaType.TEXT)
         try:
@@ -123,7 +126,7 @@ class Coercion:
 
 
 def _bigint_text(json: exp.Expr) -> exp.Expr:
-    """Return a value of JSON as the text of a bigint: floats without fraction, bits as 1 or 0, the rest as it is."""
+    """Return a JSON value as the text of a bigint: a float is truncated, a bit is 1 or 0, the rest is unchanged."""
     return template(
         "CASE WHEN {json} RLIKE '^-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$' AND NOT {json} RLIKE '^-?[0-9]+$'"
         " THEN CAST(try_cast(try_cast({json} AS DOUBLE) AS BIGINT) AS STRING)"

@@ -1,7 +1,8 @@
 """Scalar expressions and conditions of ASAQL as typed Spark SQL, exact or refused.
 
-Spark must run in ANSI mode (its default): as in T-SQL, overflow of bigint arithmetic, division by zero and a CAST that
-fails then fail the run rather than give a silent NULL. A query guards itself with NULLIF, CASE or TRY_CAST.
+Spark must run in ANSI mode, which the session of a run sets. As in T-SQL, an overflow of bigint arithmetic, a division
+by zero or an impossible CAST then stops the run instead of giving NULL silently. A query guards itself with NULLIF,
+CASE or TRY_CAST.
 """
 
 import math
@@ -185,7 +186,7 @@ class Expressions:
         return Value(exp.Paren(this=exp.Neg(this=value.node)), value.type)
 
     def _arithmetic(self, node: exp.Expr) -> Value:
-        # `typed` and `safe` say how T-SQL divides, which is what is done here.
+        # sqlglot sets `typed` and `safe` to T-SQL's rules of division, which apply here anyway.
         require_only(self.source, node, "this", "expression", "typed", "safe")
         sides = [self.number(node.this), self.number(node.expression)]
         (left, right), kind = self.coercion.unify(sides, node)
@@ -240,7 +241,7 @@ class Expressions:
             raise self.source.error(node, f"`{name.lower()}` is not a type: there are {types}")
         sizes = [size.name.upper() for size in to.expressions]
         if sizes not in ([], ["MAX"] if kind is AsaType.TEXT else []):
-            raise self.source.error(node, f"a {kind} has no other size here: write {kind}")
+            raise self.source.error(node, f"this size is not supported: write {kind}")
         value = self.value(node.this)
         return self.coercion.cast(value, kind, isinstance(node, exp.TryCast), node)
 
@@ -273,7 +274,7 @@ class Expressions:
 
     def _membership(self, node: exp.In) -> exp.Expr:
         if not node.expressions:
-            raise self.source.error(node, "IN takes a list of values, IN (1, 2): no table and no query")
+            raise self.source.error(node, "IN takes a list of values, such as IN (1, 2), not a table or a query")
         values = [self.value(part) for part in (node.this, *node.expressions)]
         (subject, *members), _ = self._comparable(values, exp.EQ, node)
         return exp.Paren(this=exp.In(this=subject.node, expressions=[member.node for member in members]))
@@ -290,11 +291,11 @@ class Expressions:
         pattern = self.value(node.expression)
         if pattern.type is not AsaType.TEXT or pattern.text is None:
             raise self.source.error(node.expression, "LIKE takes a pattern in quotes, such as 'a%'")
-        sign = self.value(escape) if escape else None
-        if sign is not None and (sign.type is not AsaType.TEXT or len(sign.text or "") != 1):
+        character = self.value(escape) if escape else None
+        if character is not None and (character.type is not AsaType.TEXT or len(character.text or "") != 1):
             raise self.source.error(escape or node, "ESCAPE takes one character in quotes")
         try:
-            return like(text.node, pattern.text, sign.text if sign else None)
+            return like(text.node, pattern.text, character.text if character else None)
         except DefinitionError as error:
             raise self.source.error(node.expression, str(error)) from None
 
@@ -317,7 +318,8 @@ class Expressions:
             )
         unified, kind = self.coercion.unify(values, where)
         if kind in INCOMPARABLE:
-            raise self.source.error(where, f"{kind}s are not compared: compare their properties")
+            parts = "properties" if kind is AsaType.RECORD else "elements"
+            raise self.source.error(where, f"{kind}s cannot be compared: compare their {parts}")
         if kind in _UNORDERED and operator in ORDERED and not self._pending(values):
             raise self.source.error(where, f"{kind} is compared with = and <> only, not with {ORDERED[operator]}")
         return unified, kind
@@ -353,7 +355,7 @@ class _Call:
                 return typed
         types_ = self.expressions.types
         raise types_.disagreement(value.fields, types[0], node) or self.error(
-            index, f"{self.name} takes {' or '.join(types)} here, and this is {value.type}"
+            index, f"{self.name} takes {' or '.join(types)} here, but this is {value.type}"
         )
 
     def unify(self, *indexes: int) -> tuple[list[Value], AsaType]:
@@ -381,7 +383,7 @@ class _Call:
         node = self._node(index)
         sign, digits = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
         if not (isinstance(digits, exp.Literal) and not digits.is_string and digits.name.isdecimal()):
-            raise self.error(index, f"{self.name} takes a whole number here, written out")
+            raise self.error(index, f"{self.name} takes a literal whole number here, such as 3")
         return sign * int(digits.name)
 
     def error(self, index: int | None, message: str) -> DefinitionError:
@@ -390,6 +392,6 @@ class _Call:
 
     def _node(self, index: int) -> exp.Expr:
         if index >= self.count:
-            raise self.error(None, f"{self.name} takes more arguments than these {self.count}")
+            raise self.error(None, f"{self.name} lacks argument {index + 1}")
         node: exp.Expr = self.node.expressions[index]
         return node

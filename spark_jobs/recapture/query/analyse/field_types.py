@@ -90,7 +90,7 @@ class FieldTypes:
             raise self._doubtful_key(path, kind, use)
 
     def disagreement(self, paths: Iterable[Path], kind: AsaType, where: exp.Expr) -> DefinitionError | None:
-        """Return the error for a field that is used as one type and was used as another; else None."""
+        """Return the error for a field that is used as `kind` here and as another type elsewhere, if there is one."""
         for path in paths:
             if path in self._known and self._known[path][0] is not AsaType.DATETIME:
                 held = self._known[path][0]

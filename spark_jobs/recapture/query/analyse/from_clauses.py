@@ -54,7 +54,7 @@ class FromCompiler:
     source: Source
     types: FieldTypes
     input: InputRelation
-    steps_to_come: list[str]
+    step_names: list[str]
     """Names of all steps, in lower case, compiled or not."""
     steps: dict[str, StepRelation] = field(default_factory=dict)
     """Steps compiled so far, by lower-case name."""
@@ -81,10 +81,10 @@ class FromCompiler:
         qualifier = table.args["alias"].name if table.args.get("alias") else table.name
         step = self.steps.get(table.name.lower())
         if step is None and table.name.lower() != self.input.alias.lower():
-            later = table.name.lower() in self.steps_to_come
-            steps = "; that step comes later or is this one: put it before" if later else ""
-            steps = steps or f"; its steps are {', '.join(f'`{name}`' for name in names[1:])}" if names[1:] else ""
-            raise self.source.error(table, f"FROM {table.name}: the pipeline's input is `{self.input.alias}`{steps}")
+            hint = f"; its steps are {', '.join(f'`{name}`' for name in names[1:])}" if names[1:] else ""
+            if table.name.lower() in self.step_names:
+                hint = "; a step can read only the steps before it"
+            raise self.source.error(table, f"FROM {table.name}: the pipeline's input is `{self.input.alias}`{hint}")
         from_clause = From(self.source, self.types, qualifier, step or self.input)
         self._read_time(from_clause, table, step)
         self._check_partition_by(table, select)

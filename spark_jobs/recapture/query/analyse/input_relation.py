@@ -148,7 +148,7 @@ class InputRelation:
             known = ", ".join(self.offered.known)
             raise self.source.error(
                 where,
-                f"{column.metadata} is no metadata of {self.offered.format} blobs: they have {known}; a field of that "
+                f"{column.metadata} is not metadata of {self.offered.format} blobs: they have {known}; a field of that "
                 "name in the body has to be declared in CREATE TABLE",
             )
         other = self.columns.get(column.name.lower(), column)

@@ -24,7 +24,7 @@ def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence
     if types.are_open(value.fields):
         types.decide(value.fields, AsaType.RECORD, names[0])
     elif value.type is not AsaType.RECORD and not value.is_json_element:
-        raise source.error(names[0], f"`{names[0].name}` is asked of a {value.type}, which has no properties")
+        raise source.error(names[0], f"`{names[0].name}` is read from a {value.type}, which has no properties")
     source.exact.update(name.meta["start"] for name in names if "start" in name.meta)
     node = value.node
     for depth, name in enumerate(names):

@@ -30,7 +30,7 @@ def unsupported(source: Source, node: exp.Expr) -> DefinitionError:
     if isinstance(node, exp.Distinct):
         return source.error(node, "DISTINCT is supported only in COUNT(DISTINCT x)")
     if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-        return source.error(node, "* stands alone in SELECT, and in COUNT(*)")
+        return source.error(node, "* is supported only as a column of SELECT, and in COUNT(*)")
     if isinstance(node, exp.Window):
         name = call_name(node.this)
         return source.error(node, UNSUPPORTED.get(name) or f"{word}(…) OVER (…) is not supported")
@@ -39,7 +39,7 @@ def unsupported(source: Source, node: exp.Expr) -> DefinitionError:
     if isinstance(node, exp.Predicate | exp.Connector | exp.Not):
         return source.error(node, "a condition is not a value: write CASE WHEN … THEN 1 ELSE 0 END")
     if is_window(node):
-        return source.error(node, f"{word} stands in GROUP BY only")
+        return source.error(node, f"{word} is supported only in GROUP BY")
     if isinstance(node, exp.Anonymous):
         name = call_name(node)
         if name in UNSUPPORTED:

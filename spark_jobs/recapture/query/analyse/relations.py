@@ -36,7 +36,7 @@ class Relation(Protocol):
         """Return the column that a dotted path names; None if there is none."""
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
-        """Return all columns by name; None if they follow from what later steps ask for."""
+        """Return all columns by name; None if neither CREATE TABLE nor a SELECT lists them."""
 
     def record(self, where: exp.Expr) -> Value:
         """Return the whole row as a record."""

@@ -21,7 +21,7 @@ class RowScope:
     """Names in a row of a FROM."""
 
     from_clause: From
-    no_aggregate: ClassVar[str] = "needs GROUP BY with a window, and stands in SELECT and HAVING only"
+    no_aggregate: ClassVar[str] = "needs GROUP BY with a window, and is supported only in SELECT and HAVING"
 
     def named_value(self, node: exp.Expr) -> Value | None:
         return self.from_clause.field(node)
@@ -31,7 +31,7 @@ class RowScope:
 
     def window_id(self, node: exp.Expr) -> Value:
         raise self.from_clause.source.error(
-            node, "System.Window().Id stands in SELECT and HAVING of a query with a window"
+            node, "System.Window().Id is supported only in SELECT and HAVING of a query with a window"
         )
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
@@ -54,11 +54,11 @@ class RowScope:
 class ArgumentScope(RowScope):
     """Names in the argument of an aggregate."""
 
-    no_aggregate: ClassVar[str] = "cannot stand in another one: aggregate in a step of WITH, and again"
+    no_aggregate: ClassVar[str] = "cannot be inside another one: aggregate in a step of WITH, then aggregate its rows"
 
     def system_timestamp(self, node: exp.Expr) -> Value:
         raise self.from_clause.source.error(
-            node, "System.Timestamp() is the window's end here, one for all rows: it stands outside of aggregates"
+            node, "System.Timestamp() is the window's end here, one for all rows: use it outside of aggregates"
         )
 
 

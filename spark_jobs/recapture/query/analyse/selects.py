@@ -22,7 +22,7 @@ from recapture.query.parse.window_calls import is_window, windows_of
 from recapture.time_model.windows import SnapshotWindow
 
 _REFUSED_CLAUSES = {
-    "with_": "WITH stands before the first SELECT",
+    "with_": "WITH goes before the first SELECT",
     "distinct": "SELECT DISTINCT is not supported: GROUP BY gives each group once",
     "limit": "TOP is not supported; leave it out",
     "order": "ORDER BY is not supported: a table has no order; leave it out",
@@ -51,7 +51,7 @@ class _SelectList:
     columns: list[tuple[str, Value]] = field(default_factory=list)
     """Columns by name, in order."""
     requested: list[tuple[str, Value]] = field(default_factory=list)
-    """Columns that later steps ask of the *."""
+    """Columns of the * that later steps use."""
     star_source: From | None = None
     """FROM clause that a step's * stands for."""
 
@@ -66,7 +66,7 @@ class SelectCompiler:
     """Compiler of the FROM clauses, which also holds the steps."""
 
     def compile(self, select: exp.Select, requests: dict[Path, None] | None) -> CompiledSelect:
-        """Compile a SELECT. `requests` are the columns that later steps ask of its *, None for an output.
+        """Compile a SELECT. `requests` are the columns of its * that later steps use; None for an output.
 
         SELECT x AS y FROM input WHERE x > 1 => Selection(`events`, where (`x` > 1.0D), items `x` AS `y`)
 
@@ -106,7 +106,7 @@ class SelectCompiler:
         return items, Grouping(windows, keys, tuple(scope.aggregates), having)
 
     def _check_clauses(self, select: exp.Select) -> None:
-        """Raise DefinitionError for a clause that is not supported, and for clauses in another order than a query's."""
+        """Raise DefinitionError for a clause that is not supported, or for clauses in the wrong order."""
         for name, message in _REFUSED_CLAUSES.items():
             clause = select.args.get(name)
             if clause:
@@ -138,24 +138,24 @@ class SelectCompiler:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
                 require_only(self.source, item.this if isinstance(item, exp.Column) else item)
                 if star_source is None:
-                    raise self.source.error(item, "* cannot stand with GROUP BY: name the keys and the aggregates")
+                    raise self.source.error(item, "* cannot be used with GROUP BY: name the keys and the aggregates")
                 self._star(items, item, star_source, requests)
                 continue
             node = item.this if isinstance(item, exp.Alias) else item
             value = expressions.value(node)
             name, where = self._output_name(item)
             if value.type is None:
-                raise self.source.error(node, "NULL alone has no type here: CAST(NULL AS float), say")
+                raise self.source.error(node, "NULL alone has no type here: write, for example, CAST(NULL AS float)")
             self._check_name(name, where, items, is_output=requests is None)
             if items.star_source is not None and items.star_source.relation.has(name):
-                raise self.source.error(where, f"`{name}` stands in the * before it, which wins: choose another name")
+                raise self.source.error(where, f"the * before it already has a column `{name}`: choose another name")
             items.columns.append((name, value))
         return items
 
     def _star(self, items: _SelectList, item: exp.Expr, star_source: From, requests: dict[Path, None] | None) -> None:
         """Add the columns of a *.
 
-        * => id, site, …    in a step: only the columns that later steps ask for
+        * => id, site, …    in a step: only the columns that later steps use
         """
         if isinstance(item, exp.Column) and item.table and item.table.lower() != star_source.qualifier.lower():
             raise self.source.error(
@@ -191,12 +191,14 @@ class SelectCompiler:
         if not name or (is_output and _NOT_IN_DELTA.search(name)):
             raise self.source.error(where, f"`{name}` cannot name a column: leave out blanks and ,;{{}}()=")
         if name.lower() == SLICE_START or name.startswith("_"):
-            raise self.source.error(where, f"the pipeline itself adds `{name}`: choose another name")
+            raise self.source.error(
+                where, f"`{name}` is reserved: choose a name other than slice_start that does not begin with _"
+            )
         if name.lower() in (other.lower() for other, _ in items.columns):
             raise self.source.error(where, f"`{name}` names two columns: choose another name with AS")
 
     def _output_name(self, item: exp.Expr) -> tuple[str, exp.Expr]:
-        """Return the name that a column is given, and where: x * 2 AS y => y; site.id => id."""
+        """Return a column's name, and the node that an error about the name shows: x * 2 AS y => y; site.id => id."""
         if not isinstance(item, exp.Alias):
             names = identifiers(item)
             if names and not is_system_timestamp(item):

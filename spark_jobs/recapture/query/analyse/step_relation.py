@@ -16,13 +16,13 @@ from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source
 
 WHOLE: Path = ()
-"""Path that asks a star for the whole row, as a record."""
+"""Path of the whole row, as a record, among the columns of a * that later steps use."""
 WHOLE_NAME = "@body"
 
 
 @dataclass
 class StepRelation:
-    """A step of WITH. If it selects *, its columns are those that later steps ask for and its own FROM has."""
+    """A step of WITH. If it selects *, it also has those columns of its own FROM that later steps use."""
 
     source: Source
     name: str
@@ -31,7 +31,7 @@ class StepRelation:
     star_source: From | None
     """FROM clause that its * stands for; None if it selects no *."""
     requests: dict[Path, None]
-    """Columns that later steps ask of its *, in this pass and those before."""
+    """Columns of its * that later steps use, collected in this pass and earlier ones."""
     types: FieldTypes
     ordered: bool
     unanchored: bool
@@ -52,7 +52,7 @@ class StepRelation:
         return replace(starred, node=column(".".join(path)))
 
     def _request(self, path: Path, where: exp.Identifier) -> Path:
-        """Ask the * for a column, and return its path; a column in two spellings is one column."""
+        """Request a column of the *, and return its path; a column in two spellings is one column."""
         name = ".".join(path).lower()
         if name in (column.lower() for column, _ in self.columns):
             raise self.source.error(where, f"`{name}` is both a column and a property here: rename the column")
@@ -86,9 +86,7 @@ class StepRelation:
             )
         for name, value in columns:
             if self.types.untyped(value):
-                raise self.source.error(
-                    where, f"nothing tells the type of `{name}`, which stands in the record: CAST it"
-                )
+                raise self.source.error(where, f"the type of `{name}`, a column of the record, is not known: CAST it")
         return Value(json_record(columns), AsaType.RECORD)
 
     def metadata(self, property_name: str, where: exp.Expr) -> Value:

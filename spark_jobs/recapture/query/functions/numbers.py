@@ -36,7 +36,7 @@ def ceiling(call: Call) -> Value:
 
 
 def rounded(call: Call) -> Value:
-    """ROUND(x, length), in the type of x: halves away from zero; `length` is written out."""
+    """ROUND(x, length), in the type of x: halves away from zero; `length` is a literal."""
     takes(call, 2)
     number = call.argument(0, *_NUMBER)
     places = call.number(1)

@@ -63,7 +63,7 @@ def _pieces(pattern: str, escape: str | None) -> list[tuple[str, bool]]:
         sign = pattern[index]
         if sign == escape:
             if index + 1 == len(pattern):
-                raise DefinitionError(f"the pattern ends with its ESCAPE character {escape}, so it matches nothing")
+                raise DefinitionError(f"the pattern ends with its ESCAPE character {escape}, so it can never match")
             pieces.append((pattern[index + 1], False))
             index += 2
         elif sign == "[":
@@ -90,7 +90,7 @@ def _set(pattern: str, start: int, escape: str | None) -> tuple[str, int]:
         raise DefinitionError("`[` opens a set that is never closed: to match the sign itself, write [[]")
     written = pattern[start : index + 1]
     if not members:
-        raise DefinitionError(f"{written} is a set without a character, so the pattern matches nothing")
+        raise DefinitionError(f"{written} is a set without a character, so the pattern can never match")
     ranges, number = [], 0
     while number < len(members):
         first = last = members[number][0]

@@ -21,7 +21,7 @@ class Value:
     fields: tuple[Path, ...] = ()
     """Fields of the body that have this value's type."""
     is_json_element: bool = False
-    """Whether it is text taken out of JSON, which is cast where another type is asked for."""
+    """Whether it was taken out of JSON: it is text, and is cast where another type is asked for."""
 
 
 def quoted_name(name: str) -> str:

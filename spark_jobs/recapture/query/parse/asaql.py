@@ -36,7 +36,7 @@ _NEVER_AFTER_COMMA = {
 _NEAR = {
     "OVER": "OVER belongs to TIMESTAMP BY, right after the input: FROM input TIMESTAMP BY time OVER key",
     "TIMESTAMP": "TIMESTAMP BY follows the input, once: FROM input TIMESTAMP BY time",
-    "INTO": "INTO stands after the columns and before FROM: SELECT … INTO output FROM …",
+    "INTO": "INTO goes after the columns and before FROM: SELECT … INTO output FROM …",
     "DURATION": "LIMIT DURATION belongs to analytic functions, which are not supported: use the window of GROUP BY",
     "LIMIT": "LIMIT DURATION belongs to analytic functions, which are not supported: use the window of GROUP BY",
 }
@@ -163,7 +163,9 @@ def parse(text: str) -> Script:
             rest = rest[end:]
         elif first == "WITH":
             if steps:
-                raise source.error(rest[0], "WITH stands once: write its steps with commas between them")
+                raise source.error(
+                    rest[0], "a second WITH is not supported: write all steps in one, with commas between them"
+                )
             steps, rest = _steps(source, rest)
         elif first == "SELECT":
             end = _end_of_statement(source, rest)
