@@ -38,7 +38,7 @@ TYPES = {
     AsaType.FLOAT: Representation(pa.float64(), pa.float64(), "DOUBLE", "DOUBLE"),
     AsaType.TEXT: Representation(pa.string(), pa.string(), "STRING", "VARCHAR"),
     AsaType.DATETIME: Representation(pa.int64(), pa.timestamp("us", tz="UTC"), "BIGINT", "VARCHAR"),
-    AsaType.BIT: Representation(pa.bool_(), pa.bool_(), "BOOLEAN", "BOOLEAN"),
+    AsaType.BIT: Representation(pa.bool_(), pa.bool_(), "BOOLEAN", "JSON"),
     AsaType.RECORD: Representation(pa.string(), pa.string(), "STRING", "JSON"),
     AsaType.ARRAY: Representation(pa.string(), pa.string(), "STRING", "JSON"),
 }

@@ -115,14 +115,9 @@ def _reading(columns: tuple[InputColumn, ...]) -> str:
         for index, group in enumerate(groups)
         for column in group
     }
-    for column in columns:
-        if column.type is AsaType.BIT and not any(step.isdigit() for step in column.path):
-            # DuckDB converts no whole number beyond 64 bits to a BOOLEAN, and gives DOUBLE as its type.
-            beyond = f"json_type(json, {pointer(column.path)}) = 'DOUBLE'"
-            fields[column] = f"coalesce({fields[column]}, CASE WHEN {beyond} THEN true END)"
     selected = "".join(f", {fields[column]} AS c{index}" for index, column in enumerate(columns))
     checked = "SELECT CASE WHEN json_valid(body) THEN body END AS json FROM bodies"
-    read = f"SELECT json, json_type(json) AS kind{', ' if transforms else ''}{transforms} FROM ({checked})"
+    read = f"SELECT json_type(json) AS kind{', ' if transforms else ''}{transforms} FROM ({checked})"
     return f"SELECT kind{selected} FROM ({read})"
 
 
@@ -168,10 +163,23 @@ def _convert(values: pa.Array, to: AsaType) -> pa.Array:
         case AsaType.DATETIME:
             ticks, valid = timestamps.parse(values)
             return pa.array(ticks, mask=~valid)
+        case AsaType.BIT:
+            return _bits(values)
         case AsaType.RECORD | AsaType.ARRAY:
             opening = "{" if to is AsaType.RECORD else "["
             return pc.if_else(pc.starts_with(values, opening), values, None).cast(pa.string())
     return values
+
+
+def _bits(values: pa.Array) -> pa.Array:
+    """Return JSON as bits: true, false, a number (0 is false), or one of the texts true, false, 1 and 0."""
+    written = pc.utf8_lower(values.cast(pa.string()))
+    zero = pc.match_substring_regex(written, r"^-?0(\.0+)?(e[+-]?\d+)?$")
+    is_false = pc.or_(zero, pc.is_in(written, value_set=pa.array(["false", '"false"', '"0"'])))
+    is_true = pc.is_in(written, value_set=pa.array(["true", '"true"', '"1"']))
+    number = pc.match_substring_regex(written, r"^-?\d")
+    known = pc.or_(is_false, pc.or_(is_true, number))
+    return pc.if_else(pc.fill_null(known, False), pc.invert(is_false), None)
 
 
 def _long_integers(values: pa.Array, exact: pa.Array) -> pa.Array:
