@@ -146,7 +146,7 @@ class SequenceNumbers:
         """Number of ranges that are remembered."""
         return sum(len(arrived.ranges) for arrived in self._arrived)
 
-    def read(
+    def observe(
         self, number: Int64s, blob_arrival: Int64s, arrival: Int64s, enqueued: Int64s
     ) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:
         """Return which events of a chunk are duplicates, and the others in groups of ascending numbers.
@@ -160,17 +160,17 @@ class SequenceNumbers:
         while self._arrived and self._arrived[0].last_arrival < blob_arrival[0] - MAX_CLOCK_SKEW - DUPLICATE_HORIZON:
             self._arrived.popleft()
         duplicates[1:] = (np.diff(number) == 0) & (np.diff(blob_arrival) == 0) & (np.diff(enqueued) == 0)
-        ascents = []
+        groups = []
         for rows in _ascending(np.flatnonzero(~duplicates), number, blob_arrival):
             piece = number[rows], arrival[rows], enqueued[rows]
             self._supersede(*piece)
             is_duplicate = self._arrived_before(*piece)
             duplicates[rows] = is_duplicate
-            ascent = self._ascent(rows[~is_duplicate], number, arrival, enqueued)
+            group = self._group(rows[~is_duplicate], number, arrival, enqueued)
             self._remember(*piece)
-            if ascent is not None and (ascent.gaps is not None or ascent.may_fill_gaps):
-                ascents.append(ascent)
-        return duplicates, ascents
+            if group is not None and (group.gaps is not None or group.may_fill_gaps):
+                groups.append(group)
+        return duplicates, groups
 
     def _arrived_before(self, number: Int64s, arrival: Int64s, enqueued: Int64s) -> NDArray[np.bool_]:
         """Return which events have the number and the enqueued time of one that arrived within DUPLICATE_HORIZON."""
@@ -205,7 +205,7 @@ class SequenceNumbers:
             for earlier in self._arrived:
                 earlier.superseded |= _last_enqueued(earlier.enqueued) <= old_hub_until
 
-    def _ascent(
+    def _group(
         self, rows: NDArray[np.intp], number: Int64s, arrival: Int64s, enqueued: Int64s
     ) -> AscendingEvents | None:
         """Return some rows, whose numbers ascend, with the gaps that they reveal; None if there are no rows.
