@@ -219,7 +219,7 @@ def test_a_partition_without_blobs_in_the_range_is_named(tmp_path: Path) -> None
     manifest = planned(tmp_path, definition=replace(DEFINITION, partitions=4), now=TEN)
     assert manifest.partitions == ("0", "1", "2", "3")
     assert manifest.silent == ("1", "2", "3")
-    assert manifest.slices[0].incomplete == ("0", "1", "2", "3")
+    assert manifest.slices[0].incomplete_partitions == ("0", "1", "2", "3")
     first, second, third = warnings(manifest, empty_blobs=True)
     assert long_before not in first
     assert first.startswith("partition 1 has no blob in this range, not even an empty one (no blob was found): ")

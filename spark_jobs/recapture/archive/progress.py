@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from recapture.archive.listing import FarBlobs, NewestBlob
-from recapture.archive.manifest import Manifest, RowDefinition
+from recapture.archive.manifest import Manifest, RunDefinition
 from recapture.time_model import ticks
 
 _SHOWN_HOURS = 3
@@ -51,7 +51,7 @@ class PartitionProgress:
 
 
 def progress(
-    definition: RowDefinition, partition: str, newest: NewestBlob | None, empty_blobs: bool, now: datetime
+    definition: RunDefinition, partition: str, newest: NewestBlob | None, empty_blobs: bool, now: datetime
 ) -> PartitionProgress:
     """Return how far the archive reaches in a partition.
 

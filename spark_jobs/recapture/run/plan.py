@@ -7,7 +7,7 @@ from pathlib import Path
 from recapture.archive import changes
 from recapture.archive import manifest as manifests
 from recapture.archive.manifest import Manifest
-from recapture.definition.digest import row_definition
+from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
 from recapture.run.planned import PlannedRun, files_of, require_same_definition
@@ -25,7 +25,7 @@ def preview(pipeline: Pipeline, start: datetime, end: datetime) -> Manifest:
     _require_publishable(pipeline)
     container = open_container(pipeline.input.container)
     slices = slices_of(pipeline, start, end)
-    return manifests.pin_blobs(row_definition(pipeline), container, slices, datetime.now(UTC))
+    return manifests.pin_blobs(run_definition(pipeline), container, slices, datetime.now(UTC))
 
 
 def plan_run(pipeline: Pipeline, start: datetime, end: datetime) -> PlannedRun:
