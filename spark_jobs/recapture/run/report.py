@@ -11,7 +11,7 @@ from recapture.definition.sections import Output
 from recapture.quality import metrics
 from recapture.run.metrics import metrics_with_outputs
 from recapture.run.planned import PlannedRun
-from recapture.run.staged import of_output
+from recapture.run.staged import staged_files_of
 
 SHOWN_GAPS = 5
 """Maximum number of gaps that a warning names; a run's metrics name more."""
@@ -29,17 +29,19 @@ def report(run: PlannedRun) -> dict[str, Any]:
     rows, staged = run.files.read("metrics.json"), run.files.staged()
     slices = metrics_with_outputs(rows, staged)
     outputs = [
-        _output_report(output, metrics_with_outputs(rows, of_output(staged, output)), published.get(output.alias, {}))
+        _output_report(
+            output, metrics_with_outputs(rows, staged_files_of(staged, output)), published.get(output.alias, {})
+        )
         for output in pipeline.outputs
     ]
-    written = {name: sum(output["metrics"][name] for output in outputs) for name in metrics.OUTPUT_METRICS}
+    output_totals = {name: sum(output["metrics"][name] for output in outputs) for name in metrics.OUTPUT_METRICS}
     return {
         "run": run.id,
         "pipeline": pipeline.name,
         "slices": [
             {"slice_start": start, "rows": counts["OutputEvents"], **counts} for start, counts in slices.items()
         ],
-        "metrics": metrics.combine(slices.values()) | written,
+        "metrics": metrics.combine(slices.values()) | output_totals,
         "partitions": metrics.by_partition(slices.values()),
         "quality": {"verdict": audited["verdict"], "reason": audited["reason"], "report": audited["report"]},
         "changed": any(output["changed"] for output in outputs),
@@ -66,9 +68,11 @@ def of_the_only_output(outputs: list[dict[str, Any]], *names: str) -> dict[str, 
 
 
 def _output_report(
-    output: Output, counted: Mapping[str, Mapping[str, Any]], published: Mapping[str, Any]
+    output: Output, metrics_by_slice: Mapping[str, Mapping[str, Any]], published: Mapping[str, Any]
 ) -> dict[str, Any]:
-    of_slices = {start: {name: counts[name] for name in metrics.OUTPUT_METRICS} for start, counts in counted.items()}
+    totals_by_slice = {
+        start: {name: counts[name] for name in metrics.OUTPUT_METRICS} for start, counts in metrics_by_slice.items()
+    }
     return {
         "alias": output.alias,
         "table": output.table,
@@ -76,8 +80,8 @@ def _output_report(
         "changed": published.get("changed", False),
         "metrics_table": output.metrics_table,
         "metrics_version": published.get("metrics_version"),
-        "metrics": {name: sum(counts[name] for counts in of_slices.values()) for name in metrics.OUTPUT_METRICS},
-        "slices": [{"slice_start": start, **counts} for start, counts in of_slices.items()],
+        "metrics": {name: sum(counts[name] for counts in totals_by_slice.values()) for name in metrics.OUTPUT_METRICS},
+        "slices": [{"slice_start": start, **counts} for start, counts in totals_by_slice.items()],
     }
 
 
