@@ -6,6 +6,7 @@ import pytest
 
 from recapture.sample import world as sample_world
 from recapture.sample import write_world
+from tests.ordering.tasks import HOUR, TEN
 
 
 @pytest.fixture(scope="module")
