@@ -13,6 +13,7 @@ from recapture.quality.audit import Result
 from recapture.quality.metrics import UNUSABLE
 from recapture.quality.suites import SEVERITIES, Check, Severity, built_in
 from recapture.time_model import verdicts
+from recapture.wording import counted
 
 MOST = 0.9
 """Share of unusable events in a slice above which the check is critical, unless a suite sets another severity."""
@@ -110,7 +111,8 @@ def results(
         fullest = max(empty, key=lambda slice_: slice_.processed, default=None)
         why = ""
         if fullest:
-            why = f"slice {fullest.start} has no rows, though the query read {fullest.processed:,} events: {_NO_ROWS}"
+            events = counted(fullest.processed, "event")
+            why = f"slice {fullest.start} has no rows, although the query read {events}: {_NO_ROWS}"
         nothing = fullest is not None and fullest.processed >= MANY and windows_end_in_every_slice
         default: Severity = "critical" if nothing else "warning"
         severity = severities.get(alias, {}).get("query_returns_rows", default)
@@ -141,7 +143,7 @@ def _result(
     failed: Sequence[SliceCounts],
     why: str,
 ) -> Result:
-    of = f"{len(slices):,} slice{'' if len(slices) == 1 else 's'} with events"
+    of = f"{counted(len(slices), 'slice')} with events"
     if failed:
         finding = f"{len(failed):,} of {of} {'fails' if len(failed) == 1 else 'fail'}"
     else:
@@ -154,7 +156,7 @@ def _result(
 def _share(slice_: SliceCounts) -> str:
     named = {"malformed": "malformed", "invalid_timestamp": "without a valid time"}
     parts = [f"{slice_.counts[name]:,} {text}" for name, text in named.items() if slice_.counts[name]]
-    return f"in slice {slice_.start}, {' and '.join(parts)} of {slice_.events:,} events"
+    return f"in slice {slice_.start}, {' and '.join(parts)} of {counted(slice_.events, 'event')}"
 
 
 def _drops(slice_: SliceCounts) -> str:

@@ -14,6 +14,7 @@ from recapture.run.slices import slice_length
 from recapture.run.staged import staged_files_of, write_locally
 from recapture.run.suites import load_suites
 from recapture.time_model import ticks
+from recapture.wording import counted
 
 _LOG = logging.getLogger(__name__)
 
@@ -66,7 +67,11 @@ def audit(run: PlannedRun) -> dict[str, Any]:
     run.files.write("audit.json", {"verdict": result.verdict, "reason": reason, "report": text, "json": result.json})
     if result.verdict == "failed":
         unusable = sum(map(_unusable, rows))
-        quarantined = f"; {unusable:,} quarantined events are in {run.files.quarantine_url}" if unusable else ""
+        quarantined = (
+            f"; {counted(unusable, 'quarantined event is', 'quarantined events are')} in {run.files.quarantine_url}"
+            if unusable
+            else ""
+        )
         raise AuditError(f"run {run.id} was stopped by its audit, nothing was published: {reason}{quarantined}")
     return {"verdict": result.verdict, "report": text}
 

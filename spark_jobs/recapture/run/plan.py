@@ -15,6 +15,7 @@ from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.suites import load_suites
 from recapture.run.tables import tables_of
 from recapture.storage import open_container
+from recapture.wording import counted
 
 _LOG = logging.getLogger(__name__)
 
@@ -86,8 +87,8 @@ def _write_manifest(pipeline: Pipeline, manifest: Manifest) -> PlannedRun:
     run = PlannedRun(pipeline, manifest, files_of(pipeline, manifest.run))
     run.files.write_manifest(manifest)
     _LOG.info(
-        "run %s: planned %d slices of %s, input %s, %d blobs (%d bytes) of %d partitions",
-        *(run.id, len(manifest.slices), pipeline.name, pipeline.input.alias),
-        *(len(manifest.blobs), manifest.size, len(manifest.partitions)),
+        "run %s: planned %s of %s, input %s, %s (%d bytes) of %s",
+        *(run.id, counted(len(manifest.slices), "slice"), pipeline.name, pipeline.input.alias),
+        *(counted(len(manifest.blobs), "blob"), manifest.size, counted(len(manifest.partitions), "partition")),
     )
     return run

@@ -21,6 +21,7 @@ from recapture.table import publish as table_publish
 from recapture.table.delta import File
 from recapture.table.files import write_slice_file
 from recapture.table.publications import Publication
+from recapture.wording import counted, named_slices
 
 _LOG = logging.getLogger(__name__)
 MAX_REASONS = 20
@@ -43,7 +44,7 @@ def publish(run: PlannedRun) -> dict[str, Any]:
         files[metrics_key(output)] = _stage_metrics(run, output, metrics_with_outputs(rows, staged_files))
     files[QUARANTINE], quarantine_summary = _stage_quarantine(run, rows)
     publications = _publications(run, verdict, rows, files)
-    with log.logged(_LOG, f"run {run.id}: publish {len(publications):,} slices") as results:
+    with log.logged(_LOG, f"run {run.id}: publish {counted(len(publications), 'slice')}") as results:
         outcome = table_publish.publish(tables_of(run.pipeline), publications)
         results += [f"{name} version {version}" for name, version in outcome.versions.items()]
     published = {
@@ -68,12 +69,12 @@ def publish(run: PlannedRun) -> dict[str, Any]:
 def warnings(outcome: table_publish.Outcome) -> Iterator[str]:
     """Yield the warnings about a publication or a rollback."""
     if outcome.repaired:
-        count, first = len(outcome.repaired), outcome.repaired[0]
-        change = "finished a change that an earlier call had begun"
-        yield f"{change}: {count} slices, the first {first}, are now the same in every table"
+        changed = named_slices(outcome.repaired)
+        yield f"finished a change that an earlier call had begun: all tables now agree on {changed}"
     for run_id, slices in _by_run(outcome.superseded):
-        change = f"another call changed {len(slices)} slices, the first {slices[0]}, at the same time"
-        yield f"{change}: they now hold {f'run {run_id}' if run_id else 'nothing'}"
+        published = f"run {run_id}" if run_id else "nothing"
+        change = "another call changed the same slices at the same time"
+        yield f"{change}; {published} is now published in {named_slices(slices)}"
 
 
 def _by_run(superseded: Mapping[str, str | None]) -> Iterator[tuple[str | None, list[str]]]:

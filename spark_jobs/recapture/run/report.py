@@ -12,6 +12,7 @@ from recapture.quality import metrics
 from recapture.run.metrics import metrics_with_outputs
 from recapture.run.planned import PlannedRun
 from recapture.run.staged import staged_files_of
+from recapture.wording import counted
 
 SHOWN_GAPS = 5
 """Maximum number of gaps that a warning names; a run's metrics name more."""
@@ -88,9 +89,10 @@ def _output_report(
 def _without_block(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     names = [name for row in rows for name in row["without_block"]]
     if names:
+        blobs = counted(len(names), "blob is an Avro file", "blobs are Avro files")
         yield (
-            f"{len(names):,} blobs are Avro files with a header and no blocks, such as {min(names)}: they are read as "
-            "empty; Capture always writes a block, so restore those that Capture wrote"
+            f"{blobs} with a header and no blocks, such as {min(names)}: read as empty; "
+            "Capture always writes a block, so restore those that Capture wrote"
         )
 
 
@@ -98,23 +100,25 @@ def _unanchored(outputs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for output in outputs:
         sessions = output["metrics"]["UnanchoredSessions"]
         if sessions:
+            rows = counted(sessions, "row is a session", "rows are sessions")
             yield (
-                f"{output['alias']}: {sessions} rows are sessions cut at even multiples of maxDuration: their events "
-                "are too sparse to tell where the live job cut, which may be at odd ones (docs/time-model.md, 4.2)"
+                f"{output['alias']}: {rows} cut at even multiples of maxDuration: the events are too sparse to "
+                "tell where the live job cut, which may be at odd ones (docs/time-model.md, 4.2)"
             )
 
 
 def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str) -> Iterator[str]:
     damaged = sum(counts["DamagedBlobs"] for counts in slices.values())
     if damaged:
-        yield f"{damaged} blobs are damaged and were quarantined: {quarantine} names them; their events are in no row"
+        blobs = counted(damaged, "blob is damaged and was quarantined", "blobs are damaged and were quarantined")
+        yield f"{blobs}: see {quarantine}; events of damaged blobs are in no row"
     gaps = sum(counts["SequenceGaps"] for counts in slices.values())
     if gaps:
         missing = sum(counts["gaps"]["missing"] for counts in slices.values())
         named = [gap for counts in slices.values() for gap in counts["gaps"]["ranges"]][:SHOWN_GAPS]
         ranges = ", ".join(f"{gap['first']} to {gap['last']} of partition {gap['partition']}" for gap in named)
-        more = f" and {gaps - len(named)} more gaps" if gaps > len(named) else ""
-        yield f"{missing} sequence numbers never arrived: {ranges}{more}"
+        more = f" and {counted(gaps - len(named), 'more gap')}" if gaps > len(named) else ""
+        yield f"{counted(missing, 'sequence number')} never arrived: {ranges}{more}"
 
 
 def _disorder(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline) -> Iterator[str]:
@@ -130,9 +134,9 @@ def _disorder(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline) -> It
         pushers = [counts["furthest_ahead"] for counts in slices.values() if counts["furthest_ahead"]]
         ahead = max(pushers, key=lambda pusher: pusher["seconds"])
         yield (
-            f"{disordered / events:.1%} of the events were out of order: the watermark was pushed by clocks that run "
-            f"ahead, furthest by event {_number(ahead)} of {ahead['blob']} ({ahead['seconds']:+.1f} s from "
-            "its arrival); TIMESTAMP BY … OVER a device's key limits the effect of such a clock to its own device"
+            f"{disordered / events:.1%} of the events were out of order: clocks that run ahead pushed the watermark "
+            f"(furthest ahead: event {_number(ahead)} of {ahead['blob']}, {ahead['seconds']:+.1f} s from its arrival); "
+            "TIMESTAMP BY … OVER a device's key limits the effect of such a clock to its own device"
         )
 
 

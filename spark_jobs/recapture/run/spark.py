@@ -41,6 +41,7 @@ from recapture.table.files import parquet, write_slice_file
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice
+from recapture.wording import counted
 
 SMALLEST_TASK = 32 * 1024 * 1024
 """Smallest size of a task in bytes. Every task has a start-up cost, and reads blobs that its neighbours read too."""
@@ -114,14 +115,14 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
     task_bytes = max(SMALLEST_TASK, manifest.size // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
     tasks = list(split(manifest.slices, manifest.blobs, task_bytes))
     digests = {planned_slice.slice.start: planned_slice.digest for planned_slice in manifest.slices}
-    with log.logged(_LOG, f"run {run.id}: order and aggregate in {len(tasks):,} tasks") as results:
+    with log.logged(_LOG, f"run {run.id}: order and aggregate in {counted(len(tasks), 'task')}") as results:
         try:
             staged = _stage(spark, context, list(_destinations(pipeline)), tasks, digests)
         except PySparkException as error:
             raise RunError(_reason(error)) from error
         run.files.write("staged.json", [asdict(file) for file in staged])
         run.files.write("metrics.json", list(metric_rows(run.files, pipeline.input.alias, manifest)))
-        results.append(f"staged {sum(file.rows for file in staged):,} rows")
+        results.append(f"staged {counted(sum(file.rows for file in staged), 'row')}")
 
 
 def _destinations(pipeline: Pipeline) -> Iterator[Destination]:
@@ -212,13 +213,13 @@ def _run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
         yield from batches
         for slice_, counters in counters_by_slice.items():
             _write_counters(files, slice_, counters, context.policies)
-        results.append(f"{sum(counters.events for counters in counters_by_slice.values()):,} events")
+        results.append(counted(sum(counters.events for counters in counters_by_slice.values()), "event"))
 
 
 def _description(task: Task) -> str:
     first, last = (ticks.to_text(instant) for instant in (task.slices[0].slice.start, task.slices[-1].slice.end))
     size = sum(pinned.blob.size for pinned in task.blobs)
-    blobs = f"{len(task.blobs):,} blobs ({size:,} bytes)"
+    blobs = f"{counted(len(task.blobs), 'blob')} ({size:,} bytes)"
     return f"input {task.input}, partition {task.partition}, slices {first} to {last}, {blobs}"
 
 
