@@ -77,8 +77,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command and return its exit code.
 
     0: done; 1: failed or stopped by the audit, nothing was published, or an import left something to do; 2: a usage or
-    definition error; 3: published or rolled back in part, or published without a report; 130: interrupted, the message
-    says how far the run got.
+    definition error; 3: published or rolled back in part, or published without a report; 130: interrupted, the
+    message or `recapture status` says what changed.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -108,7 +108,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _require_utf8() -> None:
-    """Raise DefinitionError unless the locale encodes file names in UTF-8: blobs would get other names."""
+    """Raise DefinitionError unless the locale encodes file names in UTF-8; otherwise blobs would get other names."""
     encoding = sys.getfilesystemencoding()
     if encoding != "utf-8":
         raise DefinitionError(f"the encoding of this locale is {encoding}: use a UTF-8 locale, such as LC_ALL=C.UTF-8")
@@ -142,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     text = "what to do if blobs of the manifest were modified or deleted since (default: %(default)s)"
     backfill.add_argument("--changed", choices=("fail", "replan"), default="fail", help=text)
     backfill.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
-    text = "Show the published slices, their quality and lateness, and the gaps between them."
+    text = "Show the published slices, their quality and lateness, and the unpublished ranges between them."
     add("status", _status, _PipelineArguments, text, ranged=False)
     text = "Restore what the slices of a range held before their last publication."
     back = add("rollback", _rollback, _RollbackArguments, text)
@@ -176,9 +176,13 @@ def _import(arguments: _ImportArguments) -> int:
         with file.open("x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError:
-        raise DefinitionError(f"{file}: exists, and is not overwritten: name another with --output") from None
+        raise DefinitionError(
+            f"{file} already exists and is not overwritten: choose another file with --output"
+        ) from None
     except OSError as error:
-        raise DefinitionError(f"{file}: cannot be written ({error.strerror}): name another with --output") from error
+        raise DefinitionError(
+            f"{file} cannot be written ({error.strerror}): choose another file with --output"
+        ) from error
     if not draft.missing:
         try:
             load(file)
