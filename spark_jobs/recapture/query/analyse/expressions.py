@@ -237,7 +237,7 @@ class Expressions:
         kind = _CAST_TYPES.get(name)
         if kind is None:
             types = ", ".join(AsaType)
-            raise self.source.refuse(node, f"`{name.lower()}` is not a type: there are {types}")
+            raise self.source.refuse(node, f"`{name.lower()}` is not a type: the types are {types}")
         sizes = [size.name.upper() for size in to.expressions]
         if sizes not in ([], ["MAX"] if kind is AsaType.TEXT else []):
             raise self.source.refuse(node, f"a {kind} has no other size here: write {kind}")
