@@ -35,8 +35,8 @@ from recapture.versions import FORMAT, require_format
 MAX_CLOCK_SKEW = ticks.from_seconds(300)
 """Largest difference between the hub's clock, which stamps events, and the clocks of the writer and the storage; ticks.
 
-The clocks of one service differ by seconds. A blob whose times differ by more than this stops the run that reads it
-(see `ordering`).
+The clocks of one service differ by seconds. A blob with an event enqueued further than this outside the blob's
+enqueued range stops the run that reads it (docs/time-model.md, section 1.2).
 """
 
 SEARCH_HOURS = 168
@@ -58,7 +58,7 @@ class ArrivalTime(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EnqueuedRange:
-    """The range in which the events of a blob were enqueued, by its name and the next name; ticks."""
+    """The range in which the events of a blob were enqueued, judging by its name and the next blob's name; ticks."""
 
     first: int
     """Time in the blob's name; one interval earlier if names are not exact."""
@@ -95,14 +95,14 @@ class PlannedSlice:
     arrivals: Arrivals
     """Arrivals that are read for the slice."""
     digest: str
-    """SHA-256 of what decides the slice's rows: engine, query, policies, and the blobs that are read for it."""
+    """SHA-256 of what decides the slice's rows: its bounds, the run's definition, and the blobs that it reads."""
     incomplete_partitions: Annotated[tuple[str, ...], Field(alias="incomplete")]
     """Partitions from which more may still arrive for the slice."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything that a run reads, and the definition that it was planned by."""
+    """Everything that a run reads, and the digest of the definition with which it was planned."""
 
     run: str
     pipeline: str
@@ -232,18 +232,18 @@ class RunDefinition:
     def delay(self) -> timedelta:
         """Time after an event's arrival by which its blob must have been written.
 
-        A blob that arrives at its LastModified and is not written on a schedule exists as soon as it arrives. Then
-        only MAX_CLOCK_SKEW has to be waited for.
+        If events arrive at their blob's LastModified and blobs are not written on a schedule, a blob exists as soon as
+        its events arrive. The delay is then only MAX_CLOCK_SKEW.
         """
         waits = self.names.on_schedule or self.by_enqueued_time
         return timedelta(seconds=self.interval_seconds if waits else MAX_CLOCK_SKEW // ticks.TICKS_PER_SECOND)
 
     def archived_until(self, newest: NewestBlob) -> int:
-        """Return up to which arrival, in ticks, a partition is archived, as its newest blob shows."""
+        """Return the arrival, in ticks, up to which a partition is archived according to its newest blob."""
         return newest.name_time if self.by_enqueued_time else newest.written
 
     def last_needed(self, slice_: Slice) -> int:
-        """Return the last arrival that can decide a slice, in ticks. Enqueued times include MAX_CLOCK_SKEW."""
+        """Return the last arrival that can decide a slice, in ticks. With enqueued times, MAX_CLOCK_SKEW is added."""
         late = 0 if self.policies is None else self.policies.late_tolerance or 0
         return slice_.end + late + (MAX_CLOCK_SKEW if self.by_enqueued_time else 0)
 
@@ -336,7 +336,7 @@ def survey(
 
 
 def _require_matching_name(names: BlobNames, container: Container) -> None:
-    """Raise SetupError if there are blobs under the input's prefix, and none of the first _PROBED names matches it."""
+    """Raise SetupError if there are blobs under the prefix, but none of the first _PROBED belongs to the input."""
     probed = [blob.name for blob in itertools.islice(container.list(names.prefix), _PROBED)]
     if probed and not any(names.parse(name) for name in probed):
         raise SetupError(

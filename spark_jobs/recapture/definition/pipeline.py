@@ -132,8 +132,8 @@ class Pipeline(Section):
         early = self.job.early_arrival_seconds
         if early is None:
             yield (
-                f"the early window is off: {_NOT_REPEATED}, and a slice has the same rows each time that it is run, "
-                f"but not those that one long run would give it; set early_arrival_seconds to {EARLY_SECONDS}"
+                f"the early window is off: {_NOT_REPEATED}; a slice gets the same rows every time, "
+                f"but not the rows that one long run would give; set early_arrival_seconds to {EARLY_SECONDS}"
             )
         elif early != EARLY_SECONDS:
             yield f"early_arrival_seconds is {early}, but {EARLY_SECONDS} in ASA: {_NOT_REPEATED}"

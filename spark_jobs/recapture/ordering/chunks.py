@@ -84,7 +84,7 @@ class Chunk:
 
     @cached_property
     def sequence_partition(self) -> NDArray[np.int64] | None:
-        """Sequence partition of each event, or UNNUMBERED; None if the partition of the blobs gave all numbers."""
+        """Sequence partition of each event, or UNNUMBERED; None if all numbers come from the blobs' own partition."""
         return None if self._all_null("sequence_partition") else self._int64s("sequence_partition")
 
     @property
@@ -93,7 +93,7 @@ class Chunk:
 
     @property
     def unreadable(self) -> pa.Array | None:
-        """Reason why an event has no body to parse, or NULL; None if all events have one."""
+        """Reason why an event has no body to parse, or NULL; None if every event has a body."""
         return None if self._all_null("unreadable") else self.events["unreadable"]
 
     def metadata(self, column: MetadataColumn) -> pa.Array:
