@@ -8,7 +8,7 @@ import pytest
 from recapture.asa_job import Draft, carry_over, read_job
 from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput
-from recapture.query import compile_query
+from recapture.query.compile import compile_query
 from tests.asa_job.jobs import (
     PLAIN,
     PLAIN_QUERY,
@@ -178,7 +178,7 @@ def test_an_unreadable_setting_of_an_input_is_left_to_the_user_and_not_copied(tm
 def test_a_query_on_json_blobs_cannot_read_metadata_that_they_lack(tmp_path: Path) -> None:
     query = PLAIN_QUERY.replace("eventTime", "EventEnqueuedUtcTime")
     draft = drafted(tmp_path, {"Inputs/telemetry.json": blob_input({"Type": "Json"})}, query)
-    assert "EventEnqueuedUtcTime is no metadata of Json blobs" in missing(draft)[0]
+    assert "EventEnqueuedUtcTime is not metadata of Json blobs" in missing(draft)[0]
 
 
 def test_a_query_that_reads_capture_s_records_has_to_read_the_body(tmp_path: Path) -> None:

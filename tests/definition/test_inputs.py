@@ -265,7 +265,7 @@ def test_a_query_reads_the_metadata_that_its_blobs_have(file: Path, keys: str, k
         else:
             line, message = complaint(file, keys, time=name)
             assert line == file.read_text().splitlines().index("  query: |") + 1
-            assert message.startswith(f"job.query: query, line 3, column 29: {name} is no metadata of ")
+            assert message.startswith(f"job.query: query, line 3, column 29: {name} is not metadata of ")
 
 
 def refused(file: Path, keys: str, column: str) -> str | None:
@@ -304,7 +304,7 @@ def test_metadata_that_the_blobs_lack_is_refused_with_a_list_of_what_they_have(
         assert (message is None) == (name in formats.split()), (name, message)
         if message is not None:
             assert (
-                f"is no metadata of {name} blobs: they have PartitionId, EventProcessedUtcTime, BlobName, " in message
+                f"is not metadata of {name} blobs: they have PartitionId, EventProcessedUtcTime, BlobName, " in message
             )
 
 

@@ -15,7 +15,8 @@ from recapture.ordering.counters import Counters
 from recapture.ordering.order import order, schema
 from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task, split
-from recapture.query import CompiledQuery, compile_query
+from recapture.query.compile import compile_query
+from recapture.query.model import CompiledQuery
 from recapture.sample import SampleEvent, capture_file
 from recapture.storage import open_container
 from recapture.time_model.policies import Policies

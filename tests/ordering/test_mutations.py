@@ -14,7 +14,7 @@ from recapture.formats.event_hubs import EVENT_DATA, CaptureInput, CaptureReader
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order
 from recapture.ordering.task import Task
-from recapture.query import compile_query
+from recapture.query.compile import compile_query
 from recapture.sample import SampleEvent, capture_file
 from recapture.storage import Blob
 from recapture.time_model.policies import Policies

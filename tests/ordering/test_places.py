@@ -14,7 +14,7 @@ from recapture.formats.json_lines import JsonReader
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order, schema
 from recapture.ordering.task import Task
-from recapture.query import compile_query
+from recapture.query.compile import compile_query
 from recapture.storage import open_container
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Arrivals, Slice

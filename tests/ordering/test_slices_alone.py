@@ -18,7 +18,7 @@ from recapture.formats.avro import decode
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.ordering import chunks
 from recapture.ordering.counters import Counters
-from recapture.query import CompiledQuery
+from recapture.query.model import CompiledQuery
 from recapture.sample import SampleEvent
 from recapture.time_model import timestamps
 from recapture.time_model.policies import Policies

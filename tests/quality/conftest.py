@@ -6,6 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from recapture.time_model.metrics import COUNTS, WATERMARK_DELAY
+
 RUN = {
     "run_start": datetime(2026, 3, 1, 10, tzinfo=UTC),
     "run_end": datetime(2026, 3, 1, 12, tzinfo=UTC),
@@ -27,28 +29,20 @@ def run(great_expectations: None) -> dict[str, Any]:
 
 @pytest.fixture
 def metrics() -> pd.DataFrame:
-    counts = {
+    counts = dict.fromkeys(COUNTS, 0) | {
         "InputEvents": 20,
         "InputEventBytes": 2000,
         "InputEventsSourcesTotal": 12,
-        "DeserializationError": 0,
-        "InvalidInputTimeStamp": 0,
         "EarlyInputEvents": 1,
         "LateInputEvents": 3,
         "DroppedOrAdjustedEvents": 2,
-        "DuplicateEvents": 0,
-        "SequenceGaps": 0,
-        "DamagedBlobs": 0,
         "on_time": 14,
         "early_dropped": 1,
         "late_adjusted": 2,
         "late_dropped": 1,
         "out_of_order_adjusted": 1,
         "out_of_order_dropped": 1,
-        "invalid_timestamp": 0,
-        "malformed": 0,
-        "early_adjusted": 0,
-        "OutputWatermarkDelaySeconds": 12.5,
+        WATERMARK_DELAY: 12.5,
         "complete": True,
         "whole": True,
     }

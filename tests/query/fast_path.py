@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import TYPES, AsaType, InputColumn, OutputColumn
-from recapture.query import CompiledQuery, compile_query
+from recapture.query.compile import compile_query
+from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from tests.oracle_windows import Event
 

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import TYPES, AsaType, InputColumn, MetadataColumn
-from recapture.query import CompiledQuery, compile_query
+from recapture.query.compile import compile_query
+from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
 
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))

@@ -3,7 +3,7 @@
 import pytest
 
 from recapture.formats.event_hubs import CaptureInput
-from recapture.query import compile_query
+from recapture.query.compile import compile_query
 
 QUERIES = {
     "an alert by HAVING, with the names that SELECT gives": """

@@ -5,9 +5,11 @@ import pytest
 from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import AsaType, InputColumn, OutputColumn
-from recapture.query import CompiledQuery, compile_query
+from recapture.query.compile import compile_query
+from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND
 from recapture.time_model.windows import HoppingWindow
+from tests.conftest import Python
 
 MINUTE = 60 * TICKS_PER_SECOND
 
@@ -233,3 +235,10 @@ def test_a_query_knows_whether_events_of_an_hour_always_have_a_window_that_ends_
     window: str, every_hour: bool
 ) -> None:
     assert counting(f"GROUP BY {window}").ends_windows_every(60 * MINUTE) == every_hour
+
+
+def test_ordering_events_loads_no_compiler(python: Python) -> None:
+    """Each Spark executor orders events."""
+    code = "import sys, recapture.ordering.order; print({*sys.modules} & {'sqlglot', 'recapture.query.compile'})"
+    loaded = python("-c", code)
+    assert loaded.stdout == b"set()\n", loaded.stderr

@@ -7,7 +7,7 @@ import pytest
 
 from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput
-from recapture.query import compile_query
+from recapture.query.compile import compile_query
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "query-language.md").read_text(encoding="utf-8")

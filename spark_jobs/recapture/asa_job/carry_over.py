@@ -11,7 +11,7 @@ from recapture.asa_job import query_text
 from recapture.asa_job.job import OPEN_VALUE, AsaJob, BlobFolder, BlobPath, EventHub, JobInput
 from recapture.errors import DefinitionError
 from recapture.formats.sections import DEFAULT_FORMAT, FORMATS
-from recapture.query import compile_query
+from recapture.query.compile import compile_query
 
 CAPTURE_INTERVAL = 300
 """Default interval of Capture, in seconds."""

@@ -17,7 +17,8 @@ from recapture.formats.base import Section
 from recapture.formats.events import Reader
 from recapture.formats.sections import Input
 from recapture.model import time_fields
-from recapture.query import CompiledOutput, CompiledQuery, compile_query
+from recapture.query.compile import compile_query
+from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.storage.address import AzureAddress, normal_form, parse
 from recapture.time_model.policies import EARLY_SECONDS, Policies
 from recapture.time_model.ticks import from_seconds

@@ -100,8 +100,7 @@ class Counters(Counts):
             rows = np.arange(len(chunk))[chunk.arrived_in(self.planned_slice.slice)]
             rows = rows[duplicates[rows]]
             self.duplicates += len(rows)
-            self.events += len(rows)
-            self.event_bytes += int(chunk.body_sizes[rows].sum())
+            self._count_input(chunk, rows)
         for group in groups:
             if group.may_fill_gaps:
                 self._fill_gaps(chunk, group)
@@ -109,6 +108,11 @@ class Counters(Counts):
                 gaps = group.gaps.select(self.planned_slice.slice.contains(chunk.arrival[group.overtaking]))
                 self.open_gaps += [gaps] if len(gaps) else []
         self.gaps = sum(map(len, self.open_gaps))
+
+    def _count_input(self, chunk: Chunk, rows: NDArray[np.intp]) -> None:
+        """Count what arrived, whether it is a duplicate or not."""
+        self.events += len(rows)
+        self.event_bytes += int(chunk.body_sizes[rows].sum())
 
     def _fill_gaps(self, chunk: Chunk, group: AscendingEvents) -> None:
         last = self.planned_slice.arrivals.last
@@ -131,8 +135,7 @@ class Counters(Counts):
         self.verdicts += verdicts
         self.malformed += int(verdicts[Verdict.MALFORMED])
         self.invalid_timestamps += int(verdicts[Verdict.INVALID_TIMESTAMP])
-        self.events += len(rows)
-        self.event_bytes += int(chunk.body_sizes[arrived].sum())
+        self._count_input(chunk, rows)
         self.early += int(judged.early[arrived].sum())
         self.late += int(judged.late[arrived].sum())
         self.out_of_order += int(judged.out_of_order[arrived].sum())

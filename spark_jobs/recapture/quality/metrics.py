@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from recapture.errors import RunError
-from recapture.time_model.metrics import COUNTS, MAX_GAPS, VERDICTS, WATERMARK_DELAY
+from recapture.time_model.metrics import COMBINED, MAX_GAPS, VERDICTS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PARTITION_METRICS = (*COUNTS, WATERMARK_DELAY)
+PARTITION_METRICS = tuple(COMBINED)
 """Metrics of one partition in one slice."""
 OUTPUT_METRICS = ("OutputEvents", "UnanchoredSessions")
 """Metrics of one output in one slice: its rows, and the rows that are sessions whose beginning is not known.
@@ -62,9 +62,7 @@ def derive(metrics: pd.DataFrame) -> pd.DataFrame:
 def combine(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the metrics of several slices or partitions as one: the sums of the counts, and the longest delay."""
     rows = list(rows)
-    counts = {name: sum(row[name] for row in rows) for name in COUNTS}
-    delays = [row[WATERMARK_DELAY] for row in rows if row[WATERMARK_DELAY] is not None]
-    return counts | {WATERMARK_DELAY: max(delays, default=None)}
+    return {name: combined([row[name] for row in rows]) for name, combined in COMBINED.items()}
 
 
 def by_slice(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,5 @@
-"""ASAQL, the query language of Azure Stream Analytics, compiled to Spark SQL."""
+"""ASAQL, the query language of Azure Stream Analytics, compiled to Spark SQL: see `compile.compile_query`.
 
-from recapture.query.compile import compile_query
-from recapture.query.model import CompiledOutput, CompiledQuery
-
-__all__ = ["CompiledOutput", "CompiledQuery", "compile_query"]
+Nothing is imported here, so that code that needs `query.model` only, such as the ordering of events, does not load the
+compiler.
+"""

@@ -12,17 +12,17 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.inference import Requests, infer_types
 from recapture.query.analyse.input_relation import InputRelation
-from recapture.query.analyse.selects import Part, SelectCompiler
+from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation
 from recapture.query.generate import trees
 from recapture.query.generate.select_items import SelectItem
-from recapture.query.generate.statements import Selection, Table, output_sql
+from recapture.query.generate.statements import CommonTable, Selection, output_sql
 from recapture.query.generate.values import Value
 from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.query.parse.asaql import Script, parse, selects_of
 from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
-from recapture.query.parse.source import Source, only
+from recapture.query.parse.source import Source, require_only
 
 _DEFAULT_OUTPUT = "output"
 
@@ -48,11 +48,11 @@ def compile_query(
 
         return infer_types(types, requests, compile_script, _most_passes(script)).result()
     except RecursionError:
-        raise source.refuse(0, "the query is nested too deep") from None
+        raise source.error(0, "the query is nested too deeply") from None
 
 
 def _most_passes(script: Script) -> int:
-    """Return a number of passes that suffices: one, or two, for each type of a field and each column of a star."""
+    """Return an upper bound on the number of passes: two for each type and column of a * that a pass can learn."""
     return 2 * len(script.tokens) * (len(script.steps) + 1) + 2
 
 
@@ -62,14 +62,14 @@ class _Output:
 
     alias: str
     """Name after INTO, as the pipeline spells it."""
-    table: Table
+    table: CommonTable
     columns: list[tuple[str, Value]]
     """Published columns by name, in order."""
 
 
 @dataclass
 class _Pass:
-    """One pass over a script, with the types and the columns of stars that earlier passes asked for."""
+    """One pass over a script. It knows the types, and the columns of each *, that earlier passes asked for."""
 
     script: Script
     types: FieldTypes
@@ -77,7 +77,7 @@ class _Pass:
     input_alias: str
     output_aliases: Sequence[str]
     input_metadata: InputMetadata
-    tables: list[Table] = field(default_factory=list)
+    tables: list[CommonTable] = field(default_factory=list)
     """Tables of the steps compiled so far."""
     outputs: list[_Output] = field(default_factory=list)
 
@@ -121,32 +121,32 @@ class _Pass:
     def _step(self, name: Token, query: exp.Query) -> None:
         """Compile a step of WITH, so that later steps and outputs can read it.
 
-        WITH a AS (SELECT x FROM input) => table `step 0`, which FROM a names
+        WITH a AS (SELECT x FROM input) => the table `step 0`, which `FROM a` then reads
         """
         key = name.text.lower()
         if key in self.from_.steps or key == self.input_alias.lower():
-            raise self.source.refuse(name, f"`{name.text}` is taken: choose another name for this step")
+            raise self.source.error(name, f"`{name.text}` is taken: choose another name for this step")
         selects = selects_of(self.source, query)
         for select in selects:
             if select.args.get("into"):
-                raise self.source.refuse(select.args["into"], "INTO belongs to the SELECTs after WITH")
-        table = f"`step {len(self.tables)}`"
+                raise self.source.error(select.args["into"], "INTO belongs to the SELECTs after WITH")
         parts = [self.selects.compile(select, self.requests[key]) for select in selects]
         columns, selections = _united(self.source, self.types, parts, selects)
-        self.tables.append(Table(table, selections))
-        starred = next((part.starred for part in parts if part.starred), None)
-        if starred is not None and len(parts) > 1:
-            raise self.source.refuse(name, f"step `{name.text}` selects * in a UNION: name the columns")
+        table = CommonTable(f"`step {len(self.tables)}`", selections)
+        self.tables.append(table)
+        star_source = next((part.star_source for part in parts if part.star_source), None)
+        if star_source is not None and len(parts) > 1:
+            raise self.source.error(name, f"step `{name.text}` selects * in a UNION: name the columns")
         self.from_.steps[key] = StepRelation(
             self.source,
             name.text,
-            table,
+            table.name,
             [(column, replace(value, node=trees.column(column))) for column, value in columns],
-            starred,
+            star_source,
             self.requests[key],
             self.types,
             ordered=len(parts) == 1 and parts[0].ordered,
-            unanchored=Table(table, selections).unanchored,
+            unanchored=table.unanchored,
         )
 
     def _output(self, query: exp.Query) -> None:
@@ -157,14 +157,16 @@ class _Pass:
         selects = selects_of(self.source, query)
         for select in selects[1:]:
             if select.args.get("into"):
-                raise self.source.refuse(select.args["into"], "INTO belongs to the first SELECT of a UNION")
+                raise self.source.error(select.args["into"], "INTO belongs to the first SELECT of a UNION")
         if not selects[0].expressions:
-            raise self.source.refuse(selects[0], "SELECT names no column")
+            raise self.source.error(selects[0], "SELECT names no column")
         alias = self._into(selects[0])
         parts = [self.selects.compile(select, None) for select in selects]
         columns, selections = _united(self.source, self.types, parts, selects)
-        columns = [(name, replace(value, type=AsaType.TEXT) if value.element else value) for name, value in columns]
-        self.outputs.append(_Output(alias, Table("`output`", selections), columns))
+        columns = [
+            (name, replace(value, type=AsaType.TEXT) if value.is_json_element else value) for name, value in columns
+        ]
+        self.outputs.append(_Output(alias, CommonTable("`output`", selections), columns))
 
     def _into(self, select: exp.Select) -> str:
         """Return the alias of the output that a SELECT writes to, as the pipeline spells it."""
@@ -175,25 +177,25 @@ class _Pass:
                 if alias.lower() == _DEFAULT_OUTPUT:
                     return alias
             message = f"without INTO a query writes to `output`, and the pipeline's output is {known}: write INTO …"
-            raise self.source.refuse(select.args.get("from_") or 0, message)
-        only(self.source, into, "this")
-        only(self.source, into.this, "this")
+            raise self.source.error(select.args.get("from_") or 0, message)
+        require_only(self.source, into, "this")
+        require_only(self.source, into.this, "this")
         for alias in self.output_aliases:
             if isinstance(into.this.this, exp.Identifier) and into.this.name.lower() == alias.lower():
                 return alias
-        raise self.source.refuse(into, f"INTO {into.this.name}: the pipeline's output is {known}")
+        raise self.source.error(into, f"INTO {into.this.name}: the pipeline's output is {known}")
 
     def _check_outputs(self, written: list[str]) -> None:
         """Raise DefinitionError unless one statement writes to each output."""
         for alias in self.output_aliases:
             if written.count(alias) > 1:
-                raise self.source.refuse(0, f"several SELECTs write INTO {alias}: put them together with UNION")
+                raise self.source.error(0, f"several SELECTs write INTO {alias}: put them together with UNION")
             if alias not in written:
-                raise self.source.refuse(0, f"no SELECT writes INTO {alias}, which is an output of the pipeline")
+                raise self.source.error(0, f"no SELECT writes INTO {alias}, which is an output of the pipeline")
 
 
 def _united(
-    source: Source, types: FieldTypes, parts: list[Part], selects: list[exp.Select]
+    source: Source, types: FieldTypes, parts: list[CompiledSelect], selects: list[exp.Select]
 ) -> tuple[list[tuple[str, Value]], tuple[Selection, ...]]:
     """Unify the columns of a UNION by their position; for one SELECT return its own.
 
@@ -206,7 +208,7 @@ def _united(
         names = [name.lower() for name, _ in part.columns]
         if names != [name.lower() for name, _ in first]:
             expected = ", ".join(name for name, _ in first)
-            raise source.refuse(select, f"UNION needs the same columns in the same order: {expected}")
+            raise source.error(select, f"UNION needs the same columns in the same order: {expected}")
     coercion = Coercion(source, types)
     columns: list[tuple[str, Value]] = []
     items: list[list[SelectItem]] = [[] for _ in parts]

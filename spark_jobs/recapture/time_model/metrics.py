@@ -1,10 +1,13 @@
 """The metrics that are counted by slice and partition (docs/time-model.md, section 5).
 
-To add one, declare it as a field of `Counts` and count it in `recapture.ordering.counters`. The metrics table, the
-report and the suites take its name from here.
+To add a count, declare it as a field of `Counts` and count it in `recapture.ordering.counters`. Any other metric has a
+name, and an entry in `COMBINED`, and a value in `Counters.row`. The metrics table, the report and the suites take the
+names from here.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,12 +60,17 @@ _METRICS = tuple(metric for metric in fields(Counts) if "metric" in metric.metad
 VERDICTS = tuple(verdict.label for verdict in Verdict)
 """Names of the verdicts, each of which is a metric too."""
 COUNTS = (*(metric.metadata["metric"] for metric in _METRICS), *VERDICTS)
-"""Names of all metrics that count something: over slices and partitions they add up."""
+"""Names of all metrics that count something."""
 WATERMARK_DELAY = "OutputWatermarkDelaySeconds"
 """The newest arrival in the slice less the watermark that its events left, in seconds.
 
 That watermark is the largest System.Timestamp of these events less the out-of-order tolerance. The delay is negative if
 a clock ran ahead, and null if no event was processed. Of several partitions or slices it is the longest.
 """
+COMBINED: Mapping[str, Callable[[Sequence[Any]], Any]] = {
+    **dict.fromkeys(COUNTS, sum),
+    WATERMARK_DELAY: lambda delays: max((delay for delay in delays if delay is not None), default=None),
+}
+"""All metrics of a partition in a slice, by name: how the values of several partitions or slices become one."""
 MAX_GAPS = 20
 """Gaps whose ranges are reported, of a partition and of a slice; SequenceGaps counts all of them."""

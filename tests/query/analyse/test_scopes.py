@@ -12,7 +12,7 @@ CREATE = "CREATE TABLE telemetry (at datetime, other datetime, s nvarchar(max), 
 
 def counted(*expressions: str) -> int:
     """Return how many different aggregates there are when each expression is counted."""
-    items = ", ".join(f"COUNT({expression}) AS c{place}" for place, expression in enumerate(expressions))
+    items = ", ".join(f"COUNT({expression}) AS c{index}" for index, expression in enumerate(expressions))
     text = f"{CREATE}SELECT {items} INTO out FROM telemetry TIMESTAMP BY at GROUP BY Tumbling(s, 1)"
     return len(set(re.findall("`_r[0-9]+`", compiled(text).outputs[0].sql)))
 

@@ -107,7 +107,7 @@ def test_what_cannot_be_cast_stops_the_run_and_try_cast_gives_null(spark: "Spark
 def test_a_number_of_json_is_cast_as_a_number_and_not_as_its_text(spark: "SparkSession") -> None:
     text = "SELECT TRY_CAST(v AS bigint) AS n, TRY_CAST(v AS record) AS r INTO out FROM telemetry"
     values = ["5", "5.0", "-7.9", "1e3", "true", "x", "9007199254740993"]
-    [actual] = rows(spark, text, [at(place, v=value) for place, value in enumerate(values, 1)])
+    [actual] = rows(spark, text, [at(index, v=value) for index, value in enumerate(values, 1)])
     numbers = [5, 5, -7, 1000, 1, None, 9_007_199_254_740_993]
     assert sorted(str(row["n"]) for row in actual) == sorted(map(str, numbers))
     assert {row["r"] for row in actual} == {None}

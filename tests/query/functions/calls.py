@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import Row, SparkSession
 from sqlglot import exp
 
-from recapture.model import AsaType
+from recapture.model import TYPES, AsaType
 from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
@@ -17,7 +17,6 @@ from recapture.query.parse.asaql import parse
 from recapture.time_model import timestamps
 
 BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT, AsaType.DATETIME, AsaType.BIT
-SPARK_TYPES = {BIGINT: "BIGINT", FLOAT: "DOUBLE", TEXT: "STRING", DATETIME: "BIGINT", BIT: "BOOLEAN"}
 
 Given = Value | str | int | float | bool | None
 """An argument: a value, or a Python value that stands for its literal; see `_is_verbatim` for other texts."""
@@ -46,7 +45,7 @@ class _GivenScope:
 
     values: Sequence[Value]
 
-    def known(self, node: exp.Expr) -> Value | None:
+    def named_value(self, node: exp.Expr) -> Value | None:
         return self.values[int(node.name[1:])] if isinstance(node, exp.Column) else None
 
     def system_timestamp(self, node: exp.Expr) -> Value:
@@ -84,8 +83,8 @@ def call(name: str, *given: Given) -> Value:
     """Return what a function makes of its arguments."""
     values: list[Value] = []
     arguments: list[str] = []
-    for place, argument in enumerate(given):
-        if isinstance(argument, str) and _is_verbatim(name, place):
+    for index, argument in enumerate(given):
+        if isinstance(argument, str) and _is_verbatim(name, index):
             arguments.append(argument)
         elif isinstance(argument, Value | bool):
             arguments.append(f"g{len(values)}")
@@ -101,21 +100,21 @@ def _written(given: str | float | None) -> str:
     return "'" + given.replace("'", "''") + "'" if isinstance(given, str) else repr(given)
 
 
-def _is_verbatim(name: str, place: int) -> bool:
+def _is_verbatim(name: str, index: int) -> bool:
     """Return whether a text is not a literal but goes into the query as it is: the part of a date, a condition."""
-    return place == 0 and (name == "IIF" or name in ("DATEADD", "DATEDIFF", "DATEPART", "DATENAME"))
+    return index == 0 and (name == "IIF" or name in ("DATEADD", "DATEDIFF", "DATEPART", "DATENAME"))
 
 
 Case = tuple[str, tuple[Given, ...], object]
 """A function, its arguments, and its result."""
 
 _LITERAL_ONLY = {"ROUND": (1,), "PATINDEX": (0,), "REGEXMATCH": (1,)}
-"""Positions of the arguments that must be literals."""
+"""Indexes of the arguments that must be literals."""
 
 
 def computed(spark: SparkSession, trees: Sequence[exp.Expr], over: str = "") -> Row:
     """Return one row of Spark SQL expressions, over no table or FROM a view."""
-    items = ", ".join(f"{render(tree)} AS c{place}" for place, tree in enumerate(trees))
+    items = ", ".join(f"{render(tree)} AS c{index}" for index, tree in enumerate(trees))
     return spark.sql(f"SELECT {items}{over}").first() or Row()
 
 
@@ -128,15 +127,15 @@ def computed_over_columns(spark: SparkSession, cases: Sequence[Case], times: int
     results = []
     for number, (name, given, _) in enumerate(cases):
         arguments: list[Given] = []
-        for place, argument in enumerate(given):
-            verbatim = _is_verbatim(name, place) and isinstance(argument, str)
-            if verbatim or argument is None or place in _LITERAL_ONLY.get(name, ()):
+        for index, argument in enumerate(given):
+            verbatim = _is_verbatim(name, index) and isinstance(argument, str)
+            if verbatim or argument is None or index in _LITERAL_ONLY.get(name, ()):
                 arguments.append(argument)
                 continue
             value = literal(argument)
             assert value.type is not None
-            named = column(f"c{number}_{place}")
-            columns.append(f"CAST({render(value.node)} AS {SPARK_TYPES.get(value.type, 'STRING')}) AS {render(named)}")
+            named = column(f"c{number}_{index}")
+            columns.append(f"CAST({render(value.node)} AS {TYPES[value.type].spark}) AS {render(named)}")
             arguments.append(Value(named if times == 1 else spark_call("coalesce", *[named] * times), value.type))
         results.append(call(name, *arguments).node)
     row_of_arguments = spark.sql(f"SELECT {', '.join(columns)}")

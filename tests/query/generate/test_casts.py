@@ -5,10 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_type
 from sqlglot import exp
 
 from recapture.errors import DefinitionError
-from recapture.model import AsaType
+from recapture.model import TYPES, AsaType
 from recapture.query.generate.casts import cast
 from recapture.query.generate.trees import cast_as, column, render, string
 from recapture.query.generate.values import Value
@@ -141,8 +142,13 @@ def test_cast_stops_the_run_for_what_cannot_be_cast(spark: SparkSession, value: 
         computed(spark, [cast(literal(value), to, lenient=False)])
 
 
+@pytest.mark.parametrize("kind", AsaType)
+def test_spark_reads_the_view_with_the_types_that_queries_cast_to(kind: AsaType) -> None:
+    assert from_arrow_type(TYPES[kind].view).simpleString() == TYPES[kind].spark.lower()
+
+
 def test_the_error_names_the_value(spark: SparkSession) -> None:
-    with pytest.raises(PySparkException, match="'no ISO time: yesterday'"):
+    with pytest.raises(PySparkException, match="'not an ISO time: yesterday'"):
         computed(spark, [cast(literal("yesterday"), DATETIME, lenient=False)])
 
 

@@ -10,19 +10,13 @@ from typing import Any
 import pytest
 from pyspark.errors import ArithmeticException
 from pyspark.sql import Row, SparkSession
-from pyspark.sql.types import (
-    BooleanType,
-    DataType,
-    DoubleType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from recapture.formats.event_hubs import CaptureInput
-from recapture.model import AsaType
-from recapture.query import CompiledQuery, compile_query
+from recapture.model import TYPES
+from recapture.query.compile import compile_query
+from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
 from tests.paths import VECTORS
 
@@ -30,14 +24,6 @@ GOLDEN = VECTORS / "golden_asa_taxi" / "run1.json"
 
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
 HOUR = 3600 * TICKS_PER_SECOND
-
-SPARK_TYPES: dict[AsaType, type[DataType]] = {
-    AsaType.BIGINT: LongType,
-    AsaType.FLOAT: DoubleType,
-    AsaType.TEXT: StringType,
-    AsaType.DATETIME: LongType,
-    AsaType.BIT: BooleanType,
-}
 
 Event = dict[str, Any]
 Run = Callable[..., list[Row]]
@@ -61,7 +47,7 @@ def published(
     spark: SparkSession, query: CompiledQuery, events: Iterable[Event], start: int = START, end: int = START + HOUR
 ) -> list[Row]:
     """Return the rows that a query publishes for the slice (start, end]. A field that an event lacks is NULL."""
-    fields = [StructField(column.name, SPARK_TYPES[column.type]()) for column in query.columns]
+    fields = [StructField(column.name, from_arrow_type(TYPES[column.type].view)) for column in query.columns]
     ticks = [StructField(name, LongType()) for name in ("_slice_start", "_slice_end", "_system_timestamp")]
     schema = StructType([*fields, StructField("_partition", StringType()), *ticks])
     rows = [{"_slice_start": start, "_slice_end": end, **row} for row in events]

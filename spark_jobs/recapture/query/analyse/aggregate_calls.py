@@ -12,7 +12,7 @@ from recapture.query.analyse.relations import From
 from recapture.query.generate.aggregates import COLLECTIONS, PERCENTILES, Aggregate, Function, Ordering
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import call_name
-from recapture.query.parse.source import only
+from recapture.query.parse.source import require_only
 
 _FINEST_SHARE = 10**9
 _MOST_COLLECTED = 2**31 - 1
@@ -24,7 +24,7 @@ class AggregateCall:
 
     inside: Expressions
     """Compiler of its arguments."""
-    read_from: From
+    from_clause: From
     node: exp.Expr
     """The call with its OVER, if it has one."""
     call: exp.Anonymous
@@ -32,35 +32,33 @@ class AggregateCall:
     orderings: Sequence[exp.Ordered]
     """Expressions of OVER (ORDER BY …)."""
 
-    def read(self) -> Aggregate:
-        """Return the aggregate. Raise DefinitionError for arguments that it does not take."""
+    def compile(self) -> Aggregate:
+        """Compile the call. Raise DefinitionError for arguments that it does not take."""
         if self.function in PERCENTILES:
             return self._percentile()
         if self.function in COLLECTIONS:
             return self._collection()
         source, arguments = self.inside.source, self.call.expressions
         if self.orderings or isinstance(self.node, exp.Window):
-            raise source.refuse(self.node, f"{self.function} takes no OVER here: use the window of GROUP BY")
+            raise source.error(self.node, f"{self.function} takes no OVER here: use the window of GROUP BY")
         if len(arguments) != 1:
             more = "; COUNT(*) counts events" if self.function is Function.COUNT else ""
-            raise source.refuse(self.node, f"{self.function} takes one argument{more}")
+            raise source.error(self.node, f"{self.function} takes one argument{more}")
         argument = arguments[0]
         if isinstance(argument, exp.Star):
-            only(source, argument)
+            require_only(source, argument)
             if self.function is not Function.COUNT:
-                raise source.refuse(
-                    argument, f"{self.function}(*) is not supported: {self.function} takes one argument"
-                )
+                raise source.error(argument, f"{self.function}(*) is not supported: {self.function} takes one argument")
             return Aggregate(self.function)
         if isinstance(argument, exp.Distinct):
             if self.function is not Function.COUNT or len(argument.expressions) != 1:
-                raise source.refuse(argument, "DISTINCT is supported only in COUNT(DISTINCT x), with one expression")
+                raise source.error(argument, "DISTINCT is supported only in COUNT(DISTINCT x), with one expression")
             return Aggregate(Function.COUNT_DISTINCT, self._value(argument.expressions[0]))
         if self.function is Function.COUNT:
             return Aggregate(self.function, self._value(argument))
         if self.function in (Function.MIN, Function.MAX):
             return Aggregate(self.function, self._ordinal(argument))
-        return Aggregate(self.function, self._number(argument), ordered=self.read_from.relation.ordered)
+        return Aggregate(self.function, self._number(argument), ordered=self.from_clause.relation.ordered)
 
     @property
     def function(self) -> Function:
@@ -72,12 +70,12 @@ class AggregateCall:
         arguments = self.call.expressions
         number = arguments[0] if len(arguments) == 1 else None
         if not (isinstance(number, exp.Literal) and not number.is_string) or len(self.orderings) != 1:
-            raise self.inside.source.refuse(self.node, form)
+            raise self.inside.source.error(self.node, form)
         share = Fraction(number.name)
         if share.denominator > _FINEST_SHARE:
-            raise self.inside.source.refuse(number, "a percentile has 9 decimals at most")
+            raise self.inside.source.error(number, "a percentile has 9 decimals at most")
         if not 0 <= share <= 1:
-            raise self.inside.source.refuse(number, f"a percentile is a number from 0 to 1: {form}")
+            raise self.inside.source.error(number, f"a percentile is a number from 0 to 1: {form}")
         order = Ordering(self._number(self.orderings[0].this), bool(self.orderings[0].args.get("desc")))
         return Aggregate(self.function, order.value, (order,), share=share)
 
@@ -85,37 +83,37 @@ class AggregateCall:
         source, arguments, limit = self.inside.source, self.call.expressions, 0
         if (self.function is Function.COLLECT) == bool(self.orderings):
             form = "Collect() takes no OVER" if self.orderings else f"write {self.function}(…) OVER (ORDER BY x DESC)"
-            raise source.refuse(self.node, form)
+            raise source.error(self.node, form)
         if self.function is Function.COLLECTTOP:
             first = arguments[0] if arguments else None
             if not (isinstance(first, exp.Literal) and not first.is_string and first.name.isdecimal()):
-                raise source.refuse(self.node, "CollectTop takes how many first: CollectTop(3) OVER (ORDER BY x DESC)")
+                raise source.error(self.node, "CollectTop takes how many first: CollectTop(3) OVER (ORDER BY x DESC)")
             limit, arguments = int(first.name), arguments[1:]
             if not 0 < limit <= _MOST_COLLECTED:
-                raise source.refuse(first, f"CollectTop takes 1 event at least and {_MOST_COLLECTED:,} at most")
+                raise source.error(first, f"CollectTop takes 1 event at least and {_MOST_COLLECTED:,} at most")
         if len(arguments) > 1:
-            raise source.refuse(self.node, f"{self.function} takes fewer arguments")
+            raise source.error(self.node, f"{self.function} takes fewer arguments")
         value = self._collected(arguments[0]) if arguments else self._row()
         orderings = tuple(Ordering(self._ordinal(by.this), bool(by.args.get("desc"))) for by in self.orderings)
-        return Aggregate(self.function, value, orderings, limit=limit, ordered=self.read_from.relation.ordered)
+        return Aggregate(self.function, value, orderings, limit=limit, ordered=self.from_clause.relation.ordered)
 
     def _row(self) -> Value:
-        if self.read_from.elements:
-            raise self.inside.source.refuse(self.node, f"next to APPLY, name what {self.function} takes")
-        return self.read_from.relation.record(self.node)
+        if self.from_clause.elements:
+            raise self.inside.source.error(self.node, f"next to APPLY, name what {self.function} takes")
+        return self.from_clause.relation.record(self.node)
 
     def _collected(self, node: exp.Expr) -> Value:
         value = self.inside.value(node)
         if self.function is not Function.TOPONE and self.inside.types.untyped(value):
-            raise self.inside.source.refuse(
-                node, f"nothing tells the type of this, which {self.function} writes as JSON: CAST it, or CREATE TABLE"
+            raise self.inside.source.error(
+                node, f"the type of this is not known, and {self.function} writes it as JSON: CAST it, or CREATE TABLE"
             )
         return self._value(node)
 
     def _value(self, node: exp.Expr) -> Value:
         value = self.inside.value(node)
         if value.type is None:
-            raise self.inside.source.refuse(node, "NULL alone has no type here")
+            raise self.inside.source.error(node, "NULL alone has no type here")
         return replace(value, fields=())
 
     def _number(self, node: exp.Expr) -> Value:
@@ -125,8 +123,8 @@ class AggregateCall:
         types.note_measures(value.fields)
         number = self.inside.coercion.typed(value, AsaType.FLOAT, node)
         if number is None or value.type is None:
-            raise types.disagree(value.fields, AsaType.FLOAT, node) or self.inside.source.refuse(
-                node, f"{self.function} takes bigint or float, and this is {value.type or 'NULL'}"
+            raise types.disagreement(value.fields, AsaType.FLOAT, node) or self.inside.source.error(
+                node, f"{self.function} takes bigint or float, but this is {value.type or 'NULL'}"
             )
         return replace(number, fields=())
 
@@ -134,8 +132,8 @@ class AggregateCall:
         value, types = self.inside.value(node), self.inside.types
         if value.type in (AsaType.DATETIME, AsaType.BIT):
             return replace(value, fields=())
-        if value.type is AsaType.TEXT and not types.open(value.fields) and not value.element:
-            raise types.disagree(value.fields, AsaType.FLOAT, node) or self.inside.source.refuse(
+        if value.type is AsaType.TEXT and not types.are_open(value.fields) and not value.is_json_element:
+            raise types.disagreement(value.fields, AsaType.FLOAT, node) or self.inside.source.error(
                 node, f"{self.function} of nvarchar(max) is not supported: CAST it to a number or a datetime"
             )
         return self._number(node)

@@ -33,8 +33,8 @@ class Coercion:
     types: FieldTypes
 
     def typed(self, value: Value, kind: AsaType, where: exp.Expr) -> Value | None:
-        """Return the value in a type, if it is of this type or open, a literal of it, or may be widened; else None."""
-        is_open = self.types.open(value.fields)
+        """Return the value as `kind`, or None unless it has this type, is NULL, is of open type or can be widened."""
+        is_open = self.types.are_open(value.fields)
         return self._converted(value, kind, is_open, where) if self._fits(value, kind) else None
 
     def unify(self, values: list[Value], where: exp.Expr) -> tuple[list[Value], AsaType]:
@@ -47,16 +47,16 @@ class Coercion:
         kinds = {value.type for value in values if value.type and not self._is_open(value)}
         if not kinds:
             return self._unify_open(values, where)
-        kind = self._join(kinds, values)
+        kind = self._common_type(kinds, values)
         if kind is None:
             raise self._mismatch(kinds, values, where)
-        opened = [self.types.open(value.fields) for value in values]
+        opened = [self.types.are_open(value.fields) for value in values]
         unified = [self._converted(value, kind, is_open, where) for value, is_open in zip(values, opened, strict=True)]
         return unified, kind
 
     def _is_open(self, value: Value) -> bool:
         """Return whether a value takes any type that it is asked for: a field of open type, an element of JSON."""
-        return value.element or self.types.open(value.fields)
+        return value.is_json_element or self.types.are_open(value.fields)
 
     def _fits(self, value: Value, kind: AsaType) -> bool:
         if value.type is None or value.type is kind or self._is_open(value):
@@ -64,33 +64,36 @@ class Coercion:
         widens = _WIDENINGS.get((value.type, kind))
         return widens is not None and widens(value)
 
-    def _join(self, kinds: set[AsaType], values: list[Value]) -> AsaType | None:
-        """Return the type among `kinds` that fits all values. A field of open type is a float next to a bigint."""
+    def _common_type(self, kinds: set[AsaType], values: list[Value]) -> AsaType | None:
+        """Return the one of `kinds` that fits all values; None if there is none.
+
+        If the only kind is bigint, a value of open type next to it makes all of them floats.
+        """
         if kinds == {AsaType.BIGINT} and any(value.type and self._is_open(value) for value in values):
             return AsaType.FLOAT
         return next((kind for kind in sorted(kinds) if all(self._fits(value, kind) for value in values)), None)
 
     def _unify_open(self, values: list[Value], where: exp.Expr) -> tuple[list[Value], AsaType]:
-        """Return values of open type as text; a type that is asked of one of them later is then the type of all."""
+        """Return values of open type as text. If a later use decides the type of one of them, it is the type of all."""
         if not any(value.type for value in values):
-            raise self.source.refuse(where, "NULL alone has no type here")
-        if not any(self.types.open(value.fields) for value in values):
+            raise self.source.error(where, "NULL alone has no type here")
+        if not any(self.types.are_open(value.fields) for value in values):
             return values, AsaType.TEXT
         fields = tuple(path for value in values for path in value.fields)
         return [replace(value, type=AsaType.TEXT, fields=fields) for value in values], AsaType.TEXT
 
     def _mismatch(self, kinds: set[AsaType], values: list[Value], where: exp.Expr) -> DefinitionError:
         for value in values:
-            disagreement = self.types.disagree(value.fields, min(kinds - {value.type}, default=AsaType.TEXT), where)
+            disagreement = self.types.disagreement(value.fields, min(kinds - {value.type}, default=AsaType.TEXT), where)
             if disagreement is not None and len(kinds) > 1:
                 return disagreement
-        return self.source.refuse(
+        return self.source.error(
             where,
             f"{' and '.join(sorted(kinds))} do not go together here: declare the types with CREATE TABLE, or CAST",
         )
 
     def _converted(self, value: Value, kind: AsaType, is_open: bool, where: exp.Expr) -> Value:
-        """Return a value that fits a type in this type; a field of open type is of this type from now on."""
+        """Return the value converted to `kind`, which it must fit. A field of open type has this type from now on."""
         if value.type is kind:
             return value
         if value.type is None:
@@ -98,9 +101,9 @@ class Coercion:
         if is_open:
             self.types.decide(value.fields, kind, where)
             return replace(value, type=kind)
-        if value.element:
+        if value.is_json_element:
             if kind in INCOMPARABLE:
-                return replace(value, type=kind, element=False)
+                return replace(value, type=kind, is_json_element=False)
             return self.cast(value, kind, lenient=False, where=where)
         match kind:
             case AsaType.FLOAT:
@@ -109,21 +112,21 @@ class Coercion:
                 return Value(exp.Boolean(this=value.text == "1"), kind)
         ticks = ticks_of(value.text or "")
         if ticks is None:
-            raise self.source.refuse(where, f"'{value.text}' is not an ISO time, such as '2026-03-01T10:00:00Z'")
+            raise self.source.error(where, f"'{value.text}' is not an ISO time, such as '2026-03-01T10:00:00Z'")
         return Value(bigint(ticks), AsaType.DATETIME)
 
     def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
-        """Return CAST, or where `lenient` TRY_CAST, of a value. Raise DefinitionError for types without a cast."""
-        if kind is AsaType.BIGINT and (value.element or self.types.by_use(value.fields)):
-            value = Value(_whole(value.node), AsaType.TEXT)
+        """Return the CAST of a value, or its TRY_CAST if `lenient`. Raise DefinitionError for types without a cast."""
+        if kind is AsaType.BIGINT and (value.is_json_element or self.types.are_undecided(value.fields)):
+            value = Value(_bigint_text(value.node), AsaType.TEXT)
         try:
             return Value(cast(value, kind, lenient), kind)
         except DefinitionError as error:
-            raise self.source.refuse(where, str(error)) from None
+            raise self.source.error(where, str(error)) from None
 
 
-def _whole(json: exp.Expr) -> exp.Expr:
-    """Return a value of JSON as the text of a bigint: floats without fraction, bits as 1 or 0, the rest as it is."""
+def _bigint_text(json: exp.Expr) -> exp.Expr:
+    """Return a JSON value as the text of a bigint: a float is truncated, a bit is 1 or 0, the rest is unchanged."""
     return template(
         "CASE WHEN {json} RLIKE '^-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$' AND NOT {json} RLIKE '^-?[0-9]+$'"
         " THEN CAST(try_cast(try_cast({json} AS DOUBLE) AS BIGINT) AS STRING)"

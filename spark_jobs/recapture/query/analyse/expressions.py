@@ -1,7 +1,8 @@
 """Scalar expressions and conditions of ASAQL as typed Spark SQL, exact or refused.
 
-Spark must run in ANSI mode (its default): as in T-SQL, overflow of bigint arithmetic, division by zero and a CAST that
-fails then fail the run rather than give a silent NULL. A query guards itself with NULLIF, CASE or TRY_CAST.
+Spark must run in ANSI mode, which the session of a run sets. As in T-SQL, an overflow of bigint arithmetic, a division
+by zero or an impossible CAST then stops the run instead of giving NULL silently. A query guards itself with NULLIF,
+CASE or TRY_CAST.
 """
 
 import math
@@ -24,7 +25,7 @@ from recapture.query.generate.trees import bigint, case_when, double, operation,
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import call_name, is_system_timestamp, is_window_id
 from recapture.query.parse.operators import ARITHMETIC, BITWISE, COMPARISONS, ORDERED
-from recapture.query.parse.source import Source, only
+from recapture.query.parse.source import Source, require_only
 
 METADATA_CALL = "GETMETADATAPROPERTYVALUE"
 _LARGEST_BIGINT = 2**63 - 1
@@ -43,11 +44,11 @@ _CAST_TYPES = {
 }
 
 
-class Scope(Protocol):
-    """What names mean in a place of the query: in a row, or in a group of a window."""
+class NameScope(Protocol):
+    """What names mean where an expression is: in a row, or in a group of a window."""
 
-    def known(self, node: exp.Expr) -> Value | None:
-        """Return the value of a node that is a name as a whole: a column, or a key of GROUP BY; else None."""
+    def named_value(self, node: exp.Expr) -> Value | None:
+        """Return the value of a node that, as a whole, is a column or a key of GROUP BY; None for any other node."""
 
     def system_timestamp(self, node: exp.Expr) -> Value:
         """Return the value of System.Timestamp()."""
@@ -67,7 +68,7 @@ class Expressions:
     """The compiler of expressions in one scope."""
 
     coercion: Coercion
-    scope: Scope
+    scope: NameScope
 
     @property
     def source(self) -> Source:
@@ -88,11 +89,11 @@ class Expressions:
             return self.scope.system_timestamp(node)
         if is_window_id(node):
             return self.scope.window_id(node)
-        known = self.scope.known(node)
-        if known is not None:
-            return known
+        named = self.scope.named_value(node)
+        if named is not None:
+            return named
         if isinstance(node, exp.Paren):
-            only(self.source, node, "this")
+            require_only(self.source, node, "this")
             return self.value(node.this)
         if isinstance(node, exp.Literal):
             return self._literal(node)
@@ -122,24 +123,24 @@ class Expressions:
         x BETWEEN 1 AND y => ((`x` >= CAST(1L AS DOUBLE)) AND (`x` <= `y`))
         """
         if isinstance(node, exp.Paren):
-            only(self.source, node, "this")
+            require_only(self.source, node, "this")
             return self.condition(node.this)
         if isinstance(node, exp.And | exp.Or):
-            only(self.source, node, "this", "expression")
+            require_only(self.source, node, "this", "expression")
             return operation(type(node), self.condition(node.this), self.condition(node.expression))
         if isinstance(node, exp.Not):
-            only(self.source, node, "this")
+            require_only(self.source, node, "this")
             return exp.Paren(this=exp.Not(this=self.condition(node.this)))
         if isinstance(node, COMPARISONS):
-            only(self.source, node, "this", "expression")
+            require_only(self.source, node, "this", "expression")
             return self.comparison(type(node), self.value(node.this), self.value(node.expression), node)
         if isinstance(node, exp.Between):
-            only(self.source, node, "this", "low", "high")
+            require_only(self.source, node, "this", "low", "high")
             above = self.comparison(exp.GTE, self.value(node.this), self.value(node.args["low"]), node)
             below = self.comparison(exp.LTE, self.value(node.this), self.value(node.args["high"]), node)
             return operation(exp.And, above, below)
         if isinstance(node, exp.In):
-            only(self.source, node, "this", "expressions")
+            require_only(self.source, node, "this", "expressions")
             return self._membership(node)
         if isinstance(node, exp.Is):
             return self._null_test(node)
@@ -156,7 +157,7 @@ class Expressions:
             return value
         number = self.coercion.typed(value, AsaType.FLOAT, node)
         if number is None or value.type is None:
-            raise self.types.disagree(value.fields, AsaType.FLOAT, node) or self.source.refuse(
+            raise self.types.disagreement(value.fields, AsaType.FLOAT, node) or self.source.error(
                 node, f"arithmetic takes bigint and float, but this is {value.type or 'NULL'}{_joining(value)}"
             )
         return number
@@ -167,35 +168,35 @@ class Expressions:
             return Value(string(text), AsaType.TEXT, text)
         if text.isdecimal() and text.isascii():
             if int(text) > _LARGEST_BIGINT:
-                raise self.source.refuse(node, f"{text} does not fit a bigint: write {text}.0 for a float")
+                raise self.source.error(node, f"{text} does not fit a bigint: write {text}.0 for a float")
             return Value(bigint(int(text)), AsaType.BIGINT, text)
         try:
             number = float(text) if "_" not in text else math.inf
         except ValueError:
             number = math.inf
         if math.isinf(number):
-            raise self.source.refuse(node, f"{text} is not a bigint or a float")
+            raise self.source.error(node, f"{text} is not a bigint or a float")
         return Value(double(number), AsaType.FLOAT, text)
 
     def _negation(self, node: exp.Neg) -> Value:
-        only(self.source, node, "this")
+        require_only(self.source, node, "this")
         if isinstance(node.this, exp.Literal) and node.this.name == str(_LARGEST_BIGINT + 1):
             return Value(template("(-{largest} - 1L)", largest=bigint(_LARGEST_BIGINT)), AsaType.BIGINT)
         value = self.number(node.this)
         return Value(exp.Paren(this=exp.Neg(this=value.node)), value.type)
 
     def _arithmetic(self, node: exp.Expr) -> Value:
-        # `typed` and `safe` say how T-SQL divides, which is what is done here.
-        only(self.source, node, "this", "expression", "typed", "safe")
+        # sqlglot sets `typed` and `safe` to T-SQL's rules of division, which apply here anyway.
+        require_only(self.source, node, "this", "expression", "typed", "safe")
         sides = [self.number(node.this), self.number(node.expression)]
         (left, right), kind = self.coercion.unify(sides, node)
         if isinstance(node, exp.Mod) and kind is AsaType.FLOAT:
-            raise self.source.refuse(node, "% takes two bigints: declare the fields with CREATE TABLE, or CAST")
+            raise self.source.error(node, "% takes two bigints: declare the fields with CREATE TABLE, or CAST")
         operator = exp.IntDiv if isinstance(node, exp.Div) and kind is AsaType.BIGINT else type(node)
         return Value(operation(operator, left.node, right.node), kind)
 
     def _bitwise(self, node: exp.Expr) -> Value:
-        only(self.source, node, "this", "expression")
+        require_only(self.source, node, "this", "expression")
         if isinstance(node, exp.BitwiseNot):
             return Value(exp.Paren(this=exp.BitwiseNot(this=self._bits(node.this))), AsaType.BIGINT)
         bits = operation(type(node), self._bits(node.this), self._bits(node.expression))
@@ -203,20 +204,20 @@ class Expressions:
 
     def _bits(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, ARITHMETIC):
-            raise self.source.refuse(node, "put parentheses around the arithmetic next to & | ^")
+            raise self.source.error(node, "put parentheses around the arithmetic next to & | ^")
         value = self.value(node)
         bits = self.coercion.typed(value, AsaType.BIGINT, node)
         if bits is None:
-            raise self.types.disagree(value.fields, AsaType.BIGINT, node) or self.source.refuse(
+            raise self.types.disagreement(value.fields, AsaType.BIGINT, node) or self.source.error(
                 node, f"~ & | ^ take bigint, but this is {value.type}"
             )
         return bits.node
 
     def _case(self, node: exp.Case) -> Value:
-        only(self.source, node, "this", "ifs", "default")
+        require_only(self.source, node, "this", "ifs", "default")
         conditions, results = [], []
         for branch in node.args["ifs"]:
-            only(self.source, branch, "this", "true")
+            require_only(self.source, branch, "this", "true")
             conditions.append(
                 self.comparison(exp.EQ, self.value(node.this), self.value(branch.this), branch)
                 if node.this
@@ -227,28 +228,28 @@ class Expressions:
         other = self.value(default) if default else Value(exp.Null(), None)
         (*values, other), kind = self.coercion.unify([*results, other], node)
         branches = [(condition, value.node) for condition, value in zip(conditions, values, strict=True)]
-        fields = values[0].fields if self.types.open(values[0].fields) else ()
+        fields = values[0].fields if self.types.are_open(values[0].fields) else ()
         return Value(case_when(branches, other.node), kind, fields=fields)
 
     def _cast(self, node: exp.Cast) -> Value:
-        only(self.source, node, "this", "to", "safe", "_type")
+        require_only(self.source, node, "this", "to", "safe", "_type")
         to = node.args["to"]
         name = str(to.args.get("kind") or getattr(to.this, "name", to.this)).upper()
         kind = _CAST_TYPES.get(name)
         if kind is None:
             types = ", ".join(AsaType)
-            raise self.source.refuse(node, f"`{name.lower()}` is not a type: the types are {types}")
+            raise self.source.error(node, f"`{name.lower()}` is not a type: the types are {types}")
         sizes = [size.name.upper() for size in to.expressions]
         if sizes not in ([], ["MAX"] if kind is AsaType.TEXT else []):
-            raise self.source.refuse(node, f"a {kind} has no other size here: write {kind}")
+            raise self.source.error(node, f"this size is not supported: write {kind}")
         value = self.value(node.this)
         return self.coercion.cast(value, kind, isinstance(node, exp.TryCast), node)
 
     def _ordered_aggregate(self, node: exp.Window) -> Value:
         name = call_name(node.this)
         if name not in (*PERCENTILES, *COLLECTIONS) or node.args.get("partition_by"):
-            raise self.source.refuse(node, f"{name}(…) OVER (…) is not supported: use the window of GROUP BY")
-        only(self.source, node, "this", "order", "over")
+            raise self.source.error(node, f"{name}(…) OVER (…) is not supported: use the window of GROUP BY")
+        require_only(self.source, node, "this", "order", "over")
         order = node.args.get("order")
         return self.scope.aggregate(node, node.this, order.expressions if order else [])
 
@@ -273,57 +274,58 @@ class Expressions:
 
     def _membership(self, node: exp.In) -> exp.Expr:
         if not node.expressions:
-            raise self.source.refuse(node, "IN takes a list of values, IN (1, 2): no table and no query")
+            raise self.source.error(node, "IN takes a list of values, such as IN (1, 2), not a table or a query")
         values = [self.value(part) for part in (node.this, *node.expressions)]
         (subject, *members), _ = self._comparable(values, exp.EQ, node)
         return exp.Paren(this=exp.In(this=subject.node, expressions=[member.node for member in members]))
 
     def _null_test(self, node: exp.Is) -> exp.Expr:
-        only(self.source, node, "this", "expression")
+        require_only(self.source, node, "this", "expression")
         if not isinstance(node.expression, exp.Null):
-            raise self.source.refuse(node, "IS is supported as IS NULL and IS NOT NULL")
+            raise self.source.error(node, "IS is supported as IS NULL and IS NOT NULL")
         return operation(exp.Is, self.value(node.this).node, exp.Null())
 
     def _like(self, node: exp.Like, escape: exp.Expr | None) -> exp.Expr:
-        only(self.source, node, "this", "expression")
+        require_only(self.source, node, "this", "expression")
         text = self._text(node.this)
         pattern = self.value(node.expression)
         if pattern.type is not AsaType.TEXT or pattern.text is None:
-            raise self.source.refuse(node.expression, "LIKE takes a pattern in quotes, such as 'a%'")
-        sign = self.value(escape) if escape else None
-        if sign is not None and (sign.type is not AsaType.TEXT or len(sign.text or "") != 1):
-            raise self.source.refuse(escape or node, "ESCAPE takes one character in quotes")
+            raise self.source.error(node.expression, "LIKE takes a pattern in quotes, such as 'a%'")
+        character = self.value(escape) if escape else None
+        if character is not None and (character.type is not AsaType.TEXT or len(character.text or "") != 1):
+            raise self.source.error(escape or node, "ESCAPE takes one character in quotes")
         try:
-            return like(text.node, pattern.text, sign.text if sign else None)
+            return like(text.node, pattern.text, character.text if character else None)
         except DefinitionError as error:
-            raise self.source.refuse(node.expression, str(error)) from None
+            raise self.source.error(node.expression, str(error)) from None
 
     def _text(self, node: exp.Expr) -> Value:
         value = self.coercion.typed(self.value(node), AsaType.TEXT, node)
         if value is None:
-            raise self.source.refuse(node, "LIKE compares nvarchar(max): use CAST(… AS nvarchar(max))")
+            raise self.source.error(node, "LIKE compares nvarchar(max): use CAST(… AS nvarchar(max))")
         return value
 
     def _comparable(
         self, values: list[Value], operator: type[exp.Expr], where: exp.Expr
     ) -> tuple[list[Value], AsaType]:
         if any(value.type is None for value in values):
-            raise self.source.refuse(where, "nothing is equal to NULL: write IS NULL or IS NOT NULL")
+            raise self.source.error(where, "nothing is equal to NULL: write IS NULL or IS NOT NULL")
         fields = [path for value in values for path in value.fields]
-        undecided = all(value.element or self.types.by_use(value.fields) for value in values)
+        undecided = all(value.is_json_element or self.types.are_undecided(value.fields) for value in values)
         if self.types.closed and fields and undecided:
-            raise self.source.refuse(
+            raise self.source.error(
                 where, f"the type of the fields that are compared here is not known: {self.types.advice(fields[0])}"
             )
         unified, kind = self.coercion.unify(values, where)
         if kind in INCOMPARABLE:
-            raise self.source.refuse(where, f"{kind}s are not compared: compare their properties")
+            parts = "properties" if kind is AsaType.RECORD else "elements"
+            raise self.source.error(where, f"{kind}s cannot be compared: compare their {parts}")
         if kind in _UNORDERED and operator in ORDERED and not self._pending(values):
-            raise self.source.refuse(where, f"{kind} is compared with = and <> only, not with {ORDERED[operator]}")
+            raise self.source.error(where, f"{kind} is compared with = and <> only, not with {ORDERED[operator]}")
         return unified, kind
 
     def _pending(self, values: list[Value]) -> bool:
-        return any(self.types.open(value.fields) for value in values)
+        return any(self.types.are_open(value.fields) for value in values)
 
 
 def _joining(value: Value) -> str:
@@ -339,57 +341,57 @@ class _Call:
     name: str
     count: int
 
-    def value(self, place: int) -> Value:
-        return self.expressions.value(self._argument(place))
+    def value(self, index: int) -> Value:
+        return self.expressions.value(self._node(index))
 
-    def of(self, place: int, *types: AsaType) -> Value:
-        node = self._argument(place)
+    def argument(self, index: int, *types: AsaType) -> Value:
+        node = self._node(index)
         value = self.expressions.value(node)
-        if value.type in types and not self.expressions.types.open(value.fields) and not value.element:
+        if value.type in types and not self.expressions.types.are_open(value.fields) and not value.is_json_element:
             return value
         for kind in types:
             typed = self.expressions.coercion.typed(value, kind, node)
             if typed is not None:
                 return typed
         types_ = self.expressions.types
-        raise types_.disagree(value.fields, types[0], node) or self.refuse(
-            place, f"{self.name} takes {' or '.join(types)} here, and this is {value.type}"
+        raise types_.disagreement(value.fields, types[0], node) or self.error(
+            index, f"{self.name} takes {' or '.join(types)} here, but this is {value.type}"
         )
 
-    def unify(self, *places: int) -> tuple[list[Value], AsaType]:
-        return self.expressions.coercion.unify([self.value(place) for place in places], self.node)
+    def unify(self, *indexes: int) -> tuple[list[Value], AsaType]:
+        return self.expressions.coercion.unify([self.value(index) for index in indexes], self.node)
 
-    def condition(self, place: int) -> exp.Expr:
-        return self.expressions.condition(self._argument(place))
+    def condition(self, index: int) -> exp.Expr:
+        return self.expressions.condition(self._node(index))
 
-    def equal(self, place: int, other: int) -> exp.Expr:
-        return self.expressions.comparison(exp.EQ, self.value(place), self.value(other), self.node)
+    def equal(self, index: int, other: int) -> exp.Expr:
+        return self.expressions.comparison(exp.EQ, self.value(index), self.value(other), self.node)
 
-    def word(self, place: int) -> str:
-        node = self._argument(place)
+    def word(self, index: int) -> str:
+        node = self._node(index)
         if not isinstance(node, exp.Column) or "." in node.sql():
-            raise self.refuse(place, f"{self.name} takes a bare word here, such as minute")
+            raise self.error(index, f"{self.name} takes a bare word here, such as minute")
         return node.name.lower()
 
-    def literal(self, place: int) -> str:
-        node = self._argument(place)
+    def literal(self, index: int) -> str:
+        node = self._node(index)
         if not (isinstance(node, exp.Literal) and node.is_string):
-            raise self.refuse(place, f"{self.name} takes a text in quotes here")
+            raise self.error(index, f"{self.name} takes a text in quotes here")
         return node.name
 
-    def number(self, place: int) -> int:
-        node = self._argument(place)
+    def number(self, index: int) -> int:
+        node = self._node(index)
         sign, digits = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
         if not (isinstance(digits, exp.Literal) and not digits.is_string and digits.name.isdecimal()):
-            raise self.refuse(place, f"{self.name} takes a whole number here, written out")
+            raise self.error(index, f"{self.name} takes a literal whole number here, such as 3")
         return sign * int(digits.name)
 
-    def refuse(self, place: int | None, message: str) -> DefinitionError:
-        where = self.node if place is None or place >= self.count else self.node.expressions[place]
-        return self.expressions.source.refuse(where, message)
+    def error(self, index: int | None, message: str) -> DefinitionError:
+        where = self.node if index is None or index >= self.count else self.node.expressions[index]
+        return self.expressions.source.error(where, message)
 
-    def _argument(self, place: int) -> exp.Expr:
-        if place >= self.count:
-            raise self.refuse(None, f"{self.name} takes more arguments than these {self.count}")
-        argument: exp.Expr = self.node.expressions[place]
-        return argument
+    def _node(self, index: int) -> exp.Expr:
+        if index >= self.count:
+            raise self.error(None, f"{self.name} lacks argument {index + 1}")
+        node: exp.Expr = self.node.expressions[index]
+        return node

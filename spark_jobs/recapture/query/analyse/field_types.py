@@ -22,9 +22,22 @@ class FieldTypes:
     """Types that CREATE TABLE declares; None without one."""
     closed: bool = False
     """Whether this is the last pass, in which no field is open."""
+    _spellings: dict[Path, Path] = field(default_factory=dict)
+    """First spelling of every field in the query, by its path in lower case."""
     _known: dict[Path, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
     _keys: dict[Path, exp.Expr] = field(default_factory=dict)
     _measures: set[Path] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for path in self.declared or ():
+            self.spell(path)
+
+    def spell(self, path: Path) -> Path:
+        """Return a field's path as the query spells it first: names that differ in letter case are one field.
+
+        CREATE TABLE telemetry (deviceId bigint) SELECT DeviceID => ("deviceId",)
+        """
+        return self._spellings.setdefault(tuple(step.lower() for step in path), path)
 
     def of(self, path: Path, where: exp.Expr) -> AsaType:
         """Return the type of a field, nvarchar(max) while it is open.
@@ -34,15 +47,15 @@ class FieldTypes:
         if self.declared is not None and path in self.declared:
             return self.declared[path]
         if self.declared is not None and not self._within_record(path):
-            raise self.source.refuse(where, f"`{'.'.join(path)}` is missing in CREATE TABLE: declare every field")
+            raise self.source.error(where, f"`{'.'.join(path)}` is missing in CREATE TABLE: declare every field")
         return self._known[path][0] if path in self._known else AsaType.TEXT
 
-    def open(self, paths: Iterable[Path]) -> bool:
+    def are_open(self, paths: Iterable[Path]) -> bool:
         """Return whether these are fields, and a use may still decide the type of all of them."""
         paths = list(paths)
         return bool(paths) and not self.closed and not any(self._decided(path) for path in paths)
 
-    def by_use(self, paths: Iterable[Path]) -> bool:
+    def are_undecided(self, paths: Iterable[Path]) -> bool:
         """Return whether these are fields, and neither CREATE TABLE nor a use has decided the type of any of them."""
         paths = list(paths)
         return bool(paths) and not any(self._decided(path) for path in paths)
@@ -56,7 +69,7 @@ class FieldTypes:
 
     def untyped(self, value: Value) -> bool:
         """Return whether a value may be of any type of JSON, in the last pass: its text would be a guess."""
-        return value.element or (self.closed and self.by_use(value.fields))
+        return value.is_json_element or (self.closed and self.are_undecided(value.fields))
 
     def refreshed(self, value: Value) -> Value:
         """Return a step's column in the type that a use of its fields has decided since the step was compiled."""
@@ -76,13 +89,13 @@ class FieldTypes:
             kind, use = self._known[path]
             raise self._doubtful_key(path, kind, use)
 
-    def disagree(self, paths: Iterable[Path], kind: AsaType, where: exp.Expr) -> DefinitionError | None:
-        """Return the error for a field that is used as one type and was used as another; else None."""
+    def disagreement(self, paths: Iterable[Path], kind: AsaType, where: exp.Expr) -> DefinitionError | None:
+        """Return the error for a field that is used as `kind` here and as another type elsewhere, if there is one."""
         for path in paths:
             if path in self._known and self._known[path][0] is not AsaType.DATETIME:
                 held = self._known[path][0]
                 message = f"`{'.'.join(path)}` is used as {kind} here and as {held} elsewhere: {self.advice(path)}"
-                return self.source.refuse(where, message)
+                return self.source.error(where, message)
         return None
 
     def advice(self, path: Path) -> str:
@@ -99,8 +112,10 @@ class FieldTypes:
 
     def _within_record(self, path: Path) -> bool:
         declared = self.declared or {}
-        return not path or any(declared.get(path[:depth]) is AsaType.RECORD for depth in range(1, len(path)))
+        return not path or any(
+            declared.get(self.spell(path[:depth])) is AsaType.RECORD for depth in range(1, len(path))
+        )
 
     def _doubtful_key(self, path: Path, kind: AsaType, where: exp.Expr) -> DefinitionError:
         message = f"`{'.'.join(path)}` is a key, but is used as {kind} here: {self.advice(path)}"
-        return self.source.refuse(where, message)
+        return self.source.error(where, message)

@@ -17,7 +17,7 @@ from recapture.query.analyse.timestamp_by import time_of
 from recapture.query.functions import records
 from recapture.query.generate.statements import Lateral
 from recapture.query.parse.names import call_name, identifiers
-from recapture.query.parse.source import Source, only
+from recapture.query.parse.source import Source, require_only
 
 _ONE_TIME = "the input is read here with another TIMESTAMP BY than above: one pipeline orders its input in one way"
 
@@ -54,7 +54,7 @@ class FromCompiler:
     source: Source
     types: FieldTypes
     input: InputRelation
-    steps_to_come: list[str]
+    step_names: list[str]
     """Names of all steps, in lower case, compiled or not."""
     steps: dict[str, StepRelation] = field(default_factory=dict)
     """Steps compiled so far, by lower-case name."""
@@ -70,47 +70,47 @@ class FromCompiler:
         clause = select.args.get("from_")
         names = [self.input.alias, *(step.name for step in self.steps.values())]
         if clause is None:
-            raise self.source.refuse(select, f"the query has no FROM: write FROM {names[-1]}")
-        only(self.source, clause, "this")
+            raise self.source.error(select, f"the query has no FROM: write FROM {names[-1]}")
+        require_only(self.source, clause, "this")
         table = clause.this
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-            raise self.source.refuse(table, f"FROM takes a name, such as `{names[-1]}`, not a query or a function")
-        only(self.source, table, "this", "alias", "timestamp_by", "over", "partition_by", "joins", "laterals")
+            raise self.source.error(table, f"FROM takes a name, such as `{names[-1]}`, not a query or a function")
+        require_only(self.source, table, "this", "alias", "timestamp_by", "over", "partition_by", "joins", "laterals")
         if table.args.get("alias"):
-            only(self.source, table.args["alias"], "this")
+            require_only(self.source, table.args["alias"], "this")
         qualifier = table.args["alias"].name if table.args.get("alias") else table.name
         step = self.steps.get(table.name.lower())
         if step is None and table.name.lower() != self.input.alias.lower():
-            later = table.name.lower() in self.steps_to_come
-            steps = "; that step comes later or is this one: put it before" if later else ""
-            steps = steps or f"; its steps are {', '.join(f'`{name}`' for name in names[1:])}" if names[1:] else ""
-            raise self.source.refuse(table, f"FROM {table.name}: the pipeline's input is `{self.input.alias}`{steps}")
-        read = From(self.source, self.types, qualifier, step or self.input)
-        self._read_time(read, table, step)
+            hint = f"; its steps are {', '.join(f'`{name}`' for name in names[1:])}" if names[1:] else ""
+            if table.name.lower() in self.step_names:
+                hint = "; a step can read only the steps before it"
+            raise self.source.error(table, f"FROM {table.name}: the pipeline's input is `{self.input.alias}`{hint}")
+        from_clause = From(self.source, self.types, qualifier, step or self.input)
+        self._read_time(from_clause, table, step)
         self._check_partition_by(table, select)
         joins = [*(table.args.get("joins") or []), *(select.args.get("joins") or [])]
-        return read, tuple(self._apply(read, join) for join in joins)
+        return from_clause, tuple(self._apply(from_clause, join) for join in joins)
 
-    def _read_time(self, read: From, table: exp.Table, step: StepRelation | None) -> None:
+    def _read_time(self, from_clause: From, table: exp.Table, step: StepRelation | None) -> None:
         """Read TIMESTAMP BY and OVER. Raise DefinitionError for a step, and for times that differ from above."""
         node = table.args.get("timestamp_by")
         if step is not None:
             if node is not None:
-                raise self.source.refuse(node, f"`{step.name}` is a step: TIMESTAMP BY belongs to the input itself")
+                raise self.source.error(node, f"`{step.name}` is a step: TIMESTAMP BY belongs to the input itself")
             return
-        time = time_of(read, node) if node is not None else None
-        over = self._over(read, table)
+        time = time_of(from_clause, node) if node is not None else None
+        over = self._over(from_clause, table)
         if self.timing not in (None, (time, over)):
-            raise self.source.refuse(node or table, _ONE_TIME)
+            raise self.source.error(node or table, _ONE_TIME)
         self.timing = (time, over)
 
-    def _over(self, read: From, table: exp.Table) -> tuple[InputColumn | MetadataColumn, ...]:
+    def _over(self, from_clause: From, table: exp.Table) -> tuple[InputColumn | MetadataColumn, ...]:
         """Return the keys of OVER, without PartitionId: no timeline spans partitions anyway."""
         keys: dict[InputColumn | MetadataColumn, None] = {}
         for node in table.args.get("over") or []:
-            column = read.lookup(node)
+            column = from_clause.lookup(node)
             if column is None:
-                raise self.source.refuse(node, "OVER takes fields, not expressions")
+                raise self.source.error(node, "OVER takes fields, not expressions")
             if isinstance(column, InputColumn):
                 self.types.note_key(column.path, node)
             if column != MetadataColumn(Metadata.PARTITION_ID):
@@ -122,40 +122,43 @@ class FromCompiler:
         for node in table.args.get("partition_by") or []:
             names = identifiers(node)
             if not names:
-                raise self.source.refuse(node, "PARTITION BY takes PartitionId or another column")
+                raise self.source.error(node, "PARTITION BY takes PartitionId or another column")
             group, key = select.args.get("group"), names[-1].name
             paths = [identifiers(expression) or [] for expression in group.expressions] if group else []
             if group and not any(path and path[-1].name.lower() == key.lower() for path in paths):
-                raise self.source.refuse(
+                raise self.source.error(
                     group, f"PARTITION BY {key} aggregates each {key} by itself: add {key} to GROUP BY"
                 )
 
-    def _apply(self, read: From, join: exp.Join) -> Lateral:
-        """Add the element of an APPLY to what is read, and return the APPLY.
+    def _apply(self, from_clause: From, join: exp.Join) -> Lateral:
+        """Add the element of an APPLY to the FROM clause, and return the APPLY.
 
         OUTER APPLY GetArrayElements(list) AS e => Lateral(0, `list`'s elements, outer=True)
         """
         lateral = join.this
         if not isinstance(lateral, exp.Lateral) or lateral.args.get("cross_apply") is None:
-            raise self.source.refuse(join, "JOIN is not supported: a pipeline has one input, and steps are not joined")
+            raise self.source.error(join, "JOIN is not supported: a pipeline has one input, and steps are not joined")
         call, alias = lateral.this, lateral.args.get("alias")
         applied = _APPLIED.get(call_name(call))
         if applied is None or len(call.expressions) != 1:
-            raise self.source.refuse(call, "APPLY takes GetArrayElements(array) or GetRecordProperties(record)")
+            raise self.source.error(call, "APPLY takes GetArrayElements(array) or GetRecordProperties(record)")
         if alias is None or not alias.name:
-            raise self.source.refuse(call, "name what APPLY gives: CROSS APPLY GetArrayElements(array) AS element")
-        only(self.source, alias, "this")
-        if alias.name.lower() in (read.qualifier.lower(), *(element.alias.lower() for element in read.elements)):
-            raise self.source.refuse(alias, f"`{alias.name}` is taken: choose another name")
+            raise self.source.error(call, "name what APPLY gives: CROSS APPLY GetArrayElements(array) AS element")
+        require_only(self.source, alias, "this")
+        if alias.name.lower() in (
+            from_clause.qualifier.lower(),
+            *(element.alias.lower() for element in from_clause.elements),
+        ):
+            raise self.source.error(alias, f"`{alias.name}` is taken: choose another name")
         self.source.exact.add(alias.this.meta["start"])
-        row = Expressions(Coercion(self.source, self.types), RowScope(read))
+        row = Expressions(Coercion(self.source, self.types), RowScope(from_clause))
         [node] = call.expressions
         argument = row.value(node)
         value = row.coercion.typed(argument, applied.argument, node)
         if value is None:
             message = f"{self.source.word(call)} takes a {applied.argument}, not {argument.type}"
-            raise self.source.refuse(node, message)
+            raise self.source.error(node, message)
         outer = not lateral.args["cross_apply"]
-        added = Lateral(len(read.elements), applied.rows(value.node), outer)
-        read.elements.append(Element(alias.name, added.column, applied.fields))
+        added = Lateral(len(from_clause.elements), applied.rows(value.node), outer)
+        from_clause.elements.append(Element(alias.name, added.column, applied.fields))
         return added

@@ -9,20 +9,20 @@ from recapture.query.parse.names import Path
 T = TypeVar("T")
 
 Requests = dict[str, dict[Path, None]]
-"""Columns that later steps ask of a step's star, in order, by the step's name in lower case."""
+"""Columns of a step's * that later steps use, in order, by the step's name in lower case."""
 
 
 def infer_types(types: FieldTypes, requests: Requests, compile_script: Callable[[], T], most_passes: int) -> T:
     """Compile a script until a pass learns nothing new, and return what the last pass compiled.
 
-    Each pass knows the types and the columns of stars that the passes before it asked for. An example:
+    Each pass knows the types, and the columns of each *, that earlier passes asked for. For example:
 
         WITH a AS (SELECT x AS v, y FROM input) SELECT v, y INTO output FROM a WHERE v = y AND y > 1
 
         pass 1: `v = y` tells nothing yet; `y > 1` makes y a float
         pass 2: `v = y` makes x a float
         pass 3: learns nothing
-        pass 4: the last, in which no field is open: those without a use that decides are nvarchar(max)
+        pass 4: the last, in which no field is open: a field whose type no use decides is nvarchar(max)
 
     Raise DefinitionError if `most_passes` passes are not enough.
     """
@@ -33,7 +33,7 @@ def infer_types(types: FieldTypes, requests: Requests, compile_script: Callable[
         if settled and types.closed:
             return result
         types.closed = settled
-    raise types.source.refuse(
+    raise types.source.error(
         0, f"the uses of the fields do not settle their types: declare them, CREATE TABLE {types.input_alias} (…)"
     )
 

@@ -72,17 +72,27 @@ class InputRelation:
         Raise DefinitionError if an event has no such column.
         """
         path = tuple(name.name for name in names)
-        declared = self.types.declared or {}
-        if len(path) == 1 and path[0].lower() in _ADDED and path not in declared:
-            return self._checked(MetadataColumn(_ADDED[path[0].lower()]), names[0])
-        if Metadata.IOT_HUB in self.offered.known and path[0].lower() == "iothub" and path[:1] not in declared:
+        added = self._added(path)
+        if added is not None:
+            return self._checked(added, names[0])
+        if Metadata.IOT_HUB in self.offered.known and path[0].lower() == "iothub":
             return self._of_iot_hub(path[1:], names[0])
+        path = self.types.spell(path)
         self._check(path, names[0])
         for name in names:
             if "start" not in name.meta:
-                raise self.source.refuse(name, f"write [{name.name}], in brackets, for a field of this name")
+                raise self.source.error(name, f"write [{name.name}], in brackets, for a field of this name")
             self.source.exact.add(name.meta["start"])
         return self._checked(InputColumn(path, self.types.of(path, names[0])), names[0])
+
+    def _added(self, path: Path) -> MetadataColumn | None:
+        """Return the input column that a path names; it wins over a field of the body, even a declared one."""
+        metadata = _ADDED.get(path[0].lower()) if len(path) == 1 else None
+        if metadata is None or (
+            metadata not in self.offered.known and self.types.spell(path) in (self.types.declared or ())
+        ):
+            return None
+        return MetadataColumn(metadata)
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         column = self.lookup(names)
@@ -92,17 +102,20 @@ class InputRelation:
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
         if self.types.declared is None:
             return None
-        columns = [InputColumn(path, kind) for path, kind in self.types.declared.items() if len(path) == 1]
+        columns: dict[str, InputColumn | MetadataColumn] = {
+            path[0]: self._added(path) or InputColumn(path, kind)
+            for path, kind in self.types.declared.items()
+            if len(path) == 1
+        }
+        declared = {name.lower() for name in columns}
         starred = _STARRED_OF_A_HUB if Metadata.EVENT_ENQUEUED in self.offered.known else _STARRED_OF_BLOBS
-        added = [MetadataColumn(metadata) for metadata in starred if (str(metadata),) not in self.types.declared]
-        return [(column.path[-1], self._read(column, where)) for column in columns] + [
-            (str(column.metadata), self._read(column, where)) for column in added
-        ]
+        columns |= {str(metadata): MetadataColumn(metadata) for metadata in starred if metadata.lower() not in declared}
+        return [(name, self._read(column, where)) for name, column in columns.items()]
 
     def _of_iot_hub(self, path: Path, where: exp.Identifier) -> MetadataColumn:
         column = _OF_IOT_HUB.get(".".join(path).lower())
         if column is None:
-            raise self.source.refuse(
+            raise self.source.error(
                 where,
                 "after IoTHub, name one of its properties: MessageId, CorrelationId, ConnectionDeviceId, "
                 "ConnectionDeviceGenerationId or EnqueuedTime",
@@ -122,7 +135,7 @@ class InputRelation:
             if name and metadata.lower() == name.lower():
                 return self._read(MetadataColumn(metadata), where)
         known = ", ".join(f"[EventHub].[{metadata}]" for metadata in _ADAPTERS["eventhub"][:4])
-        raise self.source.refuse(where, f"'{property_name}' is not supported: use {known} or [User].[name]")
+        raise self.source.error(where, f"'{property_name}' is not supported: use {known} or [User].[name]")
 
     def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
         """Read a column for the rows."""
@@ -133,9 +146,9 @@ class InputRelation:
         """Return the column. Raise DefinitionError if the input lacks it, or another is read under an equal name."""
         if isinstance(column, MetadataColumn) and column.metadata not in self.offered.known:
             known = ", ".join(self.offered.known)
-            raise self.source.refuse(
+            raise self.source.error(
                 where,
-                f"{column.metadata} is no metadata of {self.offered.format} blobs: they have {known}; a field of that "
+                f"{column.metadata} is not metadata of {self.offered.format} blobs: they have {known}; a field of that "
                 "name in the body has to be declared in CREATE TABLE",
             )
         other = self.columns.get(column.name.lower(), column)
@@ -144,19 +157,17 @@ class InputRelation:
             column.name,
             getattr(column, "path", ()),
         ):
-            raise self.source.refuse(
-                where, f"`{column.name}` and `{other.name}` cannot be read by one query: too alike"
-            )
+            raise self.source.error(where, f"`{column.name}` and `{other.name}` cannot be read by one query: too alike")
         return column
 
     def _check(self, path: Path, where: exp.Identifier) -> None:
         name = ".".join(path)
         if path[0].lower() == "system" and len(path) > 1:
-            raise self.source.refuse(where, "System has no such property: use System.Timestamp() or System.Window().Id")
+            raise self.source.error(where, "System has no such property: use System.Timestamp() or System.Window().Id")
         if not all(path) or "\n" in name or name.startswith("@"):
-            raise self.source.refuse(where, f"`{name}` cannot be a field's name here")
+            raise self.source.error(where, f"`{name}` cannot be a field's name here")
         if name.lower() in _RESERVED:
-            raise self.source.refuse(where, f"the name `{name}` is taken by the pipeline")
+            raise self.source.error(where, f"the name `{name}` is taken by the pipeline")
 
     def has(self, name: str) -> bool:
         return name.lower() in self.columns

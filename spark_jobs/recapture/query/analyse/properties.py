@@ -6,31 +6,27 @@ from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.generate.trees import spark_call, string
+from recapture.query.generate.json_properties import json_property
+from recapture.query.generate.trees import string
 from recapture.query.generate.values import Value
 from recapture.query.parse.source import Source
-
-_NOT_IN_A_PATH = frozenset("'?*]")
 
 
 def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence[exp.Identifier]) -> Value:
     """Return the property of a record that a dotted path leads to; the value itself for an empty path.
 
-    r, [site, id] => get_json_object(r, '$[\\'site\\'][\\'id\\']')
+    r, [site, id] => the property `id` of the property `site` of r
 
     Raise DefinitionError if the value is not a record.
     """
     if not names:
         return value
-    if types.open(value.fields):
+    if types.are_open(value.fields):
         types.decide(value.fields, AsaType.RECORD, names[0])
-    elif value.type is not AsaType.RECORD and not value.element:
-        raise source.refuse(names[0], f"`{names[0].name}` is asked of a {value.type}, which has no properties")
+    elif value.type is not AsaType.RECORD and not value.is_json_element:
+        raise source.error(names[0], f"`{names[0].name}` is read from a {value.type}, which has no properties")
     source.exact.update(name.meta["start"] for name in names if "start" in name.meta)
-    for name in names:
-        if not _NOT_IN_A_PATH.isdisjoint(name.name):
-            raise source.refuse(
-                name, f"`{name.name}` cannot stand in a path: write GetRecordPropertyValue(record, '{name.name}')"
-            )
-    steps = "".join(f"['{name.name}']" for name in names)
-    return Value(spark_call("get_json_object", value.node, string(f"${steps}")), AsaType.TEXT, element=True)
+    node = value.node
+    for depth, name in enumerate(names):
+        node = json_property(node, string(name.name), f"record{depth}")
+    return Value(node, AsaType.TEXT, is_json_element=True)

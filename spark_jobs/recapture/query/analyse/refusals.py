@@ -16,46 +16,46 @@ from recapture.query.parse.window_calls import is_window
 def not_a_condition(source: Source, node: exp.Expr) -> DefinitionError:
     """Return the error for an expression that stands where a condition is expected."""
     if isinstance(node, exp.Subquery | exp.Select | exp.Exists):
-        return source.refuse(node, "a query inside a query is not supported: make it a step of WITH")
+        return source.error(node, "a query inside a query is not supported: make it a step of WITH")
     if isinstance(node, exp.Anonymous) and call_name(node) not in {*FUNCTIONS, *AGGREGATES}:
         return unsupported(source, node)
     if isinstance(node, exp.Predicate | exp.Binary) and not isinstance(node, ARITHMETIC | exp.Dot):
-        return _unsupported_sign(source, node)
-    return source.refuse(node, f"a condition is expected, such as x > 1, at `{source.word(node)}`")
+        return _unsupported_node(source, node)
+    return source.error(node, f"a condition is expected, such as x > 1, at `{source.word(node)}`")
 
 
 def unsupported(source: Source, node: exp.Expr) -> DefinitionError:
     """Return the error for an expression that cannot be compiled: what it is, and what to write instead."""
     word = source.word(node)
     if isinstance(node, exp.Distinct):
-        return source.refuse(node, "DISTINCT is supported only in COUNT(DISTINCT x)")
+        return source.error(node, "DISTINCT is supported only in COUNT(DISTINCT x)")
     if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-        return source.refuse(node, "* stands alone in SELECT, and in COUNT(*)")
+        return source.error(node, "* is supported only as a column of SELECT, and in COUNT(*)")
     if isinstance(node, exp.Window):
         name = call_name(node.this)
-        return source.refuse(node, UNSUPPORTED.get(name) or f"{word}(…) OVER (…) is not supported")
+        return source.error(node, UNSUPPORTED.get(name) or f"{word}(…) OVER (…) is not supported")
     if isinstance(node, exp.Subquery | exp.Select):
-        return source.refuse(node, "a query inside a query is not supported: make it a step of WITH")
+        return source.error(node, "a query inside a query is not supported: make it a step of WITH")
     if isinstance(node, exp.Predicate | exp.Connector | exp.Not):
-        return source.refuse(node, "a condition is not a value: write CASE WHEN … THEN 1 ELSE 0 END")
+        return source.error(node, "a condition is not a value: write CASE WHEN … THEN 1 ELSE 0 END")
     if is_window(node):
-        return source.refuse(node, f"{word} stands in GROUP BY only")
+        return source.error(node, f"{word} is supported only in GROUP BY")
     if isinstance(node, exp.Anonymous):
         name = call_name(node)
         if name in UNSUPPORTED:
-            return source.refuse(node, UNSUPPORTED[name])
+            return source.error(node, UNSUPPORTED[name])
         near = difflib.get_close_matches(name, [*FUNCTIONS, *AGGREGATES], n=1)
         hint = f": did you mean {near[0]}?" if near else ": docs/query-language.md lists those there are"
-        return source.refuse(node, f"there is no function {word}{hint}")
+        return source.error(node, f"there is no function {word}{hint}")
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
-        return source.refuse(
+        return source.error(
             node,
             f"{word}.{node.expression.name} is a user-defined function, which Recapture cannot run: "
             "write it as an expression, or compute it after the backfill",
         )
-    return _unsupported_sign(source, node)
+    return _unsupported_node(source, node)
 
 
-def _unsupported_sign(source: Source, node: exp.Expr) -> DefinitionError:
+def _unsupported_node(source: Source, node: exp.Expr) -> DefinitionError:
     word = source.word(node)
-    return source.refuse(node, f"not supported in an expression: {type(node).__name__} near `{word}`")
+    return source.error(node, f"not supported in an expression: {type(node).__name__} near `{word}`")

@@ -36,7 +36,7 @@ class Relation(Protocol):
         """Return the column that a dotted path names; None if there is none."""
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
-        """Return all columns by name; None if they follow from what later steps ask for."""
+        """Return all columns by name; None if neither CREATE TABLE nor a SELECT lists them."""
 
     def record(self, where: exp.Expr) -> Value:
         """Return the whole row as a record."""
@@ -66,12 +66,12 @@ class Element:
 
     def field(self, source: Source, types: FieldTypes, names: Sequence[exp.Identifier]) -> Value:
         """Return the field that a dotted path names. Raise DefinitionError if there is none."""
-        for name, kind, is_element in self.fields:
+        for name, kind, is_json_element in self.fields:
             if name.lower() == names[0].name.lower():
-                value = Value(trees.column(name, self.column), kind, element=is_element)
+                value = Value(trees.column(name, self.column), kind, is_json_element=is_json_element)
                 return property_of(source, types, value, list(names[1:]))
         known = " and ".join(name for name, _, _ in self.fields)
-        raise source.refuse(names[0], f"`{self.alias}` has {known}, and no {names[0].name}")
+        raise source.error(names[0], f"`{self.alias}` has {known}, and no {names[0].name}")
 
 
 @dataclass
@@ -91,7 +91,7 @@ class From:
             return None
         value = self.relation.field(names[1:]) if self._is_qualified(names) else self.unqualified(names)
         if value is None:
-            raise self.source.refuse(names[0], f"`{self.qualifier}` has no column `{names[0].name}`")
+            raise self.source.error(names[0], f"`{self.qualifier}` has no column `{names[0].name}`")
         return value
 
     def unqualified(self, names: Sequence[exp.Identifier]) -> Value | None:
@@ -123,13 +123,13 @@ class From:
             return False
         if len(names) == 1:
             name = f"{self.qualifier}.{names[0].name}"
-            raise self.source.refuse(names[0], f"`{names[0].name}` is the name of FROM: write {name} for such a field")
+            raise self.source.error(names[0], f"`{names[0].name}` is the name of FROM: write {name} for such a field")
         return True
 
     def _refuse_other_name(self, relation: InputRelation, names: Sequence[exp.Identifier]) -> None:
         """Raise DefinitionError for a path that begins with the input's alias where FROM gives it another name."""
         if len(names) > 1 and names[0].name.lower() == relation.alias.lower():
-            raise self.source.refuse(names[0], f"FROM calls the input `{self.qualifier}`: write that")
+            raise self.source.error(names[0], f"FROM calls the input `{self.qualifier}`: write that")
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
         """Return all columns by name, an element of APPLY as one record; None if they are not known."""

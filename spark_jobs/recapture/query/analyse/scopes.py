@@ -20,43 +20,45 @@ from recapture.query.parse.names import call_name, identifiers, is_system_timest
 class RowScope:
     """Names in a row of a FROM."""
 
-    read: From
-    no_aggregate: ClassVar[str] = "needs GROUP BY with a window, and stands in SELECT and HAVING only"
+    from_clause: From
+    no_aggregate: ClassVar[str] = "needs GROUP BY with a window, and is supported only in SELECT and HAVING"
 
-    def known(self, node: exp.Expr) -> Value | None:
-        return self.read.field(node)
+    def named_value(self, node: exp.Expr) -> Value | None:
+        return self.from_clause.field(node)
 
     def system_timestamp(self, node: exp.Expr) -> Value:
         return Value(column("_system_timestamp"), AsaType.DATETIME)
 
     def window_id(self, node: exp.Expr) -> Value:
-        raise self.read.source.refuse(node, "System.Window().Id stands in SELECT and HAVING of a query with a window")
+        raise self.from_clause.source.error(
+            node, "System.Window().Id is supported only in SELECT and HAVING of a query with a window"
+        )
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
-        word = self.read.source.word(node)
-        raise self.read.source.refuse(node, f"{word} is an aggregate: it {self.no_aggregate}")
+        word = self.from_clause.source.word(node)
+        raise self.from_clause.source.error(node, f"{word} is an aggregate: it {self.no_aggregate}")
 
     def metadata(self, node: exp.Anonymous) -> Value:
-        source, arguments = self.read.source, node.expressions
+        source, arguments = self.from_clause.source, node.expressions
         if len(arguments) != 2 or not (isinstance(arguments[1], exp.Literal) and arguments[1].is_string):
-            raise source.refuse(node, "write GetMetadataPropertyValue(input, '[EventHub].[SequenceNumber]')")
+            raise source.error(node, "write GetMetadataPropertyValue(input, '[EventHub].[SequenceNumber]')")
         names = identifiers(arguments[0]) or []
-        if [name.name.lower() for name in names] != [self.read.qualifier.lower()]:
-            raise source.refuse(
-                arguments[0], f"the first argument is the input as FROM names it: {self.read.qualifier}"
+        if [name.name.lower() for name in names] != [self.from_clause.qualifier.lower()]:
+            raise source.error(
+                arguments[0], f"the first argument is the input as FROM names it: {self.from_clause.qualifier}"
             )
-        return self.read.relation.metadata(arguments[1].name, arguments[1])
+        return self.from_clause.relation.metadata(arguments[1].name, arguments[1])
 
 
 @dataclass
 class ArgumentScope(RowScope):
     """Names in the argument of an aggregate."""
 
-    no_aggregate: ClassVar[str] = "cannot stand in another one: aggregate in a step of WITH, and again"
+    no_aggregate: ClassVar[str] = "cannot be inside another one: aggregate in a step of WITH, then aggregate its rows"
 
     def system_timestamp(self, node: exp.Expr) -> Value:
-        raise self.read.source.refuse(
-            node, "System.Timestamp() is the window's end here, one for all rows: it stands outside of aggregates"
+        raise self.from_clause.source.error(
+            node, "System.Timestamp() is the window's end here, one for all rows: use it outside of aggregates"
         )
 
 
@@ -64,15 +66,15 @@ class ArgumentScope(RowScope):
 class GroupScope:
     """Names in a group of a window: keys, aggregates and the window itself."""
 
-    read: From
+    from_clause: From
     row: Expressions
     keys: list[tuple[Value, exp.Expr]] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
-    given: dict[str, Value] = field(default_factory=dict)
+    select_columns: dict[str, Value] = field(default_factory=dict)
     """Columns of SELECT by lower-case name, which HAVING may use."""
 
     def __post_init__(self) -> None:
-        self.source, self.types = self.read.source, self.read.types
+        self.source, self.types = self.from_clause.source, self.from_clause.types
 
     def add_key(self, node: exp.Expr) -> None:
         """Add a key of GROUP BY, unless it is there. Raise DefinitionError for literals, records and arrays.
@@ -81,44 +83,44 @@ class GroupScope:
         """
         value = self.row.value(node)
         if value.type is None or node.find(exp.Literal) is node:
-            raise self.source.refuse(node, "GROUP BY takes fields and expressions of them")
+            raise self.source.error(node, "GROUP BY takes fields and expressions of them")
         if value.type in (AsaType.RECORD, AsaType.ARRAY):
-            raise self.source.refuse(node, f"GROUP BY cannot take a {value.type}: take its properties")
+            raise self.source.error(node, f"GROUP BY cannot take a {value.type}: take its properties")
         for path in value.fields:
             self.types.note_key(path, node)
         if value.node not in [key.node for key, _ in self.keys]:
             self.keys.append((value, node))
 
     def key_of(self, node: exp.Expr) -> int:
-        """Return the position of a key. Raise DefinitionError if GROUP BY does not have it."""
+        """Return the index of a key. Raise DefinitionError if GROUP BY does not have it."""
         value = self.row.value(node)
-        for place, (key, _) in enumerate(self.keys):
+        for index, (key, _) in enumerate(self.keys):
             if key.node == value.node:
-                return place
-        raise self.source.refuse(node, f"`{self.source.word(node)}` is in PARTITION BY but not in GROUP BY: add it")
+                return index
+        raise self.source.error(node, f"`{self.source.word(node)}` is in PARTITION BY but not in GROUP BY: add it")
 
-    def known(self, node: exp.Expr) -> Value | None:
+    def named_value(self, node: exp.Expr) -> Value | None:
         """Return a key's column, or a column that SELECT names: UPPER(k) => `_k0`; None for anything else."""
         if isinstance(node, exp.Literal | exp.Null) or _has_group_parts(node):
             return None
         plain = node.unnest()
-        given = self._given(plain)
-        if given is not None:
-            return given
+        selected = self._select_column(plain)
+        if selected is not None:
+            return selected
         value = self.row.value(plain)
-        for place, (key, _) in enumerate(self.keys):
+        for index, (key, _) in enumerate(self.keys):
             if key.node == value.node:
-                return replace(value, node=column(f"_k{place}"))
-        if self.read.field(plain) is not None:
+                return replace(value, node=column(f"_k{index}"))
+        if self.from_clause.field(plain) is not None:
             name = ".".join(identifier.name for identifier in identifiers(plain) or [])
-            raise self.source.refuse(plain, f"`{name}` is neither in GROUP BY nor in an aggregate")
+            raise self.source.error(plain, f"`{name}` is neither in GROUP BY nor in an aggregate")
         return None
 
-    def _given(self, node: exp.Expr) -> Value | None:
-        """Return the column that SELECT gives this name, unless it is the name of a key."""
+    def _select_column(self, node: exp.Expr) -> Value | None:
+        """Return the column that SELECT names like this, unless it is the name of a key."""
         names = [name.name.lower() for name in identifiers(node) or []]
         keys = [[name.name.lower() for name in identifiers(key) or []] for _, key in self.keys]
-        return self.given.get(names[0]) if len(names) == 1 and names not in keys else None
+        return self.select_columns.get(names[0]) if len(names) == 1 and names not in keys else None
 
     def system_timestamp(self, node: exp.Expr) -> Value:
         return Value(column("_window_end"), AsaType.DATETIME)
@@ -127,16 +129,18 @@ class GroupScope:
         return Value(column("_window_id"), AsaType.TEXT)
 
     def metadata(self, node: exp.Anonymous) -> Value:
-        raise self.source.refuse(node, "this is neither in GROUP BY nor in an aggregate")
+        raise self.source.error(node, "this is neither in GROUP BY nor in an aggregate")
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
-        inside = Expressions(self.row.coercion, ArgumentScope(self.read))
-        aggregate = AggregateCall(inside, self.read, node, call, orderings).read()
+        inside = Expressions(self.row.coercion, ArgumentScope(self.from_clause))
+        aggregate = AggregateCall(inside, self.from_clause, node, call, orderings).compile()
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
-        place = self.aggregates.index(aggregate)
+        index = self.aggregates.index(aggregate)
         of_one = aggregate.argument if aggregate.function is Function.TOPONE else None
-        return Value(column(f"_r{place}"), aggregate.type, element=of_one is not None and of_one.element)
+        return Value(
+            column(f"_r{index}"), aggregate.type, is_json_element=of_one is not None and of_one.is_json_element
+        )
 
 
 def _has_group_parts(node: exp.Expr) -> bool:

@@ -14,32 +14,31 @@ from recapture.query.analyse.scopes import GroupScope, RowScope
 from recapture.query.analyse.step_relation import WHOLE, WHOLE_NAME
 from recapture.query.generate.grouping import GroupedWindow, Grouping
 from recapture.query.generate.select_items import SelectItem
-from recapture.query.generate.statements import Selection
+from recapture.query.generate.statements import SLICE_START, Selection
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path, identifiers, is_system_timestamp, is_window_id
-from recapture.query.parse.source import Source, only
+from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import is_window, windows_of
 from recapture.time_model.windows import SnapshotWindow
 
-_CLAUSES = {
-    "with_": "WITH stands before the first SELECT",
+_REFUSED_CLAUSES = {
+    "with_": "WITH goes before the first SELECT",
     "distinct": "SELECT DISTINCT is not supported: GROUP BY gives each group once",
     "limit": "TOP is not supported; leave it out",
     "order": "ORDER BY is not supported: a table has no order; leave it out",
 }
 _NOT_IN_DELTA = re.compile(r"[ ,;{}()\n\t=]")
-_SLICE_START = "slice_start"
 
 
 @dataclass
-class Part:
+class CompiledSelect:
     """One compiled SELECT."""
 
     selection: Selection
     """SELECT, ready to be written as Spark SQL."""
     columns: list[tuple[str, Value]]
     """Columns of its select list by name, in order."""
-    starred: From | None
+    star_source: From | None
     """FROM clause that its * stands for, in a step; None without a *."""
     ordered: bool
     """Whether its rows come in arrival order."""
@@ -52,8 +51,8 @@ class _SelectList:
     columns: list[tuple[str, Value]] = field(default_factory=list)
     """Columns by name, in order."""
     requested: list[tuple[str, Value]] = field(default_factory=list)
-    """Columns that later steps ask of the *."""
-    starred: From | None = None
+    """Columns of the * that later steps use."""
+    star_source: From | None = None
     """FROM clause that a step's * stands for."""
 
 
@@ -66,114 +65,118 @@ class SelectCompiler:
     from_: FromCompiler
     """Compiler of the FROM clauses, which also holds the steps."""
 
-    def compile(self, select: exp.Select, requests: dict[Path, None] | None) -> Part:
-        """Compile a SELECT. `requests` are the columns that later steps ask of its *, None for an output.
+    def compile(self, select: exp.Select, requests: dict[Path, None] | None) -> CompiledSelect:
+        """Compile a SELECT. `requests` are the columns of its * that later steps use; None for an output.
 
         SELECT x AS y FROM input WHERE x > 1 => Selection(`events`, where (`x` > 1.0D), items `x` AS `y`)
 
         Raise DefinitionError for whatever is not supported.
         """
         self._check_clauses(select)
-        read, laterals = self.from_.compile(select)
-        row = Expressions(Coercion(self.source, self.types), RowScope(read))
+        from_clause, laterals = self.from_.compile(select)
+        row = Expressions(Coercion(self.source, self.types), RowScope(from_clause))
         where = row.condition(select.args["where"].this) if select.args.get("where") else None
         if select.args.get("group") is None:
             if select.args.get("having"):
-                raise self.source.refuse(select.args["having"], "HAVING needs GROUP BY: use WHERE")
-            items = self._select_list(select, row, read, requests)
+                raise self.source.error(select.args["having"], "HAVING needs GROUP BY: use WHERE")
+            items = self._select_list(select, row, from_clause, requests)
             grouping = None
         else:
-            items, grouping = self._groups(select, row, read)
-        relation = read.relation
+            items, grouping = self._groups(select, row, from_clause)
+        relation = from_clause.relation
         selected = tuple(SelectItem(name, value.node) for name, value in [*items.columns, *items.requested])
         selection = Selection(relation.table, relation.unanchored, laterals, where, grouping, selected)
-        return Part(selection, items.columns, items.starred, ordered=relation.ordered and grouping is None)
+        return CompiledSelect(
+            selection, items.columns, items.star_source, ordered=relation.ordered and grouping is None
+        )
 
-    def _groups(self, select: exp.Select, row: Expressions, read: From) -> tuple[_SelectList, Grouping]:
+    def _groups(self, select: exp.Select, row: Expressions, from_clause: From) -> tuple[_SelectList, Grouping]:
         """Compile a SELECT with GROUP BY: the select list and HAVING over its groups.
 
         SELECT k, COUNT(*) AS n … GROUP BY k, Tumbling(minute, 1) HAVING n > 1
         => columns `_k0`, `_r0`; Grouping(windows, keys k, aggregates COUNT(*), having `_r0` > 1)
         """
-        scope = GroupScope(read, row)
+        scope = GroupScope(from_clause, row)
         windows = self._windows(select, scope)
         group = Expressions(Coercion(self.source, self.types), scope)
         items = self._select_list(select, group, None, None)
-        scope.given = {name.lower(): value for name, value in items.columns}
+        scope.select_columns = {name.lower(): value for name, value in items.columns}
         having = group.condition(select.args["having"].this) if select.args.get("having") else None
         keys = tuple(value.node for value, _ in scope.keys)
         return items, Grouping(windows, keys, tuple(scope.aggregates), having)
 
     def _check_clauses(self, select: exp.Select) -> None:
-        """Raise DefinitionError for a clause that is not supported, and for clauses in another order than a query's."""
-        for name, message in _CLAUSES.items():
+        """Raise DefinitionError for a clause that is not supported, or for clauses in the wrong order."""
+        for name, message in _REFUSED_CLAUSES.items():
             clause = select.args.get(name)
             if clause:
-                raise self.source.refuse(clause[0] if isinstance(clause, list) else clause, message)
-        only(self.source, select, "expressions", "into", "from_", "joins", "laterals", "where", "group", "having")
+                raise self.source.error(clause[0] if isinstance(clause, list) else clause, message)
+        require_only(
+            self.source, select, "expressions", "into", "from_", "joins", "laterals", "where", "group", "having"
+        )
         if not select.expressions:
-            raise self.source.refuse(select, "SELECT names no column")
+            raise self.source.error(select, "SELECT names no column")
         placed = [
             self.source.offset(select.args[name]) for name in ("where", "group", "having") if select.args.get(name)
         ]
         if placed != sorted(placed):
-            raise self.source.refuse(max(placed), "the order of a query is SELECT, INTO, FROM, WHERE, GROUP BY, HAVING")
+            raise self.source.error(max(placed), "the order of a query is SELECT, INTO, FROM, WHERE, GROUP BY, HAVING")
 
     def _select_list(
         self,
         select: exp.Select,
         expressions: Expressions,
-        starred: From | None,
+        star_source: From | None,
         requests: dict[Path, None] | None,
     ) -> _SelectList:
-        """Compile a select list; a * stands for all columns of `starred`, or in a step for its `requests`.
+        """Compile a select list; a * stands for all columns of `star_source`, or in a step for its `requests`.
 
         x, UPPER(k) AS u => columns [("x", `x`), ("u", upper(`k`))]
         """
         items = _SelectList()
         for item in select.expressions:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
-                only(self.source, item.this if isinstance(item, exp.Column) else item)
-                if starred is None:
-                    raise self.source.refuse(item, "* cannot stand with GROUP BY: name the keys and the aggregates")
-                self._star(items, item, starred, requests)
+                require_only(self.source, item.this if isinstance(item, exp.Column) else item)
+                if star_source is None:
+                    raise self.source.error(item, "* cannot be used with GROUP BY: name the keys and the aggregates")
+                self._star(items, item, star_source, requests)
                 continue
             node = item.this if isinstance(item, exp.Alias) else item
             value = expressions.value(node)
             name, where = self._output_name(item)
             if value.type is None:
-                raise self.source.refuse(node, "NULL alone has no type here: CAST(NULL AS float), say")
+                raise self.source.error(node, "NULL alone has no type here: write, for example, CAST(NULL AS float)")
             self._check_name(name, where, items, is_output=requests is None)
-            if items.starred is not None and items.starred.relation.has(name):
-                raise self.source.refuse(where, f"`{name}` stands in the * before it, which wins: choose another name")
+            if items.star_source is not None and items.star_source.relation.has(name):
+                raise self.source.error(where, f"the * before it already has a column `{name}`: choose another name")
             items.columns.append((name, value))
         return items
 
-    def _star(self, items: _SelectList, item: exp.Expr, starred: From, requests: dict[Path, None] | None) -> None:
+    def _star(self, items: _SelectList, item: exp.Expr, star_source: From, requests: dict[Path, None] | None) -> None:
         """Add the columns of a *.
 
-        * => id, site, …    in a step: only the columns that later steps ask for
+        * => id, site, …    in a step: only the columns that later steps use
         """
-        if isinstance(item, exp.Column) and item.table and item.table.lower() != starred.qualifier.lower():
-            raise self.source.refuse(
+        if isinstance(item, exp.Column) and item.table and item.table.lower() != star_source.qualifier.lower():
+            raise self.source.error(
                 item, f"`{item.table}` is not in FROM, and .* does not expand a record: name its fields"
             )
         if requests is not None:
-            items.starred = starred
+            items.star_source = star_source
             for path in requests:
                 if path == WHOLE:
-                    items.requested.append((WHOLE_NAME, starred.relation.record(item)))
+                    items.requested.append((WHOLE_NAME, star_source.relation.record(item)))
                     continue
                 names = [exp.to_identifier(name) for name in path]
                 for identifier in names:
                     identifier.meta["start"] = self.source.offset(item)
-                value = starred.unqualified(names)
+                value = star_source.unqualified(names)
                 if value is not None:
                     items.requested.append((".".join(path), value))
             return
-        columns = starred.star(item)
+        columns = star_source.star(item)
         if columns is None:
-            raise self.source.refuse(
+            raise self.source.error(
                 item,
                 "* has no known columns here: name the columns, or declare the input's with CREATE TABLE "
                 f"{self.from_.input.alias} (field type, …)",
@@ -186,14 +189,16 @@ class SelectCompiler:
     def _check_name(self, name: str, where: exp.Expr, items: _SelectList, is_output: bool) -> None:
         """Raise DefinitionError for a name that a column cannot have, or another column has."""
         if not name or (is_output and _NOT_IN_DELTA.search(name)):
-            raise self.source.refuse(where, f"`{name}` cannot name a column: leave out blanks and ,;{{}}()=")
-        if name.lower() == _SLICE_START or name.startswith("_"):
-            raise self.source.refuse(where, f"the pipeline itself adds `{name}`: choose another name")
+            raise self.source.error(where, f"`{name}` cannot name a column: leave out blanks and ,;{{}}()=")
+        if name.lower() == SLICE_START or name.startswith("_"):
+            raise self.source.error(
+                where, f"`{name}` is reserved: choose a name other than slice_start that does not begin with _"
+            )
         if name.lower() in (other.lower() for other, _ in items.columns):
-            raise self.source.refuse(where, f"`{name}` names two columns: choose another name with AS")
+            raise self.source.error(where, f"`{name}` names two columns: choose another name with AS")
 
     def _output_name(self, item: exp.Expr) -> tuple[str, exp.Expr]:
-        """Return the name that a column is given, and where: x * 2 AS y => y; site.id => id."""
+        """Return a column's name, and the node that an error about the name shows: x * 2 AS y => y; site.id => id."""
         if not isinstance(item, exp.Alias):
             names = identifiers(item)
             if names and not is_system_timestamp(item):
@@ -201,11 +206,11 @@ class SelectCompiler:
                 return names[-1].name, item
             if is_window_id(item):
                 return "Id", item
-            raise self.source.refuse(item, "this column has no name: write AS and a name after it")
-        only(self.source, item, "this", "alias")
+            raise self.source.error(item, "this column has no name: write AS and a name after it")
+        require_only(self.source, item, "this", "alias")
         alias = item.args["alias"]
         if self.source.text[alias.meta["start"]] == "'":
-            raise self.source.refuse(alias, f"write AS {alias.name}, without quotes")
+            raise self.source.error(alias, f"write AS {alias.name}, without quotes")
         self.source.exact.add(alias.meta["start"])
         return alias.name, alias
 
@@ -215,20 +220,20 @@ class SelectCompiler:
         GROUP BY k, Tumbling(second, 1) => the window of one second; the scope's keys are [`k`]
         """
         group = select.args["group"]
-        only(self.source, group, "expressions")
+        require_only(self.source, group, "expressions")
         window: exp.Expr | None = None
         for node in (expression.unnest() for expression in group.expressions):
             if not is_window(node) and not is_system_timestamp(node):
                 scope.add_key(node)
                 continue
             if window is not None:
-                raise self.source.refuse(
+                raise self.source.error(
                     node, "GROUP BY takes one window, and this is the second: Windows(…) takes several"
                 )
             window = node
             calls = [] if is_system_timestamp(node) else windows_of(self.source, node)
         if window is None:
-            raise self.source.refuse(group, "GROUP BY has no window: add one, such as TumblingWindow(minute, 5)")
+            raise self.source.error(group, "GROUP BY has no window: add one, such as TumblingWindow(minute, 5)")
         if is_system_timestamp(window):
             return (GroupedWindow(SnapshotWindow(), None),)
         return tuple(GroupedWindow(call.window, call.id, tuple(map(scope.key_of, call.partition_by))) for call in calls)

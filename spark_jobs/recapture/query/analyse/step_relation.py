@@ -16,22 +16,22 @@ from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source
 
 WHOLE: Path = ()
-"""Path that asks a star for the whole row, as a record."""
+"""Path of the whole row, as a record, among the columns of a * that later steps use."""
 WHOLE_NAME = "@body"
 
 
 @dataclass
 class StepRelation:
-    """A step of WITH. If it selects *, its columns are those that later steps ask for and its own FROM has."""
+    """A step of WITH. If it selects *, it also has those columns of its own FROM that later steps use."""
 
     source: Source
     name: str
     table: str
     columns: list[tuple[str, Value]]
-    starred: From | None
+    star_source: From | None
     """FROM clause that its * stands for; None if it selects no *."""
     requests: dict[Path, None]
-    """Columns that later steps ask of its *, in this pass and those before."""
+    """Columns of its * that later steps use, collected in this pass and earlier ones."""
     types: FieldTypes
     ordered: bool
     unanchored: bool
@@ -43,19 +43,19 @@ class StepRelation:
         if in_any_case:
             value = self.types.refreshed((exact or in_any_case)[0])
             return property_of(self.source, self.types, value, list(names[1:]))
-        if self.starred is None:
+        if self.star_source is None:
             return None
-        starred = self.starred.unqualified(names)
+        starred = self.star_source.unqualified(names)
         if starred is None:
             return None
         path = self._request(tuple(name.name for name in names), names[0])
         return replace(starred, node=column(".".join(path)))
 
     def _request(self, path: Path, where: exp.Identifier) -> Path:
-        """Ask the * for a column, and return its path; a column in two spellings is one column."""
+        """Request a column of the *, and return its path; a column in two spellings is one column."""
         name = ".".join(path).lower()
         if name in (column.lower() for column, _ in self.columns):
-            raise self.source.refuse(where, f"`{name}` is both a column and a property here: rename the column")
+            raise self.source.error(where, f"`{name}` is both a column and a property here: rename the column")
         for known in self.requests:
             if ".".join(known).lower() == name:
                 return known
@@ -63,9 +63,9 @@ class StepRelation:
         return path
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
-        if self.starred is None:
+        if self.star_source is None:
             return [(name, self.types.refreshed(value)) for name, value in self.columns]
-        below = self.starred.star(where)
+        below = self.star_source.star(where)
         if below is None:
             return None
         own = {name.lower() for name, _ in self.columns}
@@ -76,24 +76,22 @@ class StepRelation:
         return [*self.columns, *added]
 
     def record(self, where: exp.Expr) -> Value:
-        if self.starred is not None and not self.columns and not self.starred.elements:
+        if self.star_source is not None and not self.columns and not self.star_source.elements:
             self.requests.setdefault(WHOLE)
-            return replace(self.starred.relation.record(where), node=column(WHOLE_NAME))
+            return replace(self.star_source.relation.record(where), node=column(WHOLE_NAME))
         columns = self.star(where)
         if columns is None:
-            raise self.source.refuse(
+            raise self.source.error(
                 where, f"the columns of `{self.name}` are not known: name them there instead of *, or CREATE TABLE"
             )
         for name, value in columns:
             if self.types.untyped(value):
-                raise self.source.refuse(
-                    where, f"nothing tells the type of `{name}`, which stands in the record: CAST it"
-                )
+                raise self.source.error(where, f"the type of `{name}`, a column of the record, is not known: CAST it")
         return Value(json_record(columns), AsaType.RECORD)
 
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
-        raise self.source.refuse(where, "GetMetadataPropertyValue needs the input: select it in the step that reads it")
+        raise self.source.error(where, "GetMetadataPropertyValue needs the input: select it in the step that reads it")
 
     def has(self, name: str) -> bool:
         is_own = name.lower() in (column.lower() for column, _ in self.columns)
-        return is_own or (self.starred is not None and self.starred.relation.has(name))
+        return is_own or (self.star_source is not None and self.star_source.relation.has(name))

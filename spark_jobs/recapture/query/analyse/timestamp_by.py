@@ -16,64 +16,64 @@ _FORMS = (
 )
 
 
-def time_of(read: From, node: exp.Expr) -> TimeExpression:
-    """Return the time that an expression after TIMESTAMP BY stands for, over the input that `read` names.
+def time_of(from_clause: From, node: exp.Expr) -> TimeExpression:
+    """Return the time that an expression after TIMESTAMP BY stands for, over the input that `from_clause` names.
 
     COALESCE(a, DATEADD(second, b, '1970-01-01')) => FirstOf(a, Shifted(10_000_000, b, Instant(1970-01-01)))
 
     Raise DefinitionError for expressions that are not supported.
     """
     if isinstance(node, exp.Paren):
-        return time_of(read, node.this)
+        return time_of(from_clause, node.this)
     if isinstance(node, exp.Cast):
         if getattr(node.args["to"].this, "name", "") != "DATETIME":
-            raise _refused(read.source, node)
-        return time_of(read, node.this)
+            raise _unsupported(from_clause.source, node)
+        return time_of(from_clause, node.this)
     if isinstance(node, exp.Literal) and node.is_string:
-        return _instant(read.source, node)
+        return _instant(from_clause.source, node)
     match call_name(node):
         case "COALESCE" if node.expressions:
-            return FirstOf(tuple(time_of(read, argument) for argument in node.expressions))
+            return FirstOf(tuple(time_of(from_clause, argument) for argument in node.expressions))
         case "DATEADD":
-            return _shifted(read, node)
-    column = read.lookup(node)
+            return _shifted(from_clause, node)
+    column = from_clause.lookup(node)
     if column is None:
-        raise _refused(read.source, node)
+        raise _unsupported(from_clause.source, node)
     if isinstance(column, MetadataColumn):
         if column.type is not AsaType.DATETIME:
-            raise _refused(read.source, node)
+            raise _unsupported(from_clause.source, node)
         return column
-    _require(read, column, AsaType.DATETIME, node)
+    _require(from_clause, column, AsaType.DATETIME, node)
     return InputColumn(column.path, AsaType.DATETIME)
 
 
-def _shifted(read: From, node: exp.Expr) -> Shifted:
+def _shifted(from_clause: From, node: exp.Expr) -> Shifted:
     parts = node.expressions
     unit = UNITS.get(parts[0].name.lower()) if len(parts) == 3 else None
-    amount = read.lookup(parts[1]) if len(parts) == 3 else None
+    amount = from_clause.lookup(parts[1]) if len(parts) == 3 else None
     if unit is None or not isinstance(amount, InputColumn):
-        raise read.source.refuse(
+        raise from_clause.source.error(
             node, "in TIMESTAMP BY, DATEADD takes a unit from day to microsecond, a field and a time: " + _FORMS
         )
-    _require(read, amount, AsaType.BIGINT, parts[1])
-    return Shifted(unit, InputColumn(amount.path, AsaType.BIGINT), time_of(read, parts[2]))
+    _require(from_clause, amount, AsaType.BIGINT, parts[1])
+    return Shifted(unit, InputColumn(amount.path, AsaType.BIGINT), time_of(from_clause, parts[2]))
 
 
-def _require(read: From, column: InputColumn, kind: AsaType, where: exp.Expr) -> None:
+def _require(from_clause: From, column: InputColumn, kind: AsaType, where: exp.Expr) -> None:
     """Let a field be of a type; raises DefinitionError if it is of another."""
-    if read.types.by_use([column.path]):
-        read.types.decide([column.path], kind, where)
-    elif read.types.of(column.path, where) is not kind:
+    if from_clause.types.are_undecided([column.path]):
+        from_clause.types.decide([column.path], kind, where)
+    elif from_clause.types.of(column.path, where) is not kind:
         message = f"`{column.name}` is declared {column.type}: TIMESTAMP BY takes a {kind} here"
-        raise read.types.disagree([column.path], kind, where) or read.source.refuse(where, message)
+        raise from_clause.types.disagreement([column.path], kind, where) or from_clause.source.error(where, message)
 
 
 def _instant(source: Source, node: exp.Literal) -> Instant:
     ticks = ticks_of(node.name)
     if ticks is None:
-        raise source.refuse(node, f"'{node.name}' is not an ISO time, such as '1970-01-01T00:00:00Z'")
+        raise source.error(node, f"'{node.name}' is not an ISO time, such as '1970-01-01T00:00:00Z'")
     return Instant(ticks)
 
 
-def _refused(source: Source, node: exp.Expr) -> DefinitionError:
-    return source.refuse(node, f"TIMESTAMP BY takes {_FORMS}")
+def _unsupported(source: Source, node: exp.Expr) -> DefinitionError:
+    return source.error(node, f"TIMESTAMP BY takes {_FORMS}")

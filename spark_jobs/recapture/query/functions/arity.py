@@ -12,4 +12,4 @@ def takes(call: Call, least: int, most: int | None = None) -> None:
     if not least <= call.count <= most:
         count = f"{least}" if least == most else f"{least} or more" if most == MANY else f"{least} to {most}"
         noun = "argument" if count == "1" else "arguments"
-        raise call.refuse(None, f"{call.name} takes {count} {noun}, and this has {call.count}")
+        raise call.error(None, f"{call.name} takes {count} {noun}, but this has {call.count}")

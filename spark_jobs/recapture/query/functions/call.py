@@ -23,33 +23,33 @@ class Call(Protocol):
     def count(self) -> int:
         """Number of arguments."""
 
-    def value(self, place: int) -> Value:
+    def value(self, index: int) -> Value:
         """Return an argument of any type."""
 
-    def of(self, place: int, *types: AsaType) -> Value:
+    def argument(self, index: int, *types: AsaType) -> Value:
         """Return an argument of one of the types. A field of open type, or an element of JSON, takes the first.
 
         The literal NULL passes, with the first type. A bigint is cast where only FLOAT is asked for; a text literal
         passes as DATETIME.
         """
 
-    def unify(self, *places: int) -> tuple[list[Value], AsaType]:
+    def unify(self, *indexes: int) -> tuple[list[Value], AsaType]:
         """Return arguments in one type, and this type, as in CASE: bigint becomes float, a text literal datetime."""
 
-    def condition(self, place: int) -> exp.Expr:
+    def condition(self, index: int) -> exp.Expr:
         """Return an argument that is a condition, as in IIF."""
 
-    def equal(self, place: int, other: int) -> exp.Expr:
+    def equal(self, index: int, other: int) -> exp.Expr:
         """Return the condition that two arguments are equal, as in NULLIF."""
 
-    def word(self, place: int) -> str:
+    def word(self, index: int) -> str:
         """Return an argument that is a bare word, such as a date part, in lower case."""
 
-    def literal(self, place: int) -> str:
+    def literal(self, index: int) -> str:
         """Return the text of an argument that is a text literal."""
 
-    def number(self, place: int) -> int:
+    def number(self, index: int) -> int:
         """Return an argument that is a literal whole number; it may be negative."""
 
-    def refuse(self, place: int | None, message: str) -> DefinitionError:
+    def error(self, index: int | None, message: str) -> DefinitionError:
         """Return the error for an argument, or with None for the whole call, for the function to raise."""

@@ -48,7 +48,7 @@ def dateadd(call: Call) -> Value:
     """
     takes(call, 3)
     part = _part(call)
-    number, date = call.of(1, AsaType.BIGINT, AsaType.FLOAT), call.of(2, AsaType.DATETIME).node
+    number, date = call.argument(1, AsaType.BIGINT, AsaType.FLOAT), call.argument(2, AsaType.DATETIME).node
     amount = number.node if number.type is AsaType.BIGINT else cast_as(number.node, "BIGINT")
     if part in TICKS:
         ticks = template("({date} + {amount} * {unit})", date=date, amount=amount, unit=bigint(TICKS[part]))
@@ -73,21 +73,21 @@ def datediff(call: Call) -> Value:
     """DATEDIFF(part, start, end), a bigint: how many boundaries of the part lie between; weeks begin on Sunday."""
     takes(call, 3)
     part = _part(call)
-    start, end = (_boundaries(part, call.of(place, AsaType.DATETIME).node) for place in (1, 2))
+    start, end = (_boundaries(part, call.argument(index, AsaType.DATETIME).node) for index in (1, 2))
     return Value(operation(exp.Sub, end, start), AsaType.BIGINT)
 
 
 def datepart(call: Call) -> Value:
     """DATEPART(part, date), a bigint; milliseconds and microseconds count within the second."""
     takes(call, 2)
-    return _field(_part(call), call.of(1, AsaType.DATETIME).node)
+    return _field(_part(call), call.argument(1, AsaType.DATETIME).node)
 
 
 def datename(call: Call) -> Value:
     """DATENAME(part, date), a text: the English name of a month or a weekday, else DATEPART's number."""
     takes(call, 2)
     part = _part(call)
-    number = _field(part, call.of(1, AsaType.DATETIME).node).node
+    number = _field(part, call.argument(1, AsaType.DATETIME).node).node
     names = _NAMES.get(part)
     if names is None:
         return Value(cast_as(number, "STRING"), AsaType.TEXT)
@@ -97,25 +97,25 @@ def datename(call: Call) -> Value:
 def year(call: Call) -> Value:
     """YEAR(date), a bigint."""
     takes(call, 1)
-    return _field("year", call.of(0, AsaType.DATETIME).node)
+    return _field("year", call.argument(0, AsaType.DATETIME).node)
 
 
 def month(call: Call) -> Value:
     """MONTH(date), a bigint."""
     takes(call, 1)
-    return _field("month", call.of(0, AsaType.DATETIME).node)
+    return _field("month", call.argument(0, AsaType.DATETIME).node)
 
 
 def day(call: Call) -> Value:
     """DAY(date), a bigint: the day of the month."""
     takes(call, 1)
-    return _field("day", call.of(0, AsaType.DATETIME).node)
+    return _field("day", call.argument(0, AsaType.DATETIME).node)
 
 
 def from_parts(call: Call) -> Value:
     """DATETIMEFROMPARTS(year, month, day, hour, minute, seconds, milliseconds); an impossible time stops the run."""
     takes(call, 7)
-    parts = [call.of(place, AsaType.BIGINT).node for place in range(7)]
+    parts = [call.argument(index, AsaType.BIGINT).node for index in range(7)]
     limits = ((1, 9999), *((0, most) for most in (23, 59, 59, 999)))
     outside = [
         template("{part} < {least} OR {part} > {most}", part=part, least=bigint(least), most=bigint(most))
@@ -144,7 +144,7 @@ def from_parts(call: Call) -> Value:
 def _part(call: Call) -> str:
     word = call.word(0)
     if word not in PARTS:
-        raise call.refuse(0, f"`{word}` is not a part of a date: the parts are {', '.join(SHORT_NAMES)}")
+        raise call.error(0, f"`{word}` is not a part of a date: the parts are {', '.join(SHORT_NAMES)}")
     return PARTS[word]
 
 

@@ -36,9 +36,9 @@ def ceiling(call: Call) -> Value:
 
 
 def rounded(call: Call) -> Value:
-    """ROUND(x, length), in the type of x: halves away from zero; `length` is written out."""
+    """ROUND(x, length), in the type of x: halves away from zero; `length` is a literal."""
     takes(call, 2)
-    number = call.of(0, *_NUMBER)
+    number = call.argument(0, *_NUMBER)
     places = call.number(1)
     # Beyond these a bigint or a float has no digits.
     digits = exp.Literal.number(max(-400, min(400, places)))
@@ -48,7 +48,7 @@ def rounded(call: Call) -> Value:
 def power(call: Call) -> Value:
     """POWER(x, y), in the type of x: a bigint is computed as a float and truncated, as in T-SQL."""
     takes(call, 2)
-    base, exponent = call.of(0, *_NUMBER), call.of(1, *_NUMBER)
+    base, exponent = call.argument(0, *_NUMBER), call.argument(1, *_NUMBER)
     raised = _finite(call, spark_call("pow", base.node, exponent.node))
     return Value(raised if base.type is AsaType.FLOAT else cast_as(raised, "BIGINT"), base.type)
 
@@ -70,7 +70,7 @@ def exponential(call: Call) -> Value:
 
 def _only_number(call: Call) -> Value:
     takes(call, 1)
-    return call.of(0, *_NUMBER)
+    return call.argument(0, *_NUMBER)
 
 
 def _whole(call: Call, function: str) -> Value:
@@ -92,7 +92,7 @@ def _whole(call: Call, function: str) -> Value:
 
 def _of_float(call: Call, computed: str) -> Value:
     takes(call, 1)
-    number = call.of(0, AsaType.FLOAT).node
+    number = call.argument(0, AsaType.FLOAT).node
     return Value(_finite(call, template(computed, number=number)), AsaType.FLOAT)
 
 

@@ -22,12 +22,12 @@ def regexmatch(call: Call) -> Value:
     The pattern is a text in quotes. Letter case does not matter, and `.` matches a line's end too.
     """
     takes(call, 2)
-    text, pattern = call.of(0, AsaType.TEXT).node, call.literal(1)
+    text, pattern = call.argument(0, AsaType.TEXT).node, call.literal(1)
     try:
         re.compile(pattern)
         return Value(first_match(text, java(pattern), "isud"), AsaType.BIGINT)
     except (re.error, _UnknownError) as error:
-        raise call.refuse(1, f"REGEXMATCH cannot use this pattern: {error}") from None
+        raise call.error(1, f"REGEXMATCH cannot use this pattern: {error}") from None
 
 
 class _UnknownError(Exception):
@@ -36,59 +36,59 @@ class _UnknownError(Exception):
 
 def java(pattern: str) -> str:
     """Return the pattern for Java, which matches after one added character."""
-    written, place = [], 0
-    while place < len(pattern):
-        piece, place = _piece(pattern, place)
+    written, index = [], 0
+    while index < len(pattern):
+        piece, index = _piece(pattern, index)
         written.append(piece)
     return "".join(written)
 
 
-def _piece(pattern: str, place: int) -> tuple[str, int]:
-    sign = pattern[place]
+def _piece(pattern: str, index: int) -> tuple[str, int]:
+    sign = pattern[index]
     if sign == "\\":
-        return _escape(pattern, place + 1, _CLASSES | _SIGNS | _ANCHORS)
+        return _escape(pattern, index + 1, _CLASSES | _SIGNS | _ANCHORS)
     if sign == "[":
-        return _set(pattern, place)
+        return _set(pattern, index)
     if sign == "^":
-        return r"(?<=\A@)", place + 1
+        return r"(?<=\A@)", index + 1
     if sign == "$":
-        return r"(?=\n?\z)", place + 1
+        return r"(?=\n?\z)", index + 1
     for known in (_GROUP, _QUANTIFIER):
-        match = known.match(pattern, place)
+        match = known.match(pattern, index)
         if match:
             return match.group(), match.end()
     if sign in ".|)":
-        return sign, place + 1
+        return sign, index + 1
     if sign in "({*+?":
-        raise _UnknownError(f"`{pattern[place : place + 3]}` is not supported")
-    return literal(sign), place + 1
+        raise _UnknownError(f"`{pattern[index : index + 3]}` is not supported")
+    return literal(sign), index + 1
 
 
 def _set(pattern: str, start: int) -> tuple[str, int]:
-    place = start + 1
+    index = start + 1
     written = "["
-    if pattern[place : place + 1] == "^":
-        written, place = "[^", place + 1
-    first = place
-    while place < len(pattern) and pattern[place] != "]":
-        if pattern[place] == "\\":
-            piece, place = _escape(pattern, place + 1, _CLASSES | _SIGNS)
+    if pattern[index : index + 1] == "^":
+        written, index = "[^", index + 1
+    first = index
+    while index < len(pattern) and pattern[index] != "]":
+        if pattern[index] == "\\":
+            piece, index = _escape(pattern, index + 1, _CLASSES | _SIGNS)
         else:
-            piece = "-" if pattern[place] == "-" else literal(pattern[place])
-            place += 1
+            piece = "-" if pattern[index] == "-" else literal(pattern[index])
+            index += 1
         written += piece
-    if place == len(pattern) or place == first:
-        raise _UnknownError(f"`{pattern[start:place]}` is a set without a character or an end")
-    return written + "]", place + 1
+    if index == len(pattern) or index == first:
+        raise _UnknownError(f"`{pattern[start:index]}` is a set without a character or an end")
+    return written + "]", index + 1
 
 
-def _escape(pattern: str, place: int, known: dict[str, str]) -> tuple[str, int]:
-    code = _CODE.match(pattern, place)
+def _escape(pattern: str, index: int, known: dict[str, str]) -> tuple[str, int]:
+    code = _CODE.match(pattern, index)
     if code:
         return "\\" + code.group(), code.end()
-    sign = pattern[place : place + 1]
+    sign = pattern[index : index + 1]
     if sign in known and sign:
-        return known[sign], place + 1
+        return known[sign], index + 1
     if not sign or sign.isalnum():
         raise _UnknownError(f"`\\{sign}` is not supported")
-    return literal(sign), place + 1
+    return literal(sign), index + 1

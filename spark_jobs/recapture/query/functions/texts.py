@@ -70,19 +70,19 @@ def nchar(call: Call) -> Value:
     """NCHAR(number): the character of a code point; NULL outside 0 to 1114111."""
     takes(call, 1)
     character = "(CASE WHEN {it} >= 0L AND {it} <= 1114111L THEN decode(unhex(lpad(hex({it}), 8, '0')), 'UTF-32') END)"
-    return _text(once(call.of(0, AsaType.BIGINT).node, "number", lambda it: template(character, it=it)))
+    return _text(once(call.argument(0, AsaType.BIGINT).node, "number", lambda it: template(character, it=it)))
 
 
 def space(call: Call) -> Value:
     """SPACE(count); NULL for a negative count."""
     takes(call, 1)
-    return _repeated(string(" "), call.of(0, AsaType.BIGINT))
+    return _repeated(string(" "), call.argument(0, AsaType.BIGINT))
 
 
 def replicate(call: Call) -> Value:
     """REPLICATE(text, count); NULL for a negative count."""
     takes(call, 2)
-    return _repeated(call.of(0, AsaType.TEXT).node, call.of(1, AsaType.BIGINT))
+    return _repeated(call.argument(0, AsaType.TEXT).node, call.argument(1, AsaType.BIGINT))
 
 
 def concat(call: Call) -> Value:
@@ -94,7 +94,7 @@ def concat(call: Call) -> Value:
 def concat_ws(call: Call) -> Value:
     """CONCAT_WS(separator, x, y, …): a NULL is left out, with its separator; a separator of NULL is an empty text."""
     takes(call, 3, MANY)
-    separator = call.of(0, AsaType.TEXT)
+    separator = call.argument(0, AsaType.TEXT)
     between = separator.node if separator.text is not None else _or_empty(separator)
     return _text(spark_call("concat_ws", between, *_joined(call, 1)))
 
@@ -124,14 +124,14 @@ def translate(call: Call) -> Value:
 def left(call: Call) -> Value:
     """LEFT(text, length); a negative length stops the run."""
     takes(call, 2)
-    text, count = call.of(0, AsaType.TEXT).node, call.of(1, AsaType.BIGINT)
+    text, count = call.argument(0, AsaType.TEXT).node, call.argument(1, AsaType.BIGINT)
     return _text(_counted(call, count, lambda it: spark_call("left", text, _int(it))))
 
 
 def right(call: Call) -> Value:
     """RIGHT(text, length); a negative length stops the run."""
     takes(call, 2)
-    text, count = call.of(0, AsaType.TEXT).node, call.of(1, AsaType.BIGINT)
+    text, count = call.argument(0, AsaType.TEXT).node, call.argument(1, AsaType.BIGINT)
     return _text(_counted(call, count, lambda it: spark_call("right", text, _int(it))))
 
 
@@ -141,18 +141,18 @@ def substring(call: Call) -> Value:
     A start below 1 so costs length. A start beyond the end gives an empty text; a negative length stops the run.
     """
     takes(call, 3)
-    text = call.of(0, AsaType.TEXT).node
-    start, count = call.of(1, AsaType.BIGINT), call.of(2, AsaType.BIGINT)
+    text = call.argument(0, AsaType.TEXT).node
+    start, count = call.argument(1, AsaType.BIGINT), call.argument(2, AsaType.BIGINT)
     if start.text is not None and int(start.text) >= 1:
         return _text(_counted(call, count, lambda it: spark_call("substring", text, _int(start.node), _int(it))))
 
     def part(it: exp.Expr, first: exp.Expr) -> exp.Expr:
         return template(
-            "CASE WHEN {first} IS NOT NULL THEN substring({text}, {place},"
+            "CASE WHEN {first} IS NOT NULL THEN substring({text}, {position},"
             " CAST(greatest(0L, least({it}, {longest}) + least(greatest({first}, -{longest}), 1L) - 1L) AS INT)) END",
             first=first,
             text=text,
-            place=_int(_at_least_1(first)),
+            position=_int(_at_least_1(first)),
             it=it,
             longest=bigint(_LONGEST),
         )
@@ -167,17 +167,17 @@ def stuff(call: Call) -> Value:
     is an empty text; a negative length stops the run.
     """
     takes(call, 4)
-    text, insertion = call.of(0, AsaType.TEXT).node, _or_empty(call.of(3, AsaType.TEXT))
-    start, count = call.of(1, AsaType.BIGINT).node, call.of(2, AsaType.BIGINT)
+    text, insertion = call.argument(0, AsaType.TEXT).node, _or_empty(call.argument(3, AsaType.TEXT))
+    start, count = call.argument(1, AsaType.BIGINT).node, call.argument(2, AsaType.BIGINT)
 
     def stuffed(it: exp.Expr) -> exp.Expr:
         return template(
             "CASE WHEN {start} > length({text}) THEN '' WHEN {start} IS NOT NULL"
-            " THEN overlay({text} PLACING {insertion} FROM {place} FOR {length}) END",
+            " THEN overlay({text} PLACING {insertion} FROM {position} FOR {length}) END",
             start=start,
             text=text,
             insertion=insertion,
-            place=_int(_at_least_1(start)),
+            position=_int(_at_least_1(start)),
             length=_int(it),
         )
 
@@ -190,10 +190,10 @@ def charindex(call: Call) -> Value:
     An empty `found` is nowhere, as in T-SQL; a start below 1 is the beginning.
     """
     takes(call, 2, 3)
-    sought, text = call.of(0, AsaType.TEXT), call.of(1, AsaType.TEXT).node
-    start = call.of(2, AsaType.BIGINT) if call.count == 3 else Value(bigint(1), AsaType.BIGINT, "1")
+    sought, text = call.argument(0, AsaType.TEXT), call.argument(1, AsaType.TEXT).node
+    start = call.argument(2, AsaType.BIGINT) if call.count == 3 else Value(bigint(1), AsaType.BIGINT, "1")
 
-    def place(it: exp.Expr) -> exp.Expr:
+    def position(it: exp.Expr) -> exp.Expr:
         located = template(
             "CAST(locate({it}, {text}, {start}) AS BIGINT)", it=it, text=text, start=_int(_at_least_1(start.node))
         )
@@ -211,26 +211,26 @@ def charindex(call: Call) -> Value:
             located=located,
         )
 
-    return Value(once(sought.node, "sought", place), AsaType.BIGINT)
+    return Value(once(sought.node, "sought", position), AsaType.BIGINT)
 
 
 def patindex(call: Call) -> Value:
     """PATINDEX(pattern, text), a bigint: where the first match of LIKE's wildcards begins; 0 for none."""
     takes(call, 2)
-    pattern, text = call.literal(0), call.of(1, AsaType.TEXT).node
+    pattern, text = call.literal(0), call.argument(1, AsaType.TEXT).node
     try:
         return Value(patterns.position(text, pattern), AsaType.BIGINT)
     except DefinitionError as error:
-        raise call.refuse(0, str(error)) from None
+        raise call.error(0, str(error)) from None
 
 
 def _only_text(call: Call) -> exp.Expr:
     takes(call, 1)
-    return call.of(0, AsaType.TEXT).node
+    return call.argument(0, AsaType.TEXT).node
 
 
 def _texts(call: Call, count: int) -> list[exp.Expr]:
-    return [call.of(place, AsaType.TEXT).node for place in range(count)]
+    return [call.argument(index, AsaType.TEXT).node for index in range(count)]
 
 
 def _text(node: exp.Expr) -> Value:
@@ -243,7 +243,7 @@ def _or_empty(text: Value) -> exp.Expr:
 
 def _joined(call: Call, start: int) -> list[exp.Expr]:
     scalars = (AsaType.TEXT, AsaType.BIGINT, AsaType.FLOAT, AsaType.DATETIME, AsaType.BIT)
-    return [cast(call.of(place, *scalars), AsaType.TEXT, lenient=False) for place in range(start, call.count)]
+    return [cast(call.argument(index, *scalars), AsaType.TEXT, lenient=False) for index in range(start, call.count)]
 
 
 def _int(count: exp.Expr) -> exp.Expr:

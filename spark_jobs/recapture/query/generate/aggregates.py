@@ -134,15 +134,15 @@ class Aggregate:
         values = {"p": "`_partition`", "i": "i" if self.ordered else "0"}
         row = struct(SelectItem(field, template(values.get(field, f"x.{field}"))) for field in fields)
         rows = template("array_sort(transform({collected}, (x, i) -> {row}))", collected=collected, row=row)
-        return self._first(rows)
+        return self._limited(rows)
 
     @property
-    def runs(self) -> bool:
-        """Whether the partials of some panes and those of one more pane merge into partials again."""
+    def has_running_form(self) -> bool:
+        """Whether partials of several panes merge into partials of the same form, as a running aggregate needs."""
         return self.function in (Function.COUNT, Function.SUM, Function.AVG, Function.MIN, Function.MAX)
 
     def merged_partials(self, name: str) -> list[SelectItem]:
-        """Return the items that merge the partials of one pane over all partitions; see `runs`.
+        """Return the items that merge the partials of one pane over all partitions; see `has_running_form`.
 
         AVG => the total of `_p0` AS `_p0`, sum(`_p0_n`) AS `_p0_n`
         """
@@ -152,7 +152,7 @@ class Aggregate:
         return [SelectItem(name, total), *(SelectItem(part, _sum(part)) for part in self._counts(name))]
 
     def running(self, name: str, over: str) -> list[SelectItem]:
-        """Return the items of the partials of all panes up to a pane; see `runs`.
+        """Return the items that accumulate the partials of all panes up to the current one; see `has_running_form`.
 
         AVG => sum(`_p0`) OVER (…) AS `_p0`, sum(`_p0_n`) OVER (…) AS `_p0_n`
         """
@@ -187,19 +187,19 @@ class Aggregate:
                 return self._percentile(spark_call("array_sort", flat))
         if self.function in SPREADS:
             return let(_merged_spreads(_in_order(name)), "s", self._spread_result)
-        rows = self._first(spark_call("array_sort", flat))
+        rows = self._limited(spark_call("array_sort", flat))
         if self.function is Function.TOPONE:
             return template("get({rows}, 0).v", rows=rows)
         if self.function is Function.COLLECT:
-            return _listed(template("transform({rows}, x -> x.v)", rows=rows))
+            return _json_array(template("transform({rows}, x -> x.v)", rows=rows))
         ranked = template("""concat('{{"rank":', CAST(i + 1 AS STRING), ',"value":', x.v, '}}')""")
-        return _listed(template("transform({rows}, (x, i) -> {ranked})", rows=rows, ranked=ranked))
+        return _json_array(template("transform({rows}, (x, i) -> {ranked})", rows=rows, ranked=ranked))
 
     @property
     def _sums_floats(self) -> bool:
         return self.function is Function.AVG or (self.function is Function.SUM and self.type is AsaType.FLOAT)
 
-    def _first(self, rows: exp.Expr) -> exp.Expr:
+    def _limited(self, rows: exp.Expr) -> exp.Expr:
         limit = 1 if self.function is Function.TOPONE else self.limit
         return spark_call("slice", rows, exp.Literal.number(1), exp.Literal.number(limit)) if limit else rows
 
@@ -248,7 +248,7 @@ class Aggregate:
 
 
 def _sortable(ordering: Ordering) -> tuple[exp.Expr, exp.Expr]:
-    """Return two columns that sort ascending as ORDER BY says: n DESC => (`n` IS NULL), (-1L - (`n`))"""
+    """Return two columns whose ascending order is that of ORDER BY: n DESC => (`n` IS NULL), (-1L - (`n`))"""
     value, is_float = ordering.value.node, ordering.value.type is AsaType.FLOAT
     if ordering.descending:
         negated = template("(- ({value}) + 0.0D)" if is_float else "(-1L - ({value}))", value=value)
@@ -271,7 +271,7 @@ def _in_order(name: str) -> exp.Expr:
 
 
 def _total(values: exp.Expr) -> exp.Expr:
-    """Return the sum of floats, added in the array's order; NULL for no float."""
+    """Return the sum of floats, added in the array's order; NULL if there is none."""
     return template(
         "aggregate(filter({values}, x -> x IS NOT NULL), CAST(NULL AS DOUBLE), (total, x) -> coalesce(total + x, x))",
         values=values,
@@ -310,5 +310,5 @@ def _merged_spreads(spreads: exp.Expr) -> exp.Expr:
     )
 
 
-def _listed(texts: exp.Expr) -> exp.Expr:
+def _json_array(texts: exp.Expr) -> exp.Expr:
     return template("concat('[', array_join({texts}, ','), ']')", texts=texts)

@@ -9,13 +9,12 @@ matter. Unlike in T-SQL, an empty text is not a number.
 from sqlglot import exp
 
 from recapture.errors import DefinitionError
-from recapture.model import AsaType
+from recapture.model import TYPES, AsaType
 from recapture.query.generate.let import failure, once
 from recapture.query.generate.trees import bigint, cast_as, spark_call, string, template
 from recapture.query.generate.values import Value
 from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND, UNIX_EPOCH
 
-_SPARK = {AsaType.BIGINT: "BIGINT", AsaType.FLOAT: "DOUBLE", AsaType.TEXT: "STRING", AsaType.BIT: "BOOLEAN"}
 _FLOAT = r"[ \t]*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t]*"
 _BIT = r"(?i)[ \t]*(?:true|false|1|0)[ \t]*"
 _ISO = (
@@ -38,14 +37,14 @@ _JSON = (AsaType.RECORD, AsaType.ARRAY)
 
 
 def cast(value: Value, to: AsaType, lenient: bool) -> exp.Expr:
-    """Return CAST, or where `lenient` TRY_CAST, to another type: CAST(`x` AS bigint) => CAST(`x` AS BIGINT)
+    """Return the CAST of a value, or its TRY_CAST if `lenient`: CAST(`x` AS bigint) => CAST(`x` AS BIGINT)
 
     A value that cannot be cast stops the run in CAST, and is NULL in TRY_CAST. Raise DefinitionError for two types
     between which there is no cast.
     """
     source, node = value.type, value.node
     if source is None:
-        return cast_as(exp.Null(), _SPARK.get(to, "BIGINT" if to is AsaType.DATETIME else "STRING"))
+        return cast_as(exp.Null(), TYPES[to].spark)
     if source is to:
         return node
     if source is AsaType.TEXT:
@@ -58,22 +57,22 @@ def cast(value: Value, to: AsaType, lenient: bool) -> exp.Expr:
         raise DefinitionError(f"a datetime cannot be cast to {to}: count with DATEDIFF(second, '1970-01-01', …)")
     if to is AsaType.DATETIME:
         raise DefinitionError(f"a {source} cannot be cast to datetime: count with DATEADD(second, …, '1970-01-01')")
-    return cast_as(node, _SPARK[to], lenient)
+    return cast_as(node, TYPES[to].spark, lenient)
 
 
 def _from_text(text: exp.Expr, to: AsaType, lenient: bool) -> exp.Expr:
     match to:
         case AsaType.FLOAT:
-            return _finite(cast_as(_checked(text, _FLOAT, "no float: "), "DOUBLE", lenient), lenient)
+            return _finite(cast_as(_checked(text, _FLOAT, "not a float: "), "DOUBLE", lenient), lenient)
         case AsaType.BIT:
-            return cast_as(_checked(text, _BIT, "no bit: "), "BOOLEAN", lenient)
+            return cast_as(_checked(text, _BIT, "not a bit: "), "BOOLEAN", lenient)
         case AsaType.DATETIME:
             return _instant(text, lenient)
         case AsaType.RECORD:
             return _json(text, "json_object_keys", to, lenient)
         case AsaType.ARRAY:
             return _json(text, "json_array_length", to, lenient)
-    return cast_as(text, _SPARK[to], lenient)
+    return cast_as(text, TYPES[to].spark, lenient)
 
 
 def _checked(text: exp.Expr, pattern: str, complaint: str) -> exp.Expr:
@@ -115,7 +114,7 @@ def _instant(text: exp.Expr, lenient: bool) -> exp.Expr:
     """Return the ticks of an ISO text: its microseconds as Spark reads them, and the seventh decimal."""
 
     def ticks(it: exp.Expr) -> exp.Expr:
-        completed = _checked(it, _ISO, "no ISO time: ")
+        completed = _checked(it, _ISO, "not an ISO time: ")
         for short, long in _COMPLETIONS:
             completed = _replaced(completed, short, long)
         full = template(

@@ -17,8 +17,10 @@ from recapture.query.generate.aggregates import Aggregate
 from recapture.query.generate.select_items import SelectItem, column
 from recapture.time_model.windows import SessionWindow, Window
 
-SLICE = (column("_slice_start"), column("_slice_end"))
+SLICE_BOUNDS = (column("_slice_start"), column("_slice_end"))
+"""Columns of the start and the end of a row's slice, in ticks."""
 UNANCHORED = column("_unanchored")
+"""Column that marks the rows of sessions that may have begun before the first event that was read."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class GroupedWindow:
     id: str | None
     """Its name in Windows(Window('id', …), …)."""
     partition_by: tuple[int, ...] = ()
-    """Positions of the keys that have sessions of their own."""
+    """Indexes of the keys that have sessions of their own."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,11 @@ class Grouping:
 
     @property
     def merged_partials(self) -> list[SelectItem]:
-        """Items that merge the partial aggregates of one instant; see Aggregate.runs."""
+        """Items that merge the partial aggregates of one instant; see Aggregate.has_running_form."""
         return self._items(lambda aggregate, number: aggregate.merged_partials(f"_p{number}"))
 
     def running(self, over: str) -> list[SelectItem]:
-        """Return the items that merge the partial aggregates in a frame, OVER (…); see Aggregate.runs."""
+        """Return the items that merge the partial aggregates in a frame, OVER (…); see Aggregate.has_running_form."""
         return self._items(lambda aggregate, number: aggregate.running(f"_p{number}", over))
 
     @property

@@ -7,7 +7,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from recapture.query.generate import trees
-from recapture.query.generate.grouping import SLICE, UNANCHORED, Grouping
+from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED, Grouping
 from recapture.query.generate.select_items import SelectItem, column, columns, select_list
 from recapture.query.generate.trees import bigint, spark_call, template
 from recapture.time_model.windows import HoppingWindow, SessionWindow, Window
@@ -38,7 +38,13 @@ class Panes:
         keys [`k`], aggregates [COUNT(*)] => SELECT …, `_k0`, COUNT(`_a0`) AS `_p0` FROM (…) GROUP BY …, `_k0`
         """
         flag = [UNANCHORED] if self.source_unanchored else []
-        system = [*SLICE, column("_partition"), column("_system_timestamp"), *flag, SelectItem("_pane", self._pane)]
+        system = [
+            *SLICE_BOUNDS,
+            column("_partition"),
+            column("_system_timestamp"),
+            *flag,
+            SelectItem("_pane", self._pane),
+        ]
         rows = f"SELECT {select_list([*system, *self.grouping.inputs])}\n{self.source}"
         counts = [SelectItem("_events", template("count(*)"))] if isinstance(self.window, SessionWindow) else []
         items = [*self._by, *self.grouping.partials, *counts, *any_unanchored(self.source_unanchored)]
@@ -46,7 +52,7 @@ class Panes:
 
     @property
     def _by(self) -> list[SelectItem]:
-        return [*SLICE, column("_partition"), column("_pane"), *self.grouping.key_columns]
+        return [*SLICE_BOUNDS, column("_partition"), column("_pane"), *self.grouping.key_columns]
 
     @property
     def _pane(self) -> exp.Expr:

@@ -58,50 +58,50 @@ def first_match(text: exp.Expr, regex: str, flags: str, anywhere: bool = True) -
 def _pieces(pattern: str, escape: str | None) -> list[tuple[str, bool]]:
     """Return the pieces of a pattern, and whether each is a wildcard; a set is a piece of a Java regular expression."""
     pieces: list[tuple[str, bool]] = []
-    place = 0
-    while place < len(pattern):
-        sign = pattern[place]
+    index = 0
+    while index < len(pattern):
+        sign = pattern[index]
         if sign == escape:
-            if place + 1 == len(pattern):
-                raise DefinitionError(f"the pattern ends with its ESCAPE character {escape}, so it matches nothing")
-            pieces.append((pattern[place + 1], False))
-            place += 2
+            if index + 1 == len(pattern):
+                raise DefinitionError(f"the pattern ends with its ESCAPE character {escape}, so it can never match")
+            pieces.append((pattern[index + 1], False))
+            index += 2
         elif sign == "[":
-            members, place = _set(pattern, place, escape)
+            members, index = _set(pattern, index, escape)
             pieces.append((members, True))
         else:
             pieces.append((sign, sign in (_MANY, _ONE)))
-            place += 1
+            index += 1
     return pieces
 
 
 def _set(pattern: str, start: int, escape: str | None) -> tuple[str, int]:
     """Return the set that opens at `start`, as a piece of a regular expression, and the position after it."""
-    place = start + 1
-    denied = pattern[place : place + 1] == "^"
-    place += denied
+    index = start + 1
+    denied = pattern[index : index + 1] == "^"
+    index += denied
     members: list[tuple[str, bool]] = []
-    while place < len(pattern) and pattern[place] != "]":
-        escaped = pattern[place] == escape and place + 1 < len(pattern)
-        place += escaped
-        members.append((pattern[place], escaped))
-        place += 1
-    if place >= len(pattern):
+    while index < len(pattern) and pattern[index] != "]":
+        escaped = pattern[index] == escape and index + 1 < len(pattern)
+        index += escaped
+        members.append((pattern[index], escaped))
+        index += 1
+    if index >= len(pattern):
         raise DefinitionError("`[` opens a set that is never closed: to match the sign itself, write [[]")
-    written = pattern[start : place + 1]
+    written = pattern[start : index + 1]
     if not members:
-        raise DefinitionError(f"{written} is a set without a character, so the pattern matches nothing")
-    ranges, index = [], 0
-    while index < len(members):
-        first = last = members[index][0]
-        if index + 2 < len(members) and members[index + 1] == ("-", False):
-            last = members[index + 2][0]
-            index += 2
+        raise DefinitionError(f"{written} is a set without a character, so the pattern can never match")
+    ranges, number = [], 0
+    while number < len(members):
+        first = last = members[number][0]
+        if number + 2 < len(members) and members[number + 1] == ("-", False):
+            last = members[number + 2][0]
+            number += 2
         if first > last:
             raise DefinitionError(f"{first}-{last} in {written} runs backwards: write {last}-{first}")
         ranges.append(literal(first) if first == last else f"{literal(first)}-{literal(last)}")
-        index += 1
-    return f"[{'^' if denied else ''}{''.join(ranges)}]", place + 1
+        number += 1
+    return f"[{'^' if denied else ''}{''.join(ranges)}]", index + 1
 
 
 def _regex(pieces: list[tuple[str, bool]]) -> str:

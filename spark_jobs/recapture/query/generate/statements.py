@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.generate import trees
-from recapture.query.generate.grouping import SLICE, UNANCHORED, Grouping, unanchored_items
+from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED, Grouping, unanchored_items
 from recapture.query.generate.select_items import SelectItem, column, select_list
 from recapture.query.generate.trees import bigint, render, string, template
 from recapture.query.generate.values import Value, quoted_name
@@ -15,6 +15,8 @@ from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from recapture.time_model.windows import Reach, SnapshotWindow, Window
 
 EVENTS = "`events`"
+SLICE_START = "slice_start"
+"""Published column that holds the start of a row's slice."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,8 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Table:
-    """The rows of one SELECT, or of the SELECTs of a UNION, under a name."""
+class CommonTable:
+    """A common table expression: the rows of one SELECT, or of the SELECTs of a UNION, under a name."""
 
     name: str
     selections: tuple[Selection, ...]
@@ -84,18 +86,22 @@ class Table:
         return any(selection.unanchored for selection in self.selections)
 
 
-def output_sql(steps: list[Table], output: Table, columns: list[tuple[str, Value]]) -> tuple[str, tuple[Reach, ...]]:
+def output_sql(
+    steps: list[CommonTable], output: CommonTable, columns: list[tuple[str, Value]]
+) -> tuple[str, tuple[Reach, ...]]:
     """Return the statement of an output, as CompiledOutput describes it, and the reaches of its windows.
 
     [`step 0`], `output`, [("x", a float)] => WITH `step 0` AS (…), `output` AS (…) SELECT `x`, … FROM `output` WHERE …
 
     `steps` come in the order of WITH; those that the output does not need are left out.
     """
-    ahead, reaches = _ahead(steps, output)
-    needed = [table for table in steps if table.name in ahead]
-    with_ = ",\n".join(f"{table.name} AS (\n{_table(table, ahead[table.name])}\n)" for table in [*needed, output])
+    extra_look_backs, reaches = _extra_look_backs(steps, output)
+    needed = [table for table in steps if table.name in extra_look_backs]
+    with_ = ",\n".join(
+        f"{table.name} AS (\n{_table(table, extra_look_backs[table.name])}\n)" for table in [*needed, output]
+    )
     published = [_published(name, value) for name, value in columns]
-    published.append(SelectItem("slice_start", _timestamp(SLICE[0].expression)))
+    published.append(SelectItem(SLICE_START, _timestamp(SLICE_BOUNDS[0].expression)))
     if output.unanchored:
         published.append(UNANCHORED)
     return (
@@ -105,45 +111,47 @@ def output_sql(steps: list[Table], output: Table, columns: list[tuple[str, Value
     )
 
 
-def _ahead(steps: list[Table], output: Table) -> tuple[dict[str, int], tuple[Reach, ...]]:
-    """Return how long before the slice the rows of each needed table must begin, in ticks, and the events that needs.
+def _extra_look_backs(steps: list[CommonTable], output: CommonTable) -> tuple[dict[str, int], tuple[Reach, ...]]:
+    """Return how long before the slice the rows of each needed table must begin, in ticks, and the windows' reaches.
 
     For example, a window of 5 minutes over the rows of a step needs that step's rows from 5 minutes before the slice.
     """
-    ahead = {output.name: 0}
+    extra = {output.name: 0}
     reaches: dict[Reach, None] = {}
     for table in (output, *reversed(steps)):
-        if table.name not in ahead:
+        if table.name not in extra:
             continue
         for selection in table.selections:
             if selection.table == EVENTS:
-                reaches.update((Reach(window, ahead[table.name]), None) for window in selection.windows)
+                reaches.update((Reach(window, extra[table.name]), None) for window in selection.windows)
             else:
-                needed = ahead[table.name] + selection.look_back
-                ahead[selection.table] = max(ahead.get(selection.table, 0), needed)
-    return ahead, tuple(reaches)
+                needed = extra[table.name] + selection.look_back
+                extra[selection.table] = max(extra.get(selection.table, 0), needed)
+    return extra, tuple(reaches)
 
 
-def _table(table: Table, ahead: int) -> str:
-    """Return the rows of a table whose time is in (slice start - ahead, slice end], and maybe some earlier ones."""
-    return "\nUNION ALL\n".join(_selection(selection, ahead, table.unanchored) for selection in table.selections)
+def _table(table: CommonTable, extra_look_back: int) -> str:
+    """Return SQL of a table's rows after slice start - `extra_look_back` ticks, and maybe of some earlier ones."""
+    return "\nUNION ALL\n".join(
+        _selection(selection, extra_look_back, table.unanchored) for selection in table.selections
+    )
 
 
-def _selection(selection: Selection, ahead: int, unanchored: bool) -> str:
-    flag = unanchored_items(unanchored, selection.unanchored)
+def _selection(selection: Selection, extra_look_back: int, unanchored: bool) -> str:
+    items = [*unanchored_items(unanchored, selection.unanchored), *selection.items]
     source = "\n".join([f"FROM {selection.table}", *(lateral.sql for lateral in selection.laterals)])
     source += _where(selection.where)
     if selection.grouping is None:
-        system = [*SLICE, column("_partition"), column("_system_timestamp")]
-        return f"SELECT {select_list([*system, *flag, *selection.items])}\n{source}"
+        system = [*SLICE_BOUNDS, column("_partition"), column("_system_timestamp")]
+        return f"SELECT {select_list([*system, *items])}\n{source}"
     system = [
-        *SLICE,
+        *SLICE_BOUNDS,
         SelectItem("_partition", string("")),
         SelectItem("_system_timestamp", trees.column("_window_end")),
     ]
-    grouped = groups(source, selection.source_unanchored, selection.grouping, ahead)
-    items = select_list([*system, *flag, *selection.items])
-    return f"SELECT {items}\nFROM (\n{grouped}\n) AS `groups`{_where(selection.grouping.having)}"
+    grouped = groups(source, selection.source_unanchored, selection.grouping, extra_look_back)
+    having = _where(selection.grouping.having)
+    return f"SELECT {select_list([*system, *items])}\nFROM (\n{grouped}\n) AS `groups`{having}"
 
 
 def _where(condition: exp.Expr | None) -> str:

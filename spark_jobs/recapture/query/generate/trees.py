@@ -23,7 +23,7 @@ class Template(exp.Expression):
 
 
 def template(sql: str, **places: exp.Expr) -> exp.Expr:
-    """Return Spark SQL with a tree in each {place}; a brace that is no place is written twice.
+    """Return Spark SQL with a tree in each {place}. Any other brace is written twice.
 
     "length({text})", text=upper(`s`) => length(upper(`s`))
     """
@@ -62,7 +62,7 @@ def operation(operator: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.
 
 
 def cast_as(node: exp.Expr, spark_type: str, lenient: bool = False) -> exp.Expr:
-    """Return Spark's own CAST, or where `lenient` TRY_CAST: `x`, "DOUBLE" => CAST(`x` AS DOUBLE)
+    """Return Spark's own CAST, or its TRY_CAST if `lenient`: `x`, "DOUBLE" => CAST(`x` AS DOUBLE)
 
     It is a template, as sqlglot rewrites some casts for Spark.
     """

@@ -20,8 +20,8 @@ class Value:
     """Text of a literal, as written; None for other expressions."""
     fields: tuple[Path, ...] = ()
     """Fields of the body that have this value's type."""
-    element: bool = False
-    """Whether it is text taken out of JSON, which is cast where another type is asked for."""
+    is_json_element: bool = False
+    """Whether it was taken out of JSON: it is text, and is cast where another type is asked for."""
 
 
 def quoted_name(name: str) -> str:

@@ -3,7 +3,7 @@
 from sqlglot import exp
 
 from recapture.query.generate import trees
-from recapture.query.generate.grouping import SLICE, Grouping, unanchored_items
+from recapture.query.generate.grouping import SLICE_BOUNDS, Grouping, unanchored_items
 from recapture.query.generate.panes import Panes, any_unanchored, pane_length
 from recapture.query.generate.select_items import SelectItem, column, select_list
 from recapture.query.generate.sessions import sessions
@@ -12,54 +12,55 @@ from recapture.query.generate.trees import cast_as, string, template
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow
 
 
-def groups(source: str, source_unanchored: bool, grouping: Grouping, ahead: int) -> str:
+def groups(source: str, source_unanchored: bool, grouping: Grouping, extra_look_back: int) -> str:
     """Return the statement that computes the groups of a GROUP BY over rows FROM … [WHERE …].
 
     keys [`k`], aggregates [COUNT(*)] => SELECT …, `_k0`, sum(`_p0`) AS `_r0` FROM (…) … GROUP BY …, `_k0`
 
     Groups have the columns `_slice_start`, `_slice_end`, `_window` (its number), `_window_id`, `_window_end`, `_k0`, …,
-    `_r0`, …, and with sessions `_unanchored`. They end after slice start - `ahead` ticks.
+    `_r0`, …, and with sessions `_unanchored`. They end after slice start - `extra_look_back` ticks.
     """
     parts = [
-        _windowed(Panes(source, source_unanchored, grouping, grouped.window, ahead), number)
+        _windowed(Panes(source, source_unanchored, grouping, grouped.window, extra_look_back), number)
         for number, grouped in enumerate(grouping.windows)
     ]
-    by = [*SLICE, column("_window"), column("_window_id"), column("_window_end"), *grouping.key_columns]
-    flag = any_unanchored(source_unanchored or grouping.unanchored)
+    by = [*SLICE_BOUNDS, column("_window"), column("_window_id"), column("_window_end"), *grouping.key_columns]
+    unanchored = any_unanchored(source_unanchored or grouping.unanchored)
     union = "\nUNION ALL\n".join(parts)
     return (
-        f"SELECT {select_list([*by, *flag, *grouping.results])}\nFROM (\n{union}\n) AS `windowed`\n"
-        f"WHERE `_window_end` > `_slice_start` - {ahead}L AND `_window_end` <= `_slice_end`\nGROUP BY {select_list(by)}"
+        f"SELECT {select_list([*by, *unanchored, *grouping.results])}\nFROM (\n{union}\n) AS `windowed`\n"
+        f"WHERE `_window_end` > `_slice_start` - {extra_look_back}L AND `_window_end` <= `_slice_end`\n"
+        f"GROUP BY {select_list(by)}"
     )
 
 
 def _windowed(panes: Panes, number: int) -> str:
-    """Return the panes, each once per window that holds it.
+    """Return SQL that repeats each pane once for every window that holds it.
 
     pane 5 in HoppingWindow(10, 5) => the same pane with the window ends 5 and 10
     """
     grouped = panes.grouping.windows[number]
     id_ = string(grouped.id) if grouped.id is not None else cast_as(exp.Null(), "STRING")
     items = [*panes.columns, SelectItem("_window", exp.Literal.number(number)), SelectItem("_window_id", id_)]
-    flag = unanchored_items(panes.source_unanchored or panes.grouping.unanchored, panes.source_unanchored)
+    unanchored = unanchored_items(panes.source_unanchored or panes.grouping.unanchored, panes.source_unanchored)
     match grouped.window:
         case SlidingWindow(size):
-            return sliding(panes, size, items, flag)
+            return sliding(panes, size, items, unanchored)
         case SessionWindow():
             return sessions(panes, grouped.window, grouped.partition_by, items)
         case HoppingWindow() as window if window.hop < window.size:
             window_end = _hopping_ends(window, panes.extra_look_back)
         case _:
             window_end = trees.column("_pane")
-    selected = [*items, SelectItem("_window_end", window_end), *flag]
+    selected = [*items, SelectItem("_window_end", window_end), *unanchored]
     return f"SELECT {select_list(selected)}\nFROM (\n{panes.sql}\n) AS `panes`"
 
 
-def _hopping_ends(window: HoppingWindow, ahead: int) -> exp.Expr:
+def _hopping_ends(window: HoppingWindow, extra_look_back: int) -> exp.Expr:
     """Return every end E = offset + k * hop with pane <= E <= pane - its length + size, as far as needed."""
     hop, offset = window.hop, window.offset % window.hop
-    first = f"greatest(`_pane` + pmod({offset}L - `_pane`, {hop}L), `_slice_start` - {ahead}L + {hop}L"
-    first += f" - pmod(`_slice_start` - {ahead}L - {offset}L, {hop}L))"
+    first = f"greatest(`_pane` + pmod({offset}L - `_pane`, {hop}L), `_slice_start` - {extra_look_back}L + {hop}L"
+    first += f" - pmod(`_slice_start` - {extra_look_back}L - {offset}L, {hop}L))"
     latest = f"least(`_pane` + {window.size - pane_length(window)}L, `_slice_end`)"
     last = f"({latest} - pmod({latest} - {offset}L, {hop}L))"
     return template(f"explode(CASE WHEN {first} <= {last} THEN sequence({first}, {last}, {hop}L) ELSE array() END)")

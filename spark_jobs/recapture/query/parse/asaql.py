@@ -12,7 +12,7 @@ from sqlglot.parsers.tsql import TSQLParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from recapture.errors import DefinitionError
-from recapture.query.parse.source import Source, only
+from recapture.query.parse.source import Source, require_only
 
 E = TypeVar("E", bound=exp.Expr)
 
@@ -36,7 +36,7 @@ _NEVER_AFTER_COMMA = {
 _NEAR = {
     "OVER": "OVER belongs to TIMESTAMP BY, right after the input: FROM input TIMESTAMP BY time OVER key",
     "TIMESTAMP": "TIMESTAMP BY follows the input, once: FROM input TIMESTAMP BY time",
-    "INTO": "INTO stands after the columns and before FROM: SELECT … INTO output FROM …",
+    "INTO": "INTO goes after the columns and before FROM: SELECT … INTO output FROM …",
     "DURATION": "LIMIT DURATION belongs to analytic functions, which are not supported: use the window of GROUP BY",
     "LIMIT": "LIMIT DURATION belongs to analytic functions, which are not supported: use the window of GROUP BY",
 }
@@ -163,16 +163,18 @@ def parse(text: str) -> Script:
             rest = rest[end:]
         elif first == "WITH":
             if steps:
-                raise source.refuse(rest[0], "WITH stands once: write its steps with commas between them")
+                raise source.error(
+                    rest[0], "a second WITH is not supported: write all steps in one, with commas between them"
+                )
             steps, rest = _steps(source, rest)
         elif first == "SELECT":
             end = _end_of_statement(source, rest)
             statements.append(_query(source, rest[:end]))
             rest = rest[end:]
         else:
-            raise source.refuse(rest[0], f"`{source.word(rest[0])}` is not supported: a query begins with SELECT")
+            raise source.error(rest[0], f"`{source.word(rest[0])}` is not supported: a query begins with SELECT")
     if not statements:
-        raise source.refuse(len(text.rstrip()), "there is no query: write SELECT … INTO … FROM … GROUP BY …")
+        raise source.error(len(text.rstrip()), "there is no query: write SELECT … INTO … FROM … GROUP BY …")
     return Script(source, tokens, declarations, steps, statements)
 
 
@@ -182,13 +184,13 @@ def selects_of(source: Source, query: exp.Expr) -> list[exp.Select]:
     Raise DefinitionError for EXCEPT, INTERSECT and whatever else is not supported.
     """
     if isinstance(query, exp.Union):
-        only(source, query, "this", "expression", "distinct")
+        require_only(source, query, "this", "expression", "distinct")
         return [*selects_of(source, query.this), *selects_of(source, query.expression)]
     if isinstance(query, exp.Subquery):
-        only(source, query, "this")
+        require_only(source, query, "this")
         return selects_of(source, query.this)
     if not isinstance(query, exp.Select):
-        raise source.refuse(query, f"{query.key.upper()} is not supported: use SELECT and UNION")
+        raise source.error(query, f"{query.key.upper()} is not supported: use SELECT and UNION")
     return [query]
 
 
@@ -199,13 +201,13 @@ def _steps(source: Source, tokens: list[Token]) -> tuple[list[Step], list[Token]
     rest = tokens[1:]
     while True:
         if len(rest) < 4 or rest[1].token_type != TokenType.ALIAS or rest[2].token_type != TokenType.L_PAREN:
-            raise source.refuse(rest[0] if rest else len(source.text.rstrip()), f"a step is missing here: {form}")
+            raise source.error(rest[0] if rest else len(source.text.rstrip()), f"a step is missing here: {form}")
         end = _closing(rest[2:])
         if end is None:
-            raise source.refuse(rest[2], f"this parenthesis is never closed: {form}")
+            raise source.error(rest[2], f"this parenthesis is never closed: {form}")
         name, inside = rest[0], rest[3 : 2 + end]
         if not inside or _keyword(source, inside[0]) != "SELECT":
-            raise source.refuse(inside[0] if inside else rest[2], f"a step is a SELECT in parentheses: {form}")
+            raise source.error(inside[0] if inside else rest[2], f"a step is a SELECT in parentheses: {form}")
         steps.append(Step(name, _query(source, inside)))
         rest = rest[3 + end :]
         if not rest or rest[0].token_type != TokenType.COMMA:
@@ -248,28 +250,28 @@ def _tokens(source: Source) -> list[Token]:
     except TokenError:
         raise _unclosed(source) from None
     if tokens and tokens[0].token_type in Asaql.Tokenizer.COMMANDS:
-        raise source.refuse(tokens[0], f"`{source.word(tokens[0])}` is not supported: a query begins with SELECT")
+        raise source.error(tokens[0], f"`{source.word(tokens[0])}` is not supported: a query begins with SELECT")
     end, before = 0, None
     for token in tokens:
         _only_blank(source, end, token.start)
         end = token.end + 1
         if source.text[token.start] == '"':
-            raise source.refuse(token, "write text in single quotes, '…', and names in brackets, […]; not in \"…\"")
+            raise source.error(token, "write text in single quotes, '…', and names in brackets, […]; not in \"…\"")
         word = _keyword(source, token)
         if word in _REFUSED:
-            raise source.refuse(token, _REFUSED[word])
+            raise source.error(token, _REFUSED[word])
         if not _TYPOGRAPHIC.isdisjoint(word):
-            raise source.refuse(token, "these are typographic quotation marks: write text in single quotes, '…'")
+            raise source.error(token, "these are typographic quotation marks: write text in single quotes, '…'")
         if word in ("{", "}"):
-            raise source.refuse(token, f"`{token.text}` is not supported")
+            raise source.error(token, f"`{token.text}` is not supported")
         if before == TokenType.COMMA and token.token_type in _NEVER_AFTER_COMMA:
-            raise source.refuse(token, f"syntax error near `{token.text}`: something is missing after a comma")
+            raise source.error(token, f"syntax error near `{token.text}`: something is missing after a comma")
         before = token.token_type
         # The parser would read hints out of comments.
         token.comments = []
     _only_blank(source, end, len(source.text))
     if before == TokenType.COMMA:
-        raise source.refuse(tokens[-1], "something is missing after the last comma")
+        raise source.error(tokens[-1], "something is missing after the last comma")
     return tokens
 
 
@@ -277,7 +279,7 @@ def _only_blank(source: Source, start: int, end: int) -> None:
     blank = _BLANK.match(source.text, start, end)
     if blank is None or blank.end() != end:
         where = blank.end() if blank else start
-        raise source.refuse(where, "this comment is nested, not closed, or of no known kind: write -- … or /* … */")
+        raise source.error(where, "this comment is nested, not closed, or of no known kind: write -- … or /* … */")
 
 
 def _unclosed(source: Source) -> DefinitionError:
@@ -286,13 +288,13 @@ def _unclosed(source: Source) -> DefinitionError:
     rest = pieces.sub(lambda piece: " " * len(piece.group()), source.text)
     opening = re.search(r"'|\[|/\*|\"", rest)
     if opening is None:
-        return source.refuse(0, "the query cannot be read: check its quotes, brackets and comments")
-    return source.refuse(opening.start(), f"`{opening.group()}` is never closed")
+        return source.error(0, "the query cannot be read: check its quotes, brackets and comments")
+    return source.error(opening.start(), f"`{opening.group()}` is never closed")
 
 
 def _end_of_declaration(source: Source, tokens: list[Token]) -> int:
     if [token.text.upper() for token in tokens[:2]] != ["CREATE", "TABLE"]:
-        raise source.refuse(tokens[0], "the only CREATE that is supported is CREATE TABLE input (field type, …)")
+        raise source.error(tokens[0], "the only CREATE that is supported is CREATE TABLE input (field type, …)")
     depth = 0
     for index, token in enumerate(tokens):
         if token.token_type == TokenType.SEMICOLON:
@@ -300,7 +302,7 @@ def _end_of_declaration(source: Source, tokens: list[Token]) -> int:
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         if depth == 0 and token.token_type == TokenType.R_PAREN:
             return index + 1
-    raise source.refuse(tokens[0], "write CREATE TABLE input (field type, …), with its closing parenthesis")
+    raise source.error(tokens[0], "write CREATE TABLE input (field type, …), with its closing parenthesis")
 
 
 def _query(source: Source, tokens: list[Token]) -> exp.Query:
@@ -310,12 +312,12 @@ def _query(source: Source, tokens: list[Token]) -> exp.Query:
         raise _syntax_error(source, tokens, error.errors[0]["start"]) from None
     root = statements[0]
     if not isinstance(root, exp.Select | exp.SetOperation):
-        raise source.refuse(tokens[0], f"`{tokens[0].text}` is not supported: a query begins with SELECT")
+        raise source.error(tokens[0], f"`{tokens[0].text}` is not supported: a query begins with SELECT")
     return root
 
 
 def _syntax_error(source: Source, tokens: list[Token], start: int | None) -> DefinitionError:
     if start is None:
-        return source.refuse(tokens[-1], f"the query ends too early, after `{source.word(tokens[-1])}`")
+        return source.error(tokens[-1], f"the query ends too early, after `{source.word(tokens[-1])}`")
     word = source.word(start)
-    return source.refuse(start, _NEAR.get(word.upper(), f"syntax error near `{word}`"))
+    return source.error(start, _NEAR.get(word.upper(), f"syntax error near `{word}`"))

@@ -20,23 +20,23 @@ def declared_types(source: Source, declarations: list[list[Token]], input_alias:
     if not declarations:
         return None
     if len(declarations) > 1:
-        raise source.refuse(declarations[1][0], "the pipeline has one input: one CREATE TABLE is enough")
+        raise source.error(declarations[1][0], "the pipeline has one input: one CREATE TABLE is enough")
     tokens = declarations[0]
     head, body = tokens[:4], tokens[4:-1]
     if head[3].token_type != TokenType.L_PAREN:
-        raise source.refuse(tokens[0], f"write CREATE TABLE {input_alias} (field type, …)")
+        raise source.error(tokens[0], f"write CREATE TABLE {input_alias} (field type, …)")
     if head[2].text.lower() != input_alias.lower():
-        raise source.refuse(head[2], f"CREATE TABLE {head[2].text}: the pipeline's input is `{input_alias}`")
+        raise source.error(head[2], f"CREATE TABLE {head[2].text}: the pipeline's input is `{input_alias}`")
     types: dict[Path, AsaType] = {}
     for column in _columns(body):
         if not column:
-            raise source.refuse(tokens[-1], "a field and its type are missing in CREATE TABLE")
+            raise source.error(tokens[-1], "a field and its type are missing in CREATE TABLE")
         path, rest = _path(source, column)
         kind = _TYPES.get("".join(token.text for token in rest).lower())
         if kind is None:
-            raise source.refuse(rest[0] if rest else column[0], f"the type of `{'.'.join(path)}` is one of {_NAMES}")
-        if path in types:
-            raise source.refuse(column[0], f"`{'.'.join(path)}` is declared twice")
+            raise source.error(rest[0] if rest else column[0], f"the type of `{'.'.join(path)}` is one of {_NAMES}")
+        if ".".join(path).lower() in (".".join(known).lower() for known in types):
+            raise source.error(column[0], f"`{'.'.join(path)}` is declared twice")
         types[path] = kind
     return types
 
@@ -61,6 +61,6 @@ def _path(source: Source, tokens: list[Token]) -> tuple[Path, list[Token]]:
         rest = rest[2:]
     for name in names:
         if source.text[name.start] != "[" and not name.text.isidentifier():
-            raise source.refuse(name, f"`{name.text}` is not a field's name: write it in brackets, [{name.text}]")
+            raise source.error(name, f"`{name.text}` is not a field's name: write it in brackets, [{name.text}]")
         source.exact.add(name.start)
     return tuple(name.text for name in names), rest

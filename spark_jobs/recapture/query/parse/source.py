@@ -17,8 +17,8 @@ class Source:
     exact: set[int] = field(default_factory=set, compare=False)
     """Offsets of the names whose letter case matters."""
 
-    def refuse(self, where: "int | Token | exp.Expr", message: str) -> DefinitionError:
-        """Return the error that says what is wrong at a place and shows it, for the caller to raise."""
+    def error(self, where: "int | Token | exp.Expr", message: str) -> DefinitionError:
+        """Return the error that shows a place and says what is wrong there, for the caller to raise."""
         offset = self.offset(where)
         line = self.text.count("\n", 0, offset) + 1
         column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
@@ -60,11 +60,11 @@ _PARTS = {
 }
 
 
-def only(source: Source, node: exp.Expr, *known: str) -> None:
+def require_only(source: Source, node: exp.Expr, *known: str) -> None:
     """Raise DefinitionError if a node has a part that is not among `known`, so that nothing is silently ignored."""
     for part, value in node.args.items():
         if part not in known and value:
             first = value[0] if isinstance(value, list) else value
             where = first if isinstance(first, exp.Expr) else node
             name = _PARTS.get(part, part.rstrip("_").replace("_", " ").upper())
-            raise source.refuse(where, f"{name} is not supported here, near `{source.word(where)}`")
+            raise source.error(where, f"{name} is not supported here, near `{source.word(where)}`")

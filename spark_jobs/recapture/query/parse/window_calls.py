@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from recapture.query.parse.date_parts import SHORT_NAMES, TICKS
 from recapture.query.parse.names import call_name
-from recapture.query.parse.source import Source, only
+from recapture.query.parse.source import Source, require_only
 from recapture.time_model.windows import LARGEST_SIZE, HoppingWindow, SessionWindow, SlidingWindow, Window
 
 _KINDS = {
@@ -60,7 +60,7 @@ def windows_of(source: Source, node: exp.Expr) -> list[WindowCall]:
     if call_name(node) != "WINDOWS":
         return [_window(source, node, None)]
     if not node.expressions:
-        raise source.refuse(node, "Windows() names no window: write Windows(Window('a', TumblingWindow(minute, 5)), …)")
+        raise source.error(node, "Windows() names no window: write Windows(Window('a', TumblingWindow(minute, 5)), …)")
     calls = []
     for call in node.expressions:
         if call_name(call) != "WINDOW":
@@ -68,26 +68,26 @@ def windows_of(source: Source, node: exp.Expr) -> list[WindowCall]:
             continue
         parts = call.expressions
         if len(parts) != 2 or not (isinstance(parts[0], exp.Literal) and parts[0].is_string):
-            raise source.refuse(call, "write Window('id', TumblingWindow(minute, 5)), with the id in quotes")
+            raise source.error(call, "write Window('id', TumblingWindow(minute, 5)), with the id in quotes")
         calls.append(_window(source, parts[1], parts[0].name))
     ids = [window.id for window in calls]
     if None in ids and any(ids):
-        raise source.refuse(node, "either all windows of Windows(…) have an id, Window('id', …), or none has")
+        raise source.error(node, "either all windows of Windows(…) have an id, Window('id', …), or none has")
     if any(ids) and len(set(ids)) < len(ids):
-        raise source.refuse(node, "the ids of Windows(…) must differ")
+        raise source.error(node, "the ids of Windows(…) must differ")
     return calls
 
 
 def _window(source: Source, node: exp.Expr, id_: str | None) -> WindowCall:
     call, partition_by = node, ()
     if isinstance(node, exp.Window):
-        only(source, node, "this", "partition_by", "over")
+        require_only(source, node, "this", "partition_by", "over")
         call, partition_by = node.this, tuple(node.args.get("partition_by") or ())
     kind = _KINDS.get(call_name(call))
     if kind is None:
-        raise source.refuse(node, f"a window is expected here, such as {_FORMS['tumbling']}")
+        raise source.error(node, f"a window is expected here, such as {_FORMS['tumbling']}")
     if isinstance(node, exp.Window) and kind != "session":
-        raise source.refuse(node, "OVER (PARTITION BY …) belongs to SessionWindow; other windows take keys in GROUP BY")
+        raise source.error(node, "OVER (PARTITION BY …) belongs to SessionWindow; other windows take keys in GROUP BY")
     sizes = _sizes(source, call, kind)
     return WindowCall(_checked(source, kind, sizes), id_, partition_by)
 
@@ -100,18 +100,18 @@ def _sizes(source: Source, call: exp.Expr, kind: str) -> dict[str, tuple[int, ex
         for argument in arguments:
             name = call_name(argument)
             if name not in parts or name in sizes or len(argument.expressions) != 2:
-                raise source.refuse(argument, f"{source.word(call)} is written {_FORMS[kind]}")
+                raise source.error(argument, f"{source.word(call)} is written {_FORMS[kind]}")
             unit, number = argument.expressions
             sizes[name] = (_unit(source, unit, kind) * _number(source, number), number)
     else:
         if not 1 <= len(arguments) - 1 <= len(parts):
-            raise source.refuse(call, f"{source.word(call)} is written {_FORMS[kind]}")
+            raise source.error(call, f"{source.word(call)} is written {_FORMS[kind]}")
         ticks = _unit(source, arguments[0], kind)
         numbers = arguments[1:]
         sizes = {name: (ticks * _number(source, number), number) for name, number in zip(parts, numbers, strict=False)}
     missing = [part for part in parts if part != _OPTIONAL and part not in sizes]
     if missing:
-        raise source.refuse(call, f"{source.word(call)} lacks its {missing[0].lower()}: write {_FORMS[kind]}")
+        raise source.error(call, f"{source.word(call)} lacks its {missing[0].lower()}: write {_FORMS[kind]}")
     return sizes
 
 
@@ -119,25 +119,25 @@ def _checked(source: Source, kind: str, sizes: dict[str, tuple[int, exp.Expr]]) 
     if kind == "session":
         (timeout, timeout_at), (longest, longest_at) = sizes["TIMEOUT"], sizes["MAXDURATION"]
         if not 0 < longest <= LARGEST_SIZE:
-            raise source.refuse(longest_at, "the maxDuration of a session is more than 0 and at most 7 days")
+            raise source.error(longest_at, "the maxDuration of a session is more than 0 and at most 7 days")
         if not 0 < timeout <= longest:
-            raise source.refuse(timeout_at, "the timeout of a session is more than 0 and at most its maxDuration")
+            raise source.error(timeout_at, "the timeout of a session is more than 0 and at most its maxDuration")
         return SessionWindow(timeout, longest)
     size, size_at = sizes["DURATION"]
     if not 0 < size <= LARGEST_SIZE:
-        raise source.refuse(size_at, "the size of a window is more than 0 and at most 7 days")
+        raise source.error(size_at, "the size of a window is more than 0 and at most 7 days")
     if kind == "sliding":
         return SlidingWindow(size)
     hop, hop_at = sizes.get("HOP", (size, size_at))
     if not 0 < hop <= size:
-        raise source.refuse(hop_at, "the hop of a window is more than 0 and at most its size")
+        raise source.error(hop_at, "the hop of a window is more than 0 and at most its size")
     return HoppingWindow(size, hop, sizes.get("OFFSET", (0, size_at))[0])
 
 
 def _unit(source: Source, node: exp.Expr, kind: str) -> int:
     ticks = UNITS.get(node.name.lower()) if isinstance(node, exp.Column | exp.Var) and "." not in node.sql() else None
     if ticks is None:
-        raise source.refuse(
+        raise source.error(
             node,
             "a window takes a unit (day, hour, minute, second, millisecond or microsecond) and then a size: "
             f"write {_FORMS[kind]}",
@@ -148,5 +148,5 @@ def _unit(source: Source, node: exp.Expr, kind: str) -> int:
 def _number(source: Source, node: exp.Expr) -> int:
     sign, digits = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
     if not (isinstance(digits, exp.Literal) and not digits.is_string and digits.name.isdecimal()):
-        raise source.refuse(node, "the numbers of a window are whole numbers")
+        raise source.error(node, "the numbers of a window are whole numbers")
     return sign * int(digits.name)
