@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from benchmarks.blob_service import serve
-from recapture.archive.manifest import RowDefinition, pin_blobs
+from recapture.archive.manifest import RunDefinition, pin_blobs
 from recapture.formats.event_hubs import CaptureNames
 from recapture.storage import open_container
 from recapture.time_model import ticks
@@ -79,7 +79,7 @@ def _plan(hours: int, port: int, sender: Connection) -> None:
     endpoint = f"http://127.0.0.1:{port}/devstoreaccount1"
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = f"AccountName=devstoreaccount1;{KEY};BlobEndpoint={endpoint}"
     policies = Policies(0, late_tolerance=ticks.from_seconds(600), early_window=ticks.from_seconds(300), adjust=True)
-    definition = RowDefinition(
+    definition = RunDefinition(
         "telemetry", NAMES, "benchmark", "SELECT 1", policies, ticks.from_seconds(300), 300, "telemetry", {}
     )
     first = ticks.from_datetime(START)

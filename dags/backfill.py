@@ -49,11 +49,11 @@ def backfill(pipeline: Pipeline) -> DAG:
             name=f"{pipeline.name} {{{{ ti.xcom_pull('plan') }}}}",
             conf={"spark.log.level": "WARN"},
             env_vars={"PYSPARK_PYTHON": sys.executable},
-            pre_execute=tasks.require_spark,
+            pre_execute=tasks.prepare_for_spark,
         )
-        verdict = tasks.audit(file, run)
-        published = tasks.publish.override(outlets=list(assets.values()))(file, run, verdict)
-        order_and_aggregate >> verdict
+        audited = tasks.audit(file, run)
+        published = tasks.publish.override(outlets=list(assets.values()))(file, run, audited)
+        order_and_aggregate >> audited
         published >> tasks.report(file, run)
     return dag
 

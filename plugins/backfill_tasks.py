@@ -32,7 +32,7 @@ Recomputes slices of the pipeline from its archive and publishes them if they pa
 **When to use it.** On its schedule, each run computes the slice of its data interval as soon as Capture has written it.
 Trigger it by hand, with `from` and `to`, to recompute a range: after the query, the policies or the suite changed,
 after Capture was late, or for hours before the pipeline existed. For a long range, use Airflow's own backfill of this
-DAG, which computes one slice at a time.
+DAG, which computes one slice per DAG run.
 
 **When not to use it.** Do not use it for the current hour: a slice is computed after it has ended and its late events
 have arrived. Do not use it to undo a publication: use `recapture rollback`. Do not trigger it again after the audit
@@ -65,7 +65,7 @@ def audit(file: str, run: str) -> dict[str, Any]:
 
 
 @task
-def publish(file: str, run: str, verdict: dict[str, Any], *, outlet_events: Any = None) -> dict[str, Any]:
+def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any = None) -> dict[str, Any]:
     """Publish the run, add its slices to the asset events, and return what was published."""
     from recapture.run import planned, publish
 
@@ -79,7 +79,7 @@ def publish(file: str, run: str, verdict: dict[str, Any], *, outlet_events: Any 
             "run": run,
             "slices": published["slices"],
             "version": output["version"],
-            "audit": verdict["verdict"],
+            "audit": audited["verdict"],
         }
     return published
 
@@ -122,7 +122,7 @@ def range_params() -> dict[str, Param]:
     }
 
 
-def require_spark(context: Context) -> None:
+def prepare_for_spark(context: Context) -> None:
     """Take the credentials. Raise AirflowFailException if there is no connection to Spark.
 
     Without the connection, Airflow would silently use YARN.

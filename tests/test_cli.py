@@ -141,7 +141,7 @@ def test_plan_shows_how_far_capture_has_got_and_warns_of_unusual_blobs(
         shown.out
     )
     assert "warning: partition 1 has no blob in this range" in shown.err
-    assert "1 blobs were written far from the time in their names (hours 2024-03-01T00:00:00Z" in shown.err
+    assert "1 blob was written far from the time in its name (hours 2024-03-01T00:00:00Z" in shown.err
 
 
 def test_a_container_that_is_missing_or_holds_another_hub_is_one_line_and_exit_1(
@@ -164,7 +164,7 @@ def test_a_table_that_cannot_be_written_is_one_line_and_exit_1(
 def test_status_without_a_table_is_empty_and_creates_none(capsys: pytest.CaptureFixture[str], world: World) -> None:
     assert cli.main(["status", str(world.file), "--json"]) == 0
     output = json.loads(capsys.readouterr().out)
-    assert (output["slices"], output["gaps"]) == ([], [])
+    assert (output["slices"], output["unpublished"]) == ([], [])
     assert not world.table.exists()
 
 
@@ -190,7 +190,7 @@ def test_status_shows_slices_their_lateness_and_the_gaps_between_them(
         ("2024-03-01T09:00:00Z", 0, None, "passed"),
         ("2024-03-01T11:00:00Z", 1, 1.0, "passed with warnings"),
     ]
-    assert output["gaps"] == [{"from": "2024-03-01T10:00:00Z", "to": "2024-03-01T11:00:00Z"}]
+    assert output["unpublished"] == [{"from": "2024-03-01T10:00:00Z", "to": "2024-03-01T11:00:00Z"}]
     assert cli.main(["status", str(world.file)]) == 0
     text = capsys.readouterr().out
     assert "100.0%" in text
@@ -283,10 +283,10 @@ def test_import_never_overwrites_and_needs_a_place_to_write_to(
 ) -> None:
     folder, file = project(tmp_path / "job", PLAIN), tmp_path / "telemetry.yaml"
     file.write_text("mine")
-    assert f"{file}: exists, and is not overwritten" in refused(capsys, "import", folder, "--output", file)
+    assert f"{file} already exists and is not overwritten" in refused(capsys, "import", folder, "--output", file)
     assert file.read_text() == "mine"
     nowhere = tmp_path / "absent" / "telemetry.yaml"
-    assert f"{nowhere}: cannot be written (No such file or directory)" in refused(
+    assert f"{nowhere} cannot be written (No such file or directory)" in refused(
         capsys, "import", folder, "--output", nowhere
     )
 

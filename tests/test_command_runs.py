@@ -170,12 +170,12 @@ def test_a_verbose_backfill_logs_its_stages_and_its_tasks(runs: Runs) -> None:
     lines = [line.partition(" INFO ")[2] for line in runs.outcomes["again"].err.splitlines()]
     run = json.loads(runs.outcomes["done"].out)["run"]
     expected = [
-        f"recapture.run.plan: run {run}: planned 1 slices of telemetry, input telemetry, 1 blobs",
-        f"recapture.run.spark: run {run}: order and aggregate in 1 tasks: begins",
+        f"recapture.run.plan: run {run}: planned 1 slice of telemetry, input telemetry, 1 blob ",
+        f"recapture.run.spark: run {run}: order and aggregate in 1 task: begins",
         f"recapture.run.spark: run {run}: input telemetry, partition 0, slices 2024-03-01T10:00:00Z to "
-        "2024-03-01T11:00:00Z, 1 blobs",
+        "2024-03-01T11:00:00Z, 1 blob ",
         f"recapture.run.audit: run {run}: audit passed",
-        f"recapture.run.publish: run {run}: publish 1 slices: aggregates version 1, ",
+        f"recapture.run.publish: run {run}: publish 1 slice: aggregates version 1, ",
     ]
     for line in expected:
         assert any(logged.startswith(line) for logged in lines), line

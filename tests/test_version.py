@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recapture import __version__
-from recapture.definition.digest import row_definition
+from recapture.definition.digest import run_definition
 from tests.paths import ROOT
 from tests.worlds import World
 
@@ -58,4 +58,4 @@ def test_files_without_git_have_the_version_of_the_next_release(clone: Path, tmp
 
 
 def test_a_run_is_planned_by_this_version(tmp_path: Path) -> None:
-    assert row_definition(World(tmp_path).define()).engine == __version__ != ""
+    assert run_definition(World(tmp_path).define()).engine == __version__ != ""

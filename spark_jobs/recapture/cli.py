@@ -77,12 +77,12 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command and return its exit code.
 
     0: done; 1: failed or stopped by the audit, nothing was published, or an import left something to do; 2: a usage or
-    definition error; 3: published or rolled back in part, or published without a report; 130: interrupted, the message
-    says how far the run got.
+    definition error; 3: published or rolled back in part, or published without a report; 130: interrupted, the
+    message or `recapture status` says what changed.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    errors = Console(stderr=True, soft_wrap=True, highlight=False)
+    stderr = Console(stderr=True, soft_wrap=True, highlight=False)
     try:
         _require_utf8()
         parsed = vars(_parser().parse_args(argv))
@@ -94,21 +94,21 @@ def main(argv: list[str] | None = None) -> int:
             log.enable()
         pipeline = load(arguments.pipeline)
         for warning in pipeline.warnings:
-            errors.print(f"[yellow]warning:[/] {escape(warning)}")
-        result: dict[str, Any] = command(pipeline, arguments, errors)
+            stderr.print(f"[yellow]warning:[/] {escape(warning)}")
+        result: dict[str, Any] = command(pipeline, arguments, stderr)
         if arguments.json:
             print(json.dumps(result, allow_nan=False))
     except RecaptureError as error:
-        errors.print(f"[red]recapture:[/] {escape(str(error))}")
+        stderr.print(f"[red]recapture:[/] {escape(str(error))}")
         return error.exit_code
     except KeyboardInterrupt:
-        errors.print("[red]recapture:[/] interrupted")
+        stderr.print("[red]recapture:[/] interrupted")
         return 130
     return 0
 
 
 def _require_utf8() -> None:
-    """Raise DefinitionError unless the locale encodes file names in UTF-8: blobs would get other names."""
+    """Raise DefinitionError unless the locale encodes file names in UTF-8; otherwise blobs would get other names."""
     encoding = sys.getfilesystemencoding()
     if encoding != "utf-8":
         raise DefinitionError(f"the encoding of this locale is {encoding}: use a UTF-8 locale, such as LC_ALL=C.UTF-8")
@@ -142,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     text = "what to do if blobs of the manifest were modified or deleted since (default: %(default)s)"
     backfill.add_argument("--changed", choices=("fail", "replan"), default="fail", help=text)
     backfill.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
-    text = "Show the published slices, their quality and lateness, and the gaps between them."
+    text = "Show the published slices, their quality and lateness, and the unpublished ranges between them."
     add("status", _status, _PipelineArguments, text, ranged=False)
     text = "Restore what the slices of a range held before their last publication."
     back = add("rollback", _rollback, _RollbackArguments, text)
@@ -176,9 +176,13 @@ def _import(arguments: _ImportArguments) -> int:
         with file.open("x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError:
-        raise DefinitionError(f"{file}: exists, and is not overwritten: name another with --output") from None
+        raise DefinitionError(
+            f"{file} already exists and is not overwritten: choose another file with --output"
+        ) from None
     except OSError as error:
-        raise DefinitionError(f"{file}: cannot be written ({error.strerror}): name another with --output") from error
+        raise DefinitionError(
+            f"{file} cannot be written ({error.strerror}): choose another file with --output"
+        ) from error
     if not draft.missing:
         try:
             load(file)
@@ -193,22 +197,22 @@ def _import(arguments: _ImportArguments) -> int:
     return 1 if draft.missing else 0
 
 
-def _plan(pipeline: Pipeline, arguments: _PlanArguments, errors: Console) -> dict[str, Any]:
+def _plan(pipeline: Pipeline, arguments: _PlanArguments, stderr: Console) -> dict[str, Any]:
     manifest = preview(pipeline, arguments.start, arguments.end)
     progress = capture_progress(pipeline, manifest, datetime.now(UTC))
     result = plan_summary(pipeline, manifest, progress)
     for warning in result["warnings"]:
-        errors.print(f"[yellow]warning:[/] {escape(warning)}")
+        stderr.print(f"[yellow]warning:[/] {escape(warning)}")
     result["warnings"] = [*pipeline.warnings, *result["warnings"]]
     if not arguments.json:
         printing.print_plan(printing.console(), result, progress)
     return result
 
 
-def _backfill(pipeline: Pipeline, arguments: _BackfillArguments, errors: Console) -> dict[str, Any]:
+def _backfill(pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console) -> dict[str, Any]:
     _require_range_or_manifest(arguments)
     try:
-        run, warnings = _compute_and_audit(pipeline, arguments, errors)
+        run, warnings = _compute_and_audit(pipeline, arguments, stderr)
     except KeyboardInterrupt:
         raise InterruptedRunError("interrupted; nothing was published: run the same command again") from None
     try:
@@ -221,21 +225,21 @@ def _backfill(pipeline: Pipeline, arguments: _BackfillArguments, errors: Console
 
 
 def _compute_and_audit(
-    pipeline: Pipeline, arguments: _BackfillArguments, errors: Console
+    pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console
 ) -> tuple[PlannedRun, list[str]]:
     """Plan, compute and audit a run; return it, and warnings about its plan."""
     from recapture.quality import checkpoint
     from recapture.run.session import spark_session
     from recapture.run.spark import compute
 
-    progress_bar = Progress(console=errors, transient=True, disable=arguments.verbose or not errors.is_terminal)
+    progress_bar = Progress(console=stderr, transient=True, disable=arguments.verbose or not stderr.is_terminal)
     with progress_bar:
         step = progress_bar.add_task("plan", total=None)
         run, warnings = _plan_or_resume(pipeline, arguments)
         for warning in warnings:
-            errors.print(f"[yellow]warning:[/] {escape(warning)}")
+            stderr.print(f"[yellow]warning:[/] {escape(warning)}")
         for leftover in remove_leftovers(pipeline, run.id):
-            errors.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
+            stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
         checkpoint.check(load_suites(pipeline).values())
         progress_bar.update(step, description="order and aggregate")
         with (
@@ -299,14 +303,14 @@ def _plan_or_resume(pipeline: Pipeline, arguments: _BackfillArguments) -> tuple[
     return run, [f"{difference}\nplanned again as run {run.id}"]
 
 
-def _status(pipeline: Pipeline, arguments: _PipelineArguments, errors: Console) -> dict[str, Any]:
+def _status(pipeline: Pipeline, arguments: _PipelineArguments, stderr: Console) -> dict[str, Any]:
     result = status(pipeline)
     if not arguments.json:
         printing.print_status(printing.console(), result)
     return result
 
 
-def _rollback(pipeline: Pipeline, arguments: _RollbackArguments, errors: Console) -> dict[str, Any]:
+def _rollback(pipeline: Pipeline, arguments: _RollbackArguments, stderr: Console) -> dict[str, Any]:
     result = rollback(pipeline, arguments.start, arguments.end, arguments.run)
     if not arguments.json:
         printing.print_rollback(printing.console(), result)

@@ -8,7 +8,7 @@ class RecaptureError(Exception):
 
 
 class DefinitionError(RecaptureError):
-    """A mistake in a pipeline file, a query, a suite or the arguments; reported before anything is read."""
+    """A mistake in a pipeline file, a query, a suite or the arguments; reported before any blob is read."""
 
     exit_code = 2
 
@@ -37,12 +37,12 @@ class AuditError(RecaptureError):
 
 
 class UnfinishedError(RunError):
-    """A run or a rollback that shows in a table already, and is not finished or not reported: run it again."""
+    """A run or rollback that may already be visible in a table, but is not finished or not reported: run it again."""
 
     exit_code = 3
 
 
 class InterruptedRunError(RecaptureError):
-    """A run or a rollback that was interrupted from the keyboard; the message says how far it got."""
+    """A run or rollback that was interrupted from the keyboard; the message or `recapture status` says what changed."""
 
     exit_code = 130

@@ -18,6 +18,7 @@ from recapture import asa_job
 from recapture.archive.progress import PartitionProgress
 from recapture.run.planned import PlannedRun
 from recapture.run.staged import staged_rows
+from recapture.wording import counted, named_slices
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +56,9 @@ def print_plan(out: Console, result: dict[str, Any], progress: list[PartitionPro
     out.print(table)
     for partition in progress:
         out.print(escape(str(partition)))
-    out.print(f"{result['blobs']:,} blobs, {result['bytes']:,} bytes, each read once a task; run {result['run']}")
+    out.print(
+        f"{counted(result['blobs'], 'blob')}, {result['bytes']:,} bytes, each read once a task; run {result['run']}"
+    )
 
 
 def print_import(out: Console, name: str, file: Path, draft: asa_job.Draft) -> None:
@@ -99,7 +102,8 @@ def print_report(out: Console, result: dict[str, Any]) -> None:
     out.print(escape(result["quality"]["report"]))
     quarantine = result["quarantine"]
     if quarantine.get("rows"):
-        out.print(f"{quarantine['rows']:,} rows of these slices are in the quarantine, {escape(quarantine['table'])}:")
+        rows = counted(quarantine["rows"], "row of these slices is", "rows of these slices are")
+        out.print(f"{rows} in the quarantine, {escape(quarantine['table'])}:")
         for reason in quarantine["reasons"][:REASONS_SHOWN]:
             out.print(escape(f"  {reason['rows']:,} {reason['verdict']}: {reason['reason']}"))
     for warning in result["warnings"]:
@@ -111,7 +115,7 @@ def print_report(out: Console, result: dict[str, Any]) -> None:
 
 def print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:
     """Print a table of the first rows of `count`."""
-    table = Table(*map(escape, rows.column_names), title=f"{escape(alias)}: {count:,} rows")
+    table = Table(*map(escape, rows.column_names), title=f"{escape(alias)}: {counted(count, 'row')}")
     for row in rows.to_pylist():
         table.add_row(*(_cell(value) for value in row.values()))
     if count > rows.num_rows:
@@ -120,7 +124,7 @@ def print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:
 
 
 def print_status(out: Console, result: dict[str, Any]) -> None:
-    """Print the published slices of each output, and the gaps between them."""
+    """Print the published slices of each output, and the unpublished ranges between them."""
     for output in result["outputs"]:
         title = f"{output['alias']}: published"
         table = Table("slice", "rows", "quality", "late", "published", "run", title=title)
@@ -129,13 +133,13 @@ def print_status(out: Console, result: dict[str, Any]) -> None:
             rows = f"{slice_['rows']:,}" if slice_["finished"] else "unfinished"
             table.add_row(slice_["slice_start"], rows, slice_["quality"], late, slice_["published"], slice_["run"])
         out.print(table)
-        for gap in output["gaps"]:
-            out.print(f"gap: nothing of {output['alias']} is published from {gap['from']} to {gap['to']}")
+        for range_ in output["unpublished"]:
+            out.print(f"nothing of {output['alias']} is published from {range_['from']} to {range_['to']}")
         unfinished = [slice_["slice_start"] for slice_ in output["slices"] if not slice_["finished"]]
         if unfinished:
             out.print(
-                f"unfinished: {escape(output['table'])} does not hold what is published for {len(unfinished):,} "
-                f"slices, the first {unfinished[0]}: repeat the interrupted backfill or rollback to finish it"
+                f"unfinished: {escape(output['table'])} does not hold what is published for "
+                f"{named_slices(unfinished)}: repeat the interrupted backfill or rollback to finish it"
             )
 
 

@@ -84,10 +84,8 @@ def test_a_backfilled_blob_is_read_with_the_hour_of_its_arrival_and_reported(ste
         "furthest_seconds": 20 * 3600 + 29 * 60,
     }
     (warning,) = warnings(manifest, empty_blobs=True)
-    assert f"1 blobs were written far from the time in their names (hours 2026-02-28T14:00:00Z; furthest {late}" in (
-        warning
-    )
-    assert "1 are read with the hours of their arrival" in warning
+    assert f"1 blob was written far from the time in its name (hours 2026-02-28T14:00:00Z; furthest {late}" in (warning)
+    assert "1 is read with the hour of its arrival" in warning
 
 
 def test_the_definition_says_how_far_to_look(tmp_path: Path) -> None:
@@ -114,7 +112,7 @@ def test_a_slice_reads_the_same_alone_and_in_a_range_that_lists_more_blobs(tmp_p
     assert far is not None
     assert (far["read"], far["unread"], far["example"]) == (0, 1, beyond)
     (warning,) = warnings(together, empty_blobs=True)
-    assert "1 arrived in this range and are not read, as input.search_hours does not reach their names" in warning
+    assert "1 arrived in this range and is not read, as input.search_hours does not reach that far" in warning
 
 
 def test_a_blob_with_a_name_in_the_range_that_arrived_days_later_is_reported(steady: Path) -> None:
@@ -219,7 +217,7 @@ def test_a_partition_without_blobs_in_the_range_is_named(tmp_path: Path) -> None
     manifest = planned(tmp_path, definition=replace(DEFINITION, partitions=4), now=TEN)
     assert manifest.partitions == ("0", "1", "2", "3")
     assert manifest.silent == ("1", "2", "3")
-    assert manifest.slices[0].incomplete == ("0", "1", "2", "3")
+    assert manifest.slices[0].incomplete_partitions == ("0", "1", "2", "3")
     first, second, third = warnings(manifest, empty_blobs=True)
     assert long_before not in first
     assert first.startswith("partition 1 has no blob in this range, not even an empty one (no blob was found): ")

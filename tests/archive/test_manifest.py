@@ -20,7 +20,7 @@ from recapture.archive.manifest import (
     EnqueuedRange,
     Manifest,
     PinnedBlob,
-    RowDefinition,
+    RunDefinition,
     blobs_that_may_hold,
     from_json,
     in_order,
@@ -42,7 +42,7 @@ LATER = TEN + 1000 * HOUR
 POLICIES = Policies(
     out_of_order_tolerance=0, late_tolerance=from_seconds(600), early_window=from_seconds(300), adjust=True
 )
-DEFINITION = RowDefinition(
+DEFINITION = RunDefinition(
     name="telemetry",
     names=CaptureNames("contoso", "telemetry"),
     engine="1",
@@ -68,7 +68,7 @@ def ten_to(hours: int) -> list[Slice]:
     return list(slices_between(from_datetime(TEN), from_datetime(TEN + hours * HOUR), from_seconds(3600)))
 
 
-def planned(folder: Path, hours: int = 1, definition: RowDefinition = DEFINITION, now: datetime = LATER) -> Manifest:
+def planned(folder: Path, hours: int = 1, definition: RunDefinition = DEFINITION, now: datetime = LATER) -> Manifest:
     return pin_blobs(definition, open_container(folder.as_uri()), ten_to(hours), now)
 
 
@@ -328,20 +328,20 @@ def test_a_later_blob_proves_a_partition_complete(tmp_path: Path) -> None:
     edge = TEN + HOUR + 10 * MINUTE
     put(tmp_path, "0", TEN, edge + timedelta(seconds=1))
     put(tmp_path, "1", TEN, edge)
-    assert planned(tmp_path, now=edge).slices[0].incomplete == ("1",)
+    assert planned(tmp_path, now=edge).slices[0].incomplete_partitions == ("1",)
 
 
 def test_the_clock_proves_every_partition_complete(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN, TEN)
     due = TEN + HOUR + 10 * MINUTE + 5 * MINUTE
-    assert planned(tmp_path, now=due).slices[0].incomplete == ("0",)
-    assert planned(tmp_path, now=due + timedelta(seconds=1)).slices[0].incomplete == ()
+    assert planned(tmp_path, now=due).slices[0].incomplete_partitions == ("0",)
+    assert planned(tmp_path, now=due + timedelta(seconds=1)).slices[0].incomplete_partitions == ()
 
 
 def test_each_slice_of_a_range_is_complete_by_itself(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN, TEN + 2 * HOUR)
     manifest = planned(tmp_path, hours=3, now=TEN)
-    assert [planned_slice.incomplete for planned_slice in manifest.slices] == [(), ("0",), ("0",)]
+    assert [planned_slice.incomplete_partitions for planned_slice in manifest.slices] == [(), ("0",), ("0",)]
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_without_a_late_tolerance_the_end_of_the_slice_is_enough(policies: Polic
 def test_completeness_is_not_part_of_the_run(world: Path) -> None:
     now = planned(world, hours=4, now=TEN)
     later = planned(world, hours=4, now=LATER)
-    assert now.slices[3].incomplete == ("0", "1")
+    assert now.slices[3].incomplete_partitions == ("0", "1")
     assert now.run == later.run
 
 
@@ -436,11 +436,11 @@ def test_a_later_window_proves_a_partition_complete(tmp_path: Path) -> None:
     put(tmp_path, "0", edge + timedelta(seconds=1), edge + 5 * MINUTE)
     put(tmp_path, "1", edge, LATER)
     manifest = by_enqueued(tmp_path, now=edge)
-    assert manifest.slices[0].incomplete == ("1",)
+    assert manifest.slices[0].incomplete_partitions == ("1",)
     put(tmp_path, "0", edge + 2 * MINUTE, edge + 5 * MINUTE)
     assert by_enqueued(tmp_path, now=edge).slices[0].digest == manifest.slices[0].digest
-    assert by_enqueued(tmp_path, now=edge + 5 * MINUTE).slices[0].incomplete == ("1",)
-    assert by_enqueued(tmp_path, now=edge + 6 * MINUTE).slices[0].incomplete == ()
+    assert by_enqueued(tmp_path, now=edge + 5 * MINUTE).slices[0].incomplete_partitions == ("1",)
+    assert by_enqueued(tmp_path, now=edge + 6 * MINUTE).slices[0].incomplete_partitions == ()
 
 
 def test_windows_survive_the_manifest_s_json(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from recapture.archive.manifest import (
     MAX_CLOCK_SKEW,
     ArrivalTime,
     Manifest,
-    RowDefinition,
+    RunDefinition,
     blobs_that_may_hold,
     in_order,
     is_complete,
@@ -47,11 +47,11 @@ def put(folder: Path, name: str, last_modified: datetime) -> str:
     return name
 
 
-def planned(folder: Path, definition: RowDefinition, hours: int = 1, now: datetime = LATER) -> Manifest:
+def planned(folder: Path, definition: RunDefinition, hours: int = 1, now: datetime = LATER) -> Manifest:
     return pin_blobs(definition, open_container(folder.as_uri()), ten_to(hours), now)
 
 
-def listed_for(folder: Path, definition: RowDefinition) -> list[str]:
+def listed_for(folder: Path, definition: RunDefinition) -> list[str]:
     """Return the prefixes that are listed for a slice."""
     container = Watched(open_container(folder.as_uri()))
     pin_blobs(definition, container, ten_to(1), LATER)  # type: ignore[arg-type]
@@ -166,7 +166,7 @@ def test_an_hour_in_which_nothing_was_written_gives_a_run_that_reads_nothing(tmp
         put(tmp_path, "logs/2019/01/01/a.json", TEN - 9999 * HOUR)
         manifest = planned(tmp_path, definition)
         assert (manifest.blobs, manifest.partitions) == ((), ("0",))
-        assert [planned_slice.incomplete for planned_slice in manifest.slices] == [()]
+        assert [planned_slice.incomplete_partitions for planned_slice in manifest.slices] == [()]
 
 
 def test_only_the_days_of_the_search_are_listed(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_by_enqueued_time_a_slice_is_complete_one_period_after_its_last_arrival(
     ],
 )
 def test_a_blob_modified_or_deleted_since_it_was_planned_is_named(
-    tmp_path: Path, definition: RowDefinition, name: str
+    tmp_path: Path, definition: RunDefinition, name: str
 ) -> None:
     put(tmp_path, name, TEN + 10 * MINUTE)
     manifest, container = planned(tmp_path, definition), open_container(tmp_path.as_uri())

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recapture.archive.manifest import ArrivalTime
-from recapture.definition.digest import row_definition
+from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
 from recapture.formats.csv import CsvInput
@@ -222,7 +222,7 @@ def test_a_user_s_own_writer_has_no_known_interval_and_gives_no_warning(file: Pa
 
 def test_the_definition_s_digest_changes_with_the_names_except_for_capture(file: Path) -> None:
     def digest(keys: str) -> str:
-        return row_definition(loaded(file, keys)).digest
+        return run_definition(loaded(file, keys)).digest
 
     assert digest(CAPTURE) == digest("namespace: fabrikam, event_hub: other")
     paths = ["path: a", "path: 'a/{partition}'", "path: 'a/{date}'", "path: 'a/{date}', date_format: DD/MM/YYYY"]
@@ -233,7 +233,7 @@ def test_the_definition_s_digest_changes_with_the_limits_of_inflation(file: Path
     limits = [loaded(file, f"{CAPTURE}{keys}").input.limits for keys in ("", ", max_block_mib: 1, max_blob_mib: 3")]
     assert limits == [Limits(256, 2048), Limits(1, 3)]
     settings = ["", ", max_block_mib: 1", ", max_blob_mib: 1"]
-    assert len({row_definition(loaded(file, f"{IOT_HUB}{setting}")).digest for setting in settings}) == 3
+    assert len({run_definition(loaded(file, f"{IOT_HUB}{setting}")).digest for setting in settings}) == 3
     assert loaded(file, "format: Json, path: a, max_blob_mib: 5").input.limits.blob == 5
     assert "max_block_mib" in complaint(file, "format: Json, path: a, max_block_mib: 5")[1]
     assert "max_blob_mib" in complaint(file, f"{CAPTURE}, max_blob_mib: 0")[1]

@@ -194,8 +194,8 @@ def test_asa_s_early_window_gives_no_warning(file: Path) -> None:
         (
             "  early_arrival_seconds: null",
             {"early_window": None},
-            "the early window is off: runs do not repeat what the live job did, and a slice has the same rows each "
-            "time that it is run, but not those that one long run would give it; set early_arrival_seconds to 300",
+            "the early window is off: runs do not repeat what the live job did; a slice gets the same rows every "
+            "time, but not the rows that one long run would give; set early_arrival_seconds to 300",
         ),
         (
             "  early_policy: Adjust",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from recapture.archive.manifest import ArrivalTime, Manifest, RowDefinition, pin_blobs
+from recapture.archive.manifest import ArrivalTime, Manifest, RunDefinition, pin_blobs
 from recapture.formats.event_hubs import CaptureInput, CaptureNames, CaptureReader
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order, schema
@@ -96,7 +96,7 @@ def planned(
 ) -> Manifest:
     """Return the manifest of `hours` slices from `first` hours after ten."""
     names = CaptureNames("contoso", "telemetry")
-    definition = RowDefinition("t", names, "1", "", policies, query.look_back, 300, "telemetry", {}, arrival_time)
+    definition = RunDefinition("t", names, "1", "", policies, query.look_back, 300, "telemetry", {}, arrival_time)
     start = from_datetime(TEN + first * HOUR)
     slices = slices_between(start, start + hours * from_seconds(3600), from_seconds(3600))
     return pin_blobs(definition, open_container(folder.as_uri()), slices, TEN + 100 * HOUR)

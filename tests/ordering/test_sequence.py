@@ -1,4 +1,4 @@
-"""Duplicates and gaps by sequence number are those that a naive reader finds, whatever the chunks."""
+"""Duplicates and gaps by sequence number are those that a naive reader finds, however the events are chunked."""
 
 from dataclasses import dataclass
 
@@ -49,13 +49,13 @@ def read(blobs: list[Blob], chunk: int = 1) -> tuple[list[bool], list[tuple[int,
         number = np.array([n for n, _, _ in rows], np.int64)
         arrival = np.array([ticks(a) for _, a, _ in rows], np.int64)
         enqueued = np.array([UNKNOWN if e == UNRECORDED else ticks(e) for _, _, e in rows], np.int64)
-        again, ascents = numbers.read(number, arrival, arrival, enqueued)
+        again, groups = numbers.observe(number, arrival, arrival, enqueued)
         duplicates += again.tolist()
-        for ascent in ascents:
-            if ascent.may_fill_gaps:
-                missing = [gaps.without(number[ascent.rows], enqueued[ascent.rows]) for gaps in missing]
-            if ascent.gaps is not None:
-                missing.append(ascent.gaps)
+        for group in groups:
+            if group.may_fill_gaps:
+                missing = [gaps.without(number[group.rows], enqueued[group.rows]) for gaps in missing]
+            if group.gaps is not None:
+                missing.append(group.gaps)
     pairs = [
         pair for gaps in missing for pair in zip(gaps.ranges.first.tolist(), gaps.ranges.last.tolist(), strict=True)
     ]
@@ -68,9 +68,9 @@ def test_consecutive_numbers_are_neither_duplicates_nor_gaps() -> None:
 
 @pytest.mark.parametrize("chunk", [1, 3])
 def test_a_copied_blob_holds_duplicates(chunk: int) -> None:
-    copied = blob(0, range(5))
-    again = Blob(30, copied.events)
-    assert read([copied, blob(5, range(5, 8)), again], chunk) == ([False] * 8 + [True] * 5, [])
+    original = blob(0, range(5))
+    copy = Blob(30, original.events)
+    assert read([original, blob(5, range(5, 8)), copy], chunk) == ([False] * 8 + [True] * 5, [])
 
 
 def test_events_that_were_captured_again_are_duplicates() -> None:
@@ -166,7 +166,7 @@ def test_many_numbers_are_remembered_as_few_ranges_and_only_for_an_hour() -> Non
     numbers = SequenceNumbers()
     for minute in range(0, 600, 5):
         arrival = np.full(10_000, ticks(minute))
-        numbers.read(np.arange(minute * 2000, minute * 2000 + 10_000), arrival, arrival, arrival)
+        numbers.observe(np.arange(minute * 2000, minute * 2000 + 10_000), arrival, arrival, arrival)
     assert numbers.remembered <= (DUPLICATE_HORIZON + MAX_CLOCK_SKEW) // (5 * MINUTE) + 1
 
 
@@ -238,7 +238,9 @@ def test_duplicates_and_gaps_do_not_depend_on_the_chunks(blobs: list[Blob], firs
 def test_within_an_hour_the_missing_numbers_are_those_that_never_arrived(blobs: list[Blob]) -> None:
     events = sorted({event for blob in blobs for event in blob.events})
     times = [enqueued for _, enqueued in events]
-    assume(events and times == sorted(times))  # never recreated, or only with higher numbers than the lost ones
+    assume(
+        events and times == sorted(times)
+    )  # the hub was never recreated, or its new numbers are not below the old ones
     assume(blobs[-1].arrival - blobs[0].arrival <= 60 and max(times) - min(times) <= 60)
     numbers = {number for number, _ in events}
     lost = set(range(min(numbers), max(numbers))) - numbers

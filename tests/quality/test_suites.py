@@ -113,7 +113,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
         ({**NOT_NULL, "kwargs": {"column": "events", "mosty": 1}}, 'unknown argument "mosty"; did you mean mostly?'),
         ({**NOT_NULL, "kwargs": {"column": "events", "severity": "info"}}, 'unknown argument "severity"'),
         ({**NOT_NULL, "description": 1}, "description must be text"),
-        ({"kwargs": {}}, "the type is missing"),
+        ({"kwargs": {}}, "give the expectation a type"),
         ("expect_column_to_exist", "an expectation must be an object"),
         (
             {"type": "unexpected_rows_expectation", "kwargs": {"unexpected_rows_query": "SELECT 1"}},

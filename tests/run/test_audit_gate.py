@@ -194,7 +194,9 @@ def test_a_query_that_filters_everything_is_stopped_and_a_suite_lets_it_pass(com
     world.define(nothing)
     code, output = command(world)
     assert code == 1
-    assert "slice 2024-03-01T10:00:00Z has no rows, though the query read 100 events: check WHERE and HAVING" in output
+    assert (
+        "slice 2024-03-01T10:00:00Z has no rows, although the query read 100 events: check WHERE and HAVING" in output
+    )
     expectation = {"type": "expect_column_to_exist", "kwargs": {"column": "deviceId"}}
     suite = {"name": "mine", "severities": {"query_returns_rows": "info"}, "expectations": [expectation]}
     world.home.joinpath("mine.json").write_text(json.dumps(suite))
@@ -207,7 +209,7 @@ def test_a_quarantine_that_is_not_empty_is_named_with_its_reasons(command: Comma
     world = of_bodies(tmp_path, *(body("a", at(10), number) for number in range(20)), b"{")
     code, output = command(world)
     assert code == 0
-    assert f"1 rows of these slices are in the quarantine, {(world.home / 'table_quarantine').as_uri()}:" in output
+    assert f"1 row of these slices is in the quarantine, {(world.home / 'table_quarantine').as_uri()}:" in output
     assert "  1 malformed: " in output
 
 

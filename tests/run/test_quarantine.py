@@ -210,7 +210,7 @@ def test_a_damaged_blob_that_is_restored_brings_its_events_back(spark: "SparkSes
     report = backfill(spark, pipeline, TEN, at(60))
     assert [row["verdict"] for row in quarantined(world)] == ["damaged"]
     assert (report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == (11, 1)
-    assert "1 sequence numbers never arrived: 6 to 6 of partition 0" in report["warnings"]
+    assert "1 sequence number never arrived: 6 to 6 of partition 0" in report["warnings"]
     assert report["slices"][0]["gaps"] == {"missing": 1, "ranges": [{"partition": "0", "first": 6, "last": 6}]}
     put_damaged(world, sound)
     report = backfill(spark, pipeline, TEN, at(60))
@@ -236,9 +236,7 @@ def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark:
     assert (report["metrics"]["InputEvents"], report["metrics"]["InputEventsSourcesTotal"]) == (12, 14)
     (warning,) = [warning for warning in report["warnings"] if "no blocks" in warning]
     example = blob_name("0", at(36))
-    assert warning.startswith(
-        f"2 blobs are Avro files with a header and no blocks, such as {example}: they are read as "
-    )
+    assert warning.startswith(f"2 blobs are Avro files with a header and no blocks, such as {example}: read as empty; ")
 
 
 # Copies

@@ -20,9 +20,10 @@ from recapture.time_model.slices import Arrivals
 CONCURRENT_LISTINGS = 8
 """Number of prefixes that are listed at once. Each listing holds one page in memory, of at most 5,000 blobs."""
 FAR = ticks.from_seconds(900)
-"""Longest usual delay from the end of a blob's interval, by its name, to its LastModified; ticks.
+"""Longest usual delay from the end of a blob's interval to its LastModified; ticks.
 
-It is the longest interval that Capture allows. An outage or a copied archive makes the delay longer.
+The interval begins at the time in the blob's name. The delay is the longest interval that Capture allows; an outage or
+a copied archive makes it longer.
 """
 _HOUR = ticks.from_seconds(3600)
 
@@ -64,7 +65,7 @@ class Search:
     interval: int
     """Longest time from the time in a blob's name to the arrival of its last event."""
     reach: int
-    """Longest time from the end of that interval to LastModified that is searched."""
+    """Longest time from the end of that interval to the LastModified of the blobs to find."""
     max_clock_skew: int
     """Largest error of the time in a name."""
 
@@ -96,7 +97,7 @@ class Search:
 
 @dataclass(frozen=True)
 class FarBlobs:
-    """The blobs that were written far from the time in their names, if a range includes that time or LastModified.
+    """The far blobs whose LastModified or name time is among the searched arrivals.
 
     A blob is far if it was written more than FAR after the end of its interval, or before the time in its name.
     """

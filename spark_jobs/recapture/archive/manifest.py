@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.listing import (
@@ -35,8 +35,8 @@ from recapture.versions import FORMAT, require_format
 MAX_CLOCK_SKEW = ticks.from_seconds(300)
 """Largest difference between the hub's clock, which stamps events, and the clocks of the writer and the storage; ticks.
 
-The clocks of one service differ by seconds. A blob whose times differ by more than this stops the run that reads it
-(see `ordering`).
+The clocks of one service differ by seconds. A blob with an event enqueued further than this outside the blob's
+enqueued range stops the run that reads it (docs/time-model.md, section 1.2).
 """
 
 SEARCH_HOURS = 168
@@ -58,14 +58,14 @@ class ArrivalTime(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EnqueuedRange:
-    """The range in which the events of a blob were enqueued, by its name and the next name; ticks."""
+    """The range in which the events of a blob were enqueued, judging by its name and the next blob's name; ticks."""
 
     first: int
     """Time in the blob's name; one interval earlier if names are not exact."""
     last: int
     """Time in the next blob's name, one interval later if names are not exact; or LastModified if that is earlier.
 
-    It is at most `RowDefinition.longest_range` after the time in the blob's name, but not before the end of the
+    It is at most `RunDefinition.longest_write_delay` after the time in the blob's name, but not before the end of the
     previous blob's range.
     """
 
@@ -95,21 +95,21 @@ class PlannedSlice:
     arrivals: Arrivals
     """Arrivals that are read for the slice."""
     digest: str
-    """SHA-256 of what decides the slice's rows: engine, query, policies, and the blobs that are read for it."""
-    incomplete: tuple[str, ...]
+    """SHA-256 of what decides the slice's rows: its bounds, the run's definition, and the blobs that it reads."""
+    incomplete_partitions: Annotated[tuple[str, ...], Field(alias="incomplete")]
     """Partitions from which more may still arrive for the slice."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything that a run reads, and the definition that it was planned by."""
+    """Everything that a run reads, and the digest of the definition with which it was planned."""
 
     run: str
     pipeline: str
     container: str
     engine: str
     definition_digest: str
-    """SHA-256 of what decides the rows besides the blobs: `RowDefinition.digest`."""
+    """SHA-256 of what decides the rows besides the blobs: `RunDefinition.digest`."""
     slices: tuple[PlannedSlice, ...]
     partitions: tuple[str, ...]
     blobs: tuple[PinnedBlob, ...]
@@ -175,7 +175,7 @@ def from_json(content: bytes) -> Manifest:
 
 
 def _content(manifest: Manifest) -> bytes:
-    return _MANIFEST.dump_json(manifest, indent=1)
+    return _MANIFEST.dump_json(manifest, by_alias=True, indent=1)
 
 
 def _require_unchanged(manifest: Manifest, content_digest: str) -> None:
@@ -196,7 +196,7 @@ def _require_unchanged(manifest: Manifest, content_digest: str) -> None:
 
 
 @dataclass(frozen=True)
-class RowDefinition:
+class RunDefinition:
     """The parts of a pipeline that decide which blobs a slice needs and what becomes of their events."""
 
     name: str
@@ -219,7 +219,7 @@ class RowDefinition:
     """Number of partitions of the hub; None if it is not known."""
 
     @property
-    def longest_range(self) -> int:
+    def longest_write_delay(self) -> int:
         """Longest time from the time in a blob's name to its LastModified; ticks."""
         return ticks.from_seconds(self.interval_seconds + 3600 * self.search_hours)
 
@@ -232,18 +232,18 @@ class RowDefinition:
     def delay(self) -> timedelta:
         """Time after an event's arrival by which its blob must have been written.
 
-        A blob that arrives at its LastModified and is not written on a schedule exists as soon as it arrives. Then
-        only MAX_CLOCK_SKEW has to be waited for.
+        If events arrive at their blob's LastModified and blobs are not written on a schedule, a blob exists as soon as
+        its events arrive. The delay is then only MAX_CLOCK_SKEW.
         """
         waits = self.names.on_schedule or self.by_enqueued_time
         return timedelta(seconds=self.interval_seconds if waits else MAX_CLOCK_SKEW // ticks.TICKS_PER_SECOND)
 
     def archived_until(self, newest: NewestBlob) -> int:
-        """Return up to which arrival, in ticks, a partition is archived, as its newest blob shows."""
+        """Return the arrival, in ticks, up to which a partition is archived according to its newest blob."""
         return newest.name_time if self.by_enqueued_time else newest.written
 
     def last_needed(self, slice_: Slice) -> int:
-        """Return the last arrival that can decide a slice, in ticks. Enqueued times include MAX_CLOCK_SKEW."""
+        """Return the last arrival that can decide a slice, in ticks. With enqueued times, MAX_CLOCK_SKEW is added."""
         late = 0 if self.policies is None else self.policies.late_tolerance or 0
         return slice_.end + late + (MAX_CLOCK_SKEW if self.by_enqueued_time else 0)
 
@@ -274,7 +274,7 @@ class RowDefinition:
         )
 
 
-def pin_blobs(definition: RowDefinition, container: Container, slices: Iterable[Slice], now: datetime) -> Manifest:
+def pin_blobs(definition: RunDefinition, container: Container, slices: Iterable[Slice], now: datetime) -> Manifest:
     """Return the manifest of these slices: list the container and pin the blobs that they need.
 
     Blobs whose names do not belong to the input are not read. Raise RunError if there is no blob of the input at all;
@@ -293,11 +293,11 @@ def pin_blobs(definition: RowDefinition, container: Container, slices: Iterable[
     reads = blobs_for(ordered, [arrivals for _, arrivals in needs])
     for (slice_, arrivals), blobs in zip(needs, reads, strict=True):
         pinned_names.update(pinned.blob.name for pinned in blobs)
-        incomplete = tuple(
+        incomplete_partitions = tuple(
             name for name in partitions if not is_complete(definition, slice_, listing.newest.get(name), now)
         )
         planned_slices.append(
-            PlannedSlice(slice_, arrivals, _slice_digest(definition.digest, slice_, blobs), incomplete)
+            PlannedSlice(slice_, arrivals, _slice_digest(definition.digest, slice_, blobs), incomplete_partitions)
         )
     start, end = planned_slices[0].slice.start, planned_slices[-1].slice.end
     digest = _digest([planned_slice.digest for planned_slice in planned_slices])
@@ -317,7 +317,7 @@ def pin_blobs(definition: RowDefinition, container: Container, slices: Iterable[
 
 
 def survey(
-    definition: RowDefinition, container: Container, needed: Sequence[Arrivals], now: datetime
+    definition: RunDefinition, container: Container, needed: Sequence[Arrivals], now: datetime
 ) -> tuple[Listing, tuple[str, ...]]:
     """Return what the container lists for these arrivals, and the sorted partitions, silent ones included.
 
@@ -336,7 +336,7 @@ def survey(
 
 
 def _require_matching_name(names: BlobNames, container: Container) -> None:
-    """Raise SetupError if there are blobs under the input's prefix, and none of the first _PROBED names matches it."""
+    """Raise SetupError if there are blobs under the prefix, but none of the first _PROBED belongs to the input."""
     probed = [blob.name for blob in itertools.islice(container.list(names.prefix), _PROBED)]
     if probed and not any(names.parse(name) for name in probed):
         raise SetupError(
@@ -345,7 +345,7 @@ def _require_matching_name(names: BlobNames, container: Container) -> None:
         )
 
 
-def in_order(blobs: Iterable[ListedBlob], definition: RowDefinition) -> list[PinnedBlob]:
+def in_order(blobs: Iterable[ListedBlob], definition: RunDefinition) -> list[PinnedBlob]:
     """Return the blobs, sorted by partition, arrival and name.
 
     With LastModified, the time in a blob's name says nothing about its arrival. With enqueued times, the order is that
@@ -358,13 +358,13 @@ def in_order(blobs: Iterable[ListedBlob], definition: RowDefinition) -> list[Pin
     return sorted(ordered, key=lambda pinned: (by_number(pinned.partition), pinned.arrival, pinned.blob.name))
 
 
-def _with_enqueued_ranges(blobs: Iterable[ListedBlob], definition: RowDefinition) -> Iterator[PinnedBlob]:
+def _with_enqueued_ranges(blobs: Iterable[ListedBlob], definition: RunDefinition) -> Iterator[PinnedBlob]:
     """Yield the blobs with their enqueued ranges.
 
     If names are not exact, a blob may have the time of its first event or of its last. So its range begins one
     interval earlier and ends one interval later.
     """
-    longest = definition.longest_range
+    longest = definition.longest_write_delay
     margin = 0 if definition.names.exact else ticks.from_seconds(definition.interval_seconds)
     by_time = sorted(blobs, key=lambda blob: (blob.partition, blob.name_time))
     for _, group in itertools.groupby(by_time, lambda blob: blob.partition):
@@ -406,7 +406,7 @@ def _latest(pinned: PinnedBlob) -> int:
     return pinned.arrival if pinned.enqueued is None else pinned.enqueued.last + MAX_CLOCK_SKEW
 
 
-def is_complete(definition: RowDefinition, slice_: Slice, newest: NewestBlob | None, now: datetime) -> bool:
+def is_complete(definition: RunDefinition, slice_: Slice, newest: NewestBlob | None, now: datetime) -> bool:
     """Return whether a partition has all its arrivals for a slice (docs/time-model.md, section 3.3).
 
     Either the partition's newest blob proves it, or enough time has passed for all blobs with these arrivals to have

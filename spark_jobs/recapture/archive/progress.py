@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from recapture.archive.listing import FarBlobs, NewestBlob
-from recapture.archive.manifest import Manifest, RowDefinition
+from recapture.archive.manifest import Manifest, RunDefinition
 from recapture.time_model import ticks
+from recapture.wording import counted
 
 _SHOWN_HOURS = 3
 """Number of hours that a warning lists before the last one."""
@@ -51,7 +52,7 @@ class PartitionProgress:
 
 
 def progress(
-    definition: RowDefinition, partition: str, newest: NewestBlob | None, empty_blobs: bool, now: datetime
+    definition: RunDefinition, partition: str, newest: NewestBlob | None, empty_blobs: bool, now: datetime
 ) -> PartitionProgress:
     """Return how far the archive reaches in a partition.
 
@@ -82,9 +83,14 @@ def warnings(manifest: Manifest, empty_blobs: bool) -> Iterator[str]:
     if manifest.far is not None:
         yield _far(manifest.far)
     if manifest.passed_over is not None:
+        names = counted(
+            manifest.passed_over.count,
+            "name in the partition folders does not belong",
+            "names in the partition folders do not belong",
+        )
         yield (
-            f"{manifest.passed_over.count:,} names in the partition folders do not belong to this input, for example "
-            f"{manifest.passed_over.example}; their blobs are not read: if you renamed blobs, restore their names; "
+            f"{names} to this input, for example "
+            f"{manifest.passed_over.example}; such blobs are not read: if you renamed blobs, restore their names; "
             "move other blobs out"
         )
 
@@ -106,16 +112,21 @@ def far_blobs(manifest: Manifest) -> dict[str, Any] | None:
 
 def _far(far: FarBlobs) -> str:
     """Return the warning about blobs that were written far from the time in their names."""
-    count = far.read + far.elsewhere + far.unread
+    blobs = counted(
+        far.read + far.elsewhere + far.unread,
+        "blob was written far from the time in its name",
+        "blobs were written far from the time in their names",
+    )
     hours = [ticks.to_text(hour) for hour in far.hours]
     shown = ", ".join(hours[:_SHOWN_HOURS]) + (f", … {hours[-1]}" if len(hours) > _SHOWN_HOURS else "")
     parts = [
-        f"{far.read:,} are read with the hours of their arrival" * bool(far.read),
+        counted(far.read, "is read with the hour of its arrival", "are read with the hours of their arrival")
+        * bool(far.read),
         f"{far.elsewhere:,} arrived outside this range" * bool(far.elsewhere),
-        f"{far.unread:,} arrived in this range and are not read, as input.search_hours does not reach their names"
-        * bool(far.unread),
+        f"{counted(far.unread, 'arrived in this range and is', 'arrived in this range and are')} not read, as "
+        "input.search_hours does not reach that far" * bool(far.unread),
     ]
     return (
-        f"{count:,} blobs were written far from the time in their names (hours {shown}; furthest {far.example}, by "
+        f"{blobs} (hours {shown}; furthest {far.example}, by "
         f"{far.furthest / ticks.TICKS_PER_SECOND / 3600:,.1f} h): {'; '.join(filter(None, parts))}"
     )

@@ -1,13 +1,13 @@
 """The parts of a pipeline that decide its rows."""
 
 from recapture import __version__
-from recapture.archive.manifest import RowDefinition
+from recapture.archive.manifest import RunDefinition
 from recapture.definition.pipeline import Pipeline
 
 
-def row_definition(pipeline: Pipeline) -> RowDefinition:
+def run_definition(pipeline: Pipeline) -> RunDefinition:
     """Return the parts of a pipeline that decide which blobs a slice needs and what becomes of their events."""
-    return RowDefinition(
+    return RunDefinition(
         name=pipeline.name,
         names=pipeline.input.names,
         engine=__version__,

@@ -28,7 +28,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 _NOT_REPEATED = "runs do not repeat what the live job did"
 
 
-def _listed(outputs: object) -> object:
+def _as_list(outputs: object) -> object:
     if outputs == []:
         raise ValueError("name at least one output, with its alias and its table")
     return outputs if isinstance(outputs, list) else [outputs]
@@ -43,7 +43,7 @@ class Pipeline(Section):
     """Input, in the section of its format."""
     job: Job
     """Query and time settings."""
-    outputs: Annotated[tuple[Output, ...], Field(alias="output"), BeforeValidator(_listed)]
+    outputs: Annotated[tuple[Output, ...], Field(alias="output"), BeforeValidator(_as_list)]
     """Outputs, at least one. The folder of the first one holds the run files."""
     quality: Quality | None = None
     """Suite of the output, if there is only one."""
@@ -133,8 +133,8 @@ class Pipeline(Section):
         early = self.job.early_arrival_seconds
         if early is None:
             yield (
-                f"the early window is off: {_NOT_REPEATED}, and a slice has the same rows each time that it is run, "
-                f"but not those that one long run would give it; set early_arrival_seconds to {EARLY_SECONDS}"
+                f"the early window is off: {_NOT_REPEATED}; a slice gets the same rows every time, "
+                f"but not the rows that one long run would give; set early_arrival_seconds to {EARLY_SECONDS}"
             )
         elif early != EARLY_SECONDS:
             yield f"early_arrival_seconds is {early}, but {EARLY_SECONDS} in ASA: {_NOT_REPEATED}"
@@ -158,7 +158,7 @@ def load(path: Path) -> Pipeline:
     pipeline = _with_absolute_addresses(pipeline)
     for require in (
         require_addresses,
-        require_distinct_blob_names,
+        require_unambiguous_path,
         require_input_without_conflicts,
         require_one_suite_per_output,
         require_named_tables,
@@ -180,8 +180,8 @@ def require_addresses(pipeline: Pipeline, document: Document) -> None:
             raise document.error(key_path, str(error)) from error
 
 
-def require_distinct_blob_names(pipeline: Pipeline, document: Document) -> None:
-    """Raise DefinitionError if the path cannot be read, or does not distinguish the blobs of the input from others."""
+def require_unambiguous_path(pipeline: Pipeline, document: Document) -> None:
+    """Raise DefinitionError if the path is not a valid pattern, or if names of other inputs could also match it."""
     try:
         _ = pipeline.input.names
     except DefinitionError as error:

@@ -84,7 +84,7 @@ class Chunk:
 
     @cached_property
     def sequence_partition(self) -> NDArray[np.int64] | None:
-        """Sequence partition of each event, or UNNUMBERED; None if the partition of the blobs gave all numbers."""
+        """Sequence partition of each event, or UNNUMBERED; None if all numbers come from the blobs' own partition."""
         return None if self._all_null("sequence_partition") else self._int64s("sequence_partition")
 
     @property
@@ -93,7 +93,7 @@ class Chunk:
 
     @property
     def unreadable(self) -> pa.Array | None:
-        """Reason why an event has no body to parse, or NULL; None if all events have one."""
+        """Reason why an event has no body to parse, or NULL; None if every event has a body."""
         return None if self._all_null("unreadable") else self.events["unreadable"]
 
     def metadata(self, column: MetadataColumn) -> pa.Array:
@@ -101,14 +101,14 @@ class Chunk:
         return self.events[column.name]
 
     @cached_property
-    def blob_arrivals(self) -> NDArray[np.int64]:
+    def arrival_by_blob(self) -> NDArray[np.int64]:
         """Arrival of each of `blobs` in ticks."""
         return np.array([pinned.arrival for pinned in self.blobs], np.int64)
 
     @cached_property
-    def blob_arrival(self) -> NDArray[np.int64]:
+    def blob_arrival_by_event(self) -> NDArray[np.int64]:
         """Arrival of each event's blob in ticks."""
-        return self.blob_arrivals[self.blob_index]
+        return self.arrival_by_blob[self.blob_index]
 
     @cached_property
     def body_sizes(self) -> NDArray[np.int64]:
@@ -137,9 +137,9 @@ class Chunk:
         if not self.numbered:
             return self
         if self.sequence_partition is not None:
-            return self._take(np.lexsort((self.continuous_number, self.sequence_partition, self.blob_arrival)))
-        if np.any((np.diff(self.continuous_number) < 0) & (np.diff(self.blob_arrival) == 0)):
-            return self._take(np.lexsort((self.continuous_number, self.blob_arrival)))
+            return self._take(np.lexsort((self.continuous_number, self.sequence_partition, self.blob_arrival_by_event)))
+        if np.any((np.diff(self.continuous_number) < 0) & (np.diff(self.blob_arrival_by_event) == 0)):
+            return self._take(np.lexsort((self.continuous_number, self.blob_arrival_by_event)))
         return self
 
     @cached_property

@@ -66,7 +66,7 @@ class Counters(Counts):
     whole: bool = True
     """Whether none of the blobs that are read for the slice is damaged, including those that arrived in other slices.
 
-    Whether all blobs have been written is another question: `PlannedSlice.incomplete` answers it.
+    Whether all blobs have been written is another question: `PlannedSlice.incomplete_partitions` answers it.
     """
     without_block: list[str] = field(default_factory=list)
     """Names of the blobs that are Avro files with a header and no block."""
@@ -84,7 +84,7 @@ class Counters(Counts):
     def count_blobs(self, chunk: Chunk) -> None:
         """Count the blobs that arrived, and quarantine those that are damaged."""
         slice_ = self.planned_slice.slice
-        self.blobs += int(slice_.contains(chunk.blob_arrivals).sum())
+        self.blobs += int(slice_.contains(chunk.arrival_by_blob).sum())
         self.without_block += [
             pinned.blob.name for pinned in chunk.without_block if slice_.start < pinned.arrival <= slice_.end
         ]
@@ -94,18 +94,18 @@ class Counters(Counts):
                 self.damaged += 1
                 self.quarantine.append(quarantine.blob_row(blob))
 
-    def count_numbers(self, chunk: Chunk, duplicates: NDArray[np.bool_], ascents: Sequence[AscendingEvents]) -> None:
+    def count_numbers(self, chunk: Chunk, duplicates: NDArray[np.bool_], groups: Sequence[AscendingEvents]) -> None:
         """Count the duplicates that arrived, and the gaps before arrivals. Close gaps that later arrivals fill."""
         if duplicates.any():
             rows = np.arange(len(chunk))[chunk.arrived_in(self.planned_slice.slice)]
             rows = rows[duplicates[rows]]
             self.duplicates += len(rows)
             self._count_input(chunk, rows)
-        for ascent in ascents:
-            if ascent.may_fill_gaps:
-                self._fill_gaps(chunk, ascent)
-            if ascent.gaps is not None:
-                gaps = ascent.gaps.select(self.planned_slice.slice.contains(chunk.arrival[ascent.overtaking]))
+        for group in groups:
+            if group.may_fill_gaps:
+                self._fill_gaps(chunk, group)
+            if group.gaps is not None:
+                gaps = group.gaps.select(self.planned_slice.slice.contains(chunk.arrival[group.overtaking]))
                 self.open_gaps += [gaps] if len(gaps) else []
         self.gaps = sum(map(len, self.open_gaps))
 
@@ -114,12 +114,12 @@ class Counters(Counts):
         self.events += len(rows)
         self.event_bytes += int(chunk.body_sizes[rows].sum())
 
-    def _fill_gaps(self, chunk: Chunk, ascent: AscendingEvents) -> None:
+    def _fill_gaps(self, chunk: Chunk, group: AscendingEvents) -> None:
         last = self.planned_slice.arrivals.last
-        rows = ascent.rows if last is None else ascent.rows[chunk.arrival[ascent.rows] <= last]
+        rows = group.rows if last is None else group.rows[chunk.arrival[group.rows] <= last]
         remaining = [
             gaps.without(chunk.continuous_number[rows], chunk.enqueued[rows])
-            if gaps.sequence_partition == ascent.sequence_partition
+            if gaps.sequence_partition == group.sequence_partition
             else gaps
             for gaps in self.open_gaps
         ]

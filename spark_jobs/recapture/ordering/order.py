@@ -53,24 +53,24 @@ def order(
     """Return the ordered events of a task as batches of `schema(query)`, and its counters.
 
     The counters are complete once all batches have been consumed. An event occurs once for each slice in which one of
-    its windows ends. Consuming the batches raises DamagedBlobError for a damaged blob, unless these are quarantined,
-    and RunError for a blob that changed since it was planned.
+    its windows ends. Consuming the batches raises DamagedBlobError for a damaged blob, unless damaged blobs are
+    quarantined, and RunError for a blob that changed since it was planned.
     """
     counters = {
         planned_slice.slice: Counters(task.input, task.partition, planned_slice) for planned_slice in task.slices
     }
-    orderer = _Orderer(task.partition, query, policies, counters)
+    processor = _ChunkProcessor(task.partition, query, policies, counters)
     ordered = (
         batch
         for chunk in chunks(task, container, query, reader, quarantine_damaged)
-        for batch in orderer.ordered(chunk)
+        for batch in processor.process(chunk)
     )
     return ordered, counters
 
 
 @dataclass
-class _Orderer:
-    """Orders the chunks of one task, which it takes in arrival order."""
+class _ChunkProcessor:
+    """Judges and counts the events of one task, given in chunks in arrival order, and divides them among slices."""
 
     partition: str
     query: CompiledQuery
@@ -79,12 +79,12 @@ class _Orderer:
     largest_times: LargestTimes = field(default_factory=LargestTimes)
     numbers: PartitionedNumbers = field(default_factory=PartitionedNumbers)
 
-    def ordered(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
+    def process(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         """Judge and count the events of a chunk, and yield those that the slices need."""
-        duplicates, ascents = self._duplicates(chunk)
+        duplicates, groups = self._observe_numbers(chunk)
         for counters in self.counters.values():
             counters.count_blobs(chunk)
-            counters.count_numbers(chunk, duplicates, ascents)
+            counters.count_numbers(chunk, duplicates, groups)
         if not chunk.is_judged:
             return
         chunk = chunk.without(duplicates)
@@ -96,11 +96,16 @@ class _Orderer:
         payload += [chunk.metadata(column) for column in self.query.metadata]
         yield from self._by_slice(judged, payload)
 
-    def _duplicates(self, chunk: Chunk) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:
+    def _observe_numbers(self, chunk: Chunk) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:
+        """Return which events are duplicates, and the others in groups of ascending numbers."""
         if not chunk.numbered:
             return np.zeros(len(chunk), bool), []
-        return self.numbers.read(
-            chunk.continuous_number, chunk.sequence_partition, chunk.blob_arrival, chunk.arrival, chunk.enqueued
+        return self.numbers.observe(
+            chunk.continuous_number,
+            chunk.sequence_partition,
+            chunk.blob_arrival_by_event,
+            chunk.arrival,
+            chunk.enqueued,
         )
 
     def _parsed(self, chunk: Chunk) -> bodies.Bodies:

@@ -75,7 +75,7 @@ class Gaps:
     ranges: Ranges
     """Missing numbers; each range is a gap."""
     enqueued_by: int
-    """Latest enqueued time of the events next to the gaps, in ticks.
+    """Latest enqueued time of the events that reveal the gaps, in ticks; LARGEST if one of them is unknown.
 
     The missing events are older, give or take clock skew.
     """
@@ -128,7 +128,7 @@ class _Arrived:
     def highest(self, oldest: int) -> int | None:
         """Return the highest number that was not enqueued before `oldest`.
 
-        Duplicates of older events do not say which numbers arrived since.
+        Older events may be duplicates. They do not show how far the numbers had got when they arrived again.
         """
         recent = (self.enqueued >= oldest) | (self.enqueued == UNKNOWN)
         return int(self.ranges.last[recent][-1]) if recent.any() else None
@@ -146,7 +146,7 @@ class SequenceNumbers:
         """Number of ranges that are remembered."""
         return sum(len(arrived.ranges) for arrived in self._arrived)
 
-    def read(
+    def observe(
         self, number: Int64s, blob_arrival: Int64s, arrival: Int64s, enqueued: Int64s
     ) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:
         """Return which events of a chunk are duplicates, and the others in groups of ascending numbers.
@@ -160,17 +160,17 @@ class SequenceNumbers:
         while self._arrived and self._arrived[0].last_arrival < blob_arrival[0] - MAX_CLOCK_SKEW - DUPLICATE_HORIZON:
             self._arrived.popleft()
         duplicates[1:] = (np.diff(number) == 0) & (np.diff(blob_arrival) == 0) & (np.diff(enqueued) == 0)
-        ascents = []
+        groups = []
         for rows in _ascending(np.flatnonzero(~duplicates), number, blob_arrival):
             piece = number[rows], arrival[rows], enqueued[rows]
             self._supersede(*piece)
             is_duplicate = self._arrived_before(*piece)
             duplicates[rows] = is_duplicate
-            ascent = self._ascent(rows[~is_duplicate], number, arrival, enqueued)
+            group = self._group(rows[~is_duplicate], number, arrival, enqueued)
             self._remember(*piece)
-            if ascent is not None and (ascent.gaps is not None or ascent.may_fill_gaps):
-                ascents.append(ascent)
-        return duplicates, ascents
+            if group is not None and (group.gaps is not None or group.may_fill_gaps):
+                groups.append(group)
+        return duplicates, groups
 
     def _arrived_before(self, number: Int64s, arrival: Int64s, enqueued: Int64s) -> NDArray[np.bool_]:
         """Return which events have the number and the enqueued time of one that arrived within DUPLICATE_HORIZON."""
@@ -187,8 +187,9 @@ class SequenceNumbers:
     def _supersede(self, number: Int64s, arrival: Int64s, enqueued: Int64s) -> None:
         """Mark the remembered numbers of an old hub as superseded, if these events come from a new one.
 
-        That is so if, within DUPLICATE_HORIZON, numbers that reach at least as high as the first of these arrived
-        together, and all of them were enqueued before any of these: the hub has started its numbers again. For example:
+        They do if a group that arrived together within DUPLICATE_HORIZON before them reached at least the first of
+        their numbers, and all of that group was enqueued before any of them. The hub has then started its numbers
+        again. For example:
 
             arrived before   100-104 enqueued 10:00,  105-109 enqueued 10:05
             now              0-3     enqueued 10:20   100-104 and 105-109 are superseded
@@ -205,10 +206,10 @@ class SequenceNumbers:
             for earlier in self._arrived:
                 earlier.superseded |= _last_enqueued(earlier.enqueued) <= old_hub_until
 
-    def _ascent(
+    def _group(
         self, rows: NDArray[np.intp], number: Int64s, arrival: Int64s, enqueued: Int64s
     ) -> AscendingEvents | None:
-        """Return some rows, whose numbers ascend, with the gaps that they reveal; None if there are no rows.
+        """Return these rows, whose numbers ascend, with the gaps that they reveal; None if `rows` is empty.
 
         For example, after 4 as the highest number within DUPLICATE_HORIZON:
 

@@ -51,7 +51,7 @@ class PartitionedNumbers:
     def __init__(self) -> None:
         self._numbers: defaultdict[int | None, SequenceNumbers] = defaultdict(SequenceNumbers)
 
-    def read(
+    def observe(
         self,
         continuous_number: Int64s,
         sequence_partition: Int64s | None,
@@ -59,26 +59,26 @@ class PartitionedNumbers:
         arrival: Int64s,
         enqueued: Int64s,
     ) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:
-        """Return what `SequenceNumbers.read` does, for each sequence partition by itself.
+        """Return what `SequenceNumbers.observe` does, for each sequence partition by itself.
 
         An event without a number is not a duplicate.
         """
         if sequence_partition is None:
-            return self._numbers[None].read(continuous_number, blob_arrival, arrival, enqueued)
+            return self._numbers[None].observe(continuous_number, blob_arrival, arrival, enqueued)
         duplicates = np.zeros(len(continuous_number), bool)
-        ascents = []
+        groups = []
         for partition in np.unique(sequence_partition[sequence_partition != UNNUMBERED]).tolist():
             rows = np.flatnonzero(sequence_partition == partition)
-            duplicates[rows], of_partition = self._numbers[partition].read(
+            duplicates[rows], of_partition = self._numbers[partition].observe(
                 continuous_number[rows], blob_arrival[rows], arrival[rows], enqueued[rows]
             )
-            ascents += [_in_chunk(ascent, rows, partition) for ascent in of_partition]
-        return duplicates, ascents
+            groups += [_in_chunk(group, rows, partition) for group in of_partition]
+        return duplicates, groups
 
 
-def _in_chunk(ascent: AscendingEvents, rows: NDArray[np.intp], partition: int) -> AscendingEvents:
+def _in_chunk(group: AscendingEvents, rows: NDArray[np.intp], partition: int) -> AscendingEvents:
     """Return events of one partition, whose rows in the chunk are `rows`, with their rows in the chunk."""
-    gaps = None if ascent.gaps is None else replace(ascent.gaps, sequence_partition=partition)
+    gaps = None if group.gaps is None else replace(group.gaps, sequence_partition=partition)
     return replace(
-        ascent, rows=rows[ascent.rows], gaps=gaps, overtaking=rows[ascent.overtaking], sequence_partition=partition
+        group, rows=rows[group.rows], gaps=gaps, overtaking=rows[group.overtaking], sequence_partition=partition
     )

@@ -1,4 +1,4 @@
-"""Evaluate expectations with Great Expectations, also on more rows than fit into one pandas frame.
+"""Evaluate expectations with Great Expectations, even on more rows than fit into one pandas frame.
 
 The result is the one that Great Expectations returns for one frame with all rows. There are three ways to get it:
 

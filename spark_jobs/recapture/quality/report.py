@@ -8,6 +8,7 @@ from typing import Any
 
 from recapture.quality.audit import Audit, Result
 from recapture.quality.suites import Expectation
+from recapture.wording import counted
 
 _MARKS = {"critical": "FAILED", "warning": "WARNING", "info": "INFO"}
 
@@ -28,7 +29,7 @@ def finding(evaluation: Mapping[str, Any], observed: object) -> str:
     unexpected = evaluation.get("unexpected_count")
     if unexpected is None:
         return f"observed {_value(observed)}" if "observed_value" in evaluation else "no details"
-    rows = f"{evaluation['element_count']:,} row{'' if evaluation['element_count'] == 1 else 's'}"
+    rows = counted(evaluation["element_count"], "row")
     if not unexpected:
         return f"true for all {rows}"
     examples = f", such as {_value(observed)}" if observed else ""

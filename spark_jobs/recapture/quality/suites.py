@@ -172,7 +172,7 @@ _WRONG_VALUE_MESSAGES = {
     ("_Suite", "expectations"): "expectations must be a list with at least one expectation",
     ("_Suite", "severities"): 'severities must be an object such as {"query_returns_rows": "info"}',
     ("_Expectation", ""): "an expectation must be an object with a type, and its arguments in kwargs",
-    ("_Expectation", "type"): "the type is missing, such as expect_column_values_to_not_be_null",
+    ("_Expectation", "type"): "give the expectation a type, such as expect_column_values_to_not_be_null",
     ("_Expectation", "description"): "description must be text",
     ("_Expectation", "notes"): "notes must be text or a list of texts",
     ("_Expectation", "kwargs"): "kwargs must be an object with the expectation's arguments",

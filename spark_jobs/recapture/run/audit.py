@@ -11,9 +11,10 @@ from recapture.run.leftovers import scratch_name
 from recapture.run.planned import PlannedRun
 from recapture.run.scratch import scratch_folder
 from recapture.run.slices import slice_length
-from recapture.run.staged import of_output, write_locally
+from recapture.run.staged import staged_files_of, write_locally
 from recapture.run.suites import load_suites
 from recapture.time_model import ticks
+from recapture.wording import counted
 
 _LOG = logging.getLogger(__name__)
 
@@ -23,27 +24,29 @@ def audit(run: PlannedRun) -> dict[str, Any]:
     require_installed()
     import pandas as pd
 
-    from recapture.quality import checkpoint, passage, report
+    from recapture.quality import checkpoint, report, slice_checks
 
     pipeline, loaded = run.pipeline, load_suites(run.pipeline)
     rows, staged = run.files.read("metrics.json"), run.files.staged()
     row_counts: dict[str, dict[str, int]] = {}
     for file in staged:
         row_counts.setdefault(file.slice_start, {})[file.output] = file.rows
-    passages = [passage.Passage(start, counts, row_counts[start]) for start, counts in metrics.by_slice(rows).items()]
+    slices = [
+        slice_checks.SliceCounts(start, counts, row_counts[start]) for start, counts in metrics.by_slice(rows).items()
+    ]
 
-    def example(start: str) -> passage.Example | None:
+    def example(start: str) -> slice_checks.Example | None:
         partitions = [
             (row["input"], row["partition"]) for row in rows if row["slice_start"] == start and _unusable(row)
         ]
         first = run.files.first_unusable(*partitions[0], run.slices[start].slice) if partitions else None
-        return passage.Example(**first) if first else None
+        return slice_checks.Example(**first) if first else None
 
     with scratch_folder(scratch_name(pipeline, run.id)) as folder:
         result = checkpoint.audit(
             pd.DataFrame(rows).drop(columns=list(metrics.UNAUDITED)),
             {
-                output.alias: write_locally(output, of_output(staged, output), run.id, folder)
+                output.alias: write_locally(output, staged_files_of(staged, output), run.id, folder)
                 for output in pipeline.outputs
                 if output.alias in loaded
             },
@@ -51,8 +54,8 @@ def audit(run: PlannedRun) -> dict[str, Any]:
             run_start=ticks.to_datetime(run.manifest.slices[0].slice.start),
             run_end=ticks.to_datetime(run.manifest.slices[-1].slice.end),
             slice_count=len(run.manifest.slices),
-            slice_results=passage.results(
-                passages,
+            slice_results=slice_checks.results(
+                slices,
                 example,
                 {alias: suite.severities for alias, suite in loaded.items()},
                 pipeline.query.ends_windows_every(slice_length(pipeline)),
@@ -64,7 +67,11 @@ def audit(run: PlannedRun) -> dict[str, Any]:
     run.files.write("audit.json", {"verdict": result.verdict, "reason": reason, "report": text, "json": result.json})
     if result.verdict == "failed":
         unusable = sum(map(_unusable, rows))
-        quarantined = f"; {unusable:,} quarantined events are in {run.files.quarantine_url}" if unusable else ""
+        quarantined = (
+            f"; {counted(unusable, 'quarantined event is', 'quarantined events are')} in {run.files.quarantine_url}"
+            if unusable
+            else ""
+        )
         raise AuditError(f"run {run.id} was stopped by its audit, nothing was published: {reason}{quarantined}")
     return {"verdict": result.verdict, "report": text}
 

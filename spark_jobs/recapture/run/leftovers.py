@@ -9,6 +9,7 @@ from recapture.run.slices import slices_of
 from recapture.run.tables import tables_of
 from recapture.storage import open_container
 from recapture.time_model import ticks
+from recapture.wording import counted
 
 
 def remove_leftovers(pipeline: Pipeline, run_id: str) -> list[str]:
@@ -29,7 +30,7 @@ def remove_leftovers(pipeline: Pipeline, run_id: str) -> list[str]:
         container = open_container(url)
         files = [name for prefix in prefixes for name in container.remove_abandoned(prefix)]
         if files:
-            lines.append(f"{len(files):,} unfinished files in {url}, such as {files[0]}")
+            lines.append(f"{counted(len(files), 'unfinished file')} in {url}, such as {files[0]}")
     return lines
 
 

@@ -26,7 +26,7 @@ def metric_rows(files: RunFiles, alias: str, manifest: Manifest) -> Iterator[dic
 
     pairs = [(planned_slice, partition) for planned_slice in manifest.slices for partition in manifest.partitions]
     for (planned_slice, partition), counts in zip(pairs, in_parallel(counts_of, pairs), strict=True):
-        yield counts | {"complete": partition not in planned_slice.incomplete}
+        yield counts | {"complete": partition not in planned_slice.incomplete_partitions}
 
 
 def metrics_with_outputs(rows: Iterable[Mapping[str, Any]], staged: Iterable[StagedSlice]) -> dict[str, dict[str, Any]]:

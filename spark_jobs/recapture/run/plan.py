@@ -7,7 +7,7 @@ from pathlib import Path
 from recapture.archive import changes
 from recapture.archive import manifest as manifests
 from recapture.archive.manifest import Manifest
-from recapture.definition.digest import row_definition
+from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
 from recapture.run.planned import PlannedRun, files_of, require_same_definition
@@ -15,6 +15,7 @@ from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.suites import load_suites
 from recapture.run.tables import tables_of
 from recapture.storage import open_container
+from recapture.wording import counted
 
 _LOG = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ def preview(pipeline: Pipeline, start: datetime, end: datetime) -> Manifest:
     _require_publishable(pipeline)
     container = open_container(pipeline.input.container)
     slices = slices_of(pipeline, start, end)
-    return manifests.pin_blobs(row_definition(pipeline), container, slices, datetime.now(UTC))
+    return manifests.pin_blobs(run_definition(pipeline), container, slices, datetime.now(UTC))
 
 
 def plan_run(pipeline: Pipeline, start: datetime, end: datetime) -> PlannedRun:
@@ -86,8 +87,8 @@ def _write_manifest(pipeline: Pipeline, manifest: Manifest) -> PlannedRun:
     run = PlannedRun(pipeline, manifest, files_of(pipeline, manifest.run))
     run.files.write_manifest(manifest)
     _LOG.info(
-        "run %s: planned %d slices of %s, input %s, %d blobs (%d bytes) of %d partitions",
-        *(run.id, len(manifest.slices), pipeline.name, pipeline.input.alias),
-        *(len(manifest.blobs), manifest.size, len(manifest.partitions)),
+        "run %s: planned %s of %s, input %s, %s (%d bytes) of %s",
+        *(run.id, counted(len(manifest.slices), "slice"), pipeline.name, pipeline.input.alias),
+        *(counted(len(manifest.blobs), "blob"), manifest.size, counted(len(manifest.partitions), "partition")),
     )
     return run

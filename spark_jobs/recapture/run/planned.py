@@ -5,7 +5,7 @@ from functools import cached_property
 
 from recapture import __version__
 from recapture.archive.manifest import Manifest, PlannedSlice
-from recapture.definition.digest import row_definition
+from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
 from recapture.run.files import RunFiles
@@ -44,7 +44,7 @@ def load_run(pipeline: Pipeline, run_id: str) -> PlannedRun:
 
 def require_same_definition(pipeline: Pipeline, manifest: Manifest) -> None:
     """Raise DefinitionError if a manifest was planned with another definition: its run would give other rows."""
-    if manifest.definition_digest != row_definition(pipeline).digest:
+    if manifest.definition_digest != run_definition(pipeline).digest:
         raise DefinitionError(
             f"{pipeline.file} is not what run {manifest.run} was planned with: the engine (then {manifest.engine}, "
             f"now {__version__}), the query, the policies or the input has changed; plan again"

@@ -9,7 +9,7 @@ from typing import Any
 from recapture.archive import manifest as manifests
 from recapture.archive.manifest import Manifest
 from recapture.archive.progress import PartitionProgress, far_blobs, progress, warnings
-from recapture.definition.digest import row_definition
+from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.run.slices import slices_of
 from recapture.storage import open_container
@@ -35,7 +35,7 @@ def completeness(
     The container is opened with the credentials of `environment`.
     """
     last = slices_of(pipeline, start, end)[-1]
-    definition = replace(row_definition(pipeline), search_hours=0)
+    definition = replace(run_definition(pipeline), search_hours=0)
     needed = Arrivals(last.start, definition.last_needed(last))
     container = open_container(pipeline.input.container, environment)
     listing, partitions = manifests.survey(definition, container, [needed], now)
@@ -54,7 +54,7 @@ def completeness(
 
 def capture_progress(pipeline: Pipeline, manifest: Manifest, now: datetime) -> list[PartitionProgress]:
     """Return how far the archive reaches in each partition of a plan."""
-    definition, newest = row_definition(pipeline), {newest.partition: newest for newest in manifest.newest}
+    definition, newest = run_definition(pipeline), {newest.partition: newest for newest in manifest.newest}
     return [
         progress(definition, name, newest.get(name), pipeline.input.empty_blobs, now) for name in manifest.partitions
     ]
@@ -71,7 +71,7 @@ def plan_summary(pipeline: Pipeline, manifest: Manifest, progress: Iterable[Part
             "slice_start": ticks.to_text(planned_slice.slice.start),
             "blobs": len(blobs),
             "bytes": sum(pinned.blob.size for pinned in blobs),
-            "incomplete": list(planned_slice.incomplete),
+            "incomplete": list(planned_slice.incomplete_partitions),
         }
         for planned_slice, blobs in zip(manifest.slices, blobs_of_slices, strict=True)
     ]
@@ -82,7 +82,7 @@ def plan_summary(pipeline: Pipeline, manifest: Manifest, progress: Iterable[Part
         "slices": slices,
         "blobs": len(manifest.blobs),
         "bytes": manifest.size,
-        "complete": not any(planned_slice.incomplete for planned_slice in manifest.slices),
+        "complete": not any(planned_slice.incomplete_partitions for planned_slice in manifest.slices),
         "capture": [partition.to_dict() for partition in progress],
         "silent_partitions": list(manifest.silent),
         "far_blobs": far_blobs(manifest),

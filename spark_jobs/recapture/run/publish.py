@@ -14,17 +14,18 @@ from recapture.errors import AuditError, RunError, UnfinishedError
 from recapture.quality import metrics
 from recapture.run.metrics import metrics_with_outputs
 from recapture.run.planned import PlannedRun
-from recapture.run.staged import of_output
-from recapture.run.tables import QUARANTINE, metrics_name, tables_of
+from recapture.run.staged import staged_files_of
+from recapture.run.tables import QUARANTINE, metrics_key, tables_of
 from recapture.storage import in_parallel, open_container
-from recapture.table import publish as tables
+from recapture.table import publish as table_publish
 from recapture.table.delta import File
 from recapture.table.files import write_slice_file
 from recapture.table.publications import Publication
+from recapture.wording import counted, named_slices
 
 _LOG = logging.getLogger(__name__)
 MAX_REASONS = 20
-"""Maximum number of reasons for a quarantine in the result, which has the most frequent ones."""
+"""Maximum number of quarantine reasons in the result; the most frequent ones come first."""
 
 
 def publish(run: PlannedRun) -> dict[str, Any]:
@@ -38,13 +39,13 @@ def publish(run: PlannedRun) -> dict[str, Any]:
     rows, staged = run.files.read("metrics.json"), run.files.staged()
     files: dict[str, dict[str, File]] = {}
     for output in run.pipeline.outputs:
-        staged_files = of_output(staged, output)
+        staged_files = staged_files_of(staged, output)
         files[output.alias] = {file.slice_start: File(file.path, file.size, file.rows) for file in staged_files}
-        files[metrics_name(output)] = _stage_metrics(run, output, metrics_with_outputs(rows, staged_files))
+        files[metrics_key(output)] = _stage_metrics(run, output, metrics_with_outputs(rows, staged_files))
     files[QUARANTINE], quarantine_summary = _stage_quarantine(run, rows)
     publications = _publications(run, verdict, rows, files)
-    with log.logged(_LOG, f"run {run.id}: publish {len(publications):,} slices") as results:
-        outcome = tables.publish(tables_of(run.pipeline), publications)
+    with log.logged(_LOG, f"run {run.id}: publish {counted(len(publications), 'slice')}") as results:
+        outcome = table_publish.publish(tables_of(run.pipeline), publications)
         results += [f"{name} version {version}" for name, version in outcome.versions.items()]
     published = {
         "slices": list(publications),
@@ -65,15 +66,15 @@ def publish(run: PlannedRun) -> dict[str, Any]:
     return published
 
 
-def warnings(outcome: tables.Outcome) -> Iterator[str]:
+def warnings(outcome: table_publish.Outcome) -> Iterator[str]:
     """Yield the warnings about a publication or a rollback."""
     if outcome.repaired:
-        count, first = len(outcome.repaired), outcome.repaired[0]
-        change = "finished a change that an earlier call had begun"
-        yield f"{change}: {count} slices, the first {first}, are now the same in every table"
+        changed = named_slices(outcome.repaired)
+        yield f"finished a change that an earlier call had begun: all tables now agree on {changed}"
     for run_id, slices in _by_run(outcome.superseded):
-        change = f"another call changed {len(slices)} slices, the first {slices[0]}, at the same time"
-        yield f"{change}: they now hold {f'run {run_id}' if run_id else 'nothing'}"
+        published = f"run {run_id}" if run_id else "nothing"
+        change = "another call changed the same slices at the same time"
+        yield f"{change}; {published} is now published in {named_slices(slices)}"
 
 
 def _by_run(superseded: Mapping[str, str | None]) -> Iterator[tuple[str | None, list[str]]]:
@@ -95,33 +96,35 @@ def _publications(
             definition=run.manifest.definition_digest,
             input_events=totals[start]["InputEvents"],
             late_events=totals[start]["LateInputEvents"],
-            files={name: of_slices.get(start) for name, of_slices in files.items()},
+            files={name: file_by_slice.get(start) for name, file_by_slice in files.items()},
         )
         for start, planned_slice in run.slices.items()
     }
 
 
-def _published_output(output: Output, outcome: tables.Outcome) -> dict[str, Any]:
+def _published_output(output: Output, outcome: table_publish.Outcome) -> dict[str, Any]:
     return {
         "alias": output.alias,
         "table": output.table,
         "version": outcome.versions[output.alias],
         "changed": bool(outcome.changed[output.alias]),
         "metrics_table": output.metrics_table,
-        "metrics_version": outcome.versions[metrics_name(output)],
+        "metrics_version": outcome.versions[metrics_key(output)],
     }
 
 
-def _stage_metrics(run: PlannedRun, output: Output, counted: Mapping[str, Mapping[str, Any]]) -> dict[str, File]:
+def _stage_metrics(
+    run: PlannedRun, output: Output, metrics_by_slice: Mapping[str, Mapping[str, Any]]
+) -> dict[str, File]:
     """Write the rows of each slice for the output's metrics table."""
     folder = open_container(output.metrics_table)
 
     def write(start: str) -> File:
-        rows, planned_slice = metrics.table_rows(counted[start]), run.slices[start]
+        rows, planned_slice = metrics.table_rows(metrics_by_slice[start]), run.slices[start]
         path, size = write_slice_file(folder, planned_slice.slice.start, planned_slice.digest, rows)
         return File(path, size, rows.num_rows)
 
-    return dict(zip(counted, in_parallel(write, counted), strict=True))
+    return dict(zip(metrics_by_slice, in_parallel(write, metrics_by_slice), strict=True))
 
 
 def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, File], dict[str, Any]]:
@@ -139,16 +142,16 @@ def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tup
     def write(slice_start: str) -> tuple[File, pa.Table]:
         planned_slice = run.slices[slice_start]
         slice_ = planned_slice.slice
-        of_partitions = [run.files.quarantined(*partition, slice_) for partition in partitions[slice_start]]
-        quarantined = pa.concat_tables(of_partitions)
+        partition_tables = [run.files.quarantined(*partition, slice_) for partition in partitions[slice_start]]
+        quarantined = pa.concat_tables(partition_tables)
         path, size = write_slice_file(folder, slice_.start, planned_slice.digest, quarantined)
-        counted = quarantined.group_by(["verdict", "reason"]).aggregate([([], "count_all")])
-        return File(path, size, quarantined.num_rows), counted
+        rows_by_reason = quarantined.group_by(["verdict", "reason"]).aggregate([([], "count_all")])
+        return File(path, size, quarantined.num_rows), rows_by_reason
 
     written = in_parallel(write, starts)
     reasons: Counter[tuple[str, str]] = Counter()
-    for _, counted in written:
-        for row in counted.to_pylist():
+    for _, rows_by_reason in written:
+        for row in rows_by_reason.to_pylist():
             reasons[row["verdict"], row["reason"]] += row["count_all"]
     frequent = [
         {"verdict": verdict, "reason": reason, "rows": count}

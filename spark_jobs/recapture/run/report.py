@@ -11,7 +11,8 @@ from recapture.definition.sections import Output
 from recapture.quality import metrics
 from recapture.run.metrics import metrics_with_outputs
 from recapture.run.planned import PlannedRun
-from recapture.run.staged import of_output
+from recapture.run.staged import staged_files_of
+from recapture.wording import counted
 
 SHOWN_GAPS = 5
 """Maximum number of gaps that a warning names; a run's metrics name more."""
@@ -29,17 +30,19 @@ def report(run: PlannedRun) -> dict[str, Any]:
     rows, staged = run.files.read("metrics.json"), run.files.staged()
     slices = metrics_with_outputs(rows, staged)
     outputs = [
-        _output_report(output, metrics_with_outputs(rows, of_output(staged, output)), published.get(output.alias, {}))
+        _output_report(
+            output, metrics_with_outputs(rows, staged_files_of(staged, output)), published.get(output.alias, {})
+        )
         for output in pipeline.outputs
     ]
-    written = {name: sum(output["metrics"][name] for output in outputs) for name in metrics.OUTPUT_METRICS}
+    output_totals = {name: sum(output["metrics"][name] for output in outputs) for name in metrics.OUTPUT_METRICS}
     return {
         "run": run.id,
         "pipeline": pipeline.name,
         "slices": [
             {"slice_start": start, "rows": counts["OutputEvents"], **counts} for start, counts in slices.items()
         ],
-        "metrics": metrics.combine(slices.values()) | written,
+        "metrics": metrics.combine(slices.values()) | output_totals,
         "partitions": metrics.by_partition(slices.values()),
         "quality": {"verdict": audited["verdict"], "reason": audited["reason"], "report": audited["report"]},
         "changed": any(output["changed"] for output in outputs),
@@ -66,9 +69,11 @@ def of_the_only_output(outputs: list[dict[str, Any]], *names: str) -> dict[str, 
 
 
 def _output_report(
-    output: Output, counted: Mapping[str, Mapping[str, Any]], published: Mapping[str, Any]
+    output: Output, metrics_by_slice: Mapping[str, Mapping[str, Any]], published: Mapping[str, Any]
 ) -> dict[str, Any]:
-    of_slices = {start: {name: counts[name] for name in metrics.OUTPUT_METRICS} for start, counts in counted.items()}
+    totals_by_slice = {
+        start: {name: counts[name] for name in metrics.OUTPUT_METRICS} for start, counts in metrics_by_slice.items()
+    }
     return {
         "alias": output.alias,
         "table": output.table,
@@ -76,17 +81,18 @@ def _output_report(
         "changed": published.get("changed", False),
         "metrics_table": output.metrics_table,
         "metrics_version": published.get("metrics_version"),
-        "metrics": {name: sum(counts[name] for counts in of_slices.values()) for name in metrics.OUTPUT_METRICS},
-        "slices": [{"slice_start": start, **counts} for start, counts in of_slices.items()],
+        "metrics": {name: sum(counts[name] for counts in totals_by_slice.values()) for name in metrics.OUTPUT_METRICS},
+        "slices": [{"slice_start": start, **counts} for start, counts in totals_by_slice.items()],
     }
 
 
 def _without_block(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     names = [name for row in rows for name in row["without_block"]]
     if names:
+        blobs = counted(len(names), "blob is an Avro file", "blobs are Avro files")
         yield (
-            f"{len(names):,} blobs are Avro files with a header and no blocks, such as {min(names)}: they are read as "
-            "empty; Capture always writes a block, so restore those that Capture wrote"
+            f"{blobs} with a header and no blocks, such as {min(names)}: read as empty; "
+            "Capture always writes a block, so restore those that Capture wrote"
         )
 
 
@@ -94,23 +100,25 @@ def _unanchored(outputs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for output in outputs:
         sessions = output["metrics"]["UnanchoredSessions"]
         if sessions:
+            rows = counted(sessions, "row is a session", "rows are sessions")
             yield (
-                f"{output['alias']}: {sessions} rows are sessions cut at even multiples of maxDuration: their events "
-                "are too sparse to tell where the live job cut, which may be at odd ones (docs/time-model.md, 4.2)"
+                f"{output['alias']}: {rows} cut at even multiples of maxDuration: the events are too sparse to "
+                "tell where the live job cut, which may be at odd ones (docs/time-model.md, 4.2)"
             )
 
 
 def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str) -> Iterator[str]:
     damaged = sum(counts["DamagedBlobs"] for counts in slices.values())
     if damaged:
-        yield f"{damaged} blobs are damaged and were quarantined: {quarantine} names them; their events are in no row"
+        blobs = counted(damaged, "blob is damaged and was quarantined", "blobs are damaged and were quarantined")
+        yield f"{blobs}: see {quarantine}; events of damaged blobs are in no row"
     gaps = sum(counts["SequenceGaps"] for counts in slices.values())
     if gaps:
         missing = sum(counts["gaps"]["missing"] for counts in slices.values())
         named = [gap for counts in slices.values() for gap in counts["gaps"]["ranges"]][:SHOWN_GAPS]
         ranges = ", ".join(f"{gap['first']} to {gap['last']} of partition {gap['partition']}" for gap in named)
-        more = f" and {gaps - len(named)} more gaps" if gaps > len(named) else ""
-        yield f"{missing} sequence numbers never arrived: {ranges}{more}"
+        more = f" and {counted(gaps - len(named), 'more gap')}" if gaps > len(named) else ""
+        yield f"{counted(missing, 'sequence number')} never arrived: {ranges}{more}"
 
 
 def _disorder(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline) -> Iterator[str]:
@@ -126,9 +134,9 @@ def _disorder(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline) -> It
         pushers = [counts["furthest_ahead"] for counts in slices.values() if counts["furthest_ahead"]]
         ahead = max(pushers, key=lambda pusher: pusher["seconds"])
         yield (
-            f"{disordered / events:.1%} of the events were out of order: the watermark was pushed by clocks that run "
-            f"ahead, furthest by event {_number(ahead)} of {ahead['blob']} ({ahead['seconds']:+.1f} s from "
-            "its arrival); TIMESTAMP BY … OVER a device's key limits the effect of such a clock to its own device"
+            f"{disordered / events:.1%} of the events were out of order: clocks that run ahead pushed the watermark "
+            f"(furthest ahead: event {_number(ahead)} of {ahead['blob']}, {ahead['seconds']:+.1f} s from its arrival); "
+            "TIMESTAMP BY … OVER a device's key limits the effect of such a clock to its own device"
         )
 
 

@@ -8,7 +8,7 @@ from recapture.run.publish import warnings
 from recapture.run.report import of_the_only_output
 from recapture.run.slices import require_whole_slices, slices_of
 from recapture.run.tables import tables_of
-from recapture.table import publish as tables
+from recapture.table import publish as table_publish
 from recapture.time_model import ticks
 
 
@@ -19,7 +19,7 @@ def rollback(pipeline: Pipeline, start: datetime, end: datetime, run_id: str | N
     """
     require_whole_slices(pipeline, start, end)
     starts = [ticks.to_text(slice_.start) for slice_ in slices_of(pipeline, start, end)]
-    outcome = tables.rollback(tables_of(pipeline), starts, run_id)
+    outcome = table_publish.rollback(tables_of(pipeline), starts, run_id)
     outputs = [
         {
             "alias": output.alias,

@@ -41,6 +41,7 @@ from recapture.table.files import parquet, write_slice_file
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice
+from recapture.wording import counted
 
 SMALLEST_TASK = 32 * 1024 * 1024
 """Smallest size of a task in bytes. Every task has a start-up cost, and reads blobs that its neighbours read too."""
@@ -114,14 +115,14 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
     task_bytes = max(SMALLEST_TASK, manifest.size // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
     tasks = list(split(manifest.slices, manifest.blobs, task_bytes))
     digests = {planned_slice.slice.start: planned_slice.digest for planned_slice in manifest.slices}
-    with log.logged(_LOG, f"run {run.id}: order and aggregate in {len(tasks):,} tasks") as results:
+    with log.logged(_LOG, f"run {run.id}: order and aggregate in {counted(len(tasks), 'task')}") as results:
         try:
             staged = _stage(spark, context, list(_destinations(pipeline)), tasks, digests)
         except PySparkException as error:
             raise RunError(_reason(error)) from error
         run.files.write("staged.json", [asdict(file) for file in staged])
         run.files.write("metrics.json", list(metric_rows(run.files, pipeline.input.alias, manifest)))
-        results.append(f"staged {sum(file.rows for file in staged):,} rows")
+        results.append(f"staged {counted(sum(file.rows for file in staged), 'row')}")
 
 
 def _destinations(pipeline: Pipeline) -> Iterator[Destination]:
@@ -187,7 +188,7 @@ def _with_empty_slices(destination: Destination, rows: list[Row], digests: dict[
 
 def _events(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> DataFrame:
     """Return the view `events`, with one Spark partition per task."""
-    rows = [(_TASK.dump_json(task).decode(),) for task in tasks]
+    rows = [(_TASK.dump_json(task, by_alias=True).decode(),) for task in tasks]
     frame = spark.createDataFrame(spark.sparkContext.parallelize(rows, len(rows)), "task string")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
     columns = from_arrow_schema(schema(context.query))
@@ -205,35 +206,35 @@ def _run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
         log.enable()
     files = RunFiles(open_container(context.run_files_url), context.run_id)
     container = open_container(context.input_url)
-    batches, counters = order(
+    batches, counters_by_slice = order(
         task, container, context.query, context.policies, context.reader, quarantine_damaged=context.quarantine_damaged
     )
     with log.logged(_LOG, f"run {context.run_id}: {_description(task)}") as results:
         yield from batches
-        for slice_, counted in counters.items():
-            _write_counters(files, slice_, counted, context.policies)
-        results.append(f"{sum(counted.events for counted in counters.values()):,} events")
+        for slice_, counters in counters_by_slice.items():
+            _write_counters(files, slice_, counters, context.policies)
+        results.append(counted(sum(counters.events for counters in counters_by_slice.values()), "event"))
 
 
 def _description(task: Task) -> str:
     first, last = (ticks.to_text(instant) for instant in (task.slices[0].slice.start, task.slices[-1].slice.end))
     size = sum(pinned.blob.size for pinned in task.blobs)
-    blobs = f"{len(task.blobs):,} blobs ({size:,} bytes)"
+    blobs = f"{counted(len(task.blobs), 'blob')} ({size:,} bytes)"
     return f"input {task.input}, partition {task.partition}, slices {first} to {last}, {blobs}"
 
 
-def _write_counters(files: RunFiles, slice_: Slice, counted: Counters, policies: Policies | None) -> None:
+def _write_counters(files: RunFiles, slice_: Slice, counters: Counters, policies: Policies | None) -> None:
     """Write what a task counted and quarantined in a slice. A retry overwrites the same files."""
-    if counted.quarantine:
+    if counters.quarantine:
         files.container.write(
-            files.quarantine_name(counted.input, counted.partition, slice_),
-            parquet(pa.Table.from_batches(counted.quarantine, QUARANTINE_SCHEMA)),
+            files.quarantine_name(counters.input, counters.partition, slice_),
+            parquet(pa.Table.from_batches(counters.quarantine, QUARANTINE_SCHEMA)),
         )
-    files.write(files.counters_file(counted.input, counted.partition, slice_), counted.row(policies))
+    files.write(files.counters_file(counters.input, counters.partition, slice_), counters.row(policies))
 
 
 def write_slices(result: DataFrame, destination: Destination, digests: dict[int, str]) -> DataFrame:
-    """Return a frame that, when it is collected, writes each slice as one sorted Parquet file, with a row per file."""
+    """Return a frame with one row per file. Collecting it writes each slice as one sorted Parquet file."""
     order = ["slice_start", *(quoted_name(column.name) for column in destination.columns)]
     slices = result.repartition(min(len(digests), 64), "slice_start").sortWithinPartitions(*order)
     names = [column.name for column in destination.columns]
@@ -257,9 +258,9 @@ def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.
         for batch in batches:
             encoded = batch["slice_start"].dictionary_encode()
             begins = 0
-            for start, group in itertools.groupby(encoded.indices.to_pylist()):
+            for code, group in itertools.groupby(encoded.indices.to_pylist()):
                 count = sum(1 for _ in group)
-                instant = encoded.dictionary[start].cast(pa.int64()).as_py()
+                instant = encoded.dictionary[code].cast(pa.int64()).as_py()
                 yield instant * ticks.TICKS_PER_MICROSECOND + ticks.UNIX_EPOCH, batch.slice(begins, count)
                 begins += count
 

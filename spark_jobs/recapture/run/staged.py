@@ -17,15 +17,15 @@ from recapture.storage import open_container
 from recapture.table.delta import SLICE_COLUMN
 
 
-def of_output(staged: Iterable[StagedSlice], output: Output) -> list[StagedSlice]:
-    """Return what was staged for one output."""
+def staged_files_of(staged: Iterable[StagedSlice], output: Output) -> list[StagedSlice]:
+    """Return the files that were staged for one output."""
     return [file for file in staged if file.output == output.alias]
 
 
 def staged_rows(run: PlannedRun, output: Output, limit: int | None = None) -> pa.Table:
     """Return the rows that a run computed for an output, all or the first `limit`, with their slice_start."""
     tables: list[pa.Table] = []
-    for number, staged in enumerate(of_output(run.files.staged(), output)):
+    for number, staged in enumerate(staged_files_of(run.files.staged(), output)):
         rest = staged.rows if limit is None else min(staged.rows, limit - sum(table.num_rows for table in tables))
         if rest or not number:
             with pq.ParquetFile(io.BytesIO(_content(output, staged, run.id))) as file:

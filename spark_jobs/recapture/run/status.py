@@ -15,20 +15,24 @@ from recapture.time_model import ticks
 
 
 def status(pipeline: Pipeline) -> dict[str, Any]:
-    """Return the published slices of each output, their quality and lateness, and the gaps between them.
+    """Return the published slices of each output, their quality and lateness, and the unpublished ranges between them.
 
     If the pipeline has one output, its values are also at the top level of the result.
     """
     tables = tables_of(pipeline)
     entries = OpenTable(tables.publications).slices()
     published = {start: entry for start, entry in entries.items() if entry["run"] is not None}
-    gaps = _gaps(published, slice_length(pipeline))
+    unpublished = _unpublished_ranges(published, slice_length(pipeline))
     outputs = []
     for output in pipeline.outputs:
         files = OpenTable(tables.others[output.alias]).slices()
         slices = [_published_slice(start, files.get(start), entry) for start, entry in published.items()]
-        outputs.append({"alias": output.alias, "table": output.table, "slices": slices, "gaps": gaps})
-    return {"pipeline": pipeline.name, "outputs": outputs, **of_the_only_output(outputs, "table", "slices", "gaps")}
+        outputs.append({"alias": output.alias, "table": output.table, "slices": slices, "unpublished": unpublished})
+    return {
+        "pipeline": pipeline.name,
+        "outputs": outputs,
+        **of_the_only_output(outputs, "table", "slices", "unpublished"),
+    }
 
 
 def _published_slice(start: str, file: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,7 +50,7 @@ def _published_slice(start: str, file: Mapping[str, Any] | None, entry: Mapping[
     }
 
 
-def _gaps(slice_starts: Iterable[str], length: int) -> list[dict[str, str]]:
+def _unpublished_ranges(slice_starts: Iterable[str], length: int) -> list[dict[str, str]]:
     """Return the ranges without publications between the first and the last published slice.
 
     `length` is the length of a slice in ticks.

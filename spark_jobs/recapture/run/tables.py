@@ -18,11 +18,11 @@ def tables_of(pipeline: Pipeline) -> Tables:
     others: dict[str, Table] = {}
     for output in pipeline.outputs:
         others[output.alias] = Table(output.table, published_schema(pipeline.compiled(output).columns))
-        others[metrics_name(output)] = Table(output.metrics_table, metrics.TABLE_SCHEMA)
+        others[metrics_key(output)] = Table(output.metrics_table, metrics.TABLE_SCHEMA)
     others[QUARANTINE] = Table(pipeline.outputs[0].quarantine_table, QUARANTINE_SCHEMA)
     return Tables(Table(pipeline.outputs[0].publications_table, PUBLICATIONS), others)
 
 
-def metrics_name(output: Output) -> str:
-    """Return the name of an output's metrics table; no alias contains a space."""
+def metrics_key(output: Output) -> str:
+    """Return the name under which a publication lists the files of an output's metrics; no alias contains a space."""
     return f"{output.alias} metrics"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from recapture.sample import world, write_world
 from recapture.time_model import ticks
+from recapture.wording import counted
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -17,7 +18,7 @@ def main(arguments: list[str] | None = None) -> None:
     if chosen.hours < 1:
         parser.error("--hours: at least 1")
     count = write_world(world(chosen.start, chosen.hours), chosen.folder)
-    print(f"wrote {count} blobs to {chosen.folder.resolve().as_uri()}")
+    print(f"wrote {counted(count, 'blob')} to {chosen.folder.resolve().as_uri()}")
 
 
 if __name__ == "__main__":

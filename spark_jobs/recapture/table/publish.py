@@ -60,7 +60,7 @@ Change = Callable[[Mapping[str, Entry]], dict[str, Entry]]
 def publish(tables: Tables, publications: Mapping[str, Publication]) -> Outcome:
     """Publish slices in every table; `publications` is keyed by slice_start.
 
-    Slices that hold their publication already do not change. Raise UnfinishedError or InterruptedRunError if some
+    A slice that already holds its publication does not change. Raise UnfinishedError or InterruptedRunError if some
     table may have the publications already. After any other error nothing is published.
     """
 

@@ -165,8 +165,9 @@ def judge(
         verdict[late] = Verdict.LATE_ADJUSTED if policies.adjust else Verdict.LATE_DROPPED
         system_timestamp[late] = arrival[late] - policies.late_tolerance
 
-    ordered = valid if policies.adjust_early else valid & ~early
-    rows = np.flatnonzero(ordered if policies.adjust else ordered & ~late)
+    not_early_dropped = valid if policies.adjust_early else valid & ~early
+    reaches_disorder_stage = not_early_dropped if policies.adjust else not_early_dropped & ~late
+    rows = np.flatnonzero(reaches_disorder_stage)
     # Out-of-order events are below the running maximum, so including them does not change it.
     running = largest_times.update(system_timestamp[rows], None if scope is None else scope.take(pa.array(rows)))
     below = system_timestamp[rows] < running - policies.out_of_order_tolerance

@@ -12,7 +12,7 @@ from recapture.time_model.ticks import from_seconds
 DUPLICATE_HORIZON = from_seconds(3600)
 """How long after an event a duplicate of it may arrive and be recognised, in ticks.
 
-Arrivals of this length of time are read before the first one that is judged, only for their sequence numbers.
+The arrivals of this period before the first judged arrival are also read, but only for their sequence numbers.
 """
 
 

@@ -49,7 +49,7 @@ MONTHS = {"year": 12, "quarter": 3, "month": 1}
 
 def test_a_part_has_these_spellings_and_no_others() -> None:
     assert {short: part for part, names in SPELLINGS.items() for short in names.split()} == PARTS
-    with pytest.raises(DefinitionError, match="`iso_week` is not a part of a date: there are year, quarter, month, "):
+    with pytest.raises(DefinitionError, match="`iso_week` is not a part of a date: the parts are year, quarter, "):
         call("DATEPART", "iso_week", time("2026-03-01"))
 
 

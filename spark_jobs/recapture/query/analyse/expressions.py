@@ -238,7 +238,7 @@ class Expressions:
         kind = _CAST_TYPES.get(name)
         if kind is None:
             types = ", ".join(AsaType)
-            raise self.source.error(node, f"`{name.lower()}` is not a type: there are {types}")
+            raise self.source.error(node, f"`{name.lower()}` is not a type: the types are {types}")
         sizes = [size.name.upper() for size in to.expressions]
         if sizes not in ([], ["MAX"] if kind is AsaType.TEXT else []):
             raise self.source.error(node, f"this size is not supported: write {kind}")

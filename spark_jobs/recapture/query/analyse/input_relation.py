@@ -117,8 +117,8 @@ class InputRelation:
         if column is None:
             raise self.source.error(
                 where,
-                "of IoTHub there are MessageId, CorrelationId, ConnectionDeviceId, ConnectionDeviceGenerationId and "
-                "EnqueuedTime, each by its name",
+                "after IoTHub, name one of its properties: MessageId, CorrelationId, ConnectionDeviceId, "
+                "ConnectionDeviceGenerationId or EnqueuedTime",
             )
         self._checked(column, where)
         return column
@@ -135,7 +135,7 @@ class InputRelation:
             if name and metadata.lower() == name.lower():
                 return self._read(MetadataColumn(metadata), where)
         known = ", ".join(f"[EventHub].[{metadata}]" for metadata in _ADAPTERS["eventhub"][:4])
-        raise self.source.error(where, f"'{property_name}' is not supported: there are {known} and [User].[name]")
+        raise self.source.error(where, f"'{property_name}' is not supported: use {known} or [User].[name]")
 
     def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
         """Read a column for the rows."""
@@ -163,7 +163,7 @@ class InputRelation:
     def _check(self, path: Path, where: exp.Identifier) -> None:
         name = ".".join(path)
         if path[0].lower() == "system" and len(path) > 1:
-            raise self.source.error(where, "of System there are System.Timestamp() and System.Window().Id")
+            raise self.source.error(where, "System has no such property: use System.Timestamp() or System.Window().Id")
         if not all(path) or "\n" in name or name.startswith("@"):
             raise self.source.error(where, f"`{name}` cannot be a field's name here")
         if name.lower() in _RESERVED:

@@ -144,7 +144,7 @@ def from_parts(call: Call) -> Value:
 def _part(call: Call) -> str:
     word = call.word(0)
     if word not in PARTS:
-        raise call.error(0, f"`{word}` is not a part of a date: there are {', '.join(SHORT_NAMES)}")
+        raise call.error(0, f"`{word}` is not a part of a date: the parts are {', '.join(SHORT_NAMES)}")
     return PARTS[word]
 
 

@@ -190,7 +190,7 @@ def selects_of(source: Source, query: exp.Expr) -> list[exp.Select]:
         require_only(source, query, "this")
         return selects_of(source, query.this)
     if not isinstance(query, exp.Select):
-        raise source.error(query, f"{query.key.upper()} is not supported: there are SELECT and UNION")
+        raise source.error(query, f"{query.key.upper()} is not supported: use SELECT and UNION")
     return [query]
 
 

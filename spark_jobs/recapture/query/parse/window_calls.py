@@ -139,7 +139,7 @@ def _unit(source: Source, node: exp.Expr, kind: str) -> int:
     if ticks is None:
         raise source.error(
             node,
-            "a window's unit is day, hour, minute, second, millisecond or microsecond, then its size: "
+            "a window takes a unit (day, hour, minute, second, millisecond or microsecond) and then a size: "
             f"write {_FORMS[kind]}",
         )
     return ticks

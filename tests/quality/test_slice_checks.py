@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.quality.passage import DROPPED, MOST, PROCESSED, SOME, Example, Passage, explanation, results
+from recapture.quality.slice_checks import DROPPED, MOST, PROCESSED, SOME, Example, SliceCounts, explanation, results
 from recapture.time_model.metrics import VERDICTS
 
 START = "2026-03-01T10:00:00Z"
@@ -16,16 +16,16 @@ NO_JSON = Example("malformed", "not a JSON object", b"deviceId,temperature\na,1"
 counted = st.dictionaries(st.sampled_from(VERDICTS), st.integers(0, 300))
 
 
-def passage(rows: int = 1, duplicates: int = 0, **verdicts: int) -> Passage:
+def counts_of(rows: int = 1, duplicates: int = 0, **verdicts: int) -> SliceCounts:
     counts = dict.fromkeys(VERDICTS, 0) | verdicts | {"DuplicateEvents": duplicates}
-    return Passage(START, counts | {"InputEvents": sum(verdicts.values()) + duplicates}, {"aggregates": rows})
+    return SliceCounts(START, counts | {"InputEvents": sum(verdicts.values()) + duplicates}, {"aggregates": rows})
 
 
 def failures(
-    *passages: Passage, severities: Mapping[str, Any] | None = None, short_windows: bool = True
+    *slices: SliceCounts, severities: Mapping[str, Any] | None = None, short_windows: bool = True
 ) -> dict[str, str]:
     """Return the severity of each check that fails."""
-    judged = results(passages, lambda start: NO_JSON, severities or {}, short_windows)
+    judged = results(slices, lambda start: NO_JSON, severities or {}, short_windows)
     assert [result.expectation for result in judged if result.judged != "aggregates"] == [
         "events_can_be_used",
         "events_reach_the_query",
@@ -36,28 +36,28 @@ def failures(
 @pytest.mark.parametrize(
     ("slice_", "expected"),
     [
-        (passage(0), {}),
-        (passage(0, duplicates=5), {}),
-        (passage(on_time=100), {}),
-        (passage(on_time=99, malformed=1), {}),
-        (passage(on_time=98, malformed=2), {"events_can_be_used": "warning"}),
-        (passage(on_time=10, malformed=45, invalid_timestamp=45), {"events_can_be_used": "warning"}),
-        (passage(on_time=9, malformed=45, invalid_timestamp=46), {"events_can_be_used": "critical"}),
-        (passage(0, malformed=677), {"events_can_be_used": "critical"}),
-        (passage(0, late_dropped=5), {"events_reach_the_query": "critical"}),
-        (passage(0, on_time=5), {"query_returns_rows": "warning"}),
-        (passage(0, late_dropped=95, late_adjusted=5), {"query_returns_rows": "warning"}),
-        (passage(0, on_time=99), {"query_returns_rows": "warning"}),
-        (passage(0, on_time=60, late_adjusted=40), {"query_returns_rows": "critical"}),
+        (counts_of(0), {}),
+        (counts_of(0, duplicates=5), {}),
+        (counts_of(on_time=100), {}),
+        (counts_of(on_time=99, malformed=1), {}),
+        (counts_of(on_time=98, malformed=2), {"events_can_be_used": "warning"}),
+        (counts_of(on_time=10, malformed=45, invalid_timestamp=45), {"events_can_be_used": "warning"}),
+        (counts_of(on_time=9, malformed=45, invalid_timestamp=46), {"events_can_be_used": "critical"}),
+        (counts_of(0, malformed=677), {"events_can_be_used": "critical"}),
+        (counts_of(0, late_dropped=5), {"events_reach_the_query": "critical"}),
+        (counts_of(0, on_time=5), {"query_returns_rows": "warning"}),
+        (counts_of(0, late_dropped=95, late_adjusted=5), {"query_returns_rows": "warning"}),
+        (counts_of(0, on_time=99), {"query_returns_rows": "warning"}),
+        (counts_of(0, on_time=60, late_adjusted=40), {"query_returns_rows": "critical"}),
     ],
 )
-def test_each_way_to_lose_everything_has_its_check(slice_: Passage, expected: dict[str, str]) -> None:
+def test_each_way_to_lose_everything_has_its_check(slice_: SliceCounts, expected: dict[str, str]) -> None:
     assert failures(slice_) == expected
 
 
 @given(verdicts=counted, rows=st.integers(0, 2))
 def test_a_slice_with_events_and_without_rows_never_passes(verdicts: dict[str, int], rows: int) -> None:
-    slice_ = passage(rows, **verdicts)
+    slice_ = counts_of(rows, **verdicts)
     failed = failures(slice_)
     total = sum(verdicts.values())
     unusable = verdicts.get("malformed", 0) + verdicts.get("invalid_timestamp", 0)
@@ -69,25 +69,25 @@ def test_a_slice_with_events_and_without_rows_never_passes(verdicts: dict[str, i
 
 
 def test_windows_that_end_in_few_slices_warn_however_many_events_there_are() -> None:
-    assert failures(passage(0, on_time=1000), short_windows=False) == {"query_returns_rows": "warning"}
+    assert failures(counts_of(0, on_time=1000), short_windows=False) == {"query_returns_rows": "warning"}
 
 
 def test_one_bad_slice_of_many_is_enough() -> None:
-    assert failures(passage(on_time=1000), passage(0, malformed=3))["events_can_be_used"] == "critical"
+    assert failures(counts_of(on_time=1000), counts_of(0, malformed=3))["events_can_be_used"] == "critical"
 
 
 def test_a_suite_chooses_the_severity_of_a_check_and_the_strictest_choice_holds_for_events() -> None:
-    silent = passage(0, on_time=5)
+    silent = counts_of(0, on_time=5)
     lenient = {"aggregates": {"query_returns_rows": "info"}}
     assert failures(silent, severities=lenient) == {"query_returns_rows": "info"}
-    dropped = passage(0, late_dropped=5)
+    dropped = counts_of(0, late_dropped=5)
     two = {"a": {"events_reach_the_query": "info"}, "b": {"events_reach_the_query": "warning"}}
     assert failures(dropped, severities=two) == {"events_reach_the_query": "warning"}
 
 
 def test_the_sentence_says_how_many_events_of_which_slice_and_why() -> None:
     (failure,) = [
-        result for result in results([passage(0, malformed=677)], lambda start: NO_JSON, {}) if not result.success
+        result for result in results([counts_of(0, malformed=677)], lambda start: NO_JSON, {}) if not result.success
     ]
     assert failure.sentence == (
         "nearly all events can be used (1 of 1 slice with events fails): in slice 2026-03-01T10:00:00Z, "

@@ -13,6 +13,7 @@ from recapture.quality.audit import Result
 from recapture.quality.metrics import UNUSABLE
 from recapture.quality.suites import SEVERITIES, Check, Severity, built_in
 from recapture.time_model import verdicts
+from recapture.wording import counted
 
 MOST = 0.9
 """Share of unusable events in a slice above which the check is critical, unless a suite sets another severity."""
@@ -32,7 +33,7 @@ _NO_ROWS = (
 
 
 @dataclass(frozen=True)
-class Passage:
+class SliceCounts:
     """Counts of the events that arrived in a slice, and of the rows that the slice has."""
 
     start: str
@@ -73,7 +74,7 @@ class Example:
 
 
 def results(
-    passages: Sequence[Passage],
+    slices: Sequence[SliceCounts],
     example: Callable[[str], Example | None],
     severities: Mapping[str, Mapping[Check, Severity]],
     windows_end_in_every_slice: bool = True,
@@ -86,12 +87,12 @@ def results(
 
     def strictest(check: Check, default: Severity) -> Severity:
         """Return the strictest severity that a suite sets, because events belong to all outputs."""
-        stated = [of_output[check] for of_output in severities.values() if check in of_output]
+        stated = [by_check[check] for by_check in severities.values() if check in by_check]
         return min(stated or [default], key=SEVERITIES.index)
 
-    full = [passage for passage in passages if passage.events]
-    worst = max(full, key=lambda passage: passage.unusable / passage.events, default=None)
-    unusable = [passage for passage in full if passage.unusable / passage.events > SOME]
+    full = [slice_ for slice_ in slices if slice_.events]
+    worst = max(full, key=lambda slice_: slice_.unusable / slice_.events, default=None)
+    unusable = [slice_ for slice_ in full if slice_.unusable / slice_.events > SOME]
     most = worst is not None and worst.unusable / worst.events > MOST
     why = ""
     if unusable and worst:
@@ -100,17 +101,18 @@ def results(
     severity = strictest("events_can_be_used", "critical" if most else "warning")
     title = "nearly all events can be used"
     checks = [_result("events_can_be_used", "slices", severity, title, full, unusable, why)]
-    unreached = [passage for passage in full if not passage.processed and passage.dropped]
+    unreached = [slice_ for slice_ in full if not slice_.processed and slice_.dropped]
     why = _drops(unreached[0]) if unreached else ""
     severity, title = strictest("events_reach_the_query", "critical"), "some events reach the query"
     checks.append(_result("events_reach_the_query", "slices", severity, title, full, unreached, why))
-    processed = [passage for passage in full if passage.processed]
-    for alias in passages[0].rows if passages else ():
-        empty = [passage for passage in processed if not passage.rows[alias]]
-        fullest = max(empty, key=lambda passage: passage.processed, default=None)
+    processed = [slice_ for slice_ in full if slice_.processed]
+    for alias in slices[0].rows if slices else ():
+        empty = [slice_ for slice_ in processed if not slice_.rows[alias]]
+        fullest = max(empty, key=lambda slice_: slice_.processed, default=None)
         why = ""
         if fullest:
-            why = f"slice {fullest.start} has no rows, though the query read {fullest.processed:,} events: {_NO_ROWS}"
+            events = counted(fullest.processed, "event")
+            why = f"slice {fullest.start} has no rows, although the query read {events}: {_NO_ROWS}"
         nothing = fullest is not None and fullest.processed >= MANY and windows_end_in_every_slice
         default: Severity = "critical" if nothing else "warning"
         severity = severities.get(alias, {}).get("query_returns_rows", default)
@@ -137,31 +139,31 @@ def _result(
     judged: str,
     severity: Severity,
     title: str,
-    slices: Sequence[Passage],
-    failed: Sequence[Passage],
+    slices: Sequence[SliceCounts],
+    failed: Sequence[SliceCounts],
     why: str,
 ) -> Result:
-    of = f"{len(slices):,} slice{'' if len(slices) == 1 else 's'} with events"
+    of = f"{counted(len(slices), 'slice')} with events"
     if failed:
         finding = f"{len(failed):,} of {of} {'fails' if len(failed) == 1 else 'fail'}"
     else:
         finding = f"true for all {of}" if slices else "no events"
     sentence = f"{title} ({finding})" + (f": {why}" if why else "")
-    observed = [passage.start for passage in failed[:3]]
+    observed = [slice_.start for slice_ in failed[:3]]
     return Result(built_in().name, judged, check, severity, not failed, observed, None, sentence)
 
 
-def _share(passage: Passage) -> str:
+def _share(slice_: SliceCounts) -> str:
     named = {"malformed": "malformed", "invalid_timestamp": "without a valid time"}
-    parts = [f"{passage.counts[name]:,} {text}" for name, text in named.items() if passage.counts[name]]
-    return f"in slice {passage.start}, {' and '.join(parts)} of {passage.events:,} events"
+    parts = [f"{slice_.counts[name]:,} {text}" for name, text in named.items() if slice_.counts[name]]
+    return f"in slice {slice_.start}, {' and '.join(parts)} of {counted(slice_.events, 'event')}"
 
 
-def _drops(passage: Passage) -> str:
-    parts = [f"{passage.counts[name]:,} {name}" for name in DROPPED if passage.counts[name]]
+def _drops(slice_: SliceCounts) -> str:
+    parts = [f"{slice_.counts[name]:,} {name}" for name in DROPPED if slice_.counts[name]]
     return (
-        f"in slice {passage.start}, the policies dropped all usable events "
-        f"({', '.join(parts)} of {passage.events:,}): raise the limit that drops them, or set its policy to Adjust"
+        f"in slice {slice_.start}, the policies dropped all usable events "
+        f"({', '.join(parts)} of {slice_.events:,}): raise the limit that drops them, or set its policy to Adjust"
     )
 
 
