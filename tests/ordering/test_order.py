@@ -123,6 +123,7 @@ def test_the_rows_have_the_columns_that_the_query_reads(tmp_path: Path) -> None:
             "_slice_start": from_datetime(TEN),
             "_slice_end": from_datetime(TEN + HOUR),
             "_system_timestamp": from_datetime(TEN + 9 * MINUTE),
+            "_arrival": from_datetime(TEN + 10 * MINUTE),
             "deviceId": "a",
             "temperature": 20.5,
             "site.id": "s",

@@ -19,7 +19,7 @@ from tests.oracle_windows import Event
 
 Row = dict[str, Any]
 
-_TICKS = ("_slice_start", "_slice_end", "_system_timestamp")
+_TICKS = ("_slice_start", "_slice_end", "_system_timestamp", "_arrival")
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,13 @@ def _view(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) ->
     rows: dict[str, list[Row]] = {"0": []}
     for slice_ in slices:
         times = np.array([event.time for event in slice_.events], dtype=np.int64)
-        for event, needed in zip(slice_.events, query.needs(times, slice_.start, slice_.end), strict=True):
+        needs = query.needs(times, slice_.start, slice_.end)
+        for arrival, (event, needed) in enumerate(zip(slice_.events, needs, strict=True)):
             if needed:
                 rows.setdefault(event.partition, []).append(
                     {column.name: _value(event, column) for column in query.columns}
                     | {"_partition": event.partition}
-                    | dict(zip(_TICKS, (slice_.start, slice_.end, event.time), strict=True))
+                    | dict(zip(_TICKS, (slice_.start, slice_.end, event.time, arrival), strict=True))
                 )
     frames = [spark.createDataFrame(pa.Table.from_pylist(partition, schema)).coalesce(1) for partition in rows.values()]
     return reduce(DataFrame.unionAll, frames)

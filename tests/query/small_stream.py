@@ -17,7 +17,7 @@ from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
 HOUR = 3600 * TICKS_PER_SECOND
 
-_SYSTEM = ("_slice_start", "_slice_end", "_system_timestamp")
+_SYSTEM = ("_slice_start", "_slice_end", "_system_timestamp", "_arrival")
 
 Row = dict[str, Any]
 
@@ -42,8 +42,8 @@ def rows(spark: SparkSession, text: str, events: Iterable[Row], *outputs: str) -
     placed = [
         {name: _inside(event, name) for name, _ in columns}
         | {"_partition": event["_partition"], "_slice_start": START, "_slice_end": START + HOUR}
-        | {"_system_timestamp": START + round(event["at"] * TICKS_PER_SECOND)}
-        for event in events
+        | {"_system_timestamp": START + round(event["at"] * TICKS_PER_SECOND), "_arrival": START + arrival}
+        for arrival, event in enumerate(events)
     ]
     frame = spark.createDataFrame(pa.Table.from_pylist(placed, schema)).coalesce(1)
     frame.createOrReplaceTempView("events")

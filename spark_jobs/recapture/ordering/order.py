@@ -32,6 +32,7 @@ SYSTEM_COLUMNS = (
     pa.field("_slice_start", pa.int64()),
     pa.field("_slice_end", pa.int64()),
     pa.field("_system_timestamp", pa.int64()),
+    pa.field("_arrival", pa.int64()),
 )
 
 
@@ -94,7 +95,7 @@ class _ChunkProcessor:
             counters.count_events(chunk, judged, reasons)
         payload = [parsed.columns[column] for column in self.query.columns]
         payload += [chunk.metadata(column) for column in self.query.metadata]
-        yield from self._by_slice(judged, payload)
+        yield from self._by_slice(judged, chunk.arrival, payload)
 
     def _observe_numbers(self, chunk: Chunk) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:
         """Return which events are duplicates, and the others in groups of ascending numbers."""
@@ -147,10 +148,12 @@ class _ChunkProcessor:
     def _schema(self) -> pa.Schema:
         return schema(self.query)
 
-    def _by_slice(self, judged: Judged, payload: list[pa.Array]) -> Iterator[pa.RecordBatch]:
+    def _by_slice(
+        self, judged: Judged, arrival: NDArray[np.int64], payload: list[pa.Array]
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the processed events that each slice needs."""
         processed = np.flatnonzero(judged.processed)
-        times = judged.system_timestamp[processed]
+        times, arrival = judged.system_timestamp[processed], arrival[processed]
         if not len(times):
             return
         earliest, latest = times.min(), times.max()
@@ -159,16 +162,16 @@ class _ChunkProcessor:
                 continue
             needed = self.query.needs(times, slice_.start, slice_.end)
             if needed.any():
-                yield self._batch(slice_, times[needed], payload, processed[needed])
+                yield self._batch(slice_, [times[needed], arrival[needed]], payload, processed[needed])
 
     def _batch(
-        self, slice_: Slice, times: NDArray[np.int64], payload: list[pa.Array], rows: NDArray[np.intp]
+        self, slice_: Slice, times: list[NDArray[np.int64]], payload: list[pa.Array], rows: NDArray[np.intp]
     ) -> pa.RecordBatch:
         system = [
             pa.repeat(self.partition, len(rows)),
             pa.repeat(pa.scalar(slice_.start, pa.int64()), len(rows)),
             pa.repeat(pa.scalar(slice_.end, pa.int64()), len(rows)),
-            pa.array(times),
+            *map(pa.array, times),
         ]
         columns = (column.take(pa.array(rows)) for column in payload)
         return pa.RecordBatch.from_arrays([*system, *columns], schema=self._schema)

@@ -48,9 +48,9 @@ def published(
 ) -> list[Row]:
     """Return the rows that a query publishes for the slice (start, end]. A field that an event lacks is NULL."""
     fields = [StructField(column.name, from_arrow_type(TYPES[column.type].view)) for column in query.columns]
-    ticks = [StructField(name, LongType()) for name in ("_slice_start", "_slice_end", "_system_timestamp")]
+    ticks = [StructField(name, LongType()) for name in ("_slice_start", "_slice_end", "_system_timestamp", "_arrival")]
     schema = StructType([*fields, StructField("_partition", StringType()), *ticks])
-    rows = [{"_slice_start": start, "_slice_end": end, **row} for row in events]
+    rows = [{"_slice_start": start, "_slice_end": end, "_arrival": row["_system_timestamp"], **row} for row in events]
     partitions: dict[str, list[tuple[Any, ...]]] = {}
     for row in rows:
         partitions.setdefault(row["_partition"], []).append(tuple(row.get(name) for name in schema.fieldNames()))

@@ -167,7 +167,7 @@ def disc(members: Members, field: str, portion: str, descending: bool = False) -
     "window", ["HoppingWindow(second, 10, 4)", "SlidingWindow(second, 5)", "SessionWindow(second, 3, 8)"]
 )
 @slow(2)
-@given(slices=batches(_MEASURED, partitions="0", size=20))
+@given(slices=batches(_MEASURED, size=20))
 def test_the_aggregates_are_those_of_the_oracle(spark: "SparkSession", window: str, slices: list[Slice]) -> None:
     """Lists are in the order of time, then of arrival."""
     for slice_, rows in zip(slices, of_spark(spark, STATISTICS, window, slices), strict=True):

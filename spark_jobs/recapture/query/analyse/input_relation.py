@@ -46,7 +46,7 @@ _OF_IOT_HUB = {
 }
 """Properties of the record IoTHub of an event, by the lower-case names of the system properties."""
 _PROPERTY = re.compile(r"(?:\[([^\]]+)\]|(\w+))(?:\.(?:\[([^\]]+)\]|([^\[\].]+)))?")
-_RESERVED = {"_partition", "_slice_start", "_slice_end", "_system_timestamp"}
+_RESERVED = {"_partition", "_slice_start", "_slice_end", "_system_timestamp", "_arrival"}
 
 
 @dataclass

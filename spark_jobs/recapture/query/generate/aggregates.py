@@ -94,7 +94,8 @@ class Aggregate:
             value = self.argument.node if self.function is Function.TOPONE else json_of(self.argument)
             orders = [part for ordering in self.orderings for part in _sortable(ordering)]
             sorted_by = [SelectItem(f"o{number}", order) for number, order in enumerate(orders)]
-            return struct([*sorted_by, SelectItem("t", column("_system_timestamp")), SelectItem("v", value)])
+            times = [SelectItem("t", column("_system_timestamp")), SelectItem("a", column("_arrival"))]
+            return struct([*sorted_by, *times, SelectItem("v", value)])
         if self.argument is None:
             return exp.Literal.number(1)
         if self.function in (Function.AVG, *SPREADS):
@@ -130,7 +131,7 @@ class Aggregate:
                 return _spread_of(spark_call("array_sort", collected))
             m2 = template("var_pop({x}) * count({x})", x=argument)
             return _spread(spark_call("count", argument), spark_call("avg", argument), m2)
-        fields = [*(f"o{number}" for number in range(2 * len(self.orderings))), "t", "p", "i", "v"]
+        fields = [*(f"o{number}" for number in range(2 * len(self.orderings))), "t", "a", "p", "i", "v"]
         values = {"p": "`_partition`", "i": "i" if self.ordered else "0"}
         row = struct(SelectItem(field, template(values.get(field, f"x.{field}"))) for field in fields)
         rows = template("array_sort(transform({collected}, (x, i) -> {row}))", collected=collected, row=row)

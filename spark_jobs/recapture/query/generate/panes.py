@@ -42,6 +42,7 @@ class Panes:
             *SLICE_BOUNDS,
             column("_partition"),
             column("_system_timestamp"),
+            column("_arrival"),
             *flag,
             SelectItem("_pane", self._pane),
         ]

@@ -142,12 +142,13 @@ def _selection(selection: Selection, extra_look_back: int, unanchored: bool) -> 
     source = "\n".join([f"FROM {selection.table}", *(lateral.sql for lateral in selection.laterals)])
     source += _where(selection.where)
     if selection.grouping is None:
-        system = [*SLICE_BOUNDS, column("_partition"), column("_system_timestamp")]
+        system = [*SLICE_BOUNDS, column("_partition"), column("_system_timestamp"), column("_arrival")]
         return f"SELECT {select_list([*system, *items])}\n{source}"
     system = [
         *SLICE_BOUNDS,
         SelectItem("_partition", string("")),
         SelectItem("_system_timestamp", trees.column("_window_end")),
+        SelectItem("_arrival", trees.column("_window_end")),
     ]
     grouped = groups(source, selection.source_unanchored, selection.grouping, extra_look_back)
     having = _where(selection.grouping.having)
