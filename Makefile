@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 WITH_JAVA := JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java)
 
 .DEFAULT_GOAL := help
-.PHONY: help backfill up unit test deep check bench chaos lock azurite version clean
+.PHONY: help backfill up unit test deep check format bench chaos lock azurite version clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -42,6 +42,10 @@ check: $(INSTALLED) version ## Lint; check formatting, types and the direction o
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache --no-logo
+
+format: $(INSTALLED) ## Format the code, and mend what the linter can
+	@$(BIN)/ruff check --fix --quiet --exit-zero .
+	@$(BIN)/ruff format --quiet .
 
 bench: $(INSTALLED) version ## Compare with plain Spark and the floor, in events per second; EVENTS=5000000
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.run $(EVENTS)

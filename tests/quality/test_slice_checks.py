@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.quality.slice_checks import DROPPED, MOST, PROCESSED, SOME, Example, SliceCounts, explanation, results
+from recapture.quality.slice_checks import (
+    CRITICAL_UNUSABLE_SHARE,
+    DROPPED,
+    PROCESSED,
+    WARNING_UNUSABLE_SHARE,
+    Example,
+    SliceCounts,
+    explanation,
+    results,
+)
 from recapture.time_model.metrics import VERDICTS
 
 START = "2026-03-01T10:00:00Z"
@@ -62,10 +71,10 @@ def test_a_slice_with_events_and_without_rows_never_passes(verdicts: dict[str, i
     total = sum(verdicts.values())
     unusable = verdicts.get("malformed", 0) + verdicts.get("invalid_timestamp", 0)
     assert bool(failed) or not total or rows or not slice_.events
-    assert ("events_can_be_used" in failed) == (total > 0 and unusable / total > SOME)
+    assert ("events_can_be_used" in failed) == (total > 0 and unusable / total > WARNING_UNUSABLE_SHARE)
     if total and not rows and not any(verdicts.get(name) for name in PROCESSED):
         dropped = any(verdicts.get(name) for name in DROPPED)
-        assert "critical" in failed.values() or (dropped and unusable / total <= MOST)
+        assert "critical" in failed.values() or (dropped and unusable / total <= CRITICAL_UNUSABLE_SHARE)
 
 
 def test_windows_that_end_in_few_slices_warn_however_many_events_there_are() -> None:

@@ -90,7 +90,7 @@ def streams(draw: st.DrawFn, n: int, payloads: st.SearchStrategy[dict[str, Any]]
     end = start + seconds(draw(st.integers(5, 40)))
     time = start - seconds(draw(st.integers(0, LONGEST_LOOK_BACK)))
     arrived: list[tuple[int, Event]] = []
-    for id in range(draw(st.integers(4, 40))):
+    for id in range(draw(st.integers(4, 20))):
         time += seconds(draw(_STEPS))
         payload = {"id": id, **draw(payloads)}
         event = Event(time + draw(_NUDGES), payload, draw(st.sampled_from(partitions)))

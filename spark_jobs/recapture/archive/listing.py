@@ -22,8 +22,8 @@ CONCURRENT_LISTINGS = 8
 FAR = ticks.from_seconds(900)
 """Longest usual delay from the end of a blob's interval to its LastModified; ticks.
 
-The interval begins at the time in the blob's name. The delay is the longest interval that Capture allows; an outage or
-a copied archive makes it longer.
+The interval begins at the time in the blob's name. This is as long as the longest interval that Capture allows. After
+an outage, or in a copied archive, the actual delay is longer.
 """
 _HOUR = ticks.from_seconds(3600)
 
@@ -79,9 +79,10 @@ class Search:
         return max(first, 0), last + self.max_clock_skew + self.interval + _HOUR
 
     def within_reach(self, blob: ListedBlob) -> bool:
-        """Return whether every search whose arrivals include the blob's LastModified lists the blob.
+        """Return whether the time in the blob's name is close enough to its LastModified.
 
-        Other blobs are not read, so a slice reads the same blobs whatever range it is planned in.
+        If it is, every search whose arrivals include that LastModified lists the blob. Other blobs are not read, so a
+        slice reads the same blobs whatever range it is planned in.
         """
         return -_HOUR <= blob.written - blob.name_time <= self.interval + self.reach
 

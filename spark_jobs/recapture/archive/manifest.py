@@ -35,8 +35,8 @@ from recapture.versions import FORMAT, require_format
 MAX_CLOCK_SKEW = ticks.from_seconds(300)
 """Largest difference between the hub's clock, which stamps events, and the clocks of the writer and the storage; ticks.
 
-The clocks of one service differ by seconds. A blob with an event enqueued further than this outside the blob's
-enqueued range stops the run that reads it (docs/time-model.md, section 1.2).
+The clocks of one service differ by seconds. If an event was enqueued before or after its blob's enqueued range by more
+than this, the run that reads the blob stops (docs/time-model.md, section 1.2).
 """
 
 SEARCH_HOURS = 168

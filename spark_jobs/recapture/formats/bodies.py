@@ -34,24 +34,24 @@ class Bodies:
     """Reason why a body cannot be used (string), or NULL."""
 
 
-def parse(bodies: pa.Array, columns: Collection[InputColumn], judged: Collection[InputColumn] = ()) -> Bodies:
-    """Read `columns`, and the texts of `judged`, from JSON bodies (binary).
+def parse(bodies: pa.Array, columns: Collection[InputColumn], timestamp_fields: Collection[InputColumn] = ()) -> Bodies:
+    """Read `columns`, and the texts of `timestamp_fields`, from JSON bodies (binary).
 
-    A value in `judged` does not make a body malformed: the policies decide about it. A name finds its field in any
-    letter case (see `spellings`).
+    A value in `timestamp_fields` does not make a body malformed: the policies decide about it. A name finds its field
+    in any letter case (see `spellings`).
     """
     text, malformed = _text(bodies)
-    fields = tuple(column for column in dict.fromkeys([*columns, *judged]) if column.path)
+    fields = tuple(column for column in dict.fromkeys([*columns, *timestamp_fields]) if column.path)
     first = text.drop_null().slice(0, 1)
     spelling = spellings.spelling_of(first, fields)
-    usual, raw = _parse(text, malformed, columns, judged, spelling)
+    usual, raw = _parse(text, malformed, columns, timestamp_fields, spelling)
     rows = spellings.differing(text, raw, spelling)
     parsed, order = [usual], np.arange(len(text))
     for other, chosen in spellings.by_spelling(text.take(pa.array(rows)), fields) if len(rows) else ():
         if other != spelling:
             again = pa.array(rows[chosen])
             order[rows[chosen]] = sum(len(part.malformed) for part in parsed) + np.arange(len(chosen))
-            parsed.append(_parse(text.take(again), malformed.take(again), columns, judged, other)[0])
+            parsed.append(_parse(text.take(again), malformed.take(again), columns, timestamp_fields, other)[0])
     return usual if len(parsed) == 1 else _interleaved(parsed, pa.array(order))
 
 
@@ -72,7 +72,7 @@ def _parse(
     text: pa.Array,
     malformed: pa.Array,
     columns: Collection[InputColumn],
-    judged: Collection[InputColumn],
+    timestamp_fields: Collection[InputColumn],
     spelling: Spelling,
 ) -> tuple[Bodies, dict[InputColumn, pa.Array]]:
     """Return bodies that spell the columns in one way, and what was read of each column before it was converted."""
@@ -88,9 +88,9 @@ def _parse(
             converted[column] = pc.if_else(pc.is_null(malformed), text, None)
             continue
         values = converted[column] = _convert(raw[column], column.type)
-        if column.type is not AsaType.TEXT and column not in judged:
+        if column.type is not AsaType.TEXT and column not in timestamp_fields:
             malformed = _first(malformed, _unconverted(text, values, column, spelling[column].path))
-    return Bodies(converted, {column: raw[column] for column in judged}, malformed), raw
+    return Bodies(converted, {column: raw[column] for column in timestamp_fields}, malformed), raw
 
 
 def _text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -128,7 +128,7 @@ class _Arrived:
     def highest(self, oldest: int) -> int | None:
         """Return the highest number that was not enqueued before `oldest`.
 
-        Older events may be duplicates. They do not show how far the numbers had got when they arrived again.
+        Older events may be duplicates, and a duplicate does not show how far the numbers had got when it arrived.
         """
         recent = (self.enqueued >= oldest) | (self.enqueued == UNKNOWN)
         return int(self.ranges.last[recent][-1]) if recent.any() else None
@@ -187,9 +187,9 @@ class SequenceNumbers:
     def _supersede(self, number: Int64s, arrival: Int64s, enqueued: Int64s) -> None:
         """Mark the remembered numbers of an old hub as superseded, if these events come from a new one.
 
-        They do if a group that arrived together within DUPLICATE_HORIZON before them reached at least the first of
-        their numbers, and all of that group was enqueued before any of them. The hub has then started its numbers
-        again. For example:
+        That is so if an earlier group, within DUPLICATE_HORIZON, was enqueued entirely before the first of these
+        events, and its highest number is not below the lowest of theirs: the hub has started its numbers again. For
+        example:
 
             arrived before   100-104 enqueued 10:00,  105-109 enqueued 10:05
             now              0-3     enqueued 10:20   100-104 and 105-109 are superseded

@@ -15,12 +15,12 @@ from recapture.quality.suites import SEVERITIES, Check, Severity, built_in
 from recapture.time_model import verdicts
 from recapture.wording import counted
 
-MOST = 0.9
+CRITICAL_UNUSABLE_SHARE = 0.9
 """Share of unusable events in a slice above which the check is critical, unless a suite sets another severity."""
-SOME = 0.01
-"""Share of unusable events in a slice above which the check fails, as a warning unless a suite sets another one."""
-MANY = 100
-"""Number of events read from which a query without rows is critical, unless its windows need not end in the slice."""
+WARNING_UNUSABLE_SHARE = 0.01
+"""Share of unusable events in a slice above which the check warns, unless a suite sets another severity."""
+CRITICAL_EVENTS_WITHOUT_ROWS = 100
+"""Least number of events read for a slice without rows to be critical, if a window ends in every slice."""
 PROCESSED = tuple(verdict.label for verdict in verdicts.PROCESSED)
 """Verdicts of events that the query read."""
 DROPPED = ("late_dropped", "early_dropped", "out_of_order_dropped")
@@ -92,13 +92,13 @@ def results(
 
     full = [slice_ for slice_ in slices if slice_.events]
     worst = max(full, key=lambda slice_: slice_.unusable / slice_.events, default=None)
-    unusable = [slice_ for slice_ in full if slice_.unusable / slice_.events > SOME]
-    most = worst is not None and worst.unusable / worst.events > MOST
+    unusable = [slice_ for slice_ in full if slice_.unusable / slice_.events > WARNING_UNUSABLE_SHARE]
+    is_critical = worst is not None and worst.unusable / worst.events > CRITICAL_UNUSABLE_SHARE
     why = ""
     if unusable and worst:
         event = example(worst.start)
         why = f"{_share(worst)}{f': {explanation(event)}' if event else ''}"
-    severity = strictest("events_can_be_used", "critical" if most else "warning")
+    severity = strictest("events_can_be_used", "critical" if is_critical else "warning")
     title = "nearly all events can be used"
     checks = [_result("events_can_be_used", "slices", severity, title, full, unusable, why)]
     unreached = [slice_ for slice_ in full if not slice_.processed and slice_.dropped]
@@ -113,8 +113,9 @@ def results(
         if fullest:
             events = counted(fullest.processed, "event")
             why = f"slice {fullest.start} has no rows, although the query read {events}: {_NO_ROWS}"
-        nothing = fullest is not None and fullest.processed >= MANY and windows_end_in_every_slice
-        default: Severity = "critical" if nothing else "warning"
+        many_events = fullest is not None and fullest.processed >= CRITICAL_EVENTS_WITHOUT_ROWS
+        is_critical = many_events and windows_end_in_every_slice
+        default: Severity = "critical" if is_critical else "warning"
         severity = severities.get(alias, {}).get("query_returns_rows", default)
         title = "the query returns rows for the events that it reads"
         checks.append(_result("query_returns_rows", alias, severity, title, processed, empty, why))
@@ -126,11 +127,11 @@ def explanation(example: Example) -> str:
     fields = _fields(example.body)
     has = f"its fields are {', '.join(fields)}" if fields else ""
     if example.verdict == "invalid_timestamp":
-        unit = _unit(example.body)
+        unit = _epoch_advice(example.body)
         advice = [has, "correct the field of TIMESTAMP BY, which must be an ISO 8601 time"]
         return f"{example.reason}; " + "; ".join(filter(None, [*advice, unit]))
     if example.verdict == "malformed" and not fields:
-        return f"{example.reason}; {_looks(example.body)}"
+        return f"{example.reason}; {_body_advice(example.body)}"
     return f"{example.reason}; " + "; ".join(filter(None, [has, "correct CREATE TABLE or the query's casts"]))
 
 
@@ -179,7 +180,7 @@ def _fields(body: bytes) -> list[str]:
     return list(document)[:_FIELDS_SHOWN] if isinstance(document, dict) else []
 
 
-def _unit(body: bytes) -> str:
+def _epoch_advice(body: bytes) -> str:
     """Return advice for the first field that looks like a time as a number; empty if there is none."""
     document = _document(body)
     numbers = document.items() if isinstance(document, dict) else ()
@@ -194,7 +195,7 @@ def _unit(body: bytes) -> str:
     return ""
 
 
-def _looks(body: bytes) -> str:
+def _body_advice(body: bytes) -> str:
     """Return what a body that is not a JSON object looks like, and what to do."""
     if body.startswith(b"\x1f\x8b"):
         return "the body looks like gzip, but event bodies must be uncompressed JSON"

@@ -62,7 +62,9 @@ def publish(run: PlannedRun) -> dict[str, Any]:
         run.files.write("outcome.json", published)
     except RunError as error:
         again = "run the same command again for its report"
-        raise UnfinishedError(f"run {run.id} is published, but: {error}; {again}") from error
+        raise UnfinishedError(
+            f"run {run.id} is published, but its outcome could not be recorded: {error}; {again}"
+        ) from error
     return published
 
 

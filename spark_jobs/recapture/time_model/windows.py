@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from recapture.time_model.ticks import TICKS_PER_SECOND
 
-REMEMBERED_SPANS = 4
-"""Number of spans with one event each, after a cut that is certain, over which the cuts alternate as in ASA."""
+ALTERNATING_SPANS = 4
+"""Number of spans over which the cuts alternate as in ASA.
+
+The first of them ends with a certain cut, and the others hold one event each.
+"""
 
 LARGEST_SIZE = 7 * 24 * 3600 * TICKS_PER_SECOND
 """Largest size of a window, seven days, in ticks."""
@@ -62,12 +65,12 @@ class SessionWindow:
 
     @property
     def look_back(self) -> int:
-        """Return how far back an event may decide where a session that ends in the slice begins (section 4.2).
+        """How long before a slice an event may lie and still decide a session that ends in the slice; ticks.
 
-        That is the event before the opening that the first cut depends on. Each span holds two events if the timeout
-        is at most half of `max_duration`, and then there is a cut at the end of every span.
+        The earliest such event is the last one before the pause that the session's deadline depends on. If the timeout
+        is at most half of `max_duration`, every span holds two events, and there is a cut at the end of each.
         """
-        spans = 4 if 2 * self.timeout <= self.max_duration else 6 + REMEMBERED_SPANS
+        spans = 4 if 2 * self.timeout <= self.max_duration else 6 + ALTERNATING_SPANS
         return spans * self.max_duration + self.timeout
 
 

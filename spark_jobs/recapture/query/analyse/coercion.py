@@ -33,7 +33,7 @@ class Coercion:
     types: FieldTypes
 
     def typed(self, value: Value, kind: AsaType, where: exp.Expr) -> Value | None:
-        """Return the value as `kind`, or None unless it has this type, is NULL, is of open type or can be widened."""
+        """Return the value as `kind` if it has this type, is NULL, is of open type or can be widened; else None."""
         is_open = self.types.are_open(value.fields)
         return self._converted(value, kind, is_open, where) if self._fits(value, kind) else None
 

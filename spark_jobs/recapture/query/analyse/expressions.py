@@ -379,7 +379,7 @@ class _Call:
             raise self.error(index, f"{self.name} takes a text in quotes here")
         return node.name
 
-    def number(self, index: int) -> int:
+    def literal_number(self, index: int) -> int:
         node = self._node(index)
         sign, digits = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
         if not (isinstance(digits, exp.Literal) and not digits.is_string and digits.name.isdecimal()):

@@ -48,7 +48,7 @@ class Call(Protocol):
     def literal(self, index: int) -> str:
         """Return the text of an argument that is a text literal."""
 
-    def number(self, index: int) -> int:
+    def literal_number(self, index: int) -> int:
         """Return an argument that is a literal whole number; it may be negative."""
 
     def error(self, index: int | None, message: str) -> DefinitionError:

@@ -39,7 +39,7 @@ def rounded(call: Call) -> Value:
     """ROUND(x, length), in the type of x: halves away from zero; `length` is a literal."""
     takes(call, 2)
     number = call.argument(0, *_NUMBER)
-    places = call.number(1)
+    places = call.literal_number(1)
     # Beyond these a bigint or a float has no digits.
     digits = exp.Literal.number(max(-400, min(400, places)))
     return Value(spark_call("round", number.node, digits), number.type)

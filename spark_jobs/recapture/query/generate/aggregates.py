@@ -238,12 +238,14 @@ class Aggregate:
 
     def _spread_result(self, spread: exp.Expr) -> exp.Expr:
         """Return the standard deviation or the variance of a struct of count, mean and squared differences."""
-        whole = self.function in (Function.STDEVP, Function.VARP)
-        variance = template("{spread}.m2 / {spread}.n" if whole else "{spread}.m2 / ({spread}.n - 1)", spread=spread)
+        of_population = self.function in (Function.STDEVP, Function.VARP)
+        variance = template(
+            "{spread}.m2 / {spread}.n" if of_population else "{spread}.m2 / ({spread}.n - 1)", spread=spread
+        )
         return template(
             "CASE WHEN {spread}.n >= {least} THEN {result} END",
             spread=spread,
-            least=exp.Literal.number(1 if whole else 2),
+            least=exp.Literal.number(1 if of_population else 2),
             result=spark_call("sqrt", variance) if self.function in (Function.STDEV, Function.STDEVP) else variance,
         )
 

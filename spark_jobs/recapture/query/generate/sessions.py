@@ -6,7 +6,7 @@ from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.panes import Panes
 from recapture.query.generate.select_items import SelectItem, select_list
 from recapture.query.generate.trees import template
-from recapture.time_model.windows import REMEMBERED_SPANS, SessionWindow
+from recapture.time_model.windows import ALTERNATING_SPANS, SessionWindow
 
 
 def sessions(panes: Panes, window: SessionWindow, partition_by: Sequence[int], items: list[SelectItem]) -> str:
@@ -51,8 +51,8 @@ def sessions(panes: Panes, window: SessionWindow, partition_by: Sequence[int], i
     )
     since = "(`_span` - `_reset`)"
     cut = (
-        f"SELECT *, CASE WHEN {since} < 0 THEN false WHEN {since} < {REMEMBERED_SPANS} THEN {since} % 2 = 0"
-        f" ELSE `_span` % 2 <> 0 END AS `_cut`, {since} >= {REMEMBERED_SPANS} AS `_ruled`\nFROM (\n{reset}\n)"
+        f"SELECT *, CASE WHEN {since} < 0 THEN false WHEN {since} < {ALTERNATING_SPANS} THEN {since} % 2 = 0"
+        f" ELSE `_span` % 2 <> 0 END AS `_cut`, {since} >= {ALTERNATING_SPANS} AS `_ruled`\nFROM (\n{reset}\n)"
     )
     begun = (
         "SELECT *, max(CASE WHEN `_cut` THEN `_span` END)"
