@@ -22,8 +22,7 @@ class CompiledOutput:
 
     It reads the view `events`: the query's `columns` and `metadata` under their names, `_partition` (string), and
     `_slice_start`, `_slice_end`, `_system_timestamp` and `_arrival` (bigint, ticks). A datetime there is a bigint of
-    ticks; a record
-    or an array is its JSON text.
+    ticks; a record or an array is its JSON text.
 
     It gives the columns of `columns`, in which a datetime is a timestamp, then `slice_start` (timestamp, UTC). A query
     with sessions adds `_unanchored` (boolean): the row's session is cut by the rule for sparse streams
