@@ -135,7 +135,7 @@ def test_a_late_tolerance_below_the_capture_interval_gives_a_warning(file: Path,
     assert len(warnings) == warned
     for warning in warnings:
         assert str(late) in warning
-        assert "set at least 300" in warning
+        assert "set it to at least 300" in warning
         assert "\n" not in warning
 
 

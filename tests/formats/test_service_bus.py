@@ -148,7 +148,7 @@ def test_continuous_numbers_keep_their_distances_wherever_they_roll_over_and_rea
     number = partition * ROUND + true % ROUND
     numbers = ContinuousNumbers()
     parts = [slice(begin, begin + size) for begin in range(0, len(steps), size)]
-    continuous = np.concatenate([numbers.read(number[part], partition[part]) for part in parts])
+    continuous = np.concatenate([numbers.continued(number[part], partition[part]) for part in parts])
     for one in set(partition.tolist()):
         rows = partition == one
         assert len(set((continuous[rows] - true[rows]).tolist())) == 1

@@ -63,16 +63,16 @@ class Search:
     by_enqueued_time: bool
     """Whether events arrive when they are enqueued, so that the times in the names decide which blobs are read."""
     interval: int
-    """Longest time from the time in a blob's name to the arrival of its last event."""
+    """Length of a blob's interval, which begins at the time in its name; 0 if names have no time."""
     reach: int
     """Longest time from the end of that interval to the LastModified of the blobs to find."""
     max_clock_skew: int
     """Largest error of the time in a name."""
 
     def range_of_names(self, now: int) -> tuple[int, int]:
-        """Return the range of times in the names to list. It covers all blobs that may be read, and one hour more.
+        """Return the range of times in the names to list. It covers all blobs that may be read, and more.
 
-        The blobs of that hour show how far the archive reaches. If the arrivals have no end, `now` stands for it.
+        The other blobs show how far the archive reaches. If the arrivals have no end, `now` stands for it.
         """
         last = now if self.arrivals.last is None else self.arrivals.last
         first = self.arrivals.first - self.max_clock_skew - self.interval - self.reach

@@ -1,4 +1,4 @@
-"""Pin the blobs that a run reads in a manifest, and say how complete they are. A run reads no other blobs."""
+"""Pin the blobs that a run reads, and no others, in a manifest, and record which partitions are incomplete."""
 
 import hashlib
 import itertools
@@ -161,7 +161,10 @@ _SEAL = TypeAdapter(_Seal)
 
 
 def from_json(content: bytes) -> Manifest:
-    """Return a manifest that was written. Raise RunError if it is not a manifest or does not match its digests."""
+    """Return the manifest that `Manifest.to_json` wrote.
+
+    Raise RunError if the content is not a manifest or does not match its digests.
+    """
     try:
         seal = _SEAL.validate_json(content)
         require_format(seal.format, "the run's manifest")

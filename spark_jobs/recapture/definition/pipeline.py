@@ -125,8 +125,8 @@ class Pipeline(Section):
         elif late < interval and by_blob and self.input.names.on_schedule:
             yield (
                 f"eventsLateArrivalMaxDelayInSeconds is {late}, less than the {self.input.interval_name} of "
-                f"{interval}: with the blob's LastModified as arrival time almost every event will be late; set at "
-                f"least {interval}"
+                f"{interval}: with the blob's LastModified as arrival time almost every event will be late; set it to "
+                f"at least {interval}"
             )
 
     def _early_warnings(self) -> Iterator[str]:

@@ -232,7 +232,7 @@ def _continuous_number(events: pa.RecordBatch, numbers: ContinuousNumbers) -> pa
     number, sequence_partition = events["number"], events["sequence_partition"]
     if sequence_partition.null_count:
         return number
-    return pa.array(numbers.read(number.to_numpy(), sequence_partition.to_numpy()))
+    return pa.array(numbers.continued(number.to_numpy(), sequence_partition.to_numpy()))
 
 
 def _columns(blob: DecodedBlob, index: int, metadata: Sequence[MetadataColumn]) -> pa.RecordBatch:

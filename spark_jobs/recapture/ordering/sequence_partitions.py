@@ -29,7 +29,7 @@ class ContinuousNumbers:
     def __init__(self) -> None:
         self._highest: dict[int, int] = {}
 
-    def read(self, number: Int64s, sequence_partition: Int64s) -> Int64s:
+    def continued(self, number: Int64s, sequence_partition: Int64s) -> Int64s:
         """Return the continuous number of each event: of two in a partition, the lower one is the earlier.
 
         It is the number nearest to the partition's highest so far that ends in the event's 48 bits: after 2**48 - 1,

@@ -1,9 +1,10 @@
 """Evaluate expectations with Great Expectations, even on more rows than fit into one pandas frame.
 
-The result is the one that Great Expectations returns for one frame with all rows. There are three ways to get it:
+The result is the one that Great Expectations returns for one frame with all rows. There are four ways to get it:
 
 * An expectation that judges each row by itself is evaluated on one frame after the other, and the counts are added.
 * An expectation that rows are unique is evaluated in the same way, on frames that keep equal keys together.
+* An expectation on the names or the types of the columns is evaluated on a frame without rows.
 * Every other expectation is evaluated on all rows, with only the columns that it names.
 """
 

@@ -20,7 +20,7 @@ CRITICAL_UNUSABLE_SHARE = 0.9
 WARNING_UNUSABLE_SHARE = 0.01
 """Share of unusable events in a slice above which the check warns, unless a suite sets another severity."""
 CRITICAL_EVENTS_WITHOUT_ROWS = 100
-"""Least number of events read for a slice without rows to be critical, if a window ends in every slice."""
+"""Number of events read in a slice from which a lack of rows is critical, if windows end in every slice."""
 PROCESSED = tuple(verdict.label for verdict in verdicts.PROCESSED)
 """Verdicts of events that the query read."""
 DROPPED = ("late_dropped", "early_dropped", "out_of_order_dropped")
@@ -90,35 +90,35 @@ def results(
         stated = [by_check[check] for by_check in severities.values() if check in by_check]
         return min(stated or [default], key=SEVERITIES.index)
 
-    full = [slice_ for slice_ in slices if slice_.events]
-    worst = max(full, key=lambda slice_: slice_.unusable / slice_.events, default=None)
-    unusable = [slice_ for slice_ in full if slice_.unusable / slice_.events > WARNING_UNUSABLE_SHARE]
+    with_events = [slice_ for slice_ in slices if slice_.events]
+    worst = max(with_events, key=lambda slice_: slice_.unusable / slice_.events, default=None)
+    unusable = [slice_ for slice_ in with_events if slice_.unusable / slice_.events > WARNING_UNUSABLE_SHARE]
     is_critical = worst is not None and worst.unusable / worst.events > CRITICAL_UNUSABLE_SHARE
     why = ""
     if unusable and worst:
         event = example(worst.start)
-        why = f"{_share(worst)}{f': {explanation(event)}' if event else ''}"
+        why = f"{_unusable_text(worst)}{f': {explanation(event)}' if event else ''}"
     severity = strictest("events_can_be_used", "critical" if is_critical else "warning")
     title = "nearly all events can be used"
-    checks = [_result("events_can_be_used", "slices", severity, title, full, unusable, why)]
-    unreached = [slice_ for slice_ in full if not slice_.processed and slice_.dropped]
-    why = _drops(unreached[0]) if unreached else ""
+    checks = [_result("events_can_be_used", "slices", severity, title, with_events, unusable, why)]
+    unreached = [slice_ for slice_ in with_events if not slice_.processed and slice_.dropped]
+    why = _drops_text(unreached[0]) if unreached else ""
     severity, title = strictest("events_reach_the_query", "critical"), "some events reach the query"
-    checks.append(_result("events_reach_the_query", "slices", severity, title, full, unreached, why))
-    processed = [slice_ for slice_ in full if slice_.processed]
+    checks.append(_result("events_reach_the_query", "slices", severity, title, with_events, unreached, why))
+    processed = [slice_ for slice_ in with_events if slice_.processed]
     for alias in slices[0].rows if slices else ():
-        empty = [slice_ for slice_ in processed if not slice_.rows[alias]]
-        fullest = max(empty, key=lambda slice_: slice_.processed, default=None)
+        without_rows = [slice_ for slice_ in processed if not slice_.rows[alias]]
+        busiest = max(without_rows, key=lambda slice_: slice_.processed, default=None)
         why = ""
-        if fullest:
-            events = counted(fullest.processed, "event")
-            why = f"slice {fullest.start} has no rows, although the query read {events}: {_NO_ROWS}"
-        many_events = fullest is not None and fullest.processed >= CRITICAL_EVENTS_WITHOUT_ROWS
+        if busiest:
+            events = counted(busiest.processed, "event")
+            why = f"slice {busiest.start} has no rows, although the query read {events}: {_NO_ROWS}"
+        many_events = busiest is not None and busiest.processed >= CRITICAL_EVENTS_WITHOUT_ROWS
         is_critical = many_events and windows_end_in_every_slice
         default: Severity = "critical" if is_critical else "warning"
         severity = severities.get(alias, {}).get("query_returns_rows", default)
         title = "the query returns rows for the events that it reads"
-        checks.append(_result("query_returns_rows", alias, severity, title, processed, empty, why))
+        checks.append(_result("query_returns_rows", alias, severity, title, processed, without_rows, why))
     return checks
 
 
@@ -154,13 +154,13 @@ def _result(
     return Result(built_in().name, judged, check, severity, not failed, observed, None, sentence)
 
 
-def _share(slice_: SliceCounts) -> str:
+def _unusable_text(slice_: SliceCounts) -> str:
     named = {"malformed": "malformed", "invalid_timestamp": "without a valid time"}
     parts = [f"{slice_.counts[name]:,} {text}" for name, text in named.items() if slice_.counts[name]]
     return f"in slice {slice_.start}, {' and '.join(parts)} of {counted(slice_.events, 'event')}"
 
 
-def _drops(slice_: SliceCounts) -> str:
+def _drops_text(slice_: SliceCounts) -> str:
     parts = [f"{slice_.counts[name]:,} {name}" for name in DROPPED if slice_.counts[name]]
     return (
         f"in slice {slice_.start}, the policies dropped all usable events "

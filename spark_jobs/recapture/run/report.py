@@ -103,7 +103,7 @@ def _unanchored(outputs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             rows = counted(sessions, "row is a session", "rows are sessions")
             yield (
                 f"{output['alias']}: {rows} cut at even multiples of maxDuration: the events are too sparse to "
-                "tell where the live job cut, which may be at odd ones (docs/time-model.md, 4.2)"
+                "tell where the live job cut; it may be at odd multiples (docs/time-model.md, section 4.2)"
             )
 
 

@@ -158,7 +158,7 @@ class Expressions:
         number = self.coercion.typed(value, AsaType.FLOAT, node)
         if number is None or value.type is None:
             raise self.types.disagreement(value.fields, AsaType.FLOAT, node) or self.source.error(
-                node, f"arithmetic takes bigint and float, but this is {value.type or 'NULL'}{_joining(value)}"
+                node, f"arithmetic takes bigint and float, but this is {value.type or 'NULL'}{_concat_hint(value)}"
             )
         return number
 
@@ -320,15 +320,15 @@ class Expressions:
         if kind in INCOMPARABLE:
             parts = "properties" if kind is AsaType.RECORD else "elements"
             raise self.source.error(where, f"{kind}s cannot be compared: compare their {parts}")
-        if kind in _UNORDERED and operator in ORDERED and not self._pending(values):
+        if kind in _UNORDERED and operator in ORDERED and not self._any_open(values):
             raise self.source.error(where, f"{kind} is compared with = and <> only, not with {ORDERED[operator]}")
         return unified, kind
 
-    def _pending(self, values: list[Value]) -> bool:
+    def _any_open(self, values: list[Value]) -> bool:
         return any(self.types.are_open(value.fields) for value in values)
 
 
-def _joining(value: Value) -> str:
+def _concat_hint(value: Value) -> str:
     return ": to join texts, use CONCAT" if value.type is AsaType.TEXT else ""
 
 

@@ -150,7 +150,7 @@ class FromCompiler:
             *(element.alias.lower() for element in from_clause.elements),
         ):
             raise self.source.error(alias, f"`{alias.name}` is taken: choose another name")
-        self.source.exact.add(alias.this.meta["start"])
+        self.source.case_sensitive.add(alias.this.meta["start"])
         row = Expressions(Coercion(self.source, self.types), RowScope(from_clause))
         [node] = call.expressions
         argument = row.value(node)

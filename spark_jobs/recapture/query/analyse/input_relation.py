@@ -82,7 +82,7 @@ class InputRelation:
         for name in names:
             if "start" not in name.meta:
                 raise self.source.error(name, f"write [{name.name}], in brackets, for a field of this name")
-            self.source.exact.add(name.meta["start"])
+            self.source.case_sensitive.add(name.meta["start"])
         return self._checked(InputColumn(path, self.types.of(path, names[0])), names[0])
 
     def _added(self, path: Path) -> MetadataColumn | None:

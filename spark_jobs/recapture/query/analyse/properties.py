@@ -25,7 +25,7 @@ def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence
         types.decide(value.fields, AsaType.RECORD, names[0])
     elif value.type is not AsaType.RECORD and not value.is_json_element:
         raise source.error(names[0], f"`{names[0].name}` is read from a {value.type}, which has no properties")
-    source.exact.update(name.meta["start"] for name in names if "start" in name.meta)
+    source.case_sensitive.update(name.meta["start"] for name in names if "start" in name.meta)
     node = value.node
     for depth, name in enumerate(names):
         node = json_property(node, string(name.name), f"record{depth}")

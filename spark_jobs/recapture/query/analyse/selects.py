@@ -202,7 +202,7 @@ class SelectCompiler:
         if not isinstance(item, exp.Alias):
             names = identifiers(item)
             if names and not is_system_timestamp(item):
-                self.source.exact.add(names[-1].meta["start"])
+                self.source.case_sensitive.add(names[-1].meta["start"])
                 return names[-1].name, item
             if is_window_id(item):
                 return "Id", item
@@ -211,7 +211,7 @@ class SelectCompiler:
         alias = item.args["alias"]
         if self.source.text[alias.meta["start"]] == "'":
             raise self.source.error(alias, f"write AS {alias.name}, without quotes")
-        self.source.exact.add(alias.meta["start"])
+        self.source.case_sensitive.add(alias.meta["start"])
         return alias.name, alias
 
     def _windows(self, select: exp.Select, scope: GroupScope) -> tuple[GroupedWindow, ...]:

@@ -1,9 +1,9 @@
 """Sliding windows in Spark SQL.
 
 Panes are instants. The content of a group's window changes at each instant, and again one size later. So a window
-(E - size, E] ends at each of these times. Time is divided into blocks of one size. A window that ends in one block
-holds the panes of this block up to the window's end, and the panes of the previous block that are later than the
-window's start.
+(E - size, E] ends at each of these times. Time is divided into blocks, each as long as a window. A window that ends in
+one block holds the panes of this block up to the window's end, and the panes of the previous block that are later than
+the window's start.
 """
 
 from sqlglot import exp

@@ -13,7 +13,7 @@ def canonical(source: Source, tokens: list[Token]) -> str:
     words = []
     for token in tokens:
         written = source.text[token.start : token.end + 1]
-        if token.start in source.exact:
+        if token.start in source.case_sensitive:
             words.append("[" + token.text.replace("]", "]]") + "]")
         elif token.token_type == TokenType.STRING:
             words.append(written)

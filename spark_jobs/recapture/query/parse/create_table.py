@@ -62,5 +62,5 @@ def _path(source: Source, tokens: list[Token]) -> tuple[Path, list[Token]]:
     for name in names:
         if source.text[name.start] != "[" and not name.text.isidentifier():
             raise source.error(name, f"`{name.text}` is not a field's name: write it in brackets, [{name.text}]")
-        source.exact.add(name.start)
+        source.case_sensitive.add(name.start)
     return tuple(name.text for name in names), rest

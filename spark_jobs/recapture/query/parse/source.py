@@ -14,7 +14,7 @@ class Source:
     """A query as the user wrote it. Places in it are offsets; errors show line and column, from 1."""
 
     text: str
-    exact: set[int] = field(default_factory=set, compare=False)
+    case_sensitive: set[int] = field(default_factory=set, compare=False)
     """Offsets of the names whose letter case matters."""
 
     def error(self, where: "int | Token | exp.Expr", message: str) -> DefinitionError:
