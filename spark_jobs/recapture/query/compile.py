@@ -52,7 +52,7 @@ def compile_query(
 
 
 def _most_passes(script: Script) -> int:
-    """Return an upper bound on the number of passes: two for each field's type and each column of a * that it learns."""
+    """Return an upper bound on the number of passes: two for each field type and column of a * that it learns."""
     return 2 * len(script.tokens) * (len(script.steps) + 1) + 2
 
 
