@@ -127,6 +127,6 @@ def test_a_report_that_cannot_be_stored_does_not_hide_that_the_run_is_published(
     code, line = outcome_of(capsys, world, "backfill")
     assert code == 3
     assert line.endswith(
-        "is published, but: cannot write outcome.json: No space left on device; "
+        "is published, but its outcome could not be recorded: cannot write outcome.json: No space left on device; "
         "run the same command again for its report"
     )
