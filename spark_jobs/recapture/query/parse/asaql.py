@@ -105,6 +105,10 @@ class Asaql(TSQL):
         def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
             return this if self._reads_time else super()._parse_window(this, alias)
 
+        def _negate_range(self, this: exp.Expr | None = None) -> exp.Expr | None:
+            """Return the Not of a predicate, for LIKE too, which T-SQL's parser negates in another way."""
+            return this and self.expression(exp.Not(this=this))
+
         def expression(self, instance: E, token: Token | None = None, comments: list[str] | None = None) -> E:
             """Return a node with the place where it was read, for nodes without a position of their own."""
             node = super().expression(instance, token, comments)
