@@ -36,3 +36,8 @@ def test_a_negated_predicate_holds_where_the_predicate_does_not(spark: "SparkSes
         "i NOT BETWEEN 1 AND 2",
     ]
     assert holding(spark, [*true, *false], at(1, i=2, s="a%")) == true
+
+
+def test_not_greater_is_less_or_equal_and_not_less_is_greater_or_equal(spark: "SparkSession") -> None:
+    true = ["i !> 2", "i !> 3", "i !< 2", "i !< 1"]
+    assert holding(spark, [*true, "i !> 1", "i !< 3", "j !> 1", "j !< 1"], at(1, i=2, j=None)) == true

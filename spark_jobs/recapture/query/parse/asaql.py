@@ -49,6 +49,11 @@ class Asaql(TSQL):
     the list after PARTITION BY. A call of a function is always an Anonymous, even if T-SQL knows the function.
     """
 
+    class Tokenizer(TSQL.Tokenizer):
+        """T-SQL's tokenizer, with !> and !<."""
+
+        KEYWORDS: ClassVar = {**TSQL.Tokenizer.KEYWORDS, "!>": TokenType.LTE, "!<": TokenType.GTE}
+
     class Parser(TSQLParser):
         """T-SQL's parser, with the clauses that ASA adds to a table."""
 
@@ -266,6 +271,8 @@ def _tokens(source: Source) -> list[Token]:
             raise source.error(token, _REFUSED[word])
         if not _TYPOGRAPHIC.isdisjoint(word):
             raise source.error(token, "these are typographic quotation marks: write text in single quotes, '…'")
+        if word == "!":
+            raise source.error(token, "`!` is not supported here: write NOT before a condition")
         if word in ("{", "}"):
             raise source.error(token, f"`{token.text}` is not supported")
         if before == TokenType.COMMA and token.token_type in _NEVER_AFTER_COMMA:
