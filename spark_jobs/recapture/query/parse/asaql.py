@@ -16,6 +16,8 @@ from recapture.query.parse.source import Source, require_only
 
 E = TypeVar("E", bound=exp.Expr)
 
+NEGATED_PREDICATE = "negated_predicate"
+"""Key in the `meta` of a Not that is part of a predicate, as in x NOT IN (1)."""
 _BLANK = re.compile(r"(?:\s+|--[^\n]*|/\*(?:(?!/\*|\*/).)*\*/)*", re.DOTALL)
 _REFUSED = {
     "MATCH_RECOGNIZE": "MATCH_RECOGNIZE is not supported: backfill the events, and match the table's rows",
@@ -111,8 +113,11 @@ class Asaql(TSQL):
             return this if self._reads_time else super()._parse_window(this, alias)
 
         def _negate_range(self, this: exp.Expr | None = None) -> exp.Expr | None:
-            """Return the Not of a predicate, for LIKE too, which T-SQL's parser negates in another way."""
-            return this and self.expression(exp.Not(this=this))
+            """Return the Not of a predicate, for LIKE too, and mark it: x NOT IN (y) is not NOT x IN (y) for NULL."""
+            negated = this and self.expression(exp.Not(this=this))
+            if negated:
+                negated.meta[NEGATED_PREDICATE] = True
+            return negated
 
         def expression(self, instance: E, token: Token | None = None, comments: list[str] | None = None) -> E:
             """Return a node with the place where it was read, for nodes without a position of their own."""
