@@ -31,6 +31,13 @@ def test_a_select_without_a_window_publishes_each_event_at_its_own_time(spark: "
     ]
 
 
+def test_having_without_group_by_filters_rows_as_where_does(spark: "SparkSession") -> None:
+    one = "SELECT k, v AS v INTO out FROM telemetry TIMESTAMP BY x HAVING v > 2"
+    assert rows(spark, one, FOUR) == [[{"k": "a", "v": 2.5}, {"k": "b", "v": 4.0}]]
+    two = "SELECT k INTO out FROM telemetry TIMESTAMP BY x WHERE v > 2 HAVING k = 'a' OR v = 1.5"
+    assert rows(spark, two, FOUR) == [[{"k": "a"}]]
+
+
 def test_each_into_has_its_own_rows(spark: "SparkSession") -> None:
     text = """
         WITH known AS (SELECT * FROM telemetry TIMESTAMP BY x WHERE k IS NOT NULL)

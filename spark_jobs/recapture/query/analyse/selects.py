@@ -15,6 +15,7 @@ from recapture.query.analyse.step_relation import WHOLE, WHOLE_NAME
 from recapture.query.generate.grouping import GroupedWindow, Grouping
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import SLICE_START, Selection
+from recapture.query.generate.trees import operation
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path, identifiers, is_system_timestamp, is_window_id
 from recapture.query.parse.source import Source, require_only
@@ -77,9 +78,9 @@ class SelectCompiler:
         row = Expressions(Coercion(self.source, self.types), RowScope(from_clause))
         where = row.condition(select.args["where"].this) if select.args.get("where") else None
         if select.args.get("group") is None:
-            if select.args.get("having"):
-                raise self.source.error(select.args["having"], "HAVING needs GROUP BY: use WHERE")
             items = self._select_list(select, row, from_clause, requests)
+            if select.args.get("having"):
+                where = self._filter(select, row, where)
             grouping = None
         else:
             items, grouping = self._groups(select, row, from_clause)
@@ -89,6 +90,26 @@ class SelectCompiler:
         return CompiledSelect(
             selection, items.columns, items.star_source, ordered=relation.ordered and grouping is None
         )
+
+    def _filter(self, select: exp.Select, row: Expressions, where: exp.Expr | None) -> exp.Expr:
+        """Return the condition of WHERE and of a HAVING without GROUP BY, which filters rows as WHERE does.
+
+        WHERE x > 1 HAVING y > 2 => ((`x` > 1.0D) AND (`y` > 2.0D))
+        """
+        having = select.args["having"].this
+        new = {
+            item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias) and _is_renamed(item)
+        }
+        for column in having.find_all(exp.Column):
+            names = identifiers(column)
+            if names and names[0].name.lower() in new:
+                raise self.source.error(
+                    column,
+                    f"HAVING without GROUP BY is WHERE, which does not know `{names[0].name}` of SELECT: "
+                    "repeat its expression, or select it in a step of WITH",
+                )
+        condition = row.condition(having)
+        return condition if where is None else operation(exp.And, where, condition)
 
     def _groups(self, select: exp.Select, row: Expressions, from_clause: From) -> tuple[_SelectList, Grouping]:
         """Compile a SELECT with GROUP BY: the select list and HAVING over its groups.
@@ -237,3 +258,9 @@ class SelectCompiler:
         if is_system_timestamp(window):
             return (GroupedWindow(SnapshotWindow(), None),)
         return tuple(GroupedWindow(call.window, call.id, tuple(map(scope.key_of, call.partition_by))) for call in calls)
+
+
+def _is_renamed(item: exp.Alias) -> bool:
+    """Return whether a column's name is not the name of the field that it has: x AS y, but not site.x AS x."""
+    names = identifiers(item.this)
+    return not names or names[-1].name.lower() != item.alias.lower()
