@@ -31,6 +31,17 @@ def test_a_select_without_a_window_publishes_each_event_at_its_own_time(spark: "
     ]
 
 
+def test_names_may_be_written_in_double_quotes(spark: "SparkSession") -> None:
+    text = """
+        CREATE TABLE telemetry ("my k" nvarchar(max), [a "b" c] float)
+        WITH "known" AS (SELECT "my k" AS 'k', t."a ""b"" c" AS "v" FROM "telemetry" AS "t")
+        SELECT "k", SUM(v) AS 'total' INTO "out" FROM "known" GROUP BY "k", Tumbling(minute, 1)
+    """
+    events = [{**at(1), "my k": "a", 'a "b" c': 1.5}, {**at(2), "my k": "a", 'a "b" c': 2.0}]
+    assert rows(spark, text, events) == [[{"k": "a", "total": 3.5}]]
+    assert [column.path for column in compiled(text).columns] == [("my k",), ('a "b" c',)]
+
+
 def test_having_without_group_by_filters_rows_as_where_does(spark: "SparkSession") -> None:
     one = "SELECT k, v AS v INTO out FROM telemetry TIMESTAMP BY x HAVING v > 2"
     assert rows(spark, one, FOUR) == [[{"k": "a", "v": 2.5}, {"k": "b", "v": 4.0}]]

@@ -97,9 +97,7 @@ class SelectCompiler:
         WHERE x > 1 HAVING y > 2 => ((`x` > 1.0D) AND (`y` > 2.0D))
         """
         having = select.args["having"].this
-        new = {
-            item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias) and _is_renamed(item)
-        }
+        new = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias) and _is_renamed(item)}
         for column in having.find_all(exp.Column):
             names = identifiers(column)
             if names and names[0].name.lower() in new:
@@ -230,8 +228,6 @@ class SelectCompiler:
             raise self.source.error(item, "this column has no name: write AS and a name after it")
         require_only(self.source, item, "this", "alias")
         alias = item.args["alias"]
-        if self.source.text[alias.meta["start"]] == "'":
-            raise self.source.error(alias, f"write AS {alias.name}, without quotes")
         self.source.exact.add(alias.meta["start"])
         return alias.name, alias
 

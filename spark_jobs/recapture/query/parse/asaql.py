@@ -12,6 +12,7 @@ from sqlglot.parsers.tsql import TSQLParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from recapture.errors import DefinitionError
+from recapture.query.parse.names import identifiers
 from recapture.query.parse.source import Source, require_only
 
 E = TypeVar("E", bound=exp.Expr)
@@ -240,8 +241,8 @@ def _closing(tokens: list[Token]) -> int | None:
 
 
 def _keyword(source: Source, token: Token) -> str:
-    """Return a token's word in capitals; empty for a text in quotes and a name in brackets."""
-    return "" if source.text[token.start] in "'[" else token.text.upper()
+    """Return a token's word in capitals; empty for a text or a name in quotes and a name in brackets."""
+    return "" if source.text[token.start] in "'[\"" else token.text.upper()
 
 
 def _end_of_statement(source: Source, tokens: list[Token]) -> int:
@@ -269,8 +270,6 @@ def _tokens(source: Source) -> list[Token]:
     for token in tokens:
         _only_blank(source, end, token.start)
         end = token.end + 1
-        if source.text[token.start] == '"':
-            raise source.error(token, "write text in single quotes, '…', and names in brackets, […]; not in \"…\"")
         word = _keyword(source, token)
         if word in _REFUSED:
             raise source.error(token, _REFUSED[word])
@@ -300,7 +299,7 @@ def _only_blank(source: Source, start: int, end: int) -> None:
 
 def _unclosed(source: Source) -> DefinitionError:
     """Return the error for a text, a name or a comment that is never closed."""
-    pieces = re.compile(r"'(?:[^']|'')*'|\[[^\]]*\]|--[^\n]*|/\*.*?\*/", re.DOTALL)
+    pieces = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\[[^\]]*\]|--[^\n]*|/\*.*?\*/", re.DOTALL)
     rest = pieces.sub(lambda piece: " " * len(piece.group()), source.text)
     opening = re.search(r"'|\[|/\*|\"", rest)
     if opening is None:
@@ -329,7 +328,22 @@ def _query(source: Source, tokens: list[Token]) -> exp.Query:
     root = statements[0]
     if not isinstance(root, exp.Select | exp.SetOperation):
         raise source.error(tokens[0], f"`{tokens[0].text}` is not supported: a query begins with SELECT")
+    _check_quoted_names(source, root)
     return root
+
+
+def _check_quoted_names(source: Source, root: exp.Query) -> None:
+    """Raise DefinitionError for a "…" that may be meant as a text, although it is a name.
+
+    SELECT "a b" AS c and t."a b" are names; x = "a b" is refused.
+    """
+    for name in root.find_all(exp.Identifier):
+        start, column = name.meta.get("start"), name.parent
+        if start is None or source.text[start] != '"' or not isinstance(column, exp.Column):
+            continue
+        is_whole = isinstance(column.parent, exp.Select | exp.Alias | exp.Group | exp.Table | exp.Dot)
+        if not is_whole and len(identifiers(column) or []) == 1:
+            raise source.error(start, "write text in single quotes, '…', and names in brackets, […]; not in \"…\"")
 
 
 def _syntax_error(source: Source, tokens: list[Token], start: int | None) -> DefinitionError:
