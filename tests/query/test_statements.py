@@ -31,6 +31,37 @@ def test_a_select_without_a_window_publishes_each_event_at_its_own_time(spark: "
     ]
 
 
+def test_a_query_in_from_is_a_step(spark: "SparkSession") -> None:
+    text = """
+        SELECT s.k, SUM(twice) AS total INTO out
+        FROM (SELECT * FROM (SELECT k, v * 2 AS twice FROM telemetry TIMESTAMP BY x) AS s WHERE k = 'a') AS s
+        GROUP BY k, TumblingWindow(minute, 1)
+        UNION
+        SELECT k, v AS total FROM (SELECT k, v FROM telemetry TIMESTAMP BY x WHERE v > 3) AS telemetry
+    """
+    assert rows(spark, text, FOUR) == [[{"k": "a", "total": 8.0}, {"k": "b", "total": 4.0}]]
+
+
+def test_a_query_in_from_reads_the_steps_before_it(spark: "SparkSession") -> None:
+    text = """
+        WITH tens AS (SELECT k, SUM(v) AS v FROM telemetry TIMESTAMP BY x GROUP BY k, Tumbling(second, 10)),
+             s AS (SELECT MAX(v) AS v FROM (SELECT v FROM tens) AS tens GROUP BY Tumbling(minute, 1))
+        SELECT v INTO out FROM (SELECT v FROM s UNION SELECT v FROM tens) AS s
+    """
+    assert rows(spark, text, FOUR) == [[{"v": 4.0}, {"v": 4.0}, {"v": 4.0}, {"v": None}]]
+
+
+def test_parentheses_around_a_query_change_nothing(spark: "SparkSession") -> None:
+    text = """
+        WITH a AS ((SELECT k FROM telemetry TIMESTAMP BY x) UNION (SELECT 'c' AS k FROM telemetry TIMESTAMP BY x)),
+             b AS ((SELECT k FROM a WHERE k <> 'a'))
+        ((SELECT k INTO out FROM b) UNION SELECT k FROM b WHERE k = 'b');
+        (SELECT k INTO other FROM b WHERE k = 'b')
+    """
+    bs, cs = [{"k": "b"}], [{"k": "c"}]
+    assert rows(spark, text, FOUR, "out", "other") == [bs * 2 + cs * 4, bs]
+
+
 def test_names_may_be_written_in_double_quotes(spark: "SparkSession") -> None:
     text = """
         CREATE TABLE telemetry ("my k" nvarchar(max), [a "b" c] float)

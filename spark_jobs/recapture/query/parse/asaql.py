@@ -135,9 +135,12 @@ class Asaql(TSQL):
 
 @dataclass(frozen=True)
 class Step:
-    """One step of WITH."""
+    """One step of WITH, or a query in FROM, which is a step without a name of its own."""
 
-    name: Token
+    name: Token | exp.Identifier
+    """Name in WITH; for a query in FROM the name after AS."""
+    key: str
+    """Name in lower case, by which FROM finds the step; for a query in FROM a key that no name can be."""
     query: exp.Query
 
 
@@ -167,6 +170,7 @@ def parse(text: str) -> Script:
     declarations: list[list[Token]] = []
     steps: list[Step] = []
     statements: list[exp.Query] = []
+    has_with = False
     rest = tokens
     while rest:
         first = _keyword(source, rest[0])
@@ -177,14 +181,17 @@ def parse(text: str) -> Script:
             declarations.append(rest[:end])
             rest = rest[end:]
         elif first == "WITH":
-            if steps:
+            if has_with:
                 raise source.error(
                     rest[0], "a second WITH is not supported: write all steps in one, with commas between them"
                 )
-            steps, rest = _steps(source, rest)
-        elif first == "SELECT":
+            has_with = True
+            named, rest = _steps(source, rest)
+            steps += named
+        elif _begins_query(source, rest):
             end = _end_of_statement(source, rest)
             statements.append(_query(source, rest[:end]))
+            steps += _lifted(source, statements[-1])
             rest = rest[end:]
         else:
             raise source.error(rest[0], f"`{source.word(rest[0])}` is not supported: a query begins with SELECT")
@@ -221,13 +228,40 @@ def _steps(source: Source, tokens: list[Token]) -> tuple[list[Step], list[Token]
         if end is None:
             raise source.error(rest[2], f"this parenthesis is never closed: {form}")
         name, inside = rest[0], rest[3 : 2 + end]
-        if not inside or _keyword(source, inside[0]) != "SELECT":
+        if not _begins_query(source, inside):
             raise source.error(inside[0] if inside else rest[2], f"a step is a SELECT in parentheses: {form}")
-        steps.append(Step(name, _query(source, inside)))
+        query = _query(source, inside)
+        steps += [*_lifted(source, query), Step(name, name.text.lower(), query)]
         rest = rest[3 + end :]
         if not rest or rest[0].token_type != TokenType.COMMA:
             return steps, rest
         rest = rest[1:]
+
+
+def _lifted(source: Source, query: exp.Query) -> list[Step]:
+    """Return the queries in the FROMs of a query as steps, inner ones first, and let FROM name these steps.
+
+    SELECT id FROM (SELECT id FROM input) AS s => Step(s, SELECT id FROM input), and SELECT id FROM <its key> AS s
+    """
+    steps = []
+    for clause in reversed([*query.find_all(exp.From)]):
+        table = clause.this
+        if not isinstance(table, exp.Subquery) or not isinstance(table.unnest(), exp.Select | exp.SetOperation):
+            continue
+        if not table.alias:
+            raise source.error(table, "name the query in FROM: write FROM (SELECT …) AS name")
+        key = f"\0{source.offset(table)}"
+        steps.append(Step(table.args["alias"].this, key, table.this))
+        name = exp.Identifier(this=key, quoted=True)
+        name.meta["start"] = source.offset(table)
+        clause.set("this", exp.Table(**{**table.args, "this": name}))
+    return steps
+
+
+def _begins_query(source: Source, tokens: list[Token]) -> bool:
+    """Return whether tokens begin with SELECT, or with parentheses and then SELECT."""
+    first = next((token for token in tokens if token.token_type != TokenType.L_PAREN), None)
+    return first is not None and _keyword(source, first) == "SELECT"
 
 
 def _closing(tokens: list[Token]) -> int | None:
@@ -326,7 +360,7 @@ def _query(source: Source, tokens: list[Token]) -> exp.Query:
     except ParseError as error:
         raise _syntax_error(source, tokens, error.errors[0]["start"]) from None
     root = statements[0]
-    if not isinstance(root, exp.Select | exp.SetOperation):
+    if not isinstance(root, exp.Select | exp.SetOperation | exp.Subquery):
         raise source.error(tokens[0], f"`{tokens[0].text}` is not supported: a query begins with SELECT")
     _check_quoted_names(source, root)
     return root
