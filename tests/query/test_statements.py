@@ -62,6 +62,19 @@ def test_parentheses_around_a_query_change_nothing(spark: "SparkSession") -> Non
     assert rows(spark, text, FOUR, "out", "other") == [bs * 2 + cs * 4, bs]
 
 
+def test_count_of_the_input_counts_events(spark: "SparkSession") -> None:
+    text = """
+        SELECT COUNT() AS a, COUNT(i) AS b, COUNT(*) AS c, COUNT(k) AS d INTO out
+        FROM telemetry AS i TIMESTAMP BY x GROUP BY Tumbling(minute, 1) HAVING COUNT(I) = 4
+    """
+    assert rows(spark, text, FOUR) == [[{"a": 4, "b": 4, "c": 4, "d": 3}]]
+
+
+def test_get_elements_is_the_old_name_of_get_array_elements(spark: "SparkSession") -> None:
+    text = "SELECT e.ArrayIndex AS i, e.ArrayValue AS v INTO out FROM telemetry CROSS APPLY GetElements(list) AS e"
+    assert rows(spark, text, [at(1, list=["a", "b"])]) == [[{"i": 0, "v": "a"}, {"i": 1, "v": "b"}]]
+
+
 def test_names_may_be_written_in_double_quotes(spark: "SparkSession") -> None:
     text = """
         CREATE TABLE telemetry ("my k" nvarchar(max), [a "b" c] float)

@@ -39,6 +39,20 @@ def test_bigints_stay_exact_and_become_floats_only_next_to_floats(spark: "SparkS
     assert [type(value) for value in row.values()] == [int, int, int, float, int, float, int]
 
 
+def test_operators_of_bits_give_a_bit_and_null_next_to_null(spark: "SparkSession") -> None:
+    items = "b & CAST(1 AS bit) AS both, b | CAST(0 AS bit) AS one, b ^ CAST(1 AS bit) AS differ, ~b AS opposite"
+    actual = select(spark, f"i, {items}", at(1, i=0, b=False), at(2, i=1, b=True), at(3, i=2, b=None))
+    assert [list(row.values()) for row in actual] == [
+        [0, False, False, True, True],
+        [1, True, True, False, False],
+        [2, None, None, None, None],
+    ]
+    [row] = select(spark, "b & CAST(0 AS bit) AS none, i & b AS mixed, 3 ^ b AS odd", at(1, i=3, b=True))
+    assert row == {"none": False, "mixed": 1, "odd": 2}
+    assert [type(value) for value in row.values()] == [bool, int, int]
+    assert select(spark, "b & CAST(0 AS bit) AS unknown", at(1, b=None)) == [{"unknown": None}]
+
+
 def test_the_largest_and_the_smallest_bigint_are_read_and_written(spark: "SparkSession") -> None:
     text = "MAX(i) AS largest, MIN(i) AS smallest, COUNT(DISTINCT i) AS n"
     values = [2**63 - 1, -(2**63), 2**63 - 2]

@@ -197,22 +197,35 @@ class Expressions:
         return Value(operation(operator, left.node, right.node), kind)
 
     def _bitwise(self, node: exp.Expr) -> Value:
+        """Compile ~ & | ^: of bits a bit, and NULL next to NULL; otherwise a bigint.
+
+        up & down => CAST((CAST(`up` AS BIGINT) & CAST(`down` AS BIGINT)) AS BOOLEAN)
+        """
         require_only(self.source, node, "this", "expression")
         if isinstance(node, exp.BitwiseNot):
-            return Value(exp.Paren(this=exp.BitwiseNot(this=self._bits(node.this))), AsaType.BIGINT)
-        bits = operation(type(node), self._bits(node.this), self._bits(node.expression))
-        return Value(bits, AsaType.BIGINT)
+            value = self._bits(node.this)
+            operator = exp.Not if value.type is AsaType.BIT else exp.BitwiseNot
+            return Value(exp.Paren(this=operator(this=value.node)), value.type)
+        sides = [self._bits(node.this), self._bits(node.expression)]
+        left, right = (self.coercion.cast(side, AsaType.BIGINT, lenient=False, where=node) for side in sides)
+        bits = Value(operation(type(node), left.node, right.node), AsaType.BIGINT)
+        if all(side.type is AsaType.BIT for side in sides):
+            return self.coercion.cast(bits, AsaType.BIT, lenient=False, where=node)
+        return bits
 
-    def _bits(self, node: exp.Expr) -> exp.Expr:
+    def _bits(self, node: exp.Expr) -> Value:
+        """Return a bit or a bigint. Raise DefinitionError for values of other types."""
         if isinstance(node, ARITHMETIC):
             raise self.source.error(node, "put parentheses around the arithmetic next to & | ^")
         value = self.value(node)
+        if value.type is AsaType.BIT:
+            return value
         bits = self.coercion.typed(value, AsaType.BIGINT, node)
         if bits is None:
             raise self.types.disagreement(value.fields, AsaType.BIGINT, node) or self.source.error(
-                node, f"~ & | ^ take bigint, but this is {value.type}"
+                node, f"~ & | ^ take bigint and bit, but this is {value.type}"
             )
-        return bits.node
+        return bits
 
     def _case(self, node: exp.Case) -> Value:
         require_only(self.source, node, "this", "ifs", "default")

@@ -45,6 +45,7 @@ _APPLIED = {
         (("PropertyName", AsaType.TEXT, False), ("PropertyValue", AsaType.TEXT, True)),
     ),
 }
+_APPLIED["GETELEMENTS"] = _APPLIED["GETARRAYELEMENTS"]
 
 
 @dataclass
