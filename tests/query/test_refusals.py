@@ -229,6 +229,8 @@ def test_an_unsupported_clause_next_to_the_input_is_refused(source: str, column:
         ("-- nothing", "line 1, column 11", "there is no query"),
         ("SELECT", "line 1, column 1", "SELECT names no column"),
         ("SELECT a FROM", "line 1, column 10", "the query ends too early, after `FROM`"),
+        ("SELECT a INTO FROM telemetry", "line 1, column 15", "not the keyword FROM: for this name write [FROM]"),
+        ("SELECT a INTO b FROM Join", "line 1, column 22", "not the keyword JOIN: for this name write [Join]"),
         ("SELECT 'a", "line 1, column 8", "`'` is never closed"),
         ("SELECT [a", "line 1, column 8", "`[` is never closed"),
         ('SELECT "a', "line 1, column 8", '`"` is never closed'),

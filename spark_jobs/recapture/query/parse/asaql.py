@@ -36,6 +36,14 @@ _NEVER_AFTER_COMMA = {
     TokenType.SEMICOLON,
     TokenType.WHERE,
 }
+_BEFORE_NAMES = (TokenType.ALIAS, TokenType.COMMA, TokenType.DOT, TokenType.L_PAREN, TokenType.WITH)
+"""Tokens after which FROM and INTO are names themselves."""
+_NO_NAMES = re.compile(
+    "ALTER|AND|AS|BEGIN|BETWEEN|CREATE|CROSS|DISTINCT|DROP|ELSE|EXCEPT|FETCH|FOR|FROM|GRANT|HAVING|INNER|INSERT"
+    "|INTERSECT|INTO|JOIN|LIKE|NOT|ON|OPTION|OR|OUTER|REVOKE|ROLLBACK|SELECT|TABLE|TABLESAMPLE|THEN|UNION|VALUES"
+    "|WHEN|WHERE|WITH"
+)
+"""Words that T-SQL reserves and the parser cannot take as names."""
 _NEAR = {
     "OVER": "OVER belongs to TIMESTAMP BY, right after the input: FROM input TIMESTAMP BY time OVER key",
     "TIMESTAMP": "TIMESTAMP BY follows the input, once: FROM input TIMESTAMP BY time",
@@ -300,7 +308,7 @@ def _tokens(source: Source) -> list[Token]:
         raise _unclosed(source) from None
     if tokens and tokens[0].token_type in Asaql.Tokenizer.COMMANDS:
         raise source.error(tokens[0], f"`{source.word(tokens[0])}` is not supported: a query begins with SELECT")
-    end, before = 0, None
+    end, before, earlier = 0, None, None
     for token in tokens:
         _only_blank(source, end, token.start)
         end = token.end + 1
@@ -315,13 +323,29 @@ def _tokens(source: Source) -> list[Token]:
             raise source.error(token, f"`{token.text}` is not supported")
         if before == TokenType.COMMA and token.token_type in _NEVER_AFTER_COMMA:
             raise source.error(token, f"syntax error near `{token.text}`: something is missing after a comma")
-        before = token.token_type
+        is_clause = before in (TokenType.INTO, TokenType.FROM) and earlier not in _BEFORE_NAMES
+        if is_clause and word.isidentifier():
+            _read_as_name(source, token, word)
+        earlier, before = before, token.token_type
         # The parser would read hints out of comments.
         token.comments = []
     _only_blank(source, end, len(source.text))
     if before == TokenType.COMMA:
         raise source.error(tokens[-1], "something is missing after the last comma")
     return tokens
+
+
+def _read_as_name(source: Source, token: Token, word: str) -> None:
+    """Let the parser read a word as a name although it is a keyword of other dialects, such as ROWS.
+
+    Raise DefinitionError for a word that T-SQL reserves.
+    """
+    if _NO_NAMES.fullmatch(word):
+        raise source.error(
+            token, f"a name is expected here, not the keyword {word}: for this name write [{token.text}], in brackets"
+        )
+    if token.token_type != TokenType.VAR:
+        token.token_type = TokenType.IDENTIFIER
 
 
 def _only_blank(source: Source, start: int, end: int) -> None:
