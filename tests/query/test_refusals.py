@@ -158,7 +158,12 @@ def test_an_unsupported_clause_after_from_is_refused(where: str, column: int, re
         ("GROUP BY Windows(Window('a', Tumbling(s, 1)), Window('a', Tumbling(s, 2)))", 10, "must differ"),
         ("GROUP BY Windows(Window(1, Tumbling(s, 1)))", 18, "with the id in quotes"),
         ("GROUP BY Windows(x)", 18, "a window is expected here"),
-        ("GROUP BY System.Timestamp(), Tumbling(s, 1)", 30, "this is the second"),
+        ("GROUP BY System.Timestamp(), Tumbling(s, 1), Tumbling(s, 2)", 46, "this is the second"),
+        (
+            "GROUP BY System.Timestamp, Tumbling(s, 1) HAVING DATEPART(hour, System.Timestamp()) = 1",
+            65,
+            "name it in a step of WITH",
+        ),
         ("GROUP BY 1, Tumbling(s, 1)", 10, "GROUP BY takes fields and expressions of them"),
         ("GROUP BY ROLLUP(x), Tumbling(s, 1)", 17, "not supported in an expression: Rollup"),
         ("GROUP BY Tumbling(month, 1)", 19, "a window takes a unit"),

@@ -75,6 +75,37 @@ def test_get_elements_is_the_old_name_of_get_array_elements(spark: "SparkSession
     assert rows(spark, text, [at(1, list=["a", "b"])]) == [[{"i": 0, "v": "a"}, {"i": 1, "v": "b"}]]
 
 
+@pytest.mark.parametrize(
+    "keys", ["System.Timestamp(), k, Tumbling(minute, 2)", "k, Tumbling(minute, 2), System.Timestamp"]
+)
+def test_the_timestamp_next_to_a_window_is_a_key(spark: "SparkSession", keys: str) -> None:
+    text = f"""
+        WITH intervals AS (
+            SELECT k, id, COUNT(*) AS n, System.Timestamp() AS t
+            FROM telemetry TIMESTAMP BY x GROUP BY k, id, Tumbling(second, 30)
+        ),
+        grouped AS (SELECT k, COUNT(*) AS users, SUM(n) AS total, MAX(t) AS t FROM intervals GROUP BY {keys})
+        SELECT k, users, total, t, System.Timestamp() AS e INTO out FROM grouped
+    """
+    events = [at(1, k="a", id="u"), at(2, k="a", id="u"), at(3, k="a", id="v"), at(31, k="a", id="u"), at(121, k="a")]
+    assert rows(spark, text, events) == [
+        [
+            {"k": "a", "users": 1, "total": 1, "t": 150, "e": 240},
+            {"k": "a", "users": 1, "total": 1, "t": 60, "e": 120},
+            {"k": "a", "users": 2, "total": 3, "t": 30, "e": 120},
+        ]
+    ]
+
+
+def test_the_timestamp_is_a_key_next_to_every_window(spark: "SparkSession") -> None:
+    text = "SELECT COUNT(*) AS n, MIN(v) AS v INTO out FROM telemetry TIMESTAMP BY x GROUP BY System.Timestamp(), {}"
+    events = [at(1, v=1.0), at(1, v=2.0), at(2, v=3.0)]
+    both = [{"n": 1, "v": 3.0}, {"n": 2, "v": 1.0}]
+    assert rows(spark, text.format("SessionWindow(second, 5, 10)"), events) == [both]
+    twice = [both[0], both[0], both[1], both[1]]
+    assert rows(spark, text.format("HoppingWindow(second, 10, 5)"), events) == [twice]
+
+
 def test_names_may_be_written_in_double_quotes(spark: "SparkSession") -> None:
     text = """
         CREATE TABLE telemetry ("my k" nvarchar(max), [a "b" c] float)

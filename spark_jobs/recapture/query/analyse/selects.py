@@ -235,24 +235,31 @@ class SelectCompiler:
         """Return the windows of GROUP BY, and add its keys to the scope.
 
         GROUP BY k, Tumbling(second, 1) => the window of one second; the scope's keys are [`k`]
+
+        Next to a window, System.Timestamp() is a key: the time of each row.
         """
         group = select.args["group"]
         require_only(self.source, group, "expressions")
         window: exp.Expr | None = None
+        timestamp: exp.Expr | None = None
         for node in (expression.unnest() for expression in group.expressions):
-            if not is_window(node) and not is_system_timestamp(node):
+            if is_system_timestamp(node):
+                timestamp = node
+            elif not is_window(node):
                 scope.add_key(node)
-                continue
-            if window is not None:
+            elif window is None:
+                window, calls = node, windows_of(self.source, node)
+            else:
                 raise self.source.error(
                     node, "GROUP BY takes one window, and this is the second: Windows(…) takes several"
                 )
-            window = node
-            calls = [] if is_system_timestamp(node) else windows_of(self.source, node)
-        if window is None:
+        if window is None and timestamp is None:
             raise self.source.error(group, "GROUP BY has no window: add one, such as TumblingWindow(minute, 5)")
-        if is_system_timestamp(window):
+        if window is None:
             return (GroupedWindow(SnapshotWindow(), None),)
+        if timestamp is not None:
+            scope.add_key(timestamp)
+            scope.has_timestamp_key = True
         return tuple(GroupedWindow(call.window, call.id, tuple(map(scope.key_of, call.partition_by))) for call in calls)
 
 
