@@ -53,6 +53,20 @@ def test_operators_of_bits_give_a_bit_and_null_next_to_null(spark: "SparkSession
     assert select(spark, "b & CAST(0 AS bit) AS unknown", at(1, b=None)) == [{"unknown": None}]
 
 
+@pytest.mark.parametrize("window", ["Tumbling(minute, 1)", "Sliding(minute, 1)", "Session(minute, 1, 2)"])
+def test_min_and_max_of_a_cast_to_text_follow_code_points(spark: "SparkSession", window: str) -> None:
+    texts = ["b", None, "a", "B", "\ufffd", "😀", "é", "-1", "10", "9"]
+    text = "nvarchar(max)"
+    items = f"MIN(CAST(s AS {text})) AS least, MAX(TRY_CAST(s AS {text})) AS most, MIN(CAST(i AS {text})) AS i"
+    events = [at(1, s=text, i=number) for number, text in enumerate(texts, 9)]
+    actual = select(spark, items, *events, clauses=f"GROUP BY {window}")
+    assert actual == [{"least": "-1", "most": "😀", "i": "10"}]
+    assert (min(filter(None, texts)), max(filter(None, texts))) == ("-1", "😀")
+    assert select(spark, items, at(1, s=None, i=None), clauses=f"GROUP BY {window}") == [
+        {"least": None, "most": None, "i": None}
+    ]
+
+
 def test_the_largest_and_the_smallest_bigint_are_read_and_written(spark: "SparkSession") -> None:
     text = "MAX(i) AS largest, MIN(i) AS smallest, COUNT(DISTINCT i) AS n"
     values = [2**63 - 1, -(2**63), 2**63 - 2]

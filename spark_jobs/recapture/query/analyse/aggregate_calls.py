@@ -61,7 +61,8 @@ class AggregateCall:
         if self.function is Function.COUNT:
             return Aggregate(self.function, self._value(argument))
         if self.function in (Function.MIN, Function.MAX):
-            return Aggregate(self.function, self._ordinal(argument))
+            text = self._cast_text(argument)
+            return Aggregate(self.function, text if text is not None else self._ordinal(argument))
         return Aggregate(self.function, self._number(argument), ordered=self.from_clause.relation.ordered)
 
     @property
@@ -137,12 +138,25 @@ class AggregateCall:
             )
         return replace(number, fields=())
 
+    def _cast_text(self, node: exp.Expr) -> Value | None:
+        """Return the argument of MIN or MAX if it is an explicit CAST to nvarchar(max), which is ordered by code point.
+
+        Without this CAST, ASA reads a text as a float.
+        """
+        cast = node.unnest()
+        if not isinstance(cast, exp.Cast):
+            return None
+        value = self.inside.value(cast)
+        return replace(value, fields=()) if value.type is AsaType.TEXT else None
+
     def _ordinal(self, node: exp.Expr) -> Value:
         value, types = self.inside.value(node), self.inside.types
         if value.type in (AsaType.DATETIME, AsaType.BIT):
             return replace(value, fields=())
         if value.type is AsaType.TEXT and not types.are_open(value.fields) and not value.is_json_element:
+            of_text = self.function in (Function.MIN, Function.MAX)
+            kinds = "a number, a datetime or nvarchar(max)" if of_text else "a number or a datetime"
             raise types.disagreement(value.fields, AsaType.FLOAT, node) or self.inside.source.error(
-                node, f"{self.function} of nvarchar(max) is not supported: CAST it to a number or a datetime"
+                node, f"{self.function} of nvarchar(max) is not supported here: CAST it to {kinds}"
             )
         return self._number(node)
