@@ -242,3 +242,20 @@ def test_ordering_events_loads_no_compiler(python: Python) -> None:
     code = "import sys, recapture.ordering.order; print({*sys.modules} & {'sqlglot', 'recapture.query.compile'})"
     loaded = python("-c", code)
     assert loaded.stdout == b"set()\n", loaded.stderr
+
+
+@pytest.mark.parametrize("name", ["rows", "Temp", "temporary", "lateral", "describe", "qualify", "[table]", '"join"'])
+def test_words_that_are_keywords_elsewhere_name_inputs_outputs_and_steps(name: str) -> None:
+    alias, metadata = name.strip('[]"'), CaptureInput.metadata
+    text = f"SELECT id INTO {name} FROM {name}"
+    [output] = compile_query(text, input_alias=alias, output_aliases=[alias], input_metadata=metadata).outputs
+    assert output.alias == alias
+    text = f"WITH {name} AS (SELECT x FROM telemetry) SELECT x INTO out FROM {name}"
+    assert compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=metadata).outputs
+
+
+@pytest.mark.parametrize("select", ["SELECT id AS [from]", "SELECT id AS into", "SELECT telemetry.from AS x"])
+def test_columns_may_be_called_from_and_into(select: str) -> None:
+    text = f"{select} INTO out FROM telemetry"
+    metadata = CaptureInput.metadata
+    assert compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=metadata).outputs

@@ -31,6 +31,99 @@ def test_a_select_without_a_window_publishes_each_event_at_its_own_time(spark: "
     ]
 
 
+def test_a_query_in_from_is_a_step(spark: "SparkSession") -> None:
+    text = """
+        SELECT s.k, SUM(twice) AS total INTO out
+        FROM (SELECT * FROM (SELECT k, v * 2 AS twice FROM telemetry TIMESTAMP BY x) AS s WHERE k = 'a') AS s
+        GROUP BY k, TumblingWindow(minute, 1)
+        UNION
+        SELECT k, v AS total FROM (SELECT k, v FROM telemetry TIMESTAMP BY x WHERE v > 3) AS telemetry
+    """
+    assert rows(spark, text, FOUR) == [[{"k": "a", "total": 8.0}, {"k": "b", "total": 4.0}]]
+
+
+def test_a_query_in_from_reads_the_steps_before_it(spark: "SparkSession") -> None:
+    text = """
+        WITH tens AS (SELECT k, SUM(v) AS v FROM telemetry TIMESTAMP BY x GROUP BY k, Tumbling(second, 10)),
+             s AS (SELECT MAX(v) AS v FROM (SELECT v FROM tens) AS tens GROUP BY Tumbling(minute, 1))
+        SELECT v INTO out FROM (SELECT v FROM s UNION SELECT v FROM tens) AS s
+    """
+    assert rows(spark, text, FOUR) == [[{"v": 4.0}, {"v": 4.0}, {"v": 4.0}, {"v": None}]]
+
+
+def test_parentheses_around_a_query_change_nothing(spark: "SparkSession") -> None:
+    text = """
+        WITH a AS ((SELECT k FROM telemetry TIMESTAMP BY x) UNION (SELECT 'c' AS k FROM telemetry TIMESTAMP BY x)),
+             b AS ((SELECT k FROM a WHERE k <> 'a'))
+        ((SELECT k INTO out FROM b) UNION SELECT k FROM b WHERE k = 'b');
+        (SELECT k INTO other FROM b WHERE k = 'b')
+    """
+    bs, cs = [{"k": "b"}], [{"k": "c"}]
+    assert rows(spark, text, FOUR, "out", "other") == [bs * 2 + cs * 4, bs]
+
+
+def test_count_of_the_input_counts_events(spark: "SparkSession") -> None:
+    text = """
+        SELECT COUNT() AS a, COUNT(i) AS b, COUNT(*) AS c, COUNT(k) AS d INTO out
+        FROM telemetry AS i TIMESTAMP BY x GROUP BY Tumbling(minute, 1) HAVING COUNT(I) = 4
+    """
+    assert rows(spark, text, FOUR) == [[{"a": 4, "b": 4, "c": 4, "d": 3}]]
+
+
+def test_get_elements_is_the_old_name_of_get_array_elements(spark: "SparkSession") -> None:
+    text = "SELECT e.ArrayIndex AS i, e.ArrayValue AS v INTO out FROM telemetry CROSS APPLY GetElements(list) AS e"
+    assert rows(spark, text, [at(1, list=["a", "b"])]) == [[{"i": 0, "v": "a"}, {"i": 1, "v": "b"}]]
+
+
+@pytest.mark.parametrize(
+    "keys", ["System.Timestamp(), k, Tumbling(minute, 2)", "k, Tumbling(minute, 2), System.Timestamp"]
+)
+def test_the_timestamp_next_to_a_window_is_a_key(spark: "SparkSession", keys: str) -> None:
+    text = f"""
+        WITH intervals AS (
+            SELECT k, id, COUNT(*) AS n, System.Timestamp() AS t
+            FROM telemetry TIMESTAMP BY x GROUP BY k, id, Tumbling(second, 30)
+        ),
+        grouped AS (SELECT k, COUNT(*) AS users, SUM(n) AS total, MAX(t) AS t FROM intervals GROUP BY {keys})
+        SELECT k, users, total, t, System.Timestamp() AS e INTO out FROM grouped
+    """
+    events = [at(1, k="a", id="u"), at(2, k="a", id="u"), at(3, k="a", id="v"), at(31, k="a", id="u"), at(121, k="a")]
+    assert rows(spark, text, events) == [
+        [
+            {"k": "a", "users": 1, "total": 1, "t": 150, "e": 240},
+            {"k": "a", "users": 1, "total": 1, "t": 60, "e": 120},
+            {"k": "a", "users": 2, "total": 3, "t": 30, "e": 120},
+        ]
+    ]
+
+
+def test_the_timestamp_is_a_key_next_to_every_window(spark: "SparkSession") -> None:
+    text = "SELECT COUNT(*) AS n, MIN(v) AS v INTO out FROM telemetry TIMESTAMP BY x GROUP BY System.Timestamp(), {}"
+    events = [at(1, v=1.0), at(1, v=2.0), at(2, v=3.0)]
+    both = [{"n": 1, "v": 3.0}, {"n": 2, "v": 1.0}]
+    assert rows(spark, text.format("SessionWindow(second, 5, 10)"), events) == [both]
+    twice = [both[0], both[0], both[1], both[1]]
+    assert rows(spark, text.format("HoppingWindow(second, 10, 5)"), events) == [twice]
+
+
+def test_names_may_be_written_in_double_quotes(spark: "SparkSession") -> None:
+    text = """
+        CREATE TABLE telemetry ("my k" nvarchar(max), [a "b" c] float)
+        WITH "known" AS (SELECT "my k" AS 'k', t."a ""b"" c" AS "v" FROM "telemetry" AS "t")
+        SELECT "k", SUM(v) AS 'total' INTO "out" FROM "known" GROUP BY "k", Tumbling(minute, 1)
+    """
+    events = [{**at(1), "my k": "a", 'a "b" c': 1.5}, {**at(2), "my k": "a", 'a "b" c': 2.0}]
+    assert rows(spark, text, events) == [[{"k": "a", "total": 3.5}]]
+    assert [column.path for column in compiled(text).columns] == [("my k",), ('a "b" c',)]
+
+
+def test_having_without_group_by_filters_rows_as_where_does(spark: "SparkSession") -> None:
+    one = "SELECT k, v AS v INTO out FROM telemetry TIMESTAMP BY x HAVING v > 2"
+    assert rows(spark, one, FOUR) == [[{"k": "a", "v": 2.5}, {"k": "b", "v": 4.0}]]
+    two = "SELECT k INTO out FROM telemetry TIMESTAMP BY x WHERE v > 2 HAVING k = 'a' OR v = 1.5"
+    assert rows(spark, two, FOUR) == [[{"k": "a"}]]
+
+
 def test_each_into_has_its_own_rows(spark: "SparkSession") -> None:
     text = """
         WITH known AS (SELECT * FROM telemetry TIMESTAMP BY x WHERE k IS NOT NULL)

@@ -19,7 +19,7 @@ from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import CommonTable, Selection, output_sql
 from recapture.query.generate.values import Value
 from recapture.query.model import CompiledOutput, CompiledQuery
-from recapture.query.parse.asaql import Script, parse, selects_of
+from recapture.query.parse.asaql import Script, Step, parse, selects_of
 from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
 from recapture.query.parse.source import Source, require_only
@@ -39,7 +39,7 @@ def compile_query(
         script = parse(text)
         source = script.source
         types = FieldTypes(source, input_alias, declared_types(source, script.declarations, input_alias))
-        requests: Requests = {step.name.text.lower(): {} for step in script.steps}
+        requests: Requests = {step.key: {} for step in script.steps}
 
         def compile_script() -> _Pass:
             compiled = _Pass(script, types, requests, input_alias, output_aliases, input_metadata)
@@ -84,14 +84,14 @@ class _Pass:
     def __post_init__(self) -> None:
         self.source = self.script.source
         self.input = InputRelation(self.source, self.input_alias, self.types, self.input_metadata)
-        names = [step.name.text.lower() for step in self.script.steps]
-        self.from_ = FromCompiler(self.source, self.types, self.input, names)
+        keys = [step.key for step in self.script.steps]
+        self.from_ = FromCompiler(self.source, self.types, self.input, keys)
         self.selects = SelectCompiler(self.source, self.types, self.from_)
 
     def compile(self) -> None:
         """Compile the steps and the outputs to trees, as far as the types are known."""
         for step in self.script.steps:
-            self._step(step.name, step.query)
+            self._step(step)
         for statement in self.script.statements:
             self._output(statement)
         self._check_outputs([output.alias for output in self.outputs])
@@ -118,28 +118,28 @@ class _Pass:
             canonical=canonical(self.source, self.script.tokens),
         )
 
-    def _step(self, name: Token, query: exp.Query) -> None:
-        """Compile a step of WITH, so that later steps and outputs can read it.
+    def _step(self, step: Step) -> None:
+        """Compile a step, so that later steps and outputs can read it.
 
         WITH a AS (SELECT x FROM input) => the table `step 0`, which `FROM a` then reads
         """
-        key = name.text.lower()
+        key, name = step.key, step.name.text if isinstance(step.name, Token) else step.name.name
         if key in self.from_.steps or key == self.input_alias.lower():
-            raise self.source.error(name, f"`{name.text}` is taken: choose another name for this step")
-        selects = selects_of(self.source, query)
+            raise self.source.error(step.name, f"`{name}` is taken: choose another name for this step")
+        selects = selects_of(self.source, step.query)
         for select in selects:
             if select.args.get("into"):
-                raise self.source.error(select.args["into"], "INTO belongs to the SELECTs after WITH")
+                raise self.source.error(select.args["into"], "INTO belongs to the SELECTs after WITH, outside of FROM")
         parts = [self.selects.compile(select, self.requests[key]) for select in selects]
         columns, selections = _united(self.source, self.types, parts, selects)
         table = CommonTable(f"`step {len(self.tables)}`", selections)
         self.tables.append(table)
         star_source = next((part.star_source for part in parts if part.star_source), None)
         if star_source is not None and len(parts) > 1:
-            raise self.source.error(name, f"step `{name.text}` selects * in a UNION: name the columns")
+            raise self.source.error(step.name, f"step `{name}` selects * in a UNION: name the columns")
         self.from_.steps[key] = StepRelation(
             self.source,
-            name.text,
+            name,
             table.name,
             [(column, replace(value, node=trees.column(column))) for column, value in columns],
             star_source,

@@ -39,6 +39,34 @@ def test_bigints_stay_exact_and_become_floats_only_next_to_floats(spark: "SparkS
     assert [type(value) for value in row.values()] == [int, int, int, float, int, float, int]
 
 
+def test_operators_of_bits_give_a_bit_and_null_next_to_null(spark: "SparkSession") -> None:
+    items = "b & CAST(1 AS bit) AS both, b | CAST(0 AS bit) AS one, b ^ CAST(1 AS bit) AS differ, ~b AS opposite"
+    actual = select(spark, f"i, {items}", at(1, i=0, b=False), at(2, i=1, b=True), at(3, i=2, b=None))
+    assert [list(row.values()) for row in actual] == [
+        [0, False, False, True, True],
+        [1, True, True, False, False],
+        [2, None, None, None, None],
+    ]
+    [row] = select(spark, "b & CAST(0 AS bit) AS none, i & b AS mixed, 3 ^ b AS odd", at(1, i=3, b=True))
+    assert row == {"none": False, "mixed": 1, "odd": 2}
+    assert [type(value) for value in row.values()] == [bool, int, int]
+    assert select(spark, "b & CAST(0 AS bit) AS unknown", at(1, b=None)) == [{"unknown": None}]
+
+
+@pytest.mark.parametrize("window", ["Tumbling(minute, 1)", "Sliding(minute, 1)", "Session(minute, 1, 2)"])
+def test_min_and_max_of_a_cast_to_text_follow_code_points(spark: "SparkSession", window: str) -> None:
+    texts = ["b", None, "a", "B", "\ufffd", "😀", "é", "-1", "10", "9"]
+    text = "nvarchar(max)"
+    items = f"MIN(CAST(s AS {text})) AS least, MAX(TRY_CAST(s AS {text})) AS most, MIN(CAST(i AS {text})) AS i"
+    events = [at(1, s=text, i=number) for number, text in enumerate(texts, 9)]
+    actual = select(spark, items, *events, clauses=f"GROUP BY {window}")
+    assert actual == [{"least": "-1", "most": "😀", "i": "10"}]
+    assert (min(filter(None, texts)), max(filter(None, texts))) == ("-1", "😀")
+    assert select(spark, items, at(1, s=None, i=None), clauses=f"GROUP BY {window}") == [
+        {"least": None, "most": None, "i": None}
+    ]
+
+
 def test_the_largest_and_the_smallest_bigint_are_read_and_written(spark: "SparkSession") -> None:
     text = "MAX(i) AS largest, MIN(i) AS smallest, COUNT(DISTINCT i) AS n"
     values = [2**63 - 1, -(2**63), 2**63 - 2]
@@ -46,10 +74,10 @@ def test_the_largest_and_the_smallest_bigint_are_read_and_written(spark: "SparkS
     assert row == {"largest": 2**63 - 1, "smallest": -(2**63), "n": 3}
 
 
-def test_null_makes_conditions_unknown_and_aggregates_skip_it(spark: "SparkSession") -> None:
+def test_comparisons_with_null_are_false_and_aggregates_skip_it(spark: "SparkSession") -> None:
     events = [at(1, i=1, s="a"), at(2, s="b"), at(3, i=3)]
     assert select(spark, "i", *events, clauses="WHERE i <> 1") == [{"i": 3}]
-    assert select(spark, "i", *events, clauses="WHERE NOT (i = 1 OR s = 'b')") == []
+    assert select(spark, "i", *events, clauses="WHERE NOT (i = 1 OR s = 'b')") == [{"i": 3}]
     [row] = select(
         spark,
         "COUNT(*) AS events, COUNT(i) AS n, SUM(i) AS total, AVG(i) AS mean, SUM(j) AS nothing, COUNT(DISTINCT s) AS k",

@@ -11,7 +11,7 @@ from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.relations import From
 from recapture.query.generate.aggregates import COLLECTIONS, PERCENTILES, Aggregate, Function, Ordering
 from recapture.query.generate.values import Value
-from recapture.query.parse.names import call_name
+from recapture.query.parse.names import call_name, identifiers
 from recapture.query.parse.source import require_only
 
 _FINEST_SHARE = 10**9
@@ -41,6 +41,8 @@ class AggregateCall:
         source, arguments = self.inside.source, self.call.expressions
         if self.orderings or isinstance(self.node, exp.Window):
             raise source.error(self.node, f"{self.function} takes no OVER here: use the window of GROUP BY")
+        if self.function is Function.COUNT and all(map(self._is_row, arguments[:1])) and len(arguments) <= 1:
+            return Aggregate(self.function)
         if len(arguments) != 1:
             more = "; COUNT(*) counts events" if self.function is Function.COUNT else ""
             raise source.error(self.node, f"{self.function} takes one argument{more}")
@@ -53,17 +55,25 @@ class AggregateCall:
         if isinstance(argument, exp.Distinct):
             if self.function is not Function.COUNT or len(argument.expressions) != 1:
                 raise source.error(argument, "DISTINCT is supported only in COUNT(DISTINCT x), with one expression")
+            if self._is_row(argument.expressions[0]):
+                raise source.error(argument, "COUNT(DISTINCT …) of whole rows is not supported: name a column")
             return Aggregate(Function.COUNT_DISTINCT, self._value(argument.expressions[0]))
         if self.function is Function.COUNT:
             return Aggregate(self.function, self._value(argument))
         if self.function in (Function.MIN, Function.MAX):
-            return Aggregate(self.function, self._ordinal(argument))
+            text = self._cast_text(argument)
+            return Aggregate(self.function, text if text is not None else self._ordinal(argument))
         return Aggregate(self.function, self._number(argument), ordered=self.from_clause.relation.ordered)
 
     @property
     def function(self) -> Function:
         """Aggregate that is called; COUNT for COUNT(DISTINCT x) too."""
         return Function(call_name(self.call))
+
+    def _is_row(self, node: exp.Expr) -> bool:
+        """Return whether an argument of COUNT is the name in FROM, which stands for the whole row."""
+        names = identifiers(node) or []
+        return [name.name.lower() for name in names] == [self.from_clause.qualifier.lower()]
 
     def _percentile(self) -> Aggregate:
         form = f"write {self.function}(0.95) OVER (ORDER BY x)"
@@ -128,12 +138,25 @@ class AggregateCall:
             )
         return replace(number, fields=())
 
+    def _cast_text(self, node: exp.Expr) -> Value | None:
+        """Return the argument of MIN or MAX if it is an explicit CAST to nvarchar(max), which is ordered by code point.
+
+        Without this CAST, ASA reads a text as a float.
+        """
+        cast = node.unnest()
+        if not isinstance(cast, exp.Cast):
+            return None
+        value = self.inside.value(cast)
+        return replace(value, fields=()) if value.type is AsaType.TEXT else None
+
     def _ordinal(self, node: exp.Expr) -> Value:
         value, types = self.inside.value(node), self.inside.types
         if value.type in (AsaType.DATETIME, AsaType.BIT):
             return replace(value, fields=())
         if value.type is AsaType.TEXT and not types.are_open(value.fields) and not value.is_json_element:
+            of_text = self.function in (Function.MIN, Function.MAX)
+            kinds = "a number, a datetime or nvarchar(max)" if of_text else "a number or a datetime"
             raise types.disagreement(value.fields, AsaType.FLOAT, node) or self.inside.source.error(
-                node, f"{self.function} of nvarchar(max) is not supported: CAST it to a number or a datetime"
+                node, f"{self.function} of nvarchar(max) is not supported here: CAST it to {kinds}"
             )
         return self._number(node)

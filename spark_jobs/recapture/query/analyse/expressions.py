@@ -21,8 +21,9 @@ from recapture.query.analyse.refusals import not_a_condition, unsupported
 from recapture.query.functions import FUNCTIONS
 from recapture.query.generate.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
 from recapture.query.generate.patterns import like
-from recapture.query.generate.trees import bigint, case_when, double, operation, string, template
+from recapture.query.generate.trees import bigint, case_when, double, operation, spark_call, string, template
 from recapture.query.generate.values import Value
+from recapture.query.parse.asaql import NEGATED_PREDICATE
 from recapture.query.parse.names import call_name, is_system_timestamp, is_window_id
 from recapture.query.parse.operators import ARITHMETIC, BITWISE, COMPARISONS, ORDERED
 from recapture.query.parse.source import Source, require_only
@@ -118,7 +119,7 @@ class Expressions:
         raise unsupported(self.source, node)
 
     def condition(self, node: exp.Expr) -> exp.Expr:
-        """Return a condition, with SQL's three truth values. Raise DefinitionError for anything else.
+        """Return a condition, in which NULL stands for false. Raise DefinitionError for anything else.
 
         x BETWEEN 1 AND y => ((`x` >= CAST(1L AS DOUBLE)) AND (`x` <= `y`))
         """
@@ -130,7 +131,7 @@ class Expressions:
             return operation(type(node), self.condition(node.this), self.condition(node.expression))
         if isinstance(node, exp.Not):
             require_only(self.source, node, "this")
-            return exp.Paren(this=exp.Not(this=self.condition(node.this)))
+            return self._not(node)
         if isinstance(node, COMPARISONS):
             require_only(self.source, node, "this", "expression")
             return self.comparison(type(node), self.value(node.this), self.value(node.expression), node)
@@ -196,22 +197,35 @@ class Expressions:
         return Value(operation(operator, left.node, right.node), kind)
 
     def _bitwise(self, node: exp.Expr) -> Value:
+        """Compile ~ & | ^: of bits a bit, and NULL next to NULL; otherwise a bigint.
+
+        up & down => CAST((CAST(`up` AS BIGINT) & CAST(`down` AS BIGINT)) AS BOOLEAN)
+        """
         require_only(self.source, node, "this", "expression")
         if isinstance(node, exp.BitwiseNot):
-            return Value(exp.Paren(this=exp.BitwiseNot(this=self._bits(node.this))), AsaType.BIGINT)
-        bits = operation(type(node), self._bits(node.this), self._bits(node.expression))
-        return Value(bits, AsaType.BIGINT)
+            value = self._bits(node.this)
+            operator = exp.Not if value.type is AsaType.BIT else exp.BitwiseNot
+            return Value(exp.Paren(this=operator(this=value.node)), value.type)
+        sides = [self._bits(node.this), self._bits(node.expression)]
+        left, right = (self.coercion.cast(side, AsaType.BIGINT, lenient=False, where=node) for side in sides)
+        bits = Value(operation(type(node), left.node, right.node), AsaType.BIGINT)
+        if all(side.type is AsaType.BIT for side in sides):
+            return self.coercion.cast(bits, AsaType.BIT, lenient=False, where=node)
+        return bits
 
-    def _bits(self, node: exp.Expr) -> exp.Expr:
+    def _bits(self, node: exp.Expr) -> Value:
+        """Return a bit or a bigint. Raise DefinitionError for values of other types."""
         if isinstance(node, ARITHMETIC):
             raise self.source.error(node, "put parentheses around the arithmetic next to & | ^")
         value = self.value(node)
+        if value.type is AsaType.BIT:
+            return value
         bits = self.coercion.typed(value, AsaType.BIGINT, node)
         if bits is None:
             raise self.types.disagreement(value.fields, AsaType.BIGINT, node) or self.source.error(
-                node, f"~ & | ^ take bigint, but this is {value.type}"
+                node, f"~ & | ^ take bigint and bit, but this is {value.type}"
             )
-        return bits.node
+        return bits
 
     def _case(self, node: exp.Case) -> Value:
         require_only(self.source, node, "this", "ifs", "default")
@@ -278,6 +292,18 @@ class Expressions:
         values = [self.value(part) for part in (node.this, *node.expressions)]
         (subject, *members), _ = self._comparable(values, exp.EQ, node)
         return exp.Paren(this=exp.In(this=subject.node, expressions=[member.node for member in members]))
+
+    def _not(self, node: exp.Not) -> exp.Expr:
+        """Return the opposite of a condition (docs/time-model.md, section 6).
+
+        A comparison with NULL is false, so NOT makes it true. A negated predicate is a comparison itself, as <> is.
+
+        NOT x = y => (NOT coalesce((`x` = `y`), FALSE))    x NOT IN (y) => (NOT (`x` IN (`y`)))
+        """
+        condition = self.condition(node.this)
+        if not node.meta.get(NEGATED_PREDICATE) and not isinstance(condition.unnest(), exp.Is):
+            condition = spark_call("coalesce", condition, exp.false())
+        return exp.Paren(this=exp.Not(this=condition))
 
     def _null_test(self, node: exp.Is) -> exp.Expr:
         require_only(self.source, node, "this", "expression")

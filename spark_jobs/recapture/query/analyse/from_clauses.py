@@ -45,6 +45,7 @@ _APPLIED = {
         (("PropertyName", AsaType.TEXT, False), ("PropertyValue", AsaType.TEXT, True)),
     ),
 }
+_APPLIED["GETELEMENTS"] = _APPLIED["GETARRAYELEMENTS"]
 
 
 @dataclass
@@ -54,10 +55,10 @@ class FromCompiler:
     source: Source
     types: FieldTypes
     input: InputRelation
-    step_names: list[str]
-    """Names of all steps, in lower case, compiled or not."""
+    step_keys: list[str]
+    """Keys of all steps, compiled or not."""
     steps: dict[str, StepRelation] = field(default_factory=dict)
-    """Steps compiled so far, by lower-case name."""
+    """Steps compiled so far, by key."""
     timing: tuple[TimeExpression | None, tuple[InputColumn | MetadataColumn, ...]] | None = None
     """TIMESTAMP BY and OVER of the input, once a SELECT has read it."""
 
@@ -68,13 +69,14 @@ class FromCompiler:
         => From("i", the input, [Element("e")]), Lateral(0, `i.list`'s elements), and `timing` is i.t
         """
         clause = select.args.get("from_")
-        names = [self.input.alias, *(step.name for step in self.steps.values())]
+        named = [step.name for key, step in self.steps.items() if key == step.name.lower()]
+        names = [self.input.alias, *named]
         if clause is None:
             raise self.source.error(select, f"the query has no FROM: write FROM {names[-1]}")
         require_only(self.source, clause, "this")
         table = clause.this
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-            raise self.source.error(table, f"FROM takes a name, such as `{names[-1]}`, not a query or a function")
+            raise self.source.error(table, f"FROM takes a name, such as `{names[-1]}`, or (SELECT …) AS name")
         require_only(self.source, table, "this", "alias", "timestamp_by", "over", "partition_by", "joins", "laterals")
         if table.args.get("alias"):
             require_only(self.source, table.args["alias"], "this")
@@ -82,7 +84,7 @@ class FromCompiler:
         step = self.steps.get(table.name.lower())
         if step is None and table.name.lower() != self.input.alias.lower():
             hint = f"; its steps are {', '.join(f'`{name}`' for name in names[1:])}" if names[1:] else ""
-            if table.name.lower() in self.step_names:
+            if table.name.lower() in self.step_keys:
                 hint = "; a step can read only the steps before it"
             raise self.source.error(table, f"FROM {table.name}: the pipeline's input is `{self.input.alias}`{hint}")
         from_clause = From(self.source, self.types, qualifier, step or self.input)

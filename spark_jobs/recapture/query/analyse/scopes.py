@@ -70,6 +70,8 @@ class GroupScope:
     row: Expressions
     keys: list[tuple[Value, exp.Expr]] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
+    has_timestamp_key: bool = False
+    """Whether System.Timestamp() is a key next to a window."""
     select_columns: dict[str, Value] = field(default_factory=dict)
     """Columns of SELECT by lower-case name, which HAVING may use."""
 
@@ -123,6 +125,12 @@ class GroupScope:
         return self.select_columns.get(names[0]) if len(names) == 1 and names not in keys else None
 
     def system_timestamp(self, node: exp.Expr) -> Value:
+        if self.has_timestamp_key:
+            raise self.source.error(
+                node,
+                "System.Timestamp() is a key of GROUP BY here, next to a window, so it could be the key or the window's"
+                " end: to use the key, name it in a step of WITH, and group by this name",
+            )
         return Value(column("_window_end"), AsaType.DATETIME)
 
     def window_id(self, node: exp.Expr) -> Value:

@@ -15,6 +15,7 @@ from recapture.query.analyse.step_relation import WHOLE, WHOLE_NAME
 from recapture.query.generate.grouping import GroupedWindow, Grouping
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import SLICE_START, Selection
+from recapture.query.generate.trees import operation
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path, identifiers, is_system_timestamp, is_window_id
 from recapture.query.parse.source import Source, require_only
@@ -77,9 +78,9 @@ class SelectCompiler:
         row = Expressions(Coercion(self.source, self.types), RowScope(from_clause))
         where = row.condition(select.args["where"].this) if select.args.get("where") else None
         if select.args.get("group") is None:
-            if select.args.get("having"):
-                raise self.source.error(select.args["having"], "HAVING needs GROUP BY: use WHERE")
             items = self._select_list(select, row, from_clause, requests)
+            if select.args.get("having"):
+                where = self._filter(select, row, where)
             grouping = None
         else:
             items, grouping = self._groups(select, row, from_clause)
@@ -89,6 +90,24 @@ class SelectCompiler:
         return CompiledSelect(
             selection, items.columns, items.star_source, ordered=relation.ordered and grouping is None
         )
+
+    def _filter(self, select: exp.Select, row: Expressions, where: exp.Expr | None) -> exp.Expr:
+        """Return the condition of WHERE and of a HAVING without GROUP BY, which filters rows as WHERE does.
+
+        WHERE x > 1 HAVING y > 2 => ((`x` > 1.0D) AND (`y` > 2.0D))
+        """
+        having = select.args["having"].this
+        new = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias) and _is_renamed(item)}
+        for column in having.find_all(exp.Column):
+            names = identifiers(column)
+            if names and names[0].name.lower() in new:
+                raise self.source.error(
+                    column,
+                    f"HAVING without GROUP BY is WHERE, which does not know `{names[0].name}` of SELECT: "
+                    "repeat its expression, or select it in a step of WITH",
+                )
+        condition = row.condition(having)
+        return condition if where is None else operation(exp.And, where, condition)
 
     def _groups(self, select: exp.Select, row: Expressions, from_clause: From) -> tuple[_SelectList, Grouping]:
         """Compile a SELECT with GROUP BY: the select list and HAVING over its groups.
@@ -209,8 +228,6 @@ class SelectCompiler:
             raise self.source.error(item, "this column has no name: write AS and a name after it")
         require_only(self.source, item, "this", "alias")
         alias = item.args["alias"]
-        if self.source.text[alias.meta["start"]] == "'":
-            raise self.source.error(alias, f"write AS {alias.name}, without quotes")
         self.source.case_sensitive.add(alias.meta["start"])
         return alias.name, alias
 
@@ -218,22 +235,35 @@ class SelectCompiler:
         """Return the windows of GROUP BY, and add its keys to the scope.
 
         GROUP BY k, Tumbling(second, 1) => the window of one second; the scope's keys are [`k`]
+
+        Next to a window, System.Timestamp() is a key: the time of each row.
         """
         group = select.args["group"]
         require_only(self.source, group, "expressions")
         window: exp.Expr | None = None
+        timestamp: exp.Expr | None = None
         for node in (expression.unnest() for expression in group.expressions):
-            if not is_window(node) and not is_system_timestamp(node):
+            if is_system_timestamp(node):
+                timestamp = node
+            elif not is_window(node):
                 scope.add_key(node)
-                continue
-            if window is not None:
+            elif window is None:
+                window, calls = node, windows_of(self.source, node)
+            else:
                 raise self.source.error(
                     node, "GROUP BY takes one window, and this is the second: Windows(…) takes several"
                 )
-            window = node
-            calls = [] if is_system_timestamp(node) else windows_of(self.source, node)
-        if window is None:
+        if window is None and timestamp is None:
             raise self.source.error(group, "GROUP BY has no window: add one, such as TumblingWindow(minute, 5)")
-        if is_system_timestamp(window):
+        if window is None:
             return (GroupedWindow(SnapshotWindow(), None),)
+        if timestamp is not None:
+            scope.add_key(timestamp)
+            scope.has_timestamp_key = True
         return tuple(GroupedWindow(call.window, call.id, tuple(map(scope.key_of, call.partition_by))) for call in calls)
+
+
+def _is_renamed(item: exp.Alias) -> bool:
+    """Return whether a column's name is not the name of the field that it has: x AS y, but not site.x AS x."""
+    names = identifiers(item.this)
+    return not names or names[-1].name.lower() != item.alias.lower()

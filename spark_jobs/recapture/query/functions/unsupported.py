@@ -9,6 +9,7 @@ UNSUPPORTED = {
     "test a value with TRY_CAST(x AS type) IS NOT NULL",
     "GETARRAYELEMENTS": "GetArrayElements gives rows: "
     "write FROM input CROSS APPLY GetArrayElements(input.list) AS item",
+    "GETELEMENTS": "GetElements gives rows: write FROM input CROSS APPLY GetArrayElements(input.list) AS item",
     "GETRECORDPROPERTIES": "GetRecordProperties gives rows: "
     "write FROM input CROSS APPLY GetRecordProperties(input.record) AS item",
     "LAG": f"LAG {_ANALYTIC}, such as MAX(x) over a HoppingWindow",

@@ -12,10 +12,13 @@ from sqlglot.parsers.tsql import TSQLParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from recapture.errors import DefinitionError
+from recapture.query.parse.names import identifiers
 from recapture.query.parse.source import Source, require_only
 
 E = TypeVar("E", bound=exp.Expr)
 
+NEGATED_PREDICATE = "negated_predicate"
+"""Key in the `meta` of a Not that is part of a predicate, as in x NOT IN (1)."""
 _BLANK = re.compile(r"(?:\s+|--[^\n]*|/\*(?:(?!/\*|\*/).)*\*/)*", re.DOTALL)
 _REFUSED = {
     "MATCH_RECOGNIZE": "MATCH_RECOGNIZE is not supported: backfill the events, and match the table's rows",
@@ -33,6 +36,14 @@ _NEVER_AFTER_COMMA = {
     TokenType.SEMICOLON,
     TokenType.WHERE,
 }
+_BEFORE_NAMES = (TokenType.ALIAS, TokenType.COMMA, TokenType.DOT, TokenType.L_PAREN, TokenType.WITH)
+"""Tokens after which FROM and INTO are names themselves."""
+_NO_NAMES = re.compile(
+    "ALTER|AND|AS|BEGIN|BETWEEN|CREATE|CROSS|DISTINCT|DROP|ELSE|EXCEPT|FETCH|FOR|FROM|GRANT|HAVING|INNER|INSERT"
+    "|INTERSECT|INTO|JOIN|LIKE|NOT|ON|OPTION|OR|OUTER|REVOKE|ROLLBACK|SELECT|TABLE|TABLESAMPLE|THEN|UNION|VALUES"
+    "|WHEN|WHERE|WITH"
+)
+"""Words that T-SQL reserves and the parser cannot take as names."""
 _NEAR = {
     "OVER": "OVER belongs to TIMESTAMP BY, right after the input: FROM input TIMESTAMP BY time OVER key",
     "TIMESTAMP": "TIMESTAMP BY follows the input, once: FROM input TIMESTAMP BY time",
@@ -48,6 +59,11 @@ class Asaql(TSQL):
     A table's `timestamp_by` is the expression after TIMESTAMP BY, its `over` the list after OVER, its `partition_by`
     the list after PARTITION BY. A call of a function is always an Anonymous, even if T-SQL knows the function.
     """
+
+    class Tokenizer(TSQL.Tokenizer):
+        """T-SQL's tokenizer, with !> and !<."""
+
+        KEYWORDS: ClassVar = {**TSQL.Tokenizer.KEYWORDS, "!>": TokenType.LTE, "!<": TokenType.GTE}
 
     class Parser(TSQLParser):
         """T-SQL's parser, with the clauses that ASA adds to a table."""
@@ -105,6 +121,13 @@ class Asaql(TSQL):
         def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
             return this if self._reads_time else super()._parse_window(this, alias)
 
+        def _negate_range(self, this: exp.Expr | None = None) -> exp.Expr | None:
+            """Return the Not of a predicate, for LIKE too, and mark it: x NOT IN (y) is not NOT x IN (y) for NULL."""
+            negated = this and self.expression(exp.Not(this=this))
+            if negated:
+                negated.meta[NEGATED_PREDICATE] = True
+            return negated
+
         def expression(self, instance: E, token: Token | None = None, comments: list[str] | None = None) -> E:
             """Return a node with the place where it was read, for nodes without a position of their own."""
             node = super().expression(instance, token, comments)
@@ -120,9 +143,12 @@ class Asaql(TSQL):
 
 @dataclass(frozen=True)
 class Step:
-    """One step of WITH."""
+    """One step of WITH, or a query in FROM, which is a step without a name of its own."""
 
-    name: Token
+    name: Token | exp.Identifier
+    """Name in WITH; for a query in FROM the name after AS."""
+    key: str
+    """Name in lower case, by which FROM finds the step; for a query in FROM a key that no name can be."""
     query: exp.Query
 
 
@@ -152,6 +178,7 @@ def parse(text: str) -> Script:
     declarations: list[list[Token]] = []
     steps: list[Step] = []
     statements: list[exp.Query] = []
+    has_with = False
     rest = tokens
     while rest:
         first = _keyword(source, rest[0])
@@ -162,14 +189,17 @@ def parse(text: str) -> Script:
             declarations.append(rest[:end])
             rest = rest[end:]
         elif first == "WITH":
-            if steps:
+            if has_with:
                 raise source.error(
                     rest[0], "a second WITH is not supported: write all steps in one, with commas between them"
                 )
-            steps, rest = _steps(source, rest)
-        elif first == "SELECT":
+            has_with = True
+            named, rest = _steps(source, rest)
+            steps += named
+        elif _begins_query(source, rest):
             end = _end_of_statement(source, rest)
             statements.append(_query(source, rest[:end]))
+            steps += _lifted(source, statements[-1])
             rest = rest[end:]
         else:
             raise source.error(rest[0], f"`{source.word(rest[0])}` is not supported: a query begins with SELECT")
@@ -206,13 +236,40 @@ def _steps(source: Source, tokens: list[Token]) -> tuple[list[Step], list[Token]
         if end is None:
             raise source.error(rest[2], f"this parenthesis is never closed: {form}")
         name, inside = rest[0], rest[3 : 2 + end]
-        if not inside or _keyword(source, inside[0]) != "SELECT":
+        if not _begins_query(source, inside):
             raise source.error(inside[0] if inside else rest[2], f"a step is a SELECT in parentheses: {form}")
-        steps.append(Step(name, _query(source, inside)))
+        query = _query(source, inside)
+        steps += [*_lifted(source, query), Step(name, name.text.lower(), query)]
         rest = rest[3 + end :]
         if not rest or rest[0].token_type != TokenType.COMMA:
             return steps, rest
         rest = rest[1:]
+
+
+def _lifted(source: Source, query: exp.Query) -> list[Step]:
+    """Return the queries in the FROMs of a query as steps, inner ones first, and let FROM name these steps.
+
+    SELECT id FROM (SELECT id FROM input) AS s => Step(s, SELECT id FROM input), and SELECT id FROM <its key> AS s
+    """
+    steps = []
+    for clause in reversed([*query.find_all(exp.From)]):
+        table = clause.this
+        if not isinstance(table, exp.Subquery) or not isinstance(table.unnest(), exp.Select | exp.SetOperation):
+            continue
+        if not table.alias:
+            raise source.error(table, "name the query in FROM: write FROM (SELECT …) AS name")
+        key = f"\0{source.offset(table)}"
+        steps.append(Step(table.args["alias"].this, key, table.this))
+        name = exp.Identifier(this=key, quoted=True)
+        name.meta["start"] = source.offset(table)
+        clause.set("this", exp.Table(**{**table.args, "this": name}))
+    return steps
+
+
+def _begins_query(source: Source, tokens: list[Token]) -> bool:
+    """Return whether tokens begin with SELECT, or with parentheses and then SELECT."""
+    first = next((token for token in tokens if token.token_type != TokenType.L_PAREN), None)
+    return first is not None and _keyword(source, first) == "SELECT"
 
 
 def _closing(tokens: list[Token]) -> int | None:
@@ -226,8 +283,8 @@ def _closing(tokens: list[Token]) -> int | None:
 
 
 def _keyword(source: Source, token: Token) -> str:
-    """Return a token's word in capitals; empty for a text in quotes and a name in brackets."""
-    return "" if source.text[token.start] in "'[" else token.text.upper()
+    """Return a token's word in capitals; empty for a text or a name in quotes and a name in brackets."""
+    return "" if source.text[token.start] in "'[\"" else token.text.upper()
 
 
 def _end_of_statement(source: Source, tokens: list[Token]) -> int:
@@ -251,28 +308,44 @@ def _tokens(source: Source) -> list[Token]:
         raise _unclosed(source) from None
     if tokens and tokens[0].token_type in Asaql.Tokenizer.COMMANDS:
         raise source.error(tokens[0], f"`{source.word(tokens[0])}` is not supported: a query begins with SELECT")
-    end, before = 0, None
+    end, before, earlier = 0, None, None
     for token in tokens:
         _only_blank(source, end, token.start)
         end = token.end + 1
-        if source.text[token.start] == '"':
-            raise source.error(token, "write text in single quotes, '…', and names in brackets, […]; not in \"…\"")
         word = _keyword(source, token)
         if word in _REFUSED:
             raise source.error(token, _REFUSED[word])
         if not _TYPOGRAPHIC.isdisjoint(word):
             raise source.error(token, "these are typographic quotation marks: write text in single quotes, '…'")
+        if word == "!":
+            raise source.error(token, "`!` is not supported here: write NOT before a condition")
         if word in ("{", "}"):
             raise source.error(token, f"`{token.text}` is not supported")
         if before == TokenType.COMMA and token.token_type in _NEVER_AFTER_COMMA:
             raise source.error(token, f"syntax error near `{token.text}`: something is missing after a comma")
-        before = token.token_type
+        is_clause = before in (TokenType.INTO, TokenType.FROM) and earlier not in _BEFORE_NAMES
+        if is_clause and word.isidentifier():
+            _read_as_name(source, token, word)
+        earlier, before = before, token.token_type
         # The parser would read hints out of comments.
         token.comments = []
     _only_blank(source, end, len(source.text))
     if before == TokenType.COMMA:
         raise source.error(tokens[-1], "something is missing after the last comma")
     return tokens
+
+
+def _read_as_name(source: Source, token: Token, word: str) -> None:
+    """Let the parser read a word as a name although it is a keyword of other dialects, such as ROWS.
+
+    Raise DefinitionError for a word that T-SQL reserves.
+    """
+    if _NO_NAMES.fullmatch(word):
+        raise source.error(
+            token, f"a name is expected here, not the keyword {word}: for this name write [{token.text}], in brackets"
+        )
+    if token.token_type != TokenType.VAR:
+        token.token_type = TokenType.IDENTIFIER
 
 
 def _only_blank(source: Source, start: int, end: int) -> None:
@@ -284,7 +357,7 @@ def _only_blank(source: Source, start: int, end: int) -> None:
 
 def _unclosed(source: Source) -> DefinitionError:
     """Return the error for a text, a name or a comment that is never closed."""
-    pieces = re.compile(r"'(?:[^']|'')*'|\[[^\]]*\]|--[^\n]*|/\*.*?\*/", re.DOTALL)
+    pieces = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\[[^\]]*\]|--[^\n]*|/\*.*?\*/", re.DOTALL)
     rest = pieces.sub(lambda piece: " " * len(piece.group()), source.text)
     opening = re.search(r"'|\[|/\*|\"", rest)
     if opening is None:
@@ -311,9 +384,24 @@ def _query(source: Source, tokens: list[Token]) -> exp.Query:
     except ParseError as error:
         raise _syntax_error(source, tokens, error.errors[0]["start"]) from None
     root = statements[0]
-    if not isinstance(root, exp.Select | exp.SetOperation):
+    if not isinstance(root, exp.Select | exp.SetOperation | exp.Subquery):
         raise source.error(tokens[0], f"`{tokens[0].text}` is not supported: a query begins with SELECT")
+    _check_quoted_names(source, root)
     return root
+
+
+def _check_quoted_names(source: Source, root: exp.Query) -> None:
+    """Raise DefinitionError for a "…" that may be meant as a text, although it is a name.
+
+    SELECT "a b" AS c and t."a b" are names; x = "a b" is refused.
+    """
+    for name in root.find_all(exp.Identifier):
+        start, column = name.meta.get("start"), name.parent
+        if start is None or source.text[start] != '"' or not isinstance(column, exp.Column):
+            continue
+        is_whole = isinstance(column.parent, exp.Select | exp.Alias | exp.Group | exp.Table | exp.Dot)
+        if not is_whole and len(identifiers(column) or []) == 1:
+            raise source.error(start, "write text in single quotes, '…', and names in brackets, […]; not in \"…\"")
 
 
 def _syntax_error(source: Source, tokens: list[Token], start: int | None) -> DefinitionError:

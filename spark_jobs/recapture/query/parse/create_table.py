@@ -60,7 +60,7 @@ def _path(source: Source, tokens: list[Token]) -> tuple[Path, list[Token]]:
         names.append(rest[1])
         rest = rest[2:]
     for name in names:
-        if source.text[name.start] != "[" and not name.text.isidentifier():
+        if source.text[name.start] not in '["' and not name.text.isidentifier():
             raise source.error(name, f"`{name.text}` is not a field's name: write it in brackets, [{name.text}]")
         source.case_sensitive.add(name.start)
     return tuple(name.text for name in names), rest

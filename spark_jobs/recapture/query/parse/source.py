@@ -42,7 +42,7 @@ class Source:
     def word(self, where: "int | Token | exp.Expr") -> str:
         """Return the word or sign at a place, as written."""
         offset = self.offset(where)
-        word = re.compile(r"\[[^\]\n]*\]|'[^'\n]*'?|\w+|\S").search(self.text, offset)
+        word = re.compile(r"\[[^\]\n]*\]|\"[^\"\n]*\"|'[^'\n]*'?|\w+|\S").search(self.text, offset)
         return word.group() if word else ""
 
 

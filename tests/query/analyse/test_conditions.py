@@ -1,0 +1,115 @@
+"""Conditions: which operators there are, and when they hold."""
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.query.small_stream import Row, at, rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLE = "CREATE TABLE telemetry (i bigint, j bigint, s nvarchar(max), b bit)\n"
+
+
+def holding(spark: "SparkSession", conditions: list[str], event: Row) -> list[str]:
+    """Return the conditions that hold for an event, all computed in one query."""
+    items = ", ".join(f"CASE WHEN {condition} THEN 1 ELSE 0 END AS c{at}" for at, condition in enumerate(conditions))
+    [[row]] = rows(spark, f"{TABLE}SELECT {items} INTO out FROM telemetry", [event])
+    return [condition for condition, holds in zip(conditions, row.values(), strict=True) if holds]
+
+
+def test_a_negated_predicate_holds_where_the_predicate_does_not(spark: "SparkSession") -> None:
+    true = [
+        "s NOT LIKE 'b%'",
+        "s NOT LIKE '[^a]%'",
+        "s NOT LIKE 'b!%' ESCAPE '!'",
+        "NOT s LIKE 'b%'",
+        "NOT s NOT LIKE 'a%'",
+        "i NOT IN (1, 3)",
+        "i NOT BETWEEN 3 AND 5",
+    ]
+    false = [
+        "s NOT LIKE 'a%'",
+        "s NOT LIKE '[a]%'",
+        "s NOT LIKE 'a!%%' ESCAPE '!'",
+        "NOT s LIKE 'a%'",
+        "i NOT IN (1, 2)",
+        "i NOT BETWEEN 1 AND 2",
+    ]
+    assert holding(spark, [*true, *false], at(1, i=2, s="a%")) == true
+
+
+def test_not_greater_is_less_or_equal_and_not_less_is_greater_or_equal(spark: "SparkSession") -> None:
+    true = ["i !> 2", "i !> 3", "i !< 2", "i !< 1"]
+    assert holding(spark, [*true, "i !> 1", "i !< 3", "j !> 1", "j !< 1"], at(1, i=2, j=None)) == true
+
+
+COMPARISONS = [
+    "i = 1",
+    "i <> 1",
+    "i > 1",
+    "i !> 1",
+    "i = j",
+    "i IN (1, 2)",
+    "i NOT IN (1, 2)",
+    "i IN (2, j)",
+    "i NOT IN (2, j)",
+    "i BETWEEN 1 AND 2",
+    "i NOT BETWEEN 1 AND 2",
+    "s LIKE 'a%'",
+    "s NOT LIKE 'a%'",
+    "s NOT LIKE '[a]%' ESCAPE '!'",
+    "CASE i WHEN 1 THEN 2 ELSE 1 END = 2",
+    "i IS NOT NULL",
+]
+
+
+def test_a_comparison_with_null_is_false_and_not_makes_it_true(spark: "SparkSession") -> None:
+    negations = [f"NOT {comparison}" for comparison in COMPARISONS]
+    in_parentheses = [f"NOT ({comparison})" for comparison in COMPARISONS]
+    twice = [f"NOT (NOT ({comparison}))" for comparison in COMPARISONS]
+    event = at(1, i=None, j=None, s=None)
+    assert holding(spark, [*COMPARISONS, *negations, *in_parentheses, *twice], event) == [*negations, *in_parentheses]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("i IN (2, j)", "i = 2 OR i = j"),
+        ("i NOT IN (2, j)", "i <> 2 AND i <> j"),
+        ("i BETWEEN j AND 2", "i >= j AND i <= 2"),
+        ("i NOT BETWEEN j AND 2", "i < j OR i > 2"),
+        ("NOT (i = 1 AND j = 1)", "NOT i = 1 OR NOT j = 1"),
+        ("NOT (i = 1 OR j = 1)", "NOT i = 1 AND NOT j = 1"),
+    ],
+)
+def test_two_conditions_hold_for_the_same_values(spark: "SparkSession", one: str, other: str) -> None:
+    events = [at(1, i=i, j=j) for i, j in product((None, 1, 2, 3), repeat=2)]
+    text = f"{TABLE}SELECT CASE WHEN {one} THEN 1 ELSE 0 END AS x, CASE WHEN {other} THEN 1 ELSE 0 END AS y INTO out"
+    [actual] = rows(spark, f"{text} FROM telemetry", events)
+    assert {row["x"] for row in actual} == {0, 1}
+    assert [row["x"] for row in actual] == [row["y"] for row in actual]
+
+
+def test_and_or_and_not_combine_what_is_true_and_false(spark: "SparkSession") -> None:
+    operands = {"i = 1": True, "i = 2": False, "j = 1": False, "NOT j = 1": True, "j IS NULL": True}
+    conditions: dict[str, bool] = {}
+    for (one, first), (other, second) in product(operands.items(), repeat=2):
+        conditions[f"{one} AND {other}"] = first and second
+        conditions[f"{one} OR {other}"] = first or second
+        conditions[f"NOT ({one} AND {other})"] = not (first and second)
+        conditions[f"NOT ({one} OR NOT ({other}))"] = not (first or not second)
+    actual = holding(spark, [*conditions], at(1, i=1, j=None))
+    assert actual == [condition for condition, holds in conditions.items() if holds]
+
+
+def test_where_having_case_and_iif_negate_alike(spark: "SparkSession") -> None:
+    events = [at(1, i=1, s="a"), at(2, i=None, s="b"), at(3, i=3, s="c")]
+    [[row, other]] = rows(spark, f"{TABLE}SELECT s INTO out FROM telemetry WHERE NOT (i = 1)", events)
+    assert (row["s"], other["s"]) == ("b", "c")
+    text = f"{TABLE}SELECT s INTO out FROM telemetry GROUP BY s, Tumbling(minute, 1) HAVING NOT (SUM(i) = 1)"
+    assert rows(spark, text, events) == [[{"s": "b"}, {"s": "c"}]]
+    text = f"{TABLE}SELECT s, IIF(NOT (i = 1), 1, 0) AS x INTO out FROM telemetry"
+    assert rows(spark, text, events) == [[{"s": "a", "x": 0}, {"s": "b", "x": 1}, {"s": "c", "x": 1}]]
