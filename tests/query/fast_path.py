@@ -36,13 +36,17 @@ def compiled(text: str) -> CompiledQuery:
     return compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=CaptureInput.metadata)
 
 
-def published(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) -> list[list[Row]]:
+def published(
+    spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice], arrivals: Sequence[int] | None = None
+) -> list[list[Row]]:
     """Return the rows of each slice. All are computed at once, each slice from no more than it may read.
+
+    `arrivals` are the times at which the events of a slice arrived; without them, each arrives after the one before.
 
     Datetimes are ticks; arrays and records are read from their JSON. The starts of the slices must differ. If the query
     has sessions, "_unanchored" says whether the beginning of a row's session is unknown.
     """
-    _view(spark, query, slices).createOrReplaceTempView("events")
+    _view(spark, query, slices, arrivals).createOrReplaceTempView("events")
     output = query.outputs[0]
     table = spark.sql(output.sql).toArrow()
     columns = [*output.columns, OutputColumn("slice_start", AsaType.DATETIME)]
@@ -56,7 +60,9 @@ def published(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]
     return [rows[slice_.start] for slice_ in slices]
 
 
-def _view(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) -> DataFrame:
+def _view(
+    spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice], arrivals: Sequence[int] | None
+) -> DataFrame:
     """Return the events that the slices need, with one Spark partition for each partition of the input."""
     schema = pa.schema(
         [(column.name, TYPES[column.type].view) for column in query.columns]
@@ -66,7 +72,8 @@ def _view(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) ->
     for slice_ in slices:
         times = np.array([event.time for event in slice_.events], dtype=np.int64)
         needs = query.needs(times, slice_.start, slice_.end)
-        for arrival, (event, needed) in enumerate(zip(slice_.events, needs, strict=True)):
+        order = range(len(slice_.events)) if arrivals is None else arrivals
+        for arrival, event, needed in zip(order, slice_.events, needs, strict=True):
             if needed:
                 rows.setdefault(event.partition, []).append(
                     {column.name: _value(event, column) for column in query.columns}

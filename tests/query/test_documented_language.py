@@ -16,6 +16,7 @@ TEMPLATES = {
     "Statements and clauses": "{}",
     "Windows": "SELECT COUNT(*) AS n INTO out FROM telemetry TIMESTAMP BY t GROUP BY {}",
     "Aggregates": "SELECT {} AS x INTO out FROM telemetry TIMESTAMP BY t GROUP BY Tumbling(s, 1)",
+    "Analytic functions": "SELECT {} AS x INTO out FROM telemetry TIMESTAMP BY t",
     "Types": "SELECT {} AS x INTO out FROM telemetry TIMESTAMP BY t",
 }
 

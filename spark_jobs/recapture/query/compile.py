@@ -146,6 +146,7 @@ class _Pass:
             self.requests[key],
             self.types,
             ordered=len(parts) == 1 and parts[0].ordered,
+            numbered=table.numbered,
             unanchored=table.unanchored,
         )
 

@@ -93,17 +93,19 @@ class Reach:
     window: Window
     extra_look_back: int = 0
     """How long before a slice the window's rows are needed, because later steps look back that far."""
+    history: int = 0
+    """How long before an event of the window the analytic functions look."""
 
     @property
     def look_back(self) -> int:
         """How long before a slice an event may lie and still be needed."""
-        return self.window.look_back + self.extra_look_back
+        return self.window.look_back + self.extra_look_back + self.history
 
     def holds(self, time: NDArray[np.int64], start: int, end: int) -> NDArray[np.bool_]:
-        """Return which events, by time, may belong to a window that ends in (start - extra_look_back, end]."""
+        """Return which events, by time, may matter to a window that ends in (start - extra_look_back, end]."""
+        if self.history or not isinstance(self.window, HoppingWindow):
+            return (time > start - self.look_back) & (time <= end)
         start -= self.extra_look_back
-        if not isinstance(self.window, HoppingWindow):
-            return (time > start - self.window.look_back) & (time <= end)
         size, hop, offset = self.window.size, self.window.hop, self.window.offset
         earliest = np.maximum(time, start + 1)
         first_end = offset - (offset - earliest) // hop * hop

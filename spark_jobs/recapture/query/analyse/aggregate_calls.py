@@ -63,7 +63,7 @@ class AggregateCall:
         if self.function in (Function.MIN, Function.MAX):
             text = self._cast_text(argument)
             return Aggregate(self.function, text if text is not None else self._ordinal(argument))
-        return Aggregate(self.function, self._number(argument), ordered=self.from_clause.relation.ordered)
+        return Aggregate(self.function, self._number(argument), ordered=self.from_clause.ordered)
 
     @property
     def function(self) -> Function:
@@ -105,7 +105,7 @@ class AggregateCall:
             raise source.error(self.node, f"{self.function} takes fewer arguments")
         value = self._collected(arguments[0]) if arguments else self._row()
         orderings = tuple(Ordering(self._ordinal(by.this), bool(by.args.get("desc"))) for by in self.orderings)
-        return Aggregate(self.function, value, orderings, limit=limit, ordered=self.from_clause.relation.ordered)
+        return Aggregate(self.function, value, orderings, limit=limit, ordered=self.from_clause.ordered)
 
     def _row(self) -> Value:
         if self.from_clause.elements:

@@ -24,7 +24,7 @@ from recapture.query.generate.patterns import like
 from recapture.query.generate.trees import bigint, case_when, double, operation, spark_call, string, template
 from recapture.query.generate.values import Value
 from recapture.query.parse.asaql import NEGATED_PREDICATE
-from recapture.query.parse.names import call_name, is_system_timestamp, is_window_id
+from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_window_id
 from recapture.query.parse.operators import ARITHMETIC, BITWISE, COMPARISONS, ORDERED
 from recapture.query.parse.source import Source, require_only
 
@@ -59,6 +59,9 @@ class NameScope(Protocol):
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         """Return the result of an aggregate; `node` is the call with its OVER."""
+
+    def analytic(self, node: exp.Expr) -> Value:
+        """Return the result of an analytic function, such as LAG; `node` is the call with its OVER."""
 
     def metadata(self, node: exp.Anonymous) -> Value:
         """Return the value of GetMetadataPropertyValue(…)."""
@@ -110,6 +113,8 @@ class Expressions:
             return self._case(node)
         if isinstance(node, exp.Cast):
             return self._cast(node)
+        if is_analytic(node):
+            return self.scope.analytic(node)
         if isinstance(node, exp.Window) and call_name(node.this) in AGGREGATES:
             return self._ordered_aggregate(node)
         if isinstance(node, exp.Anonymous):

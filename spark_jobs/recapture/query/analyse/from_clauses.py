@@ -16,7 +16,7 @@ from recapture.query.analyse.step_relation import StepRelation
 from recapture.query.analyse.timestamp_by import time_of
 from recapture.query.functions import records
 from recapture.query.generate.statements import Lateral
-from recapture.query.parse.names import call_name, identifiers
+from recapture.query.parse.names import call_name, identifiers, is_analytic
 from recapture.query.parse.source import Source, require_only
 
 _ONE_TIME = "the input is read here with another TIMESTAMP BY than above: one pipeline orders its input in one way"
@@ -87,7 +87,8 @@ class FromCompiler:
             if table.name.lower() in self.step_keys:
                 hint = "; a step can read only the steps before it"
             raise self.source.error(table, f"FROM {table.name}: the pipeline's input is `{self.input.alias}`{hint}")
-        from_clause = From(self.source, self.types, qualifier, step or self.input)
+        has_analytics = any(is_analytic(node) for node in select.walk())
+        from_clause = From(self.source, self.types, qualifier, step or self.input, has_analytics)
         self._read_time(from_clause, table, step)
         self._check_partition_by(table, select)
         joins = [*(table.args.get("joins") or []), *(select.args.get("joins") or [])]

@@ -46,7 +46,7 @@ _OF_IOT_HUB = {
 }
 """Properties of the record IoTHub of an event, by the lower-case names of the system properties."""
 _PROPERTY = re.compile(r"(?:\[([^\]]+)\]|(\w+))(?:\.(?:\[([^\]]+)\]|([^\[\].]+)))?")
-_RESERVED = {"_partition", "_slice_start", "_slice_end", "_system_timestamp", "_arrival"}
+_RESERVED = {"_partition", "_slice_start", "_slice_end", "_system_timestamp", "_arrival", "_row"}
 
 
 @dataclass
@@ -62,6 +62,7 @@ class InputRelation:
     """Columns that are read for the rows, by lower-case name."""
     table: str = "`events`"
     ordered: bool = True
+    ties: None = None
     unanchored: bool = False
 
     def lookup(self, names: Sequence[exp.Identifier]) -> InputColumn | MetadataColumn:

@@ -11,7 +11,9 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.properties import property_of
 from recapture.query.generate import trees
+from recapture.query.generate.analytics import AnalyticFunction
 from recapture.query.generate.json_text import json_record
+from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import identifiers, is_system_timestamp
 from recapture.query.parse.source import Source
@@ -27,6 +29,10 @@ class Relation(Protocol):
     @property
     def ordered(self) -> bool:
         """Return whether the rows of a partition come in arrival order, all in one task."""
+
+    @property
+    def ties(self) -> tuple[SelectItem, ...] | None:
+        """Return the columns that order rows of one partition and arrival; None if the rows are ordered anyway."""
 
     @property
     def unanchored(self) -> bool:
@@ -82,7 +88,16 @@ class From:
     types: FieldTypes
     qualifier: str
     relation: Relation
+    has_analytics: bool = False
+    """Whether its SELECT calls analytic functions."""
     elements: list[Element] = field(default_factory=list)
+    analytics: list[AnalyticFunction] = field(default_factory=list)
+    """Analytic functions of its SELECT, as far as it is compiled."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the rows of a partition come in arrival order, all in one task."""
+        return self.relation.ordered and not self.has_analytics
 
     def field(self, node: exp.Expr) -> Value | None:
         """Return a column's value; None for a node that is not a dotted path."""

@@ -8,9 +8,12 @@ from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.analyse.aggregate_calls import AggregateCall
+from recapture.query.analyse.analytic_calls import AnalyticCall
+from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.relations import From
 from recapture.query.generate.aggregates import AGGREGATES, Aggregate, Function
+from recapture.query.generate.analytics import result_name
 from recapture.query.generate.trees import column
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import call_name, identifiers, is_system_timestamp, is_window_id
@@ -38,6 +41,14 @@ class RowScope:
         word = self.from_clause.source.word(node)
         raise self.from_clause.source.error(node, f"{word} is an aggregate: it {self.no_aggregate}")
 
+    def analytic(self, node: exp.Expr) -> Value:
+        from_clause = self.from_clause
+        inside = Expressions(Coercion(from_clause.source, from_clause.types), EarlierRowScope(from_clause))
+        function, value = AnalyticCall(inside, from_clause, node).compile()
+        if function not in from_clause.analytics:
+            from_clause.analytics.append(function)
+        return replace(value, node=column(result_name(from_clause.analytics.index(function))))
+
     def metadata(self, node: exp.Anonymous) -> Value:
         source, arguments = self.from_clause.source, node.expressions
         if len(arguments) != 2 or not (isinstance(arguments[1], exp.Literal) and arguments[1].is_string):
@@ -59,6 +70,26 @@ class ArgumentScope(RowScope):
     def system_timestamp(self, node: exp.Expr) -> Value:
         raise self.from_clause.source.error(
             node, "System.Timestamp() is the window's end here, one for all rows: use it outside of aggregates"
+        )
+
+
+@dataclass
+class EarlierRowScope(RowScope):
+    """Names in an analytic function, which sees the rows of FROM as they are before APPLY."""
+
+    no_aggregate: ClassVar[str] = "cannot be inside an analytic function: aggregate in a step of WITH"
+
+    def named_value(self, node: exp.Expr) -> Value | None:
+        names = identifiers(node) or []
+        if names and names[0].name.lower() in (element.alias.lower() for element in self.from_clause.elements):
+            raise self.from_clause.source.error(
+                node, f"an analytic function sees the rows before APPLY, without `{names[0].name}`: APPLY in a step"
+            )
+        return super().named_value(node)
+
+    def analytic(self, node: exp.Expr) -> Value:
+        raise self.from_clause.source.error(
+            node, "an analytic function cannot be inside another one: name the inner one in a step of WITH"
         )
 
 
@@ -135,6 +166,13 @@ class GroupScope:
 
     def window_id(self, node: exp.Expr) -> Value:
         return Value(column("_window_id"), AsaType.TEXT)
+
+    def analytic(self, node: exp.Expr) -> Value:
+        raise self.source.error(
+            node,
+            "an analytic function is computed for each row, before GROUP BY: make it a key, aggregate it, "
+            "or write it in a step that reads the groups",
+        )
 
     def metadata(self, node: exp.Anonymous) -> Value:
         raise self.source.error(node, "this is neither in GROUP BY nor in an aggregate")

@@ -12,6 +12,7 @@ from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.scopes import GroupScope, RowScope
 from recapture.query.analyse.step_relation import WHOLE, WHOLE_NAME
+from recapture.query.generate.analytics import ROW, Analytics
 from recapture.query.generate.grouping import GroupedWindow, Grouping
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import SLICE_START, Selection
@@ -86,9 +87,14 @@ class SelectCompiler:
             items, grouping = self._groups(select, row, from_clause)
         relation = from_clause.relation
         selected = tuple(SelectItem(name, value.node) for name, value in [*items.columns, *items.requested])
-        selection = Selection(relation.table, relation.unanchored, laterals, where, grouping, selected)
+        ties = relation.ties
+        analytics = Analytics(tuple(from_clause.analytics), ties) if from_clause.analytics else None
+        numbered = ties is not None and ROW in ties
+        selection = Selection(
+            relation.table, relation.unanchored, numbered, analytics, laterals, where, grouping, selected
+        )
         return CompiledSelect(
-            selection, items.columns, items.star_source, ordered=relation.ordered and grouping is None
+            selection, items.columns, items.star_source, ordered=from_clause.ordered and grouping is None
         )
 
     def _filter(self, select: exp.Select, row: Expressions, where: exp.Expr | None) -> exp.Expr:

@@ -9,7 +9,10 @@ from recapture.model import AsaType
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.relations import From
+from recapture.query.generate import select_items
+from recapture.query.generate.analytics import ROW
 from recapture.query.generate.json_text import json_record
+from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.trees import column
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path
@@ -34,7 +37,17 @@ class StepRelation:
     """Columns of its * that later steps use, collected in this pass and earlier ones."""
     types: FieldTypes
     ordered: bool
+    numbered: bool
+    """Whether the rows have the column `_row`."""
     unanchored: bool
+
+    @property
+    def ties(self) -> tuple[SelectItem, ...] | None:
+        """Columns that order rows of one partition and arrival: the number of the row, and all others."""
+        if self.ordered:
+            return None
+        names = [name for name, _ in self.columns] + [".".join(path) or WHOLE_NAME for path in self.requests]
+        return (*([ROW] if self.numbered else []), *map(select_items.column, names))
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         first = names[0].name

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.generate import trees
+from recapture.query.generate.analytics import ROW, Analytics
 from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED, Grouping, unanchored_items
 from recapture.query.generate.select_items import SelectItem, column, select_list
 from recapture.query.generate.trees import bigint, render, string, template
@@ -50,6 +51,10 @@ class Selection:
     """What it reads: the view of events, or the table of a step."""
     source_unanchored: bool
     """Whether `table` has the column `_unanchored`."""
+    source_numbered: bool
+    """Whether `table` has the column `_row`."""
+    analytics: Analytics | None
+    """Its analytic functions, over a row before APPLY."""
     laterals: tuple[Lateral, ...]
     """Its APPLYs."""
     where: exp.Expr | None
@@ -63,9 +68,19 @@ class Selection:
         return [grouped.window for grouped in self.grouping.windows] if self.grouping else [SnapshotWindow()]
 
     @property
+    def history(self) -> int:
+        """How long before a row its analytic functions look; ticks."""
+        return self.analytics.look_back if self.analytics else 0
+
+    @property
     def look_back(self) -> int:
         """How long before its windows' ends a row can matter; ticks."""
-        return max(window.look_back for window in self.windows)
+        return max(window.look_back for window in self.windows) + self.history
+
+    @property
+    def numbered(self) -> bool:
+        """Whether its rows have the column `_row`."""
+        return self.grouping is None and (self.analytics.numbers_rows if self.analytics else self.source_numbered)
 
     @property
     def unanchored(self) -> bool:
@@ -84,6 +99,11 @@ class CommonTable:
     def unanchored(self) -> bool:
         """Whether its rows have the column `_unanchored`."""
         return any(selection.unanchored for selection in self.selections)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether its rows have the column `_row`; those of a UNION do not."""
+        return len(self.selections) == 1 and self.selections[0].numbered
 
 
 def output_sql(
@@ -123,7 +143,9 @@ def _extra_look_backs(steps: list[CommonTable], output: CommonTable) -> tuple[di
             continue
         for selection in table.selections:
             if selection.table == EVENTS:
-                reaches.update((Reach(window, extra[table.name]), None) for window in selection.windows)
+                reaches.update(
+                    (Reach(window, extra[table.name], selection.history), None) for window in selection.windows
+                )
             else:
                 needed = extra[table.name] + selection.look_back
                 extra[selection.table] = max(extra.get(selection.table, 0), needed)
@@ -132,17 +154,20 @@ def _extra_look_backs(steps: list[CommonTable], output: CommonTable) -> tuple[di
 
 def _table(table: CommonTable, extra_look_back: int) -> str:
     """Return SQL of a table's rows after slice start - `extra_look_back` ticks, and maybe of some earlier ones."""
-    return "\nUNION ALL\n".join(
-        _selection(selection, extra_look_back, table.unanchored) for selection in table.selections
-    )
+    return "\nUNION ALL\n".join(_selection(selection, extra_look_back, table) for selection in table.selections)
 
 
-def _selection(selection: Selection, extra_look_back: int, unanchored: bool) -> str:
-    items = [*unanchored_items(unanchored, selection.unanchored), *selection.items]
-    source = "\n".join([f"FROM {selection.table}", *(lateral.sql for lateral in selection.laterals)])
+def _selection(selection: Selection, extra_look_back: int, table: CommonTable) -> str:
+    items = [*unanchored_items(table.unanchored, selection.unanchored), *selection.items]
+    rows = selection.table
+    if selection.analytics:
+        row_look_back = extra_look_back + selection.look_back - selection.history
+        rows = f"(\n{selection.analytics.sql(selection.table, row_look_back)}\n) AS `analysed`"
+    source = "\n".join([f"FROM {rows}", *(lateral.sql for lateral in selection.laterals)])
     source += _where(selection.where)
     if selection.grouping is None:
-        system = [*SLICE_BOUNDS, column("_partition"), column("_system_timestamp"), column("_arrival")]
+        numbers = [ROW] if table.numbered else []
+        system = [*SLICE_BOUNDS, column("_partition"), column("_system_timestamp"), column("_arrival"), *numbers]
         return f"SELECT {select_list([*system, *items])}\n{source}"
     system = [
         *SLICE_BOUNDS,
