@@ -52,11 +52,16 @@ class InputColumn:
     path: tuple[str, ...]
     """Path from the root of the body: ("site", "id") for `site.id`; () for the whole body."""
     type: AsaType
+    declared: bool = True
+    """Whether CREATE TABLE declares the type; otherwise the use of the field decides it."""
+    is_kind: bool = False
+    """Whether it holds the type that the field's value has in the body, as text; NULL for JSON null."""
 
     @property
     def name(self) -> str:
         """The column's name in the view of ordered events: the path joined by dots."""
-        return ".".join(self.path) or "@body"
+        name = ".".join(self.path) or "@body"
+        return f"@type of {name}" if self.is_kind else name
 
 
 class Metadata(StrEnum):

@@ -85,7 +85,19 @@ def _view(
 
 
 def _value(event: Event, column: InputColumn) -> Any:
-    return event.payload.get(column.path[0]) if column.path else json.dumps(event.payload)
+    if column.is_kind:
+        return _kind(event.payload.get(column.path[0]))
+    if not column.path:
+        return json.dumps(event.payload)
+    value = event.payload.get(column.path[0])
+    is_other_json = column.type is AsaType.TEXT and value is not None and not isinstance(value, str)
+    return json.dumps(value) if is_other_json else value
+
+
+def _kind(value: Any) -> str | None:
+    """Return the type that a value of JSON has in ASA."""
+    kinds = {bool: AsaType.BIT, int: AsaType.BIGINT, float: AsaType.FLOAT, str: AsaType.TEXT}
+    return None if value is None else kinds[type(value)].value
 
 
 def _read(column: pa.ChunkedArray, type: AsaType) -> list[Any]:

@@ -122,7 +122,6 @@ def test_an_unsupported_select_is_refused(select: str, column: int, reason: str)
         ("WHERE x IN y", 12, "a field as a list"),
         ("WHERE x > 'a'", 7, "compared with = and <> only"),
         ("WHERE x BETWEEN 'a' AND 'b'", 7, "compared with = and <> only"),
-        ("WHERE x = y", 7, "CREATE TABLE telemetry (x bigint, …)"),
         ("WHERE x = 1 AND x = 'a'", 17, "used as nvarchar(max) here and as float elsewhere"),
         ("WHERE x = 1 AND X = 'a'", 17, "used as nvarchar(max) here and as float elsewhere"),
         ("WHERE eventTime > 'yesterday'", 7, "is not an ISO time"),

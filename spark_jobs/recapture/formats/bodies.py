@@ -21,6 +21,19 @@ from recapture.formats.spellings import Spelling
 from recapture.model import TYPES, AsaType, InputColumn
 from recapture.time_model import timestamps
 
+_KINDS = {
+    "UBIGINT": AsaType.BIGINT,
+    "BIGINT": AsaType.BIGINT,
+    "DOUBLE": AsaType.FLOAT,
+    "VARCHAR": AsaType.TEXT,
+    "BOOLEAN": AsaType.BIT,
+    "OBJECT": AsaType.RECORD,
+    "ARRAY": AsaType.ARRAY,
+}
+"""ASA's type of each JSON type of DuckDB."""
+_EXACT_FLOATS = 2**53
+"""Every whole number up to this one is exactly a float."""
+
 
 @dataclass(frozen=True)
 class Bodies:
@@ -90,6 +103,8 @@ def _parse(
         values = converted[column] = _convert(raw[column], column.type)
         if column.type is not AsaType.TEXT and column not in timestamp_fields:
             malformed = _first(malformed, _unconverted(text, values, column, spelling[column].path))
+        if not column.declared and column not in timestamp_fields:
+            malformed = _first(malformed, _inexact(text, values, column, spelling[column].path))
     return Bodies(converted, {column: raw[column] for column in timestamp_fields}, malformed), raw
 
 
@@ -103,7 +118,7 @@ def _text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
 @cache
 def _reading(columns: tuple[InputColumn, ...]) -> str:
     """Return the SQL that reads c0, c1, … and `kind` (the JSON type; NULL if it is not JSON) from `body`."""
-    groups = list(_without_clashes(columns))
+    groups = list(_without_clashes(column for column in columns if not column.is_kind))
     transforms = ", ".join(
         f"json_transform(json, {literal(json.dumps(_structure(group)))}) AS g{index}"
         for index, group in enumerate(groups)
@@ -115,10 +130,17 @@ def _reading(columns: tuple[InputColumn, ...]) -> str:
         for index, group in enumerate(groups)
         for column in group
     }
+    fields |= {column: _kind("json", column.path) for column in columns if column.is_kind}
     selected = "".join(f", {fields[column]} AS c{index}" for index, column in enumerate(columns))
     checked = "SELECT CASE WHEN json_valid(body) THEN body END AS json FROM bodies"
-    read = f"SELECT json_type(json) AS kind{', ' if transforms else ''}{transforms} FROM ({checked})"
+    read = f"SELECT json, json_type(json) AS kind{', ' if transforms else ''}{transforms} FROM ({checked})"
     return f"SELECT kind{selected} FROM ({read})"
+
+
+def _kind(body: str, path: Sequence[str]) -> str:
+    """Return the SQL of the ASA type of the value at a path, as text; NULL for JSON null and a missing value."""
+    kinds = "".join(f" WHEN '{json_type}' THEN '{kind}'" for json_type, kind in _KINDS.items())
+    return f"CASE json_type({body}, {pointer(path)}){kinds} END"
 
 
 def _without_clashes(columns: Iterable[InputColumn]) -> Iterable[list[InputColumn]]:
@@ -205,6 +227,36 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn, path: Se
     mask = pc.is_in(pa.array(range(len(values)), pa.uint64()), value_set=wrong.cast(pa.uint64()))
     article = "an" if column.type is AsaType.ARRAY else "a"
     return pc.if_else(mask, f"{column.name} is not {article} {column.type}", reasons)
+
+
+def _inexact(text: pa.Array, values: pa.Array, column: InputColumn, path: Sequence[str]) -> pa.Array:
+    """Return why a body holds a whole number that the column does not hold as ASA does; else NULL.
+
+    ASA's whole numbers are bigints: one that exceeds 64 bits is an error of the input, and no float holds all others.
+    """
+    if column.type is AsaType.FLOAT:
+        large = pc.greater_equal(pc.abs(values), float(_EXACT_FLOATS))
+    elif column.type is AsaType.TEXT:
+        large = pc.match_substring_regex(values, r"^-?\d{19,}$")
+    else:
+        return pa.nulls(len(values), pa.string())
+    reasons = pa.nulls(len(values), pa.string())
+    suspects = pc.indices_nonzero(large)
+    if not len(suspects):
+        return reasons
+    number = f"json_extract(body, {pointer(path)})::VARCHAR"
+    is_whole = f"regexp_full_match({number}, '-?[0-9]+')"
+    advice = f"declare its type: {column.name} nvarchar(max), bigint or float"
+    reason = (
+        f"CASE WHEN NOT {is_whole} THEN NULL"
+        f" WHEN try_cast({number} AS BIGINT) IS NULL THEN {literal(f'{column.name} does not fit a bigint')}"
+    )
+    if column.type is AsaType.FLOAT:
+        inexact = literal(f"{column.name} is a bigint that no float equals; {advice}")
+        reason += f" WHEN CAST(CAST({number} AS DOUBLE) AS HUGEINT) <> CAST({number} AS HUGEINT) THEN {inexact}"
+    found = whole(select({"body": text.take(suspects)}, f"SELECT {reason} END AS reason FROM bodies")["reason"])
+    mask = pa.array(np.isin(np.arange(len(values)), suspects.to_numpy()))
+    return pc.replace_with_mask(reasons, mask, found.cast(pa.string()))
 
 
 def _first(reasons: pa.Array, later: pa.Array) -> pa.Array:

@@ -13,8 +13,7 @@ from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.inference import Requests, infer_types
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
-from recapture.query.analyse.step_relation import StepRelation
-from recapture.query.generate import trees
+from recapture.query.analyse.step_relation import StepRelation, taken_over
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import CommonTable, Selection, output_sql
 from recapture.query.generate.values import Value
@@ -141,7 +140,7 @@ class _Pass:
             self.source,
             name,
             table.name,
-            [(column, replace(value, node=trees.column(column))) for column, value in columns],
+            [(column, taken_over(column, value)) for column, value in columns],
             star_source,
             self.requests[key],
             self.types,
@@ -216,7 +215,8 @@ def _united(
     for position, (name, _) in enumerate(first):
         values = [part.columns[position][1] for part in parts]
         unified, kind = coercion.unify(values, selects[-1])
-        columns.append((name, replace(unified[0], type=kind)))
+        undeclared = tuple(path for value in values for path in value.undeclared)
+        columns.append((name, replace(unified[0], type=kind, undeclared=undeclared, kind=None)))
         for part_items, value in zip(items, unified, strict=True):
             part_items.append(SelectItem(name, value.node))
     selections = [

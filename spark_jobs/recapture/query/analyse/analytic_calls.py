@@ -10,9 +10,10 @@ from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.refusals import unsupported
 from recapture.query.analyse.relations import From
 from recapture.query.functions import UNSUPPORTED
-from recapture.query.generate.aggregates import AGGREGATES
-from recapture.query.generate.analytics import AnalyticFunction, EarlierValue, HistoryAggregate, IsFirst
+from recapture.query.generate.aggregates import AGGREGATES, Function
+from recapture.query.generate.analytics import EarlierValue, HistoryAggregate, IsFirst
 from recapture.query.generate.histories import History
+from recapture.query.generate.kinds import known_kind
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import call_name
 from recapture.query.parse.source import require_only
@@ -31,8 +32,8 @@ class AnalyticCall:
     node: exp.Expr
     """The call with its OVER; only ISFIRST may have none."""
 
-    def compile(self) -> tuple[AnalyticFunction, Value]:
-        """Compile the call: the function, and its type as a value whose node is still the argument's.
+    def compile(self) -> Value:
+        """Compile the call, and add its function to the FROM clause.
 
         Raise DefinitionError for arguments that it does not take.
         """
@@ -57,12 +58,12 @@ class AnalyticCall:
     def _name(self) -> str:
         return call_name(self._call)
 
-    def _lag(self) -> tuple[AnalyticFunction, Value]:
+    def _lag(self) -> Value:
         arguments = self._call.expressions
         steps = self._whole_number(arguments[1]) if len(arguments) > 1 else 1
         return self._earlier(steps, [*arguments[:1], *arguments[2:]])
 
-    def _earlier(self, steps: int, arguments: list[exp.Expr]) -> tuple[AnalyticFunction, Value]:
+    def _earlier(self, steps: int, arguments: list[exp.Expr]) -> Value:
         """Compile LAG or LAST; `arguments` are the value and maybe the default."""
         source, form = self.inside.source, "LAG(x, 1, default)" if self._name == "LAG" else "LAST(x, default)"
         if not 1 <= len(arguments) <= 2:
@@ -75,19 +76,24 @@ class AnalyticCall:
         if value.type is None:
             raise source.error(arguments[0], "NULL alone has no type here")
         default = self.inside.value(arguments[1]) if len(arguments) > 1 else Value(exp.Null(), None)
-        (value, default), kind = self.inside.coercion.unify([value, default], self.node)
-        return EarlierValue(self._history(), value.node, steps, default.node), replace(value, type=kind, text=None)
+        kinds = [exp.Null() if operand.type is None else known_kind(operand) for operand in (value, default)]
+        (value, default), type_ = self.inside.coercion.unify([value, default], self.node)
+        found = EarlierValue(self._history(), value.node, steps, default.node)
+        kind = None
+        if value.kind is not None and kinds[0] is not None and kinds[1] is not None:
+            kind = self.from_clause.result(replace(found, value=kinds[0], default=kinds[1]))
+        return replace(value, node=self.from_clause.result(found), type=type_, text=None, kind=kind)
 
-    def _is_first(self) -> tuple[AnalyticFunction, Value]:
+    def _is_first(self) -> Value:
         duration = self.node.args.get("duration")
         if duration is not None:
             raise self.inside.source.error(
                 duration, "ISFIRST takes no LIMIT DURATION: its interval is ISFIRST(hour, 1)"
             )
         length = self._length(self._call, "ISFIRST(hour, 1)")
-        return IsFirst(self._over(length)), Value(self.node, AsaType.BIGINT)
+        return Value(self.from_clause.result(IsFirst(self._over(length))), AsaType.BIGINT)
 
-    def _aggregate(self) -> tuple[AnalyticFunction, Value]:
+    def _aggregate(self) -> Value:
         source = self.inside.source
         if self._name in UNSUPPORTED:
             raise unsupported(source, self._call)
@@ -96,7 +102,11 @@ class AnalyticCall:
         aggregate = AggregateCall(self.inside, self.from_clause, self._call, self._call, []).compile()
         if not aggregate.has_running_form:
             raise source.error(self.node, "LIMIT DURATION goes with LAG, LAST, COUNT, SUM, AVG, MIN and MAX")
-        return HistoryAggregate(self._history(), aggregate), Value(self.node, aggregate.type)
+        result = Value(self.from_clause.result(HistoryAggregate(self._history(), aggregate)), aggregate.type)
+        of_same_type = aggregate.argument is not None and aggregate.function is not Function.AVG
+        return (
+            replace(result, undeclared=aggregate.argument.undeclared) if of_same_type and aggregate.argument else result
+        )
 
     def _history(self) -> History:
         form = f"write {self._name}(…) {_OVER}"

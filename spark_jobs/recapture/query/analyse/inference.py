@@ -39,4 +39,4 @@ def infer_types(types: FieldTypes, requests: Requests, compile_script: Callable[
 
 
 def _learnt(types: FieldTypes, requests: Requests) -> object:
-    return types.state(), {step: len(paths) for step, paths in requests.items()}
+    return types.state(), len(types.kinds), {step: len(paths) for step, paths in requests.items()}

@@ -84,7 +84,8 @@ class InputRelation:
             if "start" not in name.meta:
                 raise self.source.error(name, f"write [{name.name}], in brackets, for a field of this name")
             self.source.case_sensitive.add(name.meta["start"])
-        return self._checked(InputColumn(path, self.types.of(path, names[0])), names[0])
+        declared = self.types.is_declared(path)
+        return self._checked(InputColumn(path, self.types.of(path, names[0]), declared), names[0])
 
     def _added(self, path: Path) -> MetadataColumn | None:
         """Return the input column that a path names; it wins over a field of the body, even a declared one."""
@@ -98,7 +99,14 @@ class InputRelation:
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         column = self.lookup(names)
         value = self._read(column, names[0])
-        return replace(value, fields=(column.path,)) if isinstance(column, InputColumn) else value
+        if not isinstance(column, InputColumn):
+            return value
+        if column.declared:
+            return replace(value, fields=(column.path,))
+        kind = None
+        if column.path in self.types.kinds:
+            kind = self._read(InputColumn(column.path, AsaType.TEXT, is_kind=True), names[0]).node
+        return replace(value, fields=(column.path,), undeclared=(column.path,), kind=kind)
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
         if self.types.declared is None:

@@ -11,7 +11,7 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.properties import property_of
 from recapture.query.generate import trees
-from recapture.query.generate.analytics import AnalyticFunction
+from recapture.query.generate.analytics import AnalyticFunction, result_name
 from recapture.query.generate.json_text import json_record
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.values import Value
@@ -117,6 +117,12 @@ class From:
         if isinstance(self.relation, InputRelation):
             self._refuse_other_name(self.relation, names)
         return self.relation.field(names)
+
+    def result(self, function: AnalyticFunction) -> exp.Expr:
+        """Return the column of an analytic function's result."""
+        if function not in self.analytics:
+            self.analytics.append(function)
+        return trees.column(result_name(self.analytics.index(function)))
 
     def lookup(self, node: exp.Expr) -> InputColumn | MetadataColumn | None:
         """Return the column of an event that a node names, without reading it for the rows.

@@ -13,7 +13,7 @@ from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.relations import From
 from recapture.query.generate.aggregates import AGGREGATES, Aggregate, Function
-from recapture.query.generate.analytics import result_name
+from recapture.query.generate.kinds import bigint_flag, kind_of_flags
 from recapture.query.generate.trees import column
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import call_name, identifiers, is_system_timestamp, is_window_id
@@ -44,10 +44,7 @@ class RowScope:
     def analytic(self, node: exp.Expr) -> Value:
         from_clause = self.from_clause
         inside = Expressions(Coercion(from_clause.source, from_clause.types), EarlierRowScope(from_clause))
-        function, value = AnalyticCall(inside, from_clause, node).compile()
-        if function not in from_clause.analytics:
-            from_clause.analytics.append(function)
-        return replace(value, node=column(result_name(from_clause.analytics.index(function))))
+        return AnalyticCall(inside, from_clause, node).compile()
 
     def metadata(self, node: exp.Anonymous) -> Value:
         source, arguments = self.from_clause.source, node.expressions
@@ -143,7 +140,10 @@ class GroupScope:
         value = self.row.value(plain)
         for index, (key, _) in enumerate(self.keys):
             if key.node == value.node:
-                return replace(value, node=column(f"_k{index}"))
+                kind = None
+                if value.kind is not None:
+                    kind = self._result(Aggregate(Function.MIN, Value(value.kind, AsaType.TEXT)))
+                return replace(value, node=column(f"_k{index}"), kind=kind)
         if self.from_clause.field(plain) is not None:
             name = ".".join(identifier.name for identifier in identifiers(plain) or [])
             raise self.source.error(plain, f"`{name}` is neither in GROUP BY nor in an aggregate")
@@ -180,13 +180,28 @@ class GroupScope:
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         inside = Expressions(self.row.coercion, ArgumentScope(self.from_clause))
         aggregate = AggregateCall(inside, self.from_clause, node, call, orderings).compile()
+        of_one = aggregate.argument if aggregate.function is Function.TOPONE else None
+        result = Value(
+            self._result(aggregate), aggregate.type, is_json_element=of_one is not None and of_one.is_json_element
+        )
+        return self._with_kind(result, aggregate)
+
+    def _with_kind(self, result: Value, aggregate: Aggregate) -> Value:
+        """Return a SUM, MIN, MAX or TopOne of numbers with its kind: a bigint if all numbers are bigints in ASA."""
+        argument = aggregate.argument
+        of_same_type = aggregate.function in (Function.SUM, Function.MIN, Function.MAX, Function.TOPONE)
+        if argument is None or not of_same_type or aggregate.type is not AsaType.FLOAT:
+            return result
+        if argument.kind is None or aggregate.function is Function.TOPONE:
+            return replace(result, undeclared=argument.undeclared)
+        flags = Aggregate(Function.MIN, Value(bigint_flag(argument.kind), AsaType.BIGINT))
+        return replace(result, undeclared=argument.undeclared, kind=kind_of_flags(self._result(flags)))
+
+    def _result(self, aggregate: Aggregate) -> exp.Expr:
+        """Return the column of an aggregate's result."""
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
-        index = self.aggregates.index(aggregate)
-        of_one = aggregate.argument if aggregate.function is Function.TOPONE else None
-        return Value(
-            column(f"_r{index}"), aggregate.type, is_json_element=of_one is not None and of_one.is_json_element
-        )
+        return column(f"_r{self.aggregates.index(aggregate)}")
 
 
 def _has_group_parts(node: exp.Expr) -> bool:

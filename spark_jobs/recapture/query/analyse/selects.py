@@ -11,10 +11,9 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.scopes import GroupScope, RowScope
-from recapture.query.analyse.step_relation import WHOLE, WHOLE_NAME
+from recapture.query.analyse.step_relation import WHOLE, WHOLE_NAME, items_of, passed_on
 from recapture.query.generate.analytics import ROW, Analytics
 from recapture.query.generate.grouping import GroupedWindow, Grouping
-from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import SLICE_START, Selection
 from recapture.query.generate.trees import operation
 from recapture.query.generate.values import Value
@@ -86,12 +85,13 @@ class SelectCompiler:
         else:
             items, grouping = self._groups(select, row, from_clause)
         relation = from_clause.relation
-        selected = tuple(SelectItem(name, value.node) for name, value in [*items.columns, *items.requested])
+        columns = [*items.columns, *items.requested]
+        selected = passed_on(columns) if requests is not None else items_of(columns)
         ties = relation.ties
         analytics = Analytics(tuple(from_clause.analytics), ties) if from_clause.analytics else None
         numbered = ties is not None and ROW in ties
         selection = Selection(
-            relation.table, relation.unanchored, numbered, analytics, laterals, where, grouping, selected
+            relation.table, relation.unanchored, numbered, analytics, laterals, where, grouping, tuple(selected)
         )
         return CompiledSelect(
             selection, items.columns, items.star_source, ordered=from_clause.ordered and grouping is None

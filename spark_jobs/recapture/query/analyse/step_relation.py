@@ -23,6 +23,26 @@ WHOLE: Path = ()
 WHOLE_NAME = "@body"
 
 
+def items_of(columns: Sequence[tuple[str, Value]]) -> list[SelectItem]:
+    """Return the items of a select list."""
+    return [SelectItem(name, value.node) for name, value in columns]
+
+
+def passed_on(columns: Sequence[tuple[str, Value]]) -> list[SelectItem]:
+    """Return the items of a step's select list: its columns, and their kinds where later steps ask for them."""
+    kinds = [SelectItem(_kind_name(name), value.kind) for name, value in columns if value.kind is not None]
+    return [*items_of(columns), *kinds]
+
+
+def taken_over(name: str, value: Value) -> Value:
+    """Return a step's column as a value of the step that reads it."""
+    return replace(value, node=column(name), kind=None if value.kind is None else column(_kind_name(name)))
+
+
+def _kind_name(name: str) -> str:
+    return f"@type of {name}"
+
+
 @dataclass
 class StepRelation:
     """A step of WITH. If it selects *, it also has those columns of its own FROM that later steps use."""
@@ -62,7 +82,7 @@ class StepRelation:
         if starred is None:
             return None
         path = self._request(tuple(name.name for name in names), names[0])
-        return replace(starred, node=column(".".join(path)))
+        return taken_over(".".join(path), starred)
 
     def _request(self, path: Path, where: exp.Identifier) -> Path:
         """Request a column of the *, and return its path; a column in two spellings is one column."""
@@ -85,7 +105,7 @@ class StepRelation:
         for name, _ in below:
             if name.lower() not in own:
                 self.requests.setdefault((name,))
-        added = [(name, replace(value, node=column(name))) for name, value in below if name.lower() not in own]
+        added = [(name, taken_over(name, value)) for name, value in below if name.lower() not in own]
         return [*self.columns, *added]
 
     def record(self, where: exp.Expr) -> Value:
