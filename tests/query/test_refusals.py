@@ -46,7 +46,7 @@ def test_the_template_itself_compiles() -> None:
 @pytest.mark.parametrize(
     ("select", "column", "reason"),
     [
-        ("COUNT(*)", 8, "write AS and a name"),
+        ("COUNT(*) + 1", 8, "write AS and a name"),
         ("System.Timestamp()", 8, "write AS and a name"),
         ("COUNT(*) AS 'a b'", 20, "cannot name a column"),
         ("COUNT(*) AS n, SUM(x) AS N", 33, "`N` names two columns"),

@@ -70,6 +70,30 @@ def test_count_of_the_input_counts_events(spark: "SparkSession") -> None:
     assert rows(spark, text, FOUR) == [[{"a": 4, "b": 4, "c": 4, "d": 3}]]
 
 
+def test_an_aggregate_without_a_name_has_the_name_of_its_function(spark: "SparkSession") -> None:
+    text = """
+        WITH tens AS (SELECT k, AVG(v), Count(*) FROM telemetry TIMESTAMP BY x GROUP BY k, Tumbling(second, 10))
+        SELECT k, Avg, [count] INTO out FROM tens
+        SELECT max(v), PERCENTILE_CONT(0.5) OVER (ORDER BY v) INTO other
+        FROM telemetry TIMESTAMP BY x GROUP BY Tumbling(minute, 1)
+    """
+    assert rows(spark, text, FOUR, "out", "other") == [
+        [
+            {"k": "a", "Avg": 2.0, "count": 2},
+            {"k": "b", "Avg": 4.0, "count": 1},
+            {"k": None, "Avg": None, "count": 1},
+        ],
+        [{"max": 4.0, "PERCENTILE_CONT": 2.5}],
+    ]
+
+
+def test_the_letter_case_of_an_aggregate_without_a_name_matters() -> None:
+    text = "SELECT {} INTO out FROM telemetry GROUP BY Tumbling(minute, 1)"
+    upper, lower, named = "MIN(v)", "min(v)", "min(v) AS MIN"
+    assert compiled(text.format(upper)).canonical != compiled(text.format(lower)).canonical
+    assert compiled(text.format(named)).canonical == compiled(text.format("MIN(v) AS MIN")).canonical
+
+
 def test_get_elements_is_the_old_name_of_get_array_elements(spark: "SparkSession") -> None:
     text = "SELECT e.ArrayIndex AS i, e.ArrayValue AS v INTO out FROM telemetry CROSS APPLY GetElements(list) AS e"
     assert rows(spark, text, [at(1, list=["a", "b"])]) == [[{"i": 0, "v": "a"}, {"i": 1, "v": "b"}]]

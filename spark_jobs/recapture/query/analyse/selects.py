@@ -12,12 +12,13 @@ from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.scopes import GroupScope, RowScope
 from recapture.query.analyse.step_relation import WHOLE, WHOLE_NAME, items_of, passed_on
+from recapture.query.generate.aggregates import AGGREGATES
 from recapture.query.generate.analytics import ROW, Analytics
 from recapture.query.generate.grouping import GroupedWindow, Grouping
 from recapture.query.generate.statements import SLICE_START, Selection
 from recapture.query.generate.trees import operation
 from recapture.query.generate.values import Value
-from recapture.query.parse.names import Path, identifiers, is_system_timestamp, is_window_id
+from recapture.query.parse.names import Path, call_name, identifiers, is_system_timestamp, is_window_id
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import is_window, windows_of
 from recapture.time_model.windows import SnapshotWindow
@@ -223,7 +224,10 @@ class SelectCompiler:
             raise self.source.error(where, f"`{name}` names two columns: choose another name with AS")
 
     def _output_name(self, item: exp.Expr) -> tuple[str, exp.Expr]:
-        """Return a column's name, and the node that an error about the name shows: x * 2 AS y => y; site.id => id."""
+        """Return a column's name, and the node that an error about the name shows.
+
+        x * 2 AS y => y; site.id => id; COUNT(*) => COUNT
+        """
         if not isinstance(item, exp.Alias):
             names = identifiers(item)
             if names and not is_system_timestamp(item):
@@ -231,6 +235,10 @@ class SelectCompiler:
                 return names[-1].name, item
             if is_window_id(item):
                 return "Id", item
+            call = item.this if isinstance(item, exp.Window) else item
+            if call_name(call) in AGGREGATES:
+                self.source.case_sensitive.add(self.source.offset(call))
+                return str(call.this), item
             raise self.source.error(item, "this column has no name: write AS and a name after it")
         require_only(self.source, item, "this", "alias")
         alias = item.args["alias"]
