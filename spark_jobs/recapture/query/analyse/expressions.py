@@ -39,7 +39,6 @@ from recapture.query.parse.source import Source, require_only
 METADATA_CALL = "GETMETADATAPROPERTYVALUE"
 _LARGEST_BIGINT = 2**63 - 1
 _NUMBERS = (AsaType.BIGINT, AsaType.FLOAT)
-_UNORDERED = (AsaType.TEXT, AsaType.BIT)
 _CAST_TYPES = {
     "BIGINT": AsaType.BIGINT,
     "FLOAT": AsaType.FLOAT,
@@ -385,7 +384,7 @@ class Expressions:
         if kind in INCOMPARABLE:
             parts = "properties" if kind is AsaType.RECORD else "elements"
             raise self.source.error(where, f"{kind}s cannot be compared: compare their {parts}")
-        if kind in _UNORDERED and operator in ORDERED and not self._any_open(values):
+        if kind is AsaType.BIT and operator in ORDERED and not self._any_open(values):
             raise self.source.error(where, f"{kind} is compared with = and <> only, not with {ORDERED[operator]}")
         return unified, kind
 
