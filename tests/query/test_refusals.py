@@ -112,7 +112,8 @@ def test_an_unsupported_select_is_refused(select: str, column: int, reason: str)
     ("where", "column", "reason"),
     [
         ("WHERE COUNT(*) > 1", 7, "supported only in SELECT and HAVING"),
-        ("WHERE x LIKE y", 14, "LIKE takes a pattern in quotes"),
+        ("WHERE x LIKE y ESCAPE '!'", 14, "LIKE … ESCAPE takes a pattern in quotes"),
+        ("WHERE x LIKE 1", 14, "LIKE compares nvarchar(max)"),
         ("WHERE x", 7, "a condition is expected"),
         ("WHERE TRUE", 7, "a condition is expected"),
         ("WHERE x = NULL", 7, "write IS NULL or IS NOT NULL"),

@@ -11,7 +11,7 @@ from tests.query.small_stream import START, Row, at, rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TABLE = "CREATE TABLE telemetry (i bigint, j bigint, s nvarchar(max), b bit)\n"
+TABLE = "CREATE TABLE telemetry (i bigint, j bigint, s nvarchar(max), p nvarchar(max), b bit)\n"
 
 
 def holding(spark: "SparkSession", conditions: list[str], event: Row) -> list[str]:
@@ -45,6 +45,13 @@ def test_a_negated_predicate_holds_where_the_predicate_does_not(spark: "SparkSes
 def test_not_greater_is_less_or_equal_and_not_less_is_greater_or_equal(spark: "SparkSession") -> None:
     true = ["i !> 2", "i !> 3", "i !< 2", "i !< 1"]
     assert holding(spark, [*true, "i !> 1", "i !< 3", "j !> 1", "j !< 1"], at(1, i=2, j=None)) == true
+
+
+def test_a_pattern_may_be_computed(spark: "SparkSession") -> None:
+    true = ["s LIKE LOWER('%EU%')", "s LIKE CONCAT('%', p, '%')", "NOT s LIKE p", "s NOT LIKE CONCAT(s, p)"]
+    null = "CAST(NULL AS nvarchar(max))"
+    false = ["s NOT LIKE LOWER('%EU%')", "s LIKE p", f"s LIKE {null}", f"s NOT LIKE {null}"]
+    assert holding(spark, [*true, *false], at(1, s="neu", p="eu")) == true
 
 
 def test_texts_are_ordered_by_code_point(spark: "SparkSession") -> None:

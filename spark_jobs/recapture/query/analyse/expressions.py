@@ -28,7 +28,7 @@ from recapture.query.generate.kinds import (
     with_kind_of,
     with_kind_of_choice,
 )
-from recapture.query.generate.patterns import like
+from recapture.query.generate.patterns import like, like_computed
 from recapture.query.generate.trees import bigint, case_when, double, operation, spark_call, string, template
 from recapture.query.generate.values import Value
 from recapture.query.parse.asaql import NEGATED_PREDICATE
@@ -351,10 +351,11 @@ class Expressions:
 
     def _like(self, node: exp.Like, escape: exp.Expr | None) -> exp.Expr:
         require_only(self.source, node, "this", "expression")
-        text = self._text(node.this)
-        pattern = self.value(node.expression)
-        if pattern.type is not AsaType.TEXT or pattern.text is None:
-            raise self.source.error(node.expression, "LIKE takes a pattern in quotes, such as 'a%'")
+        text, pattern = self._text(node.this), self._text(node.expression)
+        if pattern.text is None:
+            if escape:
+                raise self.source.error(node.expression, "LIKE … ESCAPE takes a pattern in quotes, such as 'a!%%'")
+            return like_computed(text.node, pattern.node)
         character = self.value(escape) if escape else None
         if character is not None and (character.type is not AsaType.TEXT or len(character.text or "") != 1):
             raise self.source.error(escape or node, "ESCAPE takes one character in quotes")
