@@ -4,7 +4,8 @@ import pytest
 
 from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput
-from recapture.model import AsaType, InputColumn, OutputColumn
+from recapture.formats.iot_hub import IotHubInput
+from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn, OutputColumn
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND
@@ -259,3 +260,16 @@ def test_columns_may_be_called_from_and_into(select: str) -> None:
     text = f"{select} INTO out FROM telemetry"
     metadata = CaptureInput.metadata
     assert compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=metadata).outputs
+
+
+def test_metadata_of_an_iot_hub_is_read_by_either_of_its_names() -> None:
+    text = """
+        SELECT IoTHub.ConnectionDeviceId AS a, GetMetadataPropertyValue(i, 'IoTHub.ConnectionDeviceId') AS b,
+               GetMetadataPropertyValue(i, '[IoTHub].[EnqueuedTime]') AS t INTO out FROM telemetry AS i
+    """
+    metadata = IotHubInput.metadata
+    query = compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=metadata)
+    device = MetadataColumn(Metadata.IOT_HUB, "connectionDeviceId")
+    assert query.metadata == (device, MetadataColumn(Metadata.EVENT_ENQUEUED))
+    with pytest.raises(DefinitionError, match=r"'IoTHub\.ConnectionDeviceId' is not supported: use"):
+        compiled(text.replace("IoTHub.ConnectionDeviceId AS a,", "").replace("INTO out", "INTO aggregates"))

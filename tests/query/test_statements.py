@@ -94,6 +94,14 @@ def test_the_letter_case_of_an_aggregate_without_a_name_matters() -> None:
     assert compiled(text.format(named)).canonical == compiled(text.format("MIN(v) AS MIN")).canonical
 
 
+def test_the_number_of_partitions_changes_no_row(spark: "SparkSession") -> None:
+    text = """
+        WITH s AS (SELECT k, v FROM telemetry PARTITION BY k INTO 3 TIMESTAMP BY x)
+        SELECT k, SUM(v) AS total INTO out FROM s PARTITION BY k INTO 8 GROUP BY k, Tumbling(minute, 1)
+    """
+    assert rows(spark, text, FOUR) == rows(spark, text.replace(" INTO 3", "").replace(" INTO 8", ""), FOUR)
+
+
 def test_get_elements_is_the_old_name_of_get_array_elements(spark: "SparkSession") -> None:
     text = "SELECT e.ArrayIndex AS i, e.ArrayValue AS v INTO out FROM telemetry CROSS APPLY GetElements(list) AS e"
     assert rows(spark, text, [at(1, list=["a", "b"])]) == [[{"i": 0, "v": "a"}, {"i": 1, "v": "b"}]]
@@ -468,6 +476,7 @@ TUMBLING = "FROM telemetry GROUP BY Tumbling(s, 1)"
         ("SELECT k INTO out FROM telemetry TIMESTAMP BY", "ends too early"),
         ("SELECT k INTO out FROM telemetry TIMESTAMP BY t OVER WHERE k > 1", "syntax error near `WHERE`"),
         ("SELECT k INTO out FROM telemetry PARTITION BY WHERE k > 1", "syntax error near `WHERE`"),
+        ("SELECT k INTO out FROM telemetry PARTITION BY k INTO n", "syntax error near `n`"),
         ("SELECT k INTO out FROM telemetry TIMESTAMP BY COALESCE()", "TIMESTAMP BY takes a field"),
         ("SELECT k FROM telemetry INTO out", "INTO goes after the columns and before FROM"),
         ("SELECT t INTO out FROM telemetry t", "`t` is the name of FROM: write t.t"),

@@ -121,7 +121,7 @@ class InputRelation:
         columns |= {str(metadata): MetadataColumn(metadata) for metadata in starred if metadata.lower() not in declared}
         return [(name, self._read(column, where)) for name, column in columns.items()]
 
-    def _of_iot_hub(self, path: Path, where: exp.Identifier) -> MetadataColumn:
+    def _of_iot_hub(self, path: Path, where: exp.Expr) -> MetadataColumn:
         column = _OF_IOT_HUB.get(".".join(path).lower())
         if column is None:
             raise self.source.error(
@@ -143,6 +143,14 @@ class InputRelation:
         for metadata in _ADAPTERS.get(group.lower(), ()):
             if name and metadata.lower() == name.lower():
                 return self._read(MetadataColumn(metadata), where)
+        if group.lower() == "iothub" and name and Metadata.IOT_HUB in self.offered.known:
+            return self._read(self._of_iot_hub((name,), where), where)
+        if group.lower() == "eventid":
+            raise self.source.error(
+                where,
+                "ASA does not publish how it makes an EventId: PartitionId and [EventHub].[SequenceNumber] identify an "
+                "event of a hub",
+            )
         known = ", ".join(f"[EventHub].[{metadata}]" for metadata in _ADAPTERS["eventhub"][:4])
         raise self.source.error(where, f"'{property_name}' is not supported: use {known} or [User].[name]")
 

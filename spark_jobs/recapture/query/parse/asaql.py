@@ -105,6 +105,8 @@ class Asaql(TSQL):
                         table.set("over", self._parse_keys())
                 elif not table.args.get("partition_by") and self._match(TokenType.PARTITION_BY):
                     table.set("partition_by", self._parse_keys())
+                    if self._match(TokenType.INTO) and not self._match(TokenType.NUMBER):
+                        self.raise_error("the number of partitions is missing")
                 else:
                     break
             return table
