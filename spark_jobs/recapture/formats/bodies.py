@@ -33,6 +33,8 @@ _KINDS = {
 """ASA's type of each JSON type of DuckDB."""
 _EXACT_FLOATS = 2**53
 """Every whole number up to this one is exactly a float."""
+_BYTE_ORDER_MARK = "\ufeff"
+_AS_DOUBLE = "SELECT body, try_cast(value AS DOUBLE) AS value FROM bodies"
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,10 @@ def _parse(
         if not column.path:
             converted[column] = pc.if_else(pc.is_null(malformed), text, None)
             continue
-        values = converted[column] = _convert(raw[column], column.type)
+        values = _convert(raw[column], column.type)
+        if column.type is AsaType.BIGINT:
+            values = _with_whole_floats(values, raw[column], text, spelling[column].path)
+        converted[column] = values
         if column.type is not AsaType.TEXT and column not in timestamp_fields:
             malformed = _first(malformed, _unconverted(text, values, column, spelling[column].path))
         if not column.declared and column not in timestamp_fields:
@@ -109,9 +114,12 @@ def _parse(
 
 
 def _text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return the bodies as text, and the reasons why some are not; NULL is not text."""
+    """Return the bodies as text, without byte order marks, and the reasons why some are not text; NULL is not."""
     malformed = pc.if_else(pc.is_valid(bodies), pa.scalar(None, pa.string()), "no body")
     text = utf8(bodies)
+    marked = pc.starts_with(text, _BYTE_ORDER_MARK)
+    if pc.any(marked).as_py():
+        text = pc.if_else(marked, pc.utf8_slice_codeunits(text, 1), text)
     return text, _first(malformed, pc.if_else(pc.is_valid(text), None, "not UTF-8"))
 
 
@@ -207,6 +215,21 @@ def _bits(values: pa.Array) -> pa.Array:
 def _long_integers(values: pa.Array, exact: pa.Array) -> pa.Array:
     integer = "CASE WHEN regexp_full_match(value, '-?[0-9]+') THEN try_cast(value AS BIGINT) END"
     return pc.coalesce(exact, whole(select({"value": values}, f"SELECT {integer} AS value FROM bodies")["value"]))
+
+
+def _with_whole_floats(bigints: pa.Array, raw: pa.Array, text: pa.Array, path: Sequence[str]) -> pa.Array:
+    """Return the bigints, with the floats in the bodies that are whole numbers: 12.0 and 1e3, but not "12.0"."""
+    if bigints.null_count == raw.null_count:
+        return bigints
+    written = pc.match_substring_regex(raw, r"^-?\d(\d*\.0|(\.\d+)?e\+\d+)$")
+    suspects = pc.indices_nonzero(pc.and_(pc.is_null(bigints), written))
+    if not len(suspects):
+        return bigints
+    is_whole = f"json_type(body, {pointer(path)}) = 'DOUBLE' AND value = trunc(value)"
+    floats = f"SELECT CASE WHEN {is_whole} THEN try_cast(value AS BIGINT) END AS value FROM ({_AS_DOUBLE})"
+    found = whole(select({"body": text.take(suspects), "value": raw.take(suspects)}, floats)["value"])
+    mask = pa.array(np.isin(np.arange(len(bigints)), suspects.to_numpy()))
+    return pc.replace_with_mask(bigints, mask, found)
 
 
 def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn, path: Sequence[str]) -> pa.Array:
