@@ -273,3 +273,18 @@ def test_metadata_of_an_iot_hub_is_read_by_either_of_its_names() -> None:
     assert query.metadata == (device, MetadataColumn(Metadata.EVENT_ENQUEUED))
     with pytest.raises(DefinitionError, match=r"'IoTHub\.ConnectionDeviceId' is not supported: use"):
         compiled(text.replace("IoTHub.ConnectionDeviceId AS a,", "").replace("INTO out", "INTO aggregates"))
+
+
+def test_declared_fields_are_checked_unless_they_are_texts_or_input_columns() -> None:
+    table = "CREATE TABLE telemetry (id nvarchar(max), n bigint, PartitionId bigint, iotHub record, at datetime) "
+    text = table + "SELECT id INTO aggregates FROM telemetry TIMESTAMP BY at"
+    n, at, hub = (
+        InputColumn((name,), AsaType[kind])
+        for name, kind in (("n", "BIGINT"), ("at", "DATETIME"), ("iotHub", "RECORD"))
+    )
+    assert compiled(text).checked == (n, hub, at)
+    of_iot_hub = compile_query(
+        text, input_alias="telemetry", output_aliases=["aggregates"], input_metadata=IotHubInput.metadata
+    )
+    assert of_iot_hub.checked == (n, at)
+    assert compiled(text.removeprefix(table)).checked == ()

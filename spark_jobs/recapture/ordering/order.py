@@ -112,7 +112,8 @@ class _ChunkProcessor:
     def _parsed(self, chunk: Chunk) -> bodies.Bodies:
         time = self.query.timestamp_by
         timestamp_fields = tuple(dict.fromkeys([*time_fields(time), *dateadd_fields(time)]))
-        parsed = bodies.parse(chunk.body, self.query.body_columns, timestamp_fields)
+        columns = tuple(dict.fromkeys([*self.query.body_columns, *self.query.checked]))
+        parsed = bodies.parse(chunk.body, columns, timestamp_fields)
         if chunk.unreadable is None:
             return parsed
         return replace(parsed, malformed=pc.coalesce(chunk.unreadable, parsed.malformed))

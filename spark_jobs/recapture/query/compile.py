@@ -102,6 +102,7 @@ class _Pass:
         columns = self.input.columns.values()
         return CompiledQuery(
             columns=tuple(column for column in columns if isinstance(column, InputColumn)),
+            checked=self.input.checked(),
             metadata=tuple(column for column in columns if isinstance(column, MetadataColumn)),
             timestamp_by=time,
             over=over,

@@ -76,7 +76,7 @@ class InputRelation:
         added = self._added(path)
         if added is not None:
             return self._checked(added, names[0])
-        if Metadata.IOT_HUB in self.offered.known and path[0].lower() == "iothub":
+        if self._is_of_iot_hub(path):
             return self._of_iot_hub(path[1:], names[0])
         path = self.types.spell(path)
         self._check(path, names[0])
@@ -95,6 +95,14 @@ class InputRelation:
         ):
             return None
         return MetadataColumn(metadata)
+
+    def checked(self) -> tuple[InputColumn, ...]:
+        """Return the declared fields of the body that can have a value of another type; a text is never of another."""
+        return tuple(
+            InputColumn(path, kind)
+            for path, kind in (self.types.declared or {}).items()
+            if kind is not AsaType.TEXT and self._added(path) is None and not self._is_of_iot_hub(path)
+        )
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         column = self.lookup(names)
@@ -120,6 +128,9 @@ class InputRelation:
         starred = _STARRED_OF_A_HUB if Metadata.EVENT_ENQUEUED in self.offered.known else _STARRED_OF_BLOBS
         columns |= {str(metadata): MetadataColumn(metadata) for metadata in starred if metadata.lower() not in declared}
         return [(name, self._read(column, where)) for name, column in columns.items()]
+
+    def _is_of_iot_hub(self, path: Path) -> bool:
+        return Metadata.IOT_HUB in self.offered.known and path[0].lower() == "iothub"
 
     def _of_iot_hub(self, path: Path, where: exp.Expr) -> MetadataColumn:
         column = _OF_IOT_HUB.get(".".join(path).lower())
