@@ -213,6 +213,12 @@ def test_an_unsupported_group_by_is_refused(group: str, column: int | None, reas
     [
         ("TIMESTAMP BY DATEADD(month, 1, t)", 29, "DATEADD takes a unit from day to microsecond"),
         ("TIMESTAMP BY a + b", 29, "TIMESTAMP BY takes a field, CAST("),
+        ("TIMESTAMP BY CASE k WHEN 'A' THEN a + b END", 50, "TIMESTAMP BY takes a field, CAST("),
+        ("TIMESTAMP BY CASE k WHEN 1 THEN a END", 41, "in TIMESTAMP BY, write CASE field WHEN 'text'"),
+        ("TIMESTAMP BY CASE WHEN k <> 'A' THEN a END", 39, "in TIMESTAMP BY, write CASE field WHEN 'text'"),
+        ("TIMESTAMP BY CASE WHEN a IS NOT NULL THEN b END", 39, "in TIMESTAMP BY, write CASE field WHEN 'text'"),
+        ("TIMESTAMP BY CASE PartitionId WHEN '0' THEN a END", 51, "in TIMESTAMP BY, write CASE field WHEN 'text'"),
+        ("TIMESTAMP BY CASE a WHEN 'A' THEN a END", 50, "`a` is used as datetime here and as nvarchar(max)"),
         ("TIMESTAMP BY PartitionId", 29, "TIMESTAMP BY takes a field, CAST("),
         ("TIMESTAMP BY t OVER x + 1", 36, "OVER takes fields"),
         ("OVER x", 16, "OVER belongs to TIMESTAMP BY"),

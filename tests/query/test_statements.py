@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recapture.errors import DefinitionError
-from recapture.model import AsaType, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
+from recapture.model import AsaType, Branch, Chosen, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH
 from tests.query.small_stream import at, compiled, rows
 
@@ -339,6 +339,9 @@ def test_a_query_may_read_metadata_of_the_event_hub_and_the_senders_own_properti
     assert [column.type for column in query.outputs[0].columns] == ["bigint", *["nvarchar(max)"] * 5, *["datetime"] * 3]
 
 
+T = InputColumn(("t",), AsaType.DATETIME)
+
+
 @pytest.mark.parametrize(
     ("written", "time"),
     [
@@ -353,6 +356,24 @@ def test_a_query_may_read_metadata_of_the_event_hub_and_the_senders_own_properti
         (
             "COALESCE(t, BlobLastModifiedUtcTime)",
             FirstOf((InputColumn(("t",), AsaType.DATETIME), MetadataColumn(Metadata.BLOB_LAST_MODIFIED))),
+        ),
+        (
+            "(CASE site.kind WHEN 'A' THEN t ELSE NULL END)",
+            Chosen((Branch(InputColumn(("site", "kind"), AsaType.TEXT), "A", T),), None),
+        ),
+        (
+            "CASE WHEN kind = 'A' THEN t ELSE EventEnqueuedUtcTime END",
+            Chosen((Branch(InputColumn(("kind",), AsaType.TEXT), "A", T),), MetadataColumn(Metadata.EVENT_ENQUEUED)),
+        ),
+        (
+            "CASE WHEN ms IS NOT NULL THEN DATEADD(ms, ms, '1970-01-01') WHEN [t] IS NOT NULL THEN T END",
+            FirstOf(
+                (Shifted(TICKS_PER_MILLISECOND, InputColumn(("ms",), AsaType.BIGINT), Instant(UNIX_EPOCH)), T),
+            ),
+        ),
+        (
+            "CASE WHEN t IS NOT NULL THEN (t) ELSE EventEnqueuedUtcTime END",
+            FirstOf((T, MetadataColumn(Metadata.EVENT_ENQUEUED))),
         ),
     ],
 )
