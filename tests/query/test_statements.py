@@ -503,6 +503,8 @@ TUMBLING = "FROM telemetry GROUP BY Tumbling(s, 1)"
         ("SELECT t INTO out FROM telemetry t", "`t` is the name of FROM: write t.t"),
         ("SELECT k INTO out FROM telemetry UNION (SELECT k FROM telemetry) AS q", "is not supported here"),
         ("SELECT telemetry.null AS k INTO out FROM telemetry", "write [null], in brackets"),
+        ("SELECT k INTO cold-temps FROM telemetry", "a name with - in it goes in brackets, such as [in-orders]"),
+        ("SELECT k INTO out FROM in-orders TIMESTAMP BY t", "a name with - in it goes in brackets"),
         ("SELECT k INTO out FROM telemetry WHERE k = “a“", "typographic quotation marks"),
         (
             "SELECT CAST(k AS nvarchar(3)) AS k INTO out FROM telemetry",

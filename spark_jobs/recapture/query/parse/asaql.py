@@ -342,6 +342,8 @@ def _tokens(source: Source) -> list[Token]:
             raise source.error(token, f"`{token.text}` is not supported")
         if before == TokenType.COMMA and token.token_type in _NEVER_AFTER_COMMA:
             raise source.error(token, f"syntax error near `{token.text}`: something is missing after a comma")
+        if word == "-" and earlier in (TokenType.INTO, TokenType.FROM):
+            raise source.error(token, "a name with - in it goes in brackets, such as [in-orders]")
         is_clause = before in (TokenType.INTO, TokenType.FROM) and earlier not in _BEFORE_NAMES
         if is_clause and word.isidentifier():
             _read_as_name(source, token, word)
