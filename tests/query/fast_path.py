@@ -40,7 +40,7 @@ def published(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]
     """Return the rows of each slice. All are computed at once, each slice from no more than it may read.
 
     Datetimes are ticks; arrays and records are read from their JSON. The starts of the slices must differ. If the query
-    has sessions, "_unanchored" says whether the beginning of a row's session is unknown.
+    has sessions, "_unanchored" says whether a row's session is cut by the rule for sparse streams.
     """
     _view(spark, query, slices).createOrReplaceTempView("events")
     output = query.outputs[0]
