@@ -44,7 +44,7 @@ def published(
     `arrivals` are the times at which the events of a slice arrived; without them, each arrives after the one before.
 
     Datetimes are ticks; arrays and records are read from their JSON. The starts of the slices must differ. If the query
-    has sessions, "_unanchored" says whether the beginning of a row's session is unknown.
+    has sessions, "_unanchored" says whether a row's session is cut by the rule for sparse streams.
     """
     _view(spark, query, slices, arrivals).createOrReplaceTempView("events")
     output = query.outputs[0]

@@ -22,7 +22,7 @@ class Completeness:
     """How far the archive reaches, and what a range still waits for."""
 
     partitions: tuple[PartitionProgress, ...]
-    """PartitionProgress of each partition."""
+    """Progress of each partition."""
     waiting: tuple[str, ...]
     """Reasons to wait, a line each; empty when every slice is complete (docs/time-model.md, section 3)."""
 

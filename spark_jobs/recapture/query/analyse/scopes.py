@@ -118,16 +118,19 @@ class GroupScope:
             raise self.source.error(node, f"GROUP BY cannot take a {value.type}: take its properties")
         for path in value.fields:
             self.types.note_key(path, node)
-        if value.node not in [key.node for key, _ in self.keys]:
+        if self._index_of(value) is None:
             self.keys.append((value, node))
 
     def key_of(self, node: exp.Expr) -> int:
         """Return the index of a key. Raise DefinitionError if GROUP BY does not have it."""
-        value = self.row.value(node)
-        for index, (key, _) in enumerate(self.keys):
-            if key.node == value.node:
-                return index
-        raise self.source.error(node, f"`{self.source.word(node)}` is in PARTITION BY but not in GROUP BY: add it")
+        index = self._index_of(self.row.value(node))
+        if index is None:
+            raise self.source.error(node, f"`{self.source.word(node)}` is in PARTITION BY but not in GROUP BY: add it")
+        return index
+
+    def _index_of(self, value: Value) -> int | None:
+        """Return the index of a key, or None if GROUP BY does not have it."""
+        return next((index for index, (key, _) in enumerate(self.keys) if key.node == value.node), None)
 
     def named_value(self, node: exp.Expr) -> Value | None:
         """Return a key's column, or a column that SELECT names: UPPER(k) => `_k0`; None for anything else."""
