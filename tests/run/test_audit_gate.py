@@ -15,7 +15,7 @@ from recapture.run.audit import audit
 from recapture.run.plan import plan_run
 from recapture.run.publish import publish
 from recapture.run.status import status
-from tests.worlds import COUNTS, TEN, World, at, backfill, body, published, run_file, staged, version
+from tests.worlds import COUNTS, TEN, World, at, backfill, body, lenient, published, run_file, staged, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -186,6 +186,22 @@ def test_a_slice_whose_events_are_all_dropped_exits_1_and_names_the_policy(comma
     code, output = command(world)
     assert code == 1
     assert "the policies dropped all usable events (1 late_dropped of 1)" in output
+
+
+@pytest.mark.parametrize("first_arrival", [-10, 2])
+def test_the_report_names_the_event_that_moved_the_watermark_if_it_arrived_in_the_range(
+    command: Command, tmp_path: Path, first_arrival: float
+) -> None:
+    world = World(tmp_path)
+    ahead, behind = body("a", at(first_arrival + 4)), body("a", at(-6.5))
+    world.put("0", at(first_arrival), [ahead])
+    world.put("0", at(3), [behind, behind], 1)
+    world.put("0", at(90))
+    world.define(quality=lenient(world), eventsOutOfOrderPolicy="Drop")
+    code, output = command(world)
+    assert code == 0
+    share, named = ("66.7%", " (furthest ahead: event 0 of ") if first_arrival > 0 else ("100.0%", " before this range;")
+    assert f"{share} of the events were out of order: clocks that run ahead pushed the watermark{named}" in output
 
 
 def test_a_query_that_filters_everything_is_stopped_and_a_suite_lets_it_pass(command: Command, tmp_path: Path) -> None:
