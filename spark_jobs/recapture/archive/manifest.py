@@ -63,10 +63,10 @@ class EnqueuedRange:
     first: int
     """Time in the blob's name; one interval earlier if names are not exact."""
     last: int
-    """Time in the next blob's name, one interval later if names are not exact; or LastModified if that is earlier.
+    """The earliest of three times, or the end of the previous blob's range if that is later.
 
-    It is at most `RunDefinition.longest_write_delay` after the time in the blob's name, but not before the end of the
-    previous blob's range.
+    The three are LastModified, the time in the next blob's name (one interval later if names are not exact), and the
+    time in the blob's own name plus `RunDefinition.longest_write_delay`.
     """
 
 
@@ -246,7 +246,10 @@ class RunDefinition:
         return newest.name_time if self.by_enqueued_time else newest.written
 
     def last_needed(self, slice_: Slice) -> int:
-        """Return the last arrival that can decide a slice, in ticks. With enqueued times, MAX_CLOCK_SKEW is added."""
+        """Return the last arrival that must have been written before a slice is complete, in ticks.
+
+        With enqueued times, MAX_CLOCK_SKEW is added. Without a late limit, later arrivals can still change the slice.
+        """
         late = 0 if self.policies is None else self.policies.late_tolerance or 0
         return slice_.end + late + (MAX_CLOCK_SKEW if self.by_enqueued_time else 0)
 
@@ -280,16 +283,13 @@ class RunDefinition:
 def pin_blobs(definition: RunDefinition, container: Container, slices: Iterable[Slice], now: datetime) -> Manifest:
     """Return the manifest of these slices: list the container and pin the blobs that they need.
 
-    Blobs whose names do not belong to the input are not read. Raise RunError if there is no blob of the input at all;
-    other errors are those of `survey`.
+    Blobs whose names do not belong to the input are not read. Raise RunError if there are no partitions; other errors
+    are those of `survey`.
     """
     needs = [(slice_, arrivals_of(slice_, definition.policies, definition.look_back)) for slice_ in slices]
     listing, partitions = survey(definition, container, [arrivals for _, arrivals in needs], now)
     if not partitions:
-        raise RunError(
-            f"no blob of this input under {container.url}/{definition.names.prefix}: "
-            "check input.container, input.path and the other names in the input section"
-        )
+        raise _no_partitions(definition.names, container)
     ordered = in_order(listing.blobs, definition)
     planned_slices = []
     pinned_names: set[str] = set()
@@ -319,13 +319,23 @@ def pin_blobs(definition: RunDefinition, container: Container, slices: Iterable[
     )
 
 
+def _no_partitions(names: BlobNames, container: Container) -> RunError:
+    """Return the error for a survey without partitions. Without their folders, only blobs near the range show them."""
+    message = f"no blob of this input under {container.url}/{names.prefix}"
+    advice = "check input.container, input.path and the other names in the input section"
+    if names.partitioned and names.folder_of_partitions() is None:
+        return RunError(f"{message} is near this range: choose another range, or {advice}")
+    return RunError(f"{message}: {advice}")
+
+
 def survey(
     definition: RunDefinition, container: Container, needed: Sequence[Arrivals], now: datetime
 ) -> tuple[Listing, tuple[str, ...]]:
     """Return what the container lists for these arrivals, and the sorted partitions, silent ones included.
 
-    There are no partitions if there is no blob of the input at all. Raise SetupError if there are partition folders but
-    their blobs do not have the input's names, or if there are too many of these folders.
+    There are no partitions if there is no blob of the input at all. If names have a partition but no partition folder,
+    there are none either if no blob is near these arrivals. Raise SetupError if there are partition folders but their
+    blobs do not have the input's names, or if there are too many of these folders.
     """
     with_folder, too_large = partition_folders(definition.names, container)
     configured = {str(number) for number in range(definition.partitions or 0)}

@@ -30,7 +30,7 @@ class Completeness:
 def completeness(
     pipeline: Pipeline, start: datetime, end: datetime, now: datetime, environment: Mapping[str, str] = os.environ
 ) -> Completeness:
-    """Return whether the archive holds all of a range. Only blobs from the last slice on are listed.
+    """Return how far the archive reaches and what a range waits for. Only blobs from the last slice on are listed.
 
     The container is opened with the credentials of `environment`.
     """
@@ -40,7 +40,8 @@ def completeness(
     container = open_container(pipeline.input.container, environment)
     listing, partitions = manifests.survey(definition, container, [needed], now)
     if not partitions:
-        return Completeness((), (f"no blob of this input under {definition.names.prefix} yet",))
+        slice_start = ticks.to_text(last.start)
+        return Completeness((), (f"no blob of this input under {definition.names.prefix} for slice {slice_start} yet",))
     progresses = tuple(
         progress(definition, name, listing.newest.get(name), pipeline.input.empty_blobs, now) for name in partitions
     )
