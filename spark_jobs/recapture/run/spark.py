@@ -44,7 +44,10 @@ from recapture.time_model.slices import Slice
 from recapture.wording import counted
 
 SMALLEST_TASK = 32 * 1024 * 1024
-"""Smallest size of a task in bytes. Every task has a start-up cost, and reads blobs that its neighbours read too."""
+"""Smallest size that tasks are planned for, in bytes; a task may still be smaller.
+
+Every task has a start-up cost, and reads blobs that its neighbours read too.
+"""
 TASKS_PER_CORE = 2
 READ_OPERATOR = "MapInArrow"
 """Name of the operator in Spark's plan that reads the view `events`."""

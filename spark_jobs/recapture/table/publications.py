@@ -54,7 +54,7 @@ class Publication:
     input_events: int
     late_events: int
     files: Mapping[str, File | None]
-    """Files by the table's name in `publish.Tables`; None where the slice has no rows."""
+    """Files by the table's name in `publish.Tables`; None for the quarantine if nothing of the slice is in it."""
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,8 @@ def _settle(
     """Commit until slices hold the expected files, and return the slices that changed.
 
     `expected` is called again after every read of the table, so commits of other writers are noticed, and so is a
-    commit whose acknowledgement was lost. Raise RunError if the storage fails twice, or after TRIES attempts.
+    commit whose acknowledgement was lost. If writing to the table fails once, it is attempted again. Raise RunError if
+    it fails twice, if a read fails, or after TRIES attempts.
     """
     changed: set[str] = set()
     has_failed = False
