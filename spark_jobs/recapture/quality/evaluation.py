@@ -207,7 +207,7 @@ def _results(
 
 
 def _combine(parts: Sequence[ExpectationValidationResult]) -> JsonResult:
-    """Return the result for all rows from the results of frames. Every row is in exactly one frame."""
+    """Combine the results of several frames into the result for all rows. Every row is in exactly one frame."""
     failed = next((part for part in parts if not part.result), None)
     if failed is not None or "unexpected_count" not in parts[0].result or len(parts) == 1:
         return _json(failed or parts[0])
