@@ -10,7 +10,7 @@ from recapture.model import AsaType, InputColumn, InputMetadata, MetadataColumn,
 from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
-from recapture.query.analyse.inference import Requests, infer_types
+from recapture.query.analyse.inference import Requests, compile_until_settled
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation
@@ -46,7 +46,7 @@ def compile_query(
             compiled.compile()
             return compiled
 
-        return infer_types(types, requests, compile_script, _most_passes(script)).result()
+        return compile_until_settled(types, requests, compile_script, _most_passes(script)).result()
     except RecursionError:
         raise source.error(0, "the query is nested too deeply") from None
 
