@@ -232,11 +232,11 @@ class RunDefinition:
         return self.arrival_time is ArrivalTime.EVENT_ENQUEUED
 
     @property
-    def delay(self) -> timedelta:
+    def time_until_written(self) -> timedelta:
         """Time after an event's arrival by which its blob must have been written.
 
         If events arrive at their blob's LastModified and blobs are not written on a schedule, a blob exists as soon as
-        its events arrive. The delay is then only MAX_CLOCK_SKEW.
+        its events arrive. The time is then only MAX_CLOCK_SKEW.
         """
         waits = self.names.on_schedule or self.by_enqueued_time
         return timedelta(seconds=self.interval_seconds if waits else MAX_CLOCK_SKEW // ticks.TICKS_PER_SECOND)
@@ -253,7 +253,7 @@ class RunDefinition:
         late = 0 if self.policies is None else self.policies.late_tolerance or 0
         return slice_.end + late + (MAX_CLOCK_SKEW if self.by_enqueued_time else 0)
 
-    def search(self, needed: Sequence[Arrivals]) -> Search:
+    def search_for(self, needed: Sequence[Arrivals]) -> Search:
         """Return the search for all of these arrivals."""
         by_enqueued_time = self.by_enqueued_time
         ends = [arrivals.last for arrivals in needed if arrivals.last is not None]
@@ -339,7 +339,7 @@ def survey(
     """
     with_folder, too_large = partition_folders(definition.names, container)
     configured = {str(number) for number in range(definition.partitions or 0)}
-    listing = list_blobs(definition.names, container, definition.search(needed), with_folder | configured, now)
+    listing = list_blobs(definition.names, container, definition.search_for(needed), with_folder | configured, now)
     for folder in too_large:
         listing.pass_over(folder)
     if with_folder and not listing.newest:
@@ -428,7 +428,7 @@ def is_complete(definition: RunDefinition, slice_: Slice, newest: NewestBlob | N
     """
     needed = definition.last_needed(slice_)
     archived_until = 0 if newest is None else definition.archived_until(newest)
-    return archived_until > needed or now > ticks.to_datetime(needed) + definition.delay
+    return archived_until > needed or now > ticks.to_datetime(needed) + definition.time_until_written
 
 
 def _slice_digest(definition_digest: str, slice_: Slice, pinned_blobs: Iterable[PinnedBlob]) -> str:

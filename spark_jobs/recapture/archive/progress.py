@@ -51,18 +51,18 @@ class PartitionProgress:
         }
 
 
-def progress(
+def partition_progress(
     definition: RunDefinition, partition: str, newest: NewestBlob | None, empty_blobs: bool, now: datetime
 ) -> PartitionProgress:
     """Return how far the archive reaches in a partition.
 
     If empty blobs are written, its newest blob decides. Otherwise the clock may prove more: an event's blob has been
-    written `definition.delay` after the event arrived.
+    written `definition.time_until_written` after the event arrived.
     """
     by_blob, timed = None if newest is None else definition.archived_until(newest), definition.names.timed
     if empty_blobs:
         return PartitionProgress(partition, newest, by_blob, by_clock=False, timed=timed)
-    clock = ticks.from_datetime((now - definition.delay).replace(microsecond=0))
+    clock = ticks.from_datetime((now - definition.time_until_written).replace(microsecond=0))
     if by_blob is None or clock > by_blob:
         return PartitionProgress(partition, newest, clock, by_clock=True, timed=timed)
     return PartitionProgress(partition, newest, by_blob, by_clock=False, timed=timed)
