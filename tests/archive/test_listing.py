@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recapture.archive.blob_names import BlobNames
-from recapture.archive.listing import PassedOver
+from recapture.archive.listing import UnmatchedNames
 from recapture.archive.manifest import Manifest, pin_blobs
 from recapture.archive.progress import far_blobs, partition_progress, warnings
 from recapture.errors import RunError, SetupError
@@ -250,7 +250,7 @@ def test_names_in_the_range_that_are_not_of_the_input_are_reported(tmp_path: Pat
     ):
         stranger.write_bytes(b"x")
     manifest = planned(tmp_path)
-    assert manifest.passed_over == PassedOver(2, str((folder / "00 (1).avro").relative_to(tmp_path)))
+    assert manifest.unmatched == UnmatchedNames(2, str((folder / "00 (1).avro").relative_to(tmp_path)))
     (warning,) = warnings(manifest, empty_blobs=True)
     assert warning.startswith(
         "2 names in the partition folders do not belong to this input, for example contoso/telemetry/0/"
@@ -267,7 +267,7 @@ def test_a_folder_whose_number_is_too_large_for_a_partition_is_passed_over_and_r
     (steady / "contoso" / "telemetry" / "notes").mkdir()
     manifest = planned(steady)
     assert manifest.partitions == ("0", "1", "10")
-    assert manifest.passed_over == PassedOver(2, "contoso/telemetry/10000/")
+    assert manifest.unmatched == UnmatchedNames(2, "contoso/telemetry/10000/")
 
 
 def test_more_partition_folders_than_an_input_can_have_are_refused(steady: Path) -> None:

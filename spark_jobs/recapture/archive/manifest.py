@@ -19,8 +19,8 @@ from recapture.archive.listing import (
     ListedBlob,
     Listing,
     NewestBlob,
-    PassedOver,
     Search,
+    UnmatchedNames,
     by_number,
     list_blobs,
     partition_folders,
@@ -119,7 +119,7 @@ class Manifest:
     """Newest blob of each partition that had any near the range, at the time of planning."""
     far: FarBlobs | None = None
     """Blobs that were written far from the time in their names."""
-    passed_over: PassedOver | None = None
+    unmatched: Annotated[UnmatchedNames | None, Field(alias="passed_over")] = None
     """Names in the partition folders that do not belong to the input."""
 
     @property
@@ -315,7 +315,7 @@ def pin_blobs(definition: RunDefinition, container: Container, slices: Iterable[
         blobs=tuple(pinned for pinned in ordered if pinned.blob.name in pinned_names),
         newest=tuple(listing.newest[name] for name in partitions if name in listing.newest),
         far=listing.far,
-        passed_over=listing.passed_over,
+        unmatched=listing.unmatched,
     )
 
 
@@ -341,7 +341,7 @@ def survey(
     configured = {str(number) for number in range(definition.partitions or 0)}
     listing = list_blobs(definition.names, container, definition.search_for(needed), with_folder | configured, now)
     for folder in too_large:
-        listing.pass_over(folder)
+        listing.count_unmatched(folder)
     if with_folder and not listing.newest:
         _require_matching_name(definition.names, container)
     present = with_folder | set(listing.newest)

@@ -82,15 +82,15 @@ def warnings(manifest: Manifest, empty_blobs: bool) -> Iterator[str]:
         )
     if manifest.far is not None:
         yield _far(manifest.far)
-    if manifest.passed_over is not None:
+    if manifest.unmatched is not None:
         names = counted(
-            manifest.passed_over.count,
+            manifest.unmatched.count,
             "name in the partition folders does not belong",
             "names in the partition folders do not belong",
         )
         yield (
             f"{names} to this input, for example "
-            f"{manifest.passed_over.example}; such blobs are not read: if you renamed blobs, restore their names; "
+            f"{manifest.unmatched.example}; such blobs are not read: if you renamed blobs, restore their names; "
             "move other blobs out"
         )
 
