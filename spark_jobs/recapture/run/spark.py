@@ -150,7 +150,7 @@ def _stage(
             if sum(map(_count_reads, results)) > 1:
                 events.persist(StorageLevel.MEMORY_AND_DISK)
             written = {
-                destination.alias: write_slices(result, destination, digests).collect()
+                destination.alias: slice_writer(result, destination, digests).collect()
                 for destination, result in zip(destinations, results, strict=True)
             }
     return [
@@ -236,7 +236,7 @@ def _write_counters(files: RunFiles, slice_: Slice, counters: Counters, policies
     files.write(files.counters_file(counters.input, counters.partition, slice_), counters.row(policies))
 
 
-def write_slices(result: DataFrame, destination: Destination, digests: dict[int, str]) -> DataFrame:
+def slice_writer(result: DataFrame, destination: Destination, digests: dict[int, str]) -> DataFrame:
     """Return a frame with one row per file. Collecting it writes each slice as one sorted Parquet file."""
     order = ["slice_start", *(quoted_name(column.name) for column in destination.columns)]
     slices = result.repartition(min(len(digests), 64), "slice_start").sortWithinPartitions(*order)
