@@ -125,7 +125,7 @@ def _frames(rows: Rows, expectation: Expectation) -> Iterator[pd.DataFrame]:
     """Yield the frames on which an expectation is evaluated, with the columns that it needs."""
     columns = _needed(expectation, rows.columns)
     if expectation.type in _BY_SCHEMA:
-        yield rows.none()
+        yield rows.empty_frame()
     elif expectation.type in _BY_KEY and _is_by_row(expectation.kwargs.get("row_condition")):
         key = set(columns_of(expectation.kwargs))
         yield from rows.frames_by_key(columns, [name for name in rows.columns if name in key])
