@@ -238,6 +238,34 @@ def test_a_query_knows_whether_events_of_an_hour_always_have_a_window_that_ends_
     assert counting(f"GROUP BY {window}").ends_windows_every(60 * MINUTE) == every_hour
 
 
+@pytest.mark.parametrize(
+    ("step", "window", "every_hour"),
+    [
+        ("id", "TumblingWindow(minute, 5)", True),
+        ("id", "SessionWindow(minute, 5, 60)", False),
+        ("COUNT(*) AS id", "TumblingWindow(day, 1)", False),
+        ("COUNT(*) AS id", "SlidingWindow(hour, 2)", True),
+    ],
+)
+def test_windows_over_a_step_count_among_those_that_need_not_end_in_every_hour(
+    step: str, window: str, every_hour: bool
+) -> None:
+    grouped = "GROUP BY TumblingWindow(hour, 1)" if step.startswith("COUNT") else ""
+    query = compiled(
+        f"WITH a AS (SELECT {step} FROM telemetry TIMESTAMP BY eventTime {grouped})"
+        f" SELECT id, COUNT(*) AS n INTO aggregates FROM a GROUP BY id, {window}"
+    )
+    assert query.ends_windows_every(60 * MINUTE) == every_hour
+
+
+def test_a_step_that_no_output_reads_does_not_change_whether_windows_end_in_every_hour() -> None:
+    query = compiled(
+        "WITH days AS (SELECT COUNT(*) AS n FROM telemetry GROUP BY TumblingWindow(day, 1))"
+        " SELECT COUNT(*) AS n INTO aggregates FROM telemetry GROUP BY TumblingWindow(minute, 5)"
+    )
+    assert query.ends_windows_every(60 * MINUTE)
+
+
 def test_ordering_events_loads_no_compiler(python: Python) -> None:
     """Each Spark executor orders events."""
     code = "import sys, recapture.ordering.order; print({*sys.modules} & {'sqlglot', 'recapture.query.compile'})"

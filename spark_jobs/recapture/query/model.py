@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recapture.model import InputColumn, MetadataColumn, OutputColumn, TimeExpression, dateadd_fields
-from recapture.time_model.windows import HoppingWindow, Reach, SessionWindow
+from recapture.time_model.windows import HoppingWindow, Reach, SessionWindow, Window
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,9 @@ class CompiledQuery:
     over: tuple[InputColumn | MetadataColumn, ...]
     """Keys after OVER, each with a timeline of its own."""
     reaches: tuple[Reach, ...]
-    """Reaches of the windows: the events that each needs."""
+    """Reaches of the windows over the events: which events each needs."""
+    windows: tuple[Window, ...]
+    """Windows over the events and over steps."""
     outputs: tuple[CompiledOutput, ...]
     canonical: str
     """Query in one spelling, whatever its white space and the letter case of its keywords."""
@@ -60,11 +62,13 @@ class CompiledQuery:
         return np.logical_or.reduce([reach.holds(time, start, end) for reach in self.reaches])
 
     def ends_windows_every(self, length: int) -> bool:
-        """Return whether a window ends in every stretch of `length` ticks that has events."""
-        windows = [reach.window for reach in self.reaches]
+        """Return whether every window, those over steps included, ends in each stretch of `length` ticks with events.
+
+        Sessions may not, and neither may hops longer than `length`.
+        """
         return not any(
             isinstance(window, SessionWindow) or (isinstance(window, HoppingWindow) and window.hop > length)
-            for window in windows
+            for window in self.windows
         )
 
     @property

@@ -15,7 +15,7 @@ from recapture.time_model.ticks import TICKS_PER_SECOND
 ALTERNATING_SPANS = 4
 """Number of spans over which the cuts alternate as in ASA.
 
-The first of them ends with a certain cut, and the others hold one event each.
+The first of them is a span that always ends with a cut; the others hold one event each.
 """
 
 LARGEST_SIZE = 7 * 24 * 3600 * TICKS_PER_SECOND
@@ -67,8 +67,9 @@ class SessionWindow:
     def look_back(self) -> int:
         """How long before a slice an event may lie and still decide a session that ends in the slice; ticks.
 
-        The earliest such event is the last one before the pause that the session's deadline depends on. If the timeout
-        is at most half of `max_duration`, every span holds two events, and there is a cut at the end of each.
+        The deadline depends on how long the last pause was. The earliest event that matters is the one just before that
+        pause. If the timeout is at most half of `max_duration`, every span without a pause holds two events, and there
+        is a cut at the end of each.
         """
         spans = 4 if 2 * self.timeout <= self.max_duration else 6 + ALTERNATING_SPANS
         return spans * self.max_duration + self.timeout

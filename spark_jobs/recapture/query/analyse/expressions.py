@@ -225,7 +225,7 @@ class Expressions:
         return Value(operation(exp.Div, left.node, right.node), AsaType.FLOAT)
 
     def _bitwise(self, node: exp.Expr) -> Value:
-        """Compile ~ & | ^: of bits a bit, and NULL next to NULL; otherwise a bigint.
+        """Compile ~ & | ^. If all operands are bits, the result is a bit, otherwise a bigint; NULL if one is NULL.
 
         up & down => CAST((CAST(`up` AS BIGINT) & CAST(`down` AS BIGINT)) AS BOOLEAN)
         """

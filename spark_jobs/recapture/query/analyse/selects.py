@@ -278,6 +278,6 @@ class SelectCompiler:
 
 
 def _is_renamed(item: exp.Alias) -> bool:
-    """Return whether a column's name is not the name of the field that it has: x AS y, but not site.x AS x."""
+    """Return whether an alias differs from the name of the selected field: x AS y, but not site.x AS x."""
     names = identifiers(item.this)
     return not names or names[-1].name.lower() != item.alias.lower()

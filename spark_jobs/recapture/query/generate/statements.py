@@ -106,10 +106,20 @@ class CommonTable:
         return len(self.selections) == 1 and self.selections[0].numbered
 
 
-def output_sql(
-    steps: list[CommonTable], output: CommonTable, columns: list[tuple[str, Value]]
-) -> tuple[str, tuple[Reach, ...]]:
-    """Return the statement of an output, as CompiledOutput describes it, and the reaches of its windows.
+@dataclass(frozen=True)
+class Statement:
+    """The statement of an output."""
+
+    sql: str
+    """Spark SQL, as CompiledOutput describes it."""
+    reaches: tuple[Reach, ...]
+    """Reaches of the windows over the events."""
+    windows: tuple[Window, ...]
+    """Windows over the events and over steps."""
+
+
+def output_statement(steps: list[CommonTable], output: CommonTable, columns: list[tuple[str, Value]]) -> Statement:
+    """Return the statement of an output.
 
     [`step 0`], `output`, [("x", a float)] => WITH `step 0` AS (…), `output` AS (…) SELECT `x`, … FROM `output` WHERE …
 
@@ -120,15 +130,16 @@ def output_sql(
     with_ = ",\n".join(
         f"{table.name} AS (\n{_table(table, extra_look_backs[table.name])}\n)" for table in [*needed, output]
     )
+    windows = [window for table in [*needed, output] for part in table.selections for window in part.windows]
     published = [_published(name, value) for name, value in columns]
     published.append(SelectItem(SLICE_START, _timestamp(SLICE_BOUNDS[0].expression)))
     if output.unanchored:
         published.append(UNANCHORED)
-    return (
+    sql = (
         f"WITH {with_}\nSELECT {select_list(published)}\nFROM {output.name}\n"
-        "WHERE `_system_timestamp` > `_slice_start` AND `_system_timestamp` <= `_slice_end`",
-        reaches,
+        "WHERE `_system_timestamp` > `_slice_start` AND `_system_timestamp` <= `_slice_end`"
     )
+    return Statement(sql, reaches, tuple(dict.fromkeys(windows)))
 
 
 def _extra_look_backs(steps: list[CommonTable], output: CommonTable) -> tuple[dict[str, int], tuple[Reach, ...]]:
