@@ -1,7 +1,7 @@
 """The vocabulary that all packages share: ASA's types, what a query reads of an event, and what it publishes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import pyarrow as pa
@@ -52,7 +52,7 @@ class InputColumn:
     path: tuple[str, ...]
     """Path from the root of the body: ("site", "id") for `site.id`; () for the whole body."""
     type: AsaType
-    declared: bool = True
+    declared: bool = field(default=True, compare=False)
     """Whether CREATE TABLE declares the type; otherwise the use of the field decides it."""
     is_kind: bool = False
     """Whether it holds the type that the field's value has in the body, as text; NULL for JSON null."""

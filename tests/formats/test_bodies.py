@@ -533,3 +533,46 @@ def test_a_bad_neighbour_never_changes_a_good_row(bodies: list[Any], ascii_only:
     together = read(written, COLUMNS, column(DATETIME, "d"))
     assert together == [read([body], COLUMNS, column(DATETIME, "d"))[0] for body in written]
     assert all("malformed" in row for row, body in zip(together, bodies, strict=True) if not isinstance(body, dict))
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ("5", "bigint"),
+        ("-5", "bigint"),
+        ("5.0", "float"),
+        ("1e3", "float"),
+        ('"5"', "nvarchar(max)"),
+        ("true", "bit"),
+        ("{}", "record"),
+        ("[]", "array"),
+        ("null", None),
+    ],
+)
+def test_the_type_of_a_single_value_can_be_read(written: str, kind: str | None) -> None:
+    of_type = InputColumn(("a", "x"), TEXT, is_kind=True)
+    assert read([b'{"a":{"X":%s}}' % written.encode()], [column(TEXT, "a", "x"), of_type])[0][of_type.name] == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "reason"),
+    [
+        (TEXT, "9223372036854775807", None),
+        (TEXT, "9223372036854775808", "x does not fit a bigint"),
+        (TEXT, "-99999999999999999999", "x does not fit a bigint"),
+        (TEXT, '"99999999999999999999"', None),
+        (FLOAT, "99999999999999999999", "x does not fit a bigint"),
+        (FLOAT, "9007199254740992", None),
+        (FLOAT, "9007199254740993", "x is a bigint that no float equals"),
+        (FLOAT, "-9007199254740993", "x is a bigint that no float equals"),
+        (FLOAT, "9007199254740993.5", None),
+        (FLOAT, "1e300", None),
+    ],
+)
+def test_a_whole_number_without_a_declared_type_is_exact_or_the_event_is_malformed(
+    kind: AsaType, written: str, reason: str | None
+) -> None:
+    undeclared = InputColumn(("x",), kind, declared=False)
+    [before, row, after] = read([b'{"x":1}', b'{"x":%s}' % written.encode(), b'{"x":2}'], [undeclared])
+    assert "malformed" not in {**before, **after}
+    assert row.get("malformed", "").partition(";")[0] == (reason or "")

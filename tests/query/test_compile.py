@@ -45,11 +45,11 @@ def types(query: CompiledQuery) -> dict[str, AsaType]:
 def test_the_example_compiles() -> None:
     query = compiled(EXAMPLE)
     assert query.columns == (
-        InputColumn(("deviceId",), AsaType.TEXT, declared=False),
-        InputColumn(("temperature",), AsaType.FLOAT, declared=False),
+        InputColumn(("deviceId",), AsaType.TEXT),
+        InputColumn(("temperature",), AsaType.FLOAT),
     )
-    assert query.timestamp_by == InputColumn(("eventTime",), AsaType.DATETIME, declared=False)
-    assert query.over == (InputColumn(("deviceId",), AsaType.TEXT, declared=False),)
+    assert query.timestamp_by == InputColumn(("eventTime",), AsaType.DATETIME)
+    assert query.over == (InputColumn(("deviceId",), AsaType.TEXT),)
     assert query.reaches[0].window == HoppingWindow(size=5 * MINUTE, hop=5 * MINUTE)
     assert query.outputs[0].columns == (
         OutputColumn("windowEnd", AsaType.DATETIME),
@@ -101,13 +101,13 @@ def test_an_alias_of_the_input_qualifies_fields() -> None:
         "SELECT COUNT(*) AS n INTO aggregates FROM telemetry AS t TIMESTAMP BY t.at OVER t.id WHERE T.x.y = 1"
         " GROUP BY Tumbling(s, 1)"
     )
-    assert query.timestamp_by == InputColumn(("at",), AsaType.DATETIME, declared=False)
+    assert query.timestamp_by == InputColumn(("at",), AsaType.DATETIME)
     assert [column.path for column in query.columns] == [("x", "y")]
 
 
 def test_partition_id_in_over_adds_nothing() -> None:
     query = counting("OVER PartitionId, deviceId GROUP BY Tumbling(s, 1)")
-    assert query.over == (InputColumn(("deviceId",), AsaType.TEXT, declared=False),)
+    assert query.over == (InputColumn(("deviceId",), AsaType.TEXT),)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_words_of_sql_may_be_fields(name: str) -> None:
         else f"SELECT [{name}], COUNT(*) AS n INTO aggregates FROM telemetry TIMESTAMP BY t OVER [{name}]"
         f" GROUP BY [{name}], Tumbling(s, 1)"
     )
-    assert query.over == (InputColumn((name,), AsaType.TEXT, declared=False),)
+    assert query.over == (InputColumn((name,), AsaType.TEXT),)
     assert query.outputs[0].columns[0].name == name
 
 

@@ -141,12 +141,12 @@ class GroupScope:
         if selected is not None:
             return selected
         value = self.row.value(plain)
-        for index, (key, _) in enumerate(self.keys):
-            if key.node == value.node:
-                kind = None
-                if value.kind is not None:
-                    kind = self._result(Aggregate(Function.MIN, Value(value.kind, AsaType.TEXT)))
-                return replace(value, node=column(f"_k{index}"), kind=kind)
+        index = self._index_of(value)
+        if index is not None:
+            kind = None
+            if value.kind is not None:
+                kind = self._result(Aggregate(Function.MIN, Value(value.kind, AsaType.TEXT)))
+            return replace(value, node=column(f"_k{index}"), kind=kind)
         if self.from_clause.field(plain) is not None:
             name = ".".join(identifier.name for identifier in identifiers(plain) or [])
             raise self.source.error(plain, f"`{name}` is neither in GROUP BY nor in an aggregate")
