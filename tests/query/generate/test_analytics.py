@@ -166,6 +166,12 @@ def test_analytic_functions_of_a_window_s_rows_look_back_over_slices(spark: "Spa
     ]  # fmt: skip
 
 
+def test_keys_may_hold_braces(spark: "SparkSession") -> None:
+    over = f"OVER (PARTITION BY CONCAT(k, '{{x}}') {LIMIT} WHEN k <> '}}')"
+    query = f"SELECT id, LAG(id) {over} AS before, SUM(id) {over} AS s INTO out FROM telemetry"
+    assert rows_of(spark, query, stream(1, 2)) == [(0, None, 0), (1, 0, 1)]
+
+
 def test_the_event_itself_is_the_value_of_a_star(spark: "SparkSession") -> None:
     query = f"SELECT id, LAG(*) OVER ({LIMIT}) AS event INTO out FROM telemetry"
     rows = rows_of(spark, query, stream(1, 2))

@@ -11,7 +11,7 @@ from recapture.query.generate import trees
 from recapture.query.generate.aggregates import Aggregate
 from recapture.query.generate.histories import History, with_aggregates
 from recapture.query.generate.select_items import SelectItem, column, select_list, struct
-from recapture.query.generate.trees import bigint, case_when, operation, template
+from recapture.query.generate.trees import as_it_is, bigint, case_when, operation, template
 
 ROW = column("_row")
 """Column that numbers the rows of a partition in arrival order, with gaps."""
@@ -112,7 +112,8 @@ class Analytics:
 
         LAG(x) => lag(named_struct('t', `_system_timestamp`, 'v', `x`), 1) IGNORE NULLS OVER (…)
         """
-        history, by, order = function.history, function.history.by, select_list(self._order)
+        history = function.history
+        by, order = as_it_is(history.by), as_it_is(select_list(self._order))
         if isinstance(function, IsFirst):
             interval = template(f"(`_system_timestamp` + {history.length - 1}L) div {history.length}L")
             return template(

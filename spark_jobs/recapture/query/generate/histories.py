@@ -14,7 +14,7 @@ from sqlglot import exp
 from recapture.query.generate.aggregates import Aggregate, Function
 from recapture.query.generate.grouping import SLICE_BOUNDS
 from recapture.query.generate.select_items import SelectItem, select_list, struct
-from recapture.query.generate.trees import case_when, render, template
+from recapture.query.generate.trees import as_it_is, case_when, render, template
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _parts(name: str, aggregate: Aggregate, history: History, over: str) -> list
     argument = history.met(aggregate.prepared())
     functions = ("sum", "count") if aggregate.function is Function.AVG else (aggregate.function.value.lower(),)
     return [
-        SelectItem(f"{name}_{function}", template(f"{function}({{argument}}) {over}", argument=argument))
+        SelectItem(f"{name}_{function}", template(f"{function}({{argument}}) {as_it_is(over)}", argument=argument))
         for function in functions
     ]
 

@@ -30,6 +30,11 @@ def template(sql: str, **places: exp.Expr) -> exp.Expr:
     return Template(this=exp.Literal.string(sql), **places)
 
 
+def as_it_is(sql: str) -> str:
+    """Return SQL as part of a template's text, in which braces are written twice: '{' => '{{'"""
+    return sql.replace("{", "{{").replace("}", "}}")
+
+
 def column(name: str, table: str | None = None) -> exp.Column:
     """Return a column: odd `name => `odd ``name`"""
     qualifier = {} if table is None else {"table": exp.Identifier(this=table, quoted=True)}
