@@ -214,6 +214,14 @@ def test_json_prints_one_object(capsys: pytest.CaptureFixture[str], world: World
     }
 
 
+def test_what_was_read_is_logged(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, world: World
+) -> None:
+    with caplog.at_level("INFO", "recapture"):
+        infer(capsys, define(world))
+    assert "infer telemetry, input telemetry: read 1 blob (" in caplog.text
+
+
 def archive(world: World, name: str, lines: Iterable[str]) -> None:
     path = world.capture / name
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """Infer the CREATE TABLE of a pipeline's input, and write it in front of the query."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,7 +21,8 @@ from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
 from recapture.wording import counted
 
-HOUR = timedelta(hours=1)
+_LOG = logging.getLogger(__name__)
+_HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,10 @@ def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> I
             f"none of the {counted(sample.events, 'event')} in {counted(sample.blobs, 'blob')} from {_text(start)} to "
             f"{_text(end)} has fields: choose another range with --from and --to"
         )
+    _LOG.info(
+        "infer %s, input %s: read %s (%d bytes) of %s",
+        *(pipeline.name, pipeline.input.alias, counted(sample.blobs, "blob"), sample.size, f"{len(blobs):,}"),
+    )
     fields = typed(sample.fields, _used(pipeline, typed(sample.fields, {})))
     origin = (
         f"recapture infer, {_text(start)} to {_text(end)}: {counted(sample.events, 'event')} in {sample.blobs:,} of "
@@ -133,7 +139,7 @@ def _newest_hour(definition: RunDefinition, container: Container) -> tuple[datet
     if definition.by_enqueued_time:
         times = [parsed[1] for parsed in (definition.names.parse(blob.name) for blob in blobs) if parsed]
         newest = max(time for time in times if time) + timedelta(seconds=definition.interval_seconds)
-    return newest - HOUR, newest
+    return newest - _HOUR, newest
 
 
 def _arrived(definition: RunDefinition, container: Container, start: datetime, end: datetime) -> list[PinnedBlob]:
