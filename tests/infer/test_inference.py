@@ -184,8 +184,10 @@ def test_an_archive_without_blobs_or_without_fields_is_one_line(
     file = define(world)
     world.capture.mkdir()
     assert "no blob of this input under" in infer(capsys, file, code=1)[1]
-    world.put("0", at(10), [b"no JSON"])
-    assert "none of the 1 event in 1 blob" in infer(capsys, file, code=1)[1]
+    world.put("0", at(10), [b"no JSON", b"{}"])
+    assert "none of the 2 events in 1 blob" in infer(capsys, file, code=1)[1]
+    world.put("0", at(10), [b'{"@x": 1}'])
+    assert "does not compile" in infer(capsys, file, "--write", code=2)[1]
 
 
 def test_what_cannot_be_read_is_left_out_with_a_warning(capsys: pytest.CaptureFixture[str], world: World) -> None:

@@ -66,7 +66,7 @@ def statement(alias: str, fields: Sequence[TypedField], events: int, origin: str
     declared = [known for known in fields if not _NEVER_NAMES.fullmatch(known.field.name)]
     columns = [f"{_quoted(known.field.name)} {known.type}" for known in declared]
     columns = [column + "," * (index < len(columns) - 1) for index, column in enumerate(columns)]
-    width = max(map(len, columns))
+    width = max(map(len, columns), default=0)
     lines = [
         f"{_INDENT}{column:{width}}  -- {comment(known, events)}"
         for column, known in zip(columns, declared, strict=True)

@@ -89,7 +89,7 @@ def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> I
         raise DefinitionError(f"the range is empty: from {_text(start)} is not before to {_text(end)}")
     blobs = _arrived(definition, container, start, end)
     sample = read_sample(container, pipeline.input.reader(()), blobs, pipeline.input.only_texts)
-    if not sample.objects:
+    if not sample.fields:
         raise RunError(
             f"none of the {counted(sample.events, 'event')} in {counted(sample.blobs, 'blob')} from {_text(start)} to "
             f"{_text(end)} has fields: choose another range with --from and --to"

@@ -94,7 +94,7 @@ def read_sample(container: Container, reader: Reader, blobs: Sequence[PinnedBlob
             sample.size += pinned.blob.size
             if decoded.damage is not None:
                 sample.damaged.append(pinned.blob.name)
-            sample.add(decoded.events, most)
+            sample.add(decoded.events, min(most, MAX_EVENTS - sample.events))
             if sample.is_full:
                 break
     sample.count()
