@@ -85,6 +85,11 @@ def test_bodies_that_are_no_json_objects_have_no_fields() -> None:
     assert [field.name for field in fields_of([count_values(pa.array(some), False)])] == ["x"]
 
 
+def test_a_byte_order_mark_in_a_body_does_not_matter() -> None:
+    (field,) = fields(b'\xef\xbb\xbf{"x": 1}')
+    assert (field.name, field.kinds) == ("x", {AsaType.BIGINT: 1})
+
+
 def test_odd_names_are_fields_too() -> None:
     names = ["", "a b", "a.b", "x/y~z", 'quo"te', "it's", "\u00e4", "\n"]
     assert [field.name for field in fields(dict.fromkeys(names, 1))] == names

@@ -6,19 +6,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.formats.duckdb_sql import literal, select, utf8, whole
+from recapture.formats.bodies import KINDS, as_text
+from recapture.formats.duckdb_sql import literal, select, whole
 from recapture.model import AsaType
 from recapture.time_model import timestamps
 
-_TYPES = {
-    "BOOLEAN": AsaType.BIT,
-    "DOUBLE": AsaType.FLOAT,
-    "OBJECT": AsaType.RECORD,
-    "ARRAY": AsaType.ARRAY,
-    "VARCHAR": AsaType.TEXT,
-}
-"""ASA's types by the names that DuckDB gives to the types of JSON; NULL has none."""
-_KINDS = " ".join(f"WHEN type = '{name}' THEN {literal(kind)}" for name, kind in _TYPES.items())
+_KINDS = " ".join(f"WHEN type = '{name}' THEN {literal(kind)}" for name, kind in KINDS.items())
 _READING = f"""
     WITH objects AS (
         SELECT * FROM (SELECT row_number() OVER () AS event, {{json}} AS doc FROM bodies)
@@ -27,8 +20,7 @@ _READING = f"""
     SELECT key AS name, atom->>'$' AS text,
         row_number() OVER (PARTITION BY event, lower(key) ORDER BY id) = 1 AS counts,
         CASE
-            WHEN type IN ('BIGINT', 'UBIGINT') AND try_cast(atom->>'$' AS BIGINT) IS NOT NULL THEN 'bigint'
-            WHEN type IN ('BIGINT', 'UBIGINT') THEN 'float'
+            WHEN type = 'UBIGINT' AND try_cast(atom->>'$' AS BIGINT) IS NULL THEN 'float'
             {_KINDS}
         END AS kind
     FROM objects, json_each(doc) ORDER BY event, id
@@ -65,8 +57,9 @@ class Field:
 
 def count_objects(bodies: pa.Array) -> int:
     """Return how many bodies (binary) are JSON objects."""
+    text, _ = as_text(bodies)
     query = f"SELECT count(*) AS n FROM (SELECT {_JSON} AS doc FROM bodies) WHERE json_type(doc) = 'OBJECT'"
-    count: int = select({"body": utf8(bodies)}, query)["n"][0].as_py()
+    count: int = select({"body": text}, query)["n"][0].as_py()
     return count
 
 
@@ -76,7 +69,8 @@ def count_values(bodies: pa.Array, only_texts: bool) -> pa.Table:
     With `only_texts`, a text has the type that it can be read as. The columns are `name`, `kind` (an AsaType, or NULL
     for null), `events`, and `spelt`, which also counts a name that is not the first in its body in this letter case.
     """
-    values = select({"body": utf8(bodies)}, _READING.format(json=_JSON))
+    text, _ = as_text(bodies)
+    values = select({"body": text}, _READING.format(json=_JSON))
     kinds = _read_texts(whole(values["text"]), whole(values["kind"]), only_texts)
     columns = {"name": whole(values["name"]), "counts": whole(values["counts"]), "kind": kinds}
     return select(columns, _COUNTING)
