@@ -278,6 +278,15 @@ def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
     assert SECRET not in listed + text + json.dumps(report)
 
 
+def test_import_of_a_star_names_the_command_that_declares_its_fields(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    files = {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")}
+    folder, file = project(tmp_path / "job", files, "SELECT * INTO aggregates FROM telemetry"), tmp_path / "p.yaml"
+    assert cli.main(["import", str(folder), "--output", str(file)]) == 1
+    assert "run recapture infer PIPELINE --write" in capsys.readouterr().out
+
+
 def test_import_never_overwrites_and_needs_a_place_to_write_to(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

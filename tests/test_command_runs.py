@@ -83,6 +83,7 @@ def runs(azurite: Azurite, tmp_path_factory: pytest.TempPathFactory) -> Runs:
         "damaged": (key, ["backfill", damaged, *HOUR, "--json"]),
         "done": (key, ["backfill", telemetry, *HOUR, "--json"]),
         "again": (key, ["backfill", telemetry, *HOUR, "-v"]),
+        "inferred": (reader, ["infer", telemetry, "--json"]),
         "signed plan": (writer, ["plan", telemetry, *HOUR]),
         "signed rollback": (writer, ["rollback", telemetry, *HOUR]),
         "not to be written": (reader, ["backfill", telemetry, *HOUR]),
@@ -212,6 +213,18 @@ def test_a_signature_is_enough_to_plan_and_to_roll_back(runs: Runs) -> None:
     for command in ("signed plan", "signed rollback"):
         assert runs.outcomes[command].code == 0, runs.outcomes[command].err
     assert "telemetry/_delta_log/00000000000000000002.json" in runs.blobs
+
+
+def test_a_signature_that_may_read_the_archive_is_enough_to_infer_its_fields(runs: Runs) -> None:
+    outcome = runs.outcomes["inferred"]
+    assert outcome.code == 0, outcome.err
+    inferred = json.loads(outcome.out)
+    assert [(field["name"], field["type"]) for field in inferred["fields"]] == [
+        ("deviceId", "nvarchar(max)"),
+        ("temperature", "float"),
+        ("eventTime", "datetime"),
+    ]
+    assert inferred["warnings"] == ["1 event of the sample cannot be read: a run quarantines such events"]
 
 
 def test_no_key_and_no_signature_is_printed_written_logged_or_on_a_command_line(runs: Runs) -> None:

@@ -1,9 +1,10 @@
-"""The `recapture` command: plan, backfill, status and rollback of a pipeline, and the import of an ASA job."""
+"""The `recapture` command: plan, backfill, status, rollback and infer of a pipeline, and the import of an ASA job."""
 
 import argparse
 import io
 import json
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +16,9 @@ from rich.progress import Progress
 
 from recapture import __version__, asa_job, log, printing
 from recapture.archive import changes
-from recapture.definition.pipeline import Pipeline, load
+from recapture.definition.pipeline import Pipeline, load, load_without_query
 from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
+from recapture.infer.inference import infer, require_no_create_table, write
 from recapture.run.audit import audit
 from recapture.run.leftovers import remove_leftovers, scratch_name
 from recapture.run.plan import changed_since, load_manifest, plan_run, preview, resume_run
@@ -60,6 +62,13 @@ class _BackfillArguments(_PipelineArguments):
 
 
 @dataclass(frozen=True, kw_only=True)
+class _InferArguments(_PipelineArguments):
+    start: datetime | None
+    end: datetime | None
+    write: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class _ImportArguments:
     path: Path
     job: str | None
@@ -91,9 +100,11 @@ def main(argv: list[str] | None = None) -> int:
             return _import(arguments)
         if arguments.verbose:
             log.enable()
-        pipeline = load(arguments.pipeline)
-        for warning in pipeline.warnings:
-            stderr.print(f"[yellow]warning:[/] {escape(warning)}")
+        if isinstance(arguments, _InferArguments):
+            pipeline = load_without_query(arguments.pipeline)
+        else:
+            pipeline = load(arguments.pipeline)
+            _warn(stderr, pipeline.warnings)
         result: dict[str, Any] = command(pipeline, arguments, stderr)
         if arguments.json:
             print(json.dumps(result, allow_nan=False))
@@ -104,6 +115,11 @@ def main(argv: list[str] | None = None) -> int:
         stderr.print("[red]recapture:[/] interrupted")
         return 130
     return 0
+
+
+def _warn(stderr: Console, warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        stderr.print(f"[yellow]warning:[/] {escape(warning)}")
 
 
 def _require_utf8() -> None:
@@ -147,6 +163,10 @@ def _parser() -> argparse.ArgumentParser:
     back = add("rollback", _rollback, _RollbackArguments, text)
     text = "the run that every slice must hold now; required to go back further than one publication"
     back.add_argument("--run", metavar="RUN", help=text)
+    text = "Print CREATE TABLE for the input, from a sample of a range, or else of the newest hour, and from the query."
+    inferred = add("infer", _infer, _InferArguments, text, required=False)
+    text = "write it in front of the query in the pipeline file"
+    inferred.add_argument("--write", action="store_true", help=text)
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
     imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")
@@ -200,8 +220,7 @@ def _plan(pipeline: Pipeline, arguments: _PlanArguments, stderr: Console) -> dic
     manifest = preview(pipeline, arguments.start, arguments.end)
     progress = capture_progress(pipeline, manifest, datetime.now(UTC))
     result = plan_summary(pipeline, manifest, progress)
-    for warning in result["warnings"]:
-        stderr.print(f"[yellow]warning:[/] {escape(warning)}")
+    _warn(stderr, result["warnings"])
     result["warnings"] = [*pipeline.warnings, *result["warnings"]]
     if not arguments.json:
         printing.print_plan(printing.console(), result, progress)
@@ -234,8 +253,7 @@ def _compute_and_audit(
     with progress_bar:
         step = progress_bar.add_task("plan", total=None)
         run, warnings = _plan_or_resume(pipeline, arguments)
-        for warning in warnings:
-            stderr.print(f"[yellow]warning:[/] {escape(warning)}")
+        _warn(stderr, warnings)
         for leftover in remove_leftovers(pipeline, run.id):
             stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
         progress_bar.update(step, description="order and aggregate")
@@ -305,6 +323,21 @@ def _status(pipeline: Pipeline, arguments: _PipelineArguments, stderr: Console) 
     if not arguments.json:
         printing.print_status(printing.console(), result)
     return result
+
+
+def _infer(pipeline: Pipeline, arguments: _InferArguments, stderr: Console) -> dict[str, Any]:
+    if (arguments.start is None) != (arguments.end is None):
+        raise DefinitionError("give both --from and --to, or neither for the newest hour")
+    if arguments.write:
+        require_no_create_table(pipeline)
+    inference = infer(pipeline, arguments.start, arguments.end)
+    if not arguments.json:
+        print(inference.statement, end="")
+    _warn(stderr, inference.warnings)
+    if arguments.write:
+        write(pipeline, inference)
+        stderr.print(f"{escape(str(pipeline.file))}: CREATE TABLE {escape(pipeline.input.alias)} is written")
+    return inference.summary | {"written": arguments.write}
 
 
 def _rollback(pipeline: Pipeline, arguments: _RollbackArguments, stderr: Console) -> dict[str, Any]:

@@ -454,6 +454,33 @@ def test_a_star_may_stand_on_both_sides_of_a_union(spark: "SparkSession") -> Non
     assert rows(spark, text, [at(1, k="a")]) == [[{"k": "a"}, {"k": "a"}]]
 
 
+def test_a_star_with_known_columns_may_stand_in_a_union_of_a_step(spark: "SparkSession") -> None:
+    text = """
+        CREATE TABLE telemetry (k nvarchar(max), v float, x datetime)
+        WITH twice AS (SELECT *, v * 2 AS twice FROM telemetry TIMESTAMP BY x),
+             a AS (SELECT * FROM twice WHERE v < 2 UNION ALL SELECT t.* FROM twice AS t WHERE k = 'b')
+        SELECT k, twice INTO out FROM a
+    """
+    assert rows(spark, text, FOUR) == [[{"k": "a", "twice": 3.0}, {"k": "b", "twice": 8.0}]]
+
+
+def test_a_use_in_one_part_of_a_union_decides_the_type_in_all_parts(spark: "SparkSession") -> None:
+    text = """
+        WITH a AS (SELECT k, v FROM telemetry UNION SELECT k, v FROM telemetry WHERE v > 3)
+        SELECT * INTO out FROM a WHERE k = 'b'
+    """
+    assert rows(spark, text, FOUR) == [[{"k": "b", "v": 4.0}, {"k": "b", "v": 4.0}]]
+
+
+def test_the_star_of_a_record_gives_the_properties_that_create_table_declares(spark: "SparkSession") -> None:
+    text = """
+        CREATE TABLE telemetry (k nvarchar(max), site.name nvarchar(max), site.floor.x float, x datetime)
+        SELECT k, i.Site.*, site.floor.* INTO out FROM telemetry AS i TIMESTAMP BY x
+    """
+    events = [at(1, k="a", site={"name": "roof", "floor": {"x": 1.5}}), at(2, k="b")]
+    assert rows(spark, text, events) == [[{"k": "a", "name": "roof", "x": 1.5}, {"k": "b", "name": None, "x": None}]]
+
+
 def test_a_column_used_in_two_spellings_is_one_column(spark: "SparkSession") -> None:
     text = """
         WITH a AS (SELECT k AS x FROM telemetry), b AS (SELECT * FROM a) SELECT x, X AS y INTO out FROM b WHERE x = 'a'
@@ -491,6 +518,14 @@ TUMBLING = "FROM telemetry GROUP BY Tumbling(s, 1)"
         (
             "WITH a AS (SELECT *, k AS k FROM telemetry) SELECT k INTO out FROM a",
             "the * before it already has a column `k`",
+        ),
+        ("CREATE TABLE telemetry (site record) SELECT site.* INTO out FROM telemetry", "name them, such as site.id"),
+        ("SELECT site.telemetry.* INTO out FROM telemetry", "`site.telemetry` is not the name of FROM"),
+        ("WITH a AS (SELECT s FROM telemetry) SELECT s.* INTO out FROM a", "name them, such as s.id"),
+        (f"SELECT e.ArrayValue.* INTO out {APPLY} e", "name them, such as e.ArrayValue.id"),
+        (
+            "CREATE TABLE telemetry (id bigint, site.id bigint) SELECT id, site.* INTO out FROM telemetry",
+            "`id` names two columns",
         ),
         ("WITH a AS (SELECT k FROM a) SELECT k INTO out FROM a", "a step can read only the steps before it"),
         ("SELECT k INTO out FROM telemetry TIMESTAMP BY WHERE k > 1", "syntax error near `WHERE`"),

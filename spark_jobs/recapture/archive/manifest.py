@@ -289,7 +289,7 @@ def pin_blobs(definition: RunDefinition, container: Container, slices: Iterable[
     needs = [(slice_, arrivals_of(slice_, definition.policies, definition.look_back)) for slice_ in slices]
     listing, partitions = survey(definition, container, [arrivals for _, arrivals in needs], now)
     if not partitions:
-        raise _no_partitions(definition.names, container)
+        raise no_partitions(definition.names, container)
     ordered = in_order(listing.blobs, definition)
     planned_slices = []
     pinned_names: set[str] = set()
@@ -319,7 +319,7 @@ def pin_blobs(definition: RunDefinition, container: Container, slices: Iterable[
     )
 
 
-def _no_partitions(names: BlobNames, container: Container) -> RunError:
+def no_partitions(names: BlobNames, container: Container) -> RunError:
     """Return the error for a survey without partitions. Without their folders, only blobs near the range show them."""
     message = f"no blob of this input under {container.url}/{names.prefix}"
     advice = "check input.container, input.path and the other names in the input section"

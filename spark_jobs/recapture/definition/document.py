@@ -55,9 +55,13 @@ class Document:
     root: Node
     values: dict[str, Any]
 
+    def node(self, key_path: KeyPath) -> Node | None:
+        """Return the value at a key path as a node of YAML; None if there is none."""
+        return self._find(key_path)[2]
+
     def text(self, key_path: KeyPath) -> str | None:
         """Return the scalar at a key path as the file has it, variables included; None if there is no scalar."""
-        node = self._find(key_path)[2]
+        node = self.node(key_path)
         return str(node.value) if isinstance(node, ScalarNode) else None
 
     def error(self, key_path: KeyPath, reason: str, *, colon: str = ": ") -> DefinitionError:
@@ -114,7 +118,11 @@ def _item(node: Node | None, step: str | int) -> tuple[Node | None, Node | None]
 
 def read(path: Path) -> Document:
     """Read a YAML file. Raise DefinitionError with the file, the line and what to do."""
-    text = _text(path)
+    return parse(path, _text(path))
+
+
+def parse(path: Path, text: str) -> Document:
+    """Return the content of a YAML file. Errors are those of `read`."""
     yaml = YAML(typ="safe", pure=True)
     yaml.Resolver = Yaml11
     yaml.max_depth = MAX_LEVELS

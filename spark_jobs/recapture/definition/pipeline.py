@@ -147,6 +147,18 @@ def load(path: Path) -> Pipeline:
 
     Raise DefinitionError with the file, the line and what to do.
     """
+    pipeline, document = _load(path)
+    require_compiling_query(pipeline, document)
+    return pipeline
+
+
+def load_without_query(path: Path) -> Pipeline:
+    """Read and validate a pipeline file, whose query may not compile. Errors are those of `load`."""
+    pipeline, _ = _load(path)
+    return pipeline
+
+
+def _load(path: Path) -> tuple[Pipeline, Document]:
     document = read(path)
     if "file" in document.values:
         raise document.error(("file",), "unknown key: remove it or correct its name")
@@ -165,10 +177,9 @@ def load(path: Path) -> Pipeline:
         require_outputs_outside_input,
         require_distinct_aliases,
         require_distinct_tables,
-        require_compiling_query,
     ):
         require(pipeline, document)
-    return pipeline
+    return pipeline, document
 
 
 def require_addresses(pipeline: Pipeline, document: Document) -> None:

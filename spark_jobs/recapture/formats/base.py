@@ -60,6 +60,8 @@ class BlobInput(Section):
     """Metadata that a query can read of the events."""
     interval_name: ClassVar[str]
     """Name of `interval_seconds` in messages."""
+    only_texts: ClassVar[bool] = False
+    """Whether bodies have no other values than texts and null."""
     location_keys: ClassVar[tuple[str, ...]] = (
         "alias",
         "container",

@@ -21,7 +21,7 @@ from recapture.formats.spellings import Spelling
 from recapture.model import TYPES, AsaType, InputColumn
 from recapture.time_model import timestamps
 
-_KINDS = {
+KINDS = {
     "UBIGINT": AsaType.BIGINT,
     "BIGINT": AsaType.BIGINT,
     "DOUBLE": AsaType.FLOAT,
@@ -55,7 +55,7 @@ def parse(bodies: pa.Array, columns: Collection[InputColumn], timestamp_fields: 
     A value in `timestamp_fields` does not make a body malformed: the policies decide about it. A name finds its field
     in any letter case (see `spellings`).
     """
-    text, malformed = _text(bodies)
+    text, malformed = as_text(bodies)
     fields = tuple(column for column in dict.fromkeys([*columns, *timestamp_fields]) if column.path)
     first = text.drop_null().slice(0, 1)
     spelling = spellings.spelling_of(first, fields)
@@ -113,7 +113,7 @@ def _parse(
     return Bodies(converted, {column: raw[column] for column in timestamp_fields}, malformed), raw
 
 
-def _text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
+def as_text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return the bodies as text, without byte order marks, and the reasons why some are not text; NULL is not."""
     malformed = pc.if_else(pc.is_valid(bodies), pa.scalar(None, pa.string()), "no body")
     text = utf8(bodies)
@@ -147,7 +147,7 @@ def _reading(columns: tuple[InputColumn, ...]) -> str:
 
 def _kind(body: str, path: Sequence[str]) -> str:
     """Return the SQL of the ASA type of the value at a path, as text; NULL for JSON null and a missing value."""
-    kinds = "".join(f" WHEN '{json_type}' THEN '{kind}'" for json_type, kind in _KINDS.items())
+    kinds = "".join(f" WHEN '{json_type}' THEN '{kind}'" for json_type, kind in KINDS.items())
     return f"CASE json_type({body}, {pointer(path)}){kinds} END"
 
 

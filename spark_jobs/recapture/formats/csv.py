@@ -27,6 +27,7 @@ class CsvInput(BodiesInput):
     """CSV blobs under a path of folders."""
 
     metadata: ClassVar[InputMetadata] = InputMetadata("Csv", BLOB_METADATA)
+    only_texts: ClassVar[bool] = True
 
     format: Literal["Csv"]
     delimiter: Literal[",", ";", "\t", "|", " "] = ","

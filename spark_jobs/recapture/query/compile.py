@@ -1,6 +1,6 @@
 """The compiler of ASAQL: from the text of a query to what the Spark job runs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -21,6 +21,7 @@ from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
 from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
+from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source, require_only
 
 _DEFAULT_OUTPUT = "output"
@@ -36,18 +37,57 @@ def compile_query(
     source = Source(text)
     try:
         script = parse(text)
-        source = script.source
-        types = FieldTypes(source, input_alias, declared_types(source, script.declarations, input_alias))
-        requests: Requests = {step.key: {} for step in script.steps}
-
-        def compile_script() -> _Pass:
-            compiled = _Pass(script, types, requests, input_alias, output_aliases, input_metadata)
-            compiled.compile()
-            return compiled
-
-        return compile_until_settled(types, requests, compile_script, _most_passes(script)).result()
+        types = FieldTypes(script.source, input_alias, declared_types(source, script.declarations, input_alias))
+        return _compiled(script, types, output_aliases, input_metadata).result()
     except RecursionError:
         raise source.error(0, "the query is nested too deeply") from None
+
+
+def fields_used(
+    text: str,
+    types: Mapping[str, AsaType | None],
+    *,
+    input_alias: str,
+    output_aliases: Sequence[str],
+    input_metadata: InputMetadata,
+) -> dict[str, AsaType | None]:
+    """Return the fields of the body that a query reads and those of `types`, with their types; None if it is open.
+
+    `types` has the fields that * stands for. A type that is None is decided by the field's use, as is that of a field
+    which is missing there. A CREATE TABLE of the text does not count.
+
+    SELECT *, site.id, AVG(y) …; {"x": None, "z": BIT} => {"x": None, "z": BIT, "site": RECORD, "y": FLOAT}
+
+    Raise DefinitionError as `compile_query` does.
+    """
+    source = Source(text)
+    try:
+        script = parse(text)
+        known: dict[Path, AsaType | None] = {(name,): kind for name, kind in types.items()}
+        fields = FieldTypes(script.source, input_alias, known, has_every_field=False)
+        _compiled(script, fields, output_aliases, input_metadata)
+        return fields.top_level()
+    except RecursionError:
+        raise source.error(0, "the query is nested too deeply") from None
+
+
+def has_create_table(text: str) -> bool:
+    """Return whether a query declares its fields. Raise DefinitionError for a syntax error."""
+    return bool(parse(text).declarations)
+
+
+def _compiled(
+    script: Script, types: FieldTypes, output_aliases: Sequence[str], input_metadata: InputMetadata
+) -> "_Pass":
+    """Return the last pass over a script, which knows all types."""
+    requests: Requests = {step.key: {} for step in script.steps}
+
+    def compile_script() -> _Pass:
+        compiled = _Pass(script, types, requests, types.input_alias, output_aliases, input_metadata)
+        compiled.compile()
+        return compiled
+
+    return compile_until_settled(types, requests, compile_script, _most_passes(script))
 
 
 def _most_passes(script: Script) -> int:
@@ -134,19 +174,17 @@ class _Pass:
         for select in selects:
             if select.args.get("into"):
                 raise self.source.error(select.args["into"], "INTO belongs to the SELECTs after WITH, outside of FROM")
-        parts = [self.selects.compile(select, self.requests[key]) for select in selects]
+        requests = self.requests[key] if len(selects) == 1 else None
+        parts = [self.selects.compile(select, requests, is_output=False) for select in selects]
         columns, selections = _united(self.source, self.types, parts, selects)
         table = CommonTable(f"`step {len(self.tables)}`", selections)
         self.tables.append(table)
-        star_source = next((part.star_source for part in parts if part.star_source), None)
-        if star_source is not None and len(parts) > 1:
-            raise self.source.error(step.name, f"step `{name}` selects * in a UNION: name the columns")
         self.from_.steps[key] = StepRelation(
             self.source,
             name,
             table.name,
             [(column, taken_over(column, value)) for column, value in columns],
-            star_source,
+            parts[0].star_source,
             self.requests[key],
             self.types,
             ordered=len(parts) == 1 and parts[0].ordered,
@@ -166,7 +204,7 @@ class _Pass:
         if not selects[0].expressions:
             raise self.source.error(selects[0], "SELECT names no column")
         alias = self._into(selects[0])
-        parts = [self.selects.compile(select, None) for select in selects]
+        parts = [self.selects.compile(select, None, is_output=True) for select in selects]
         columns, selections = _united(self.source, self.types, parts, selects)
         columns = [
             (name, replace(value, type=AsaType.TEXT) if value.is_json_element else value) for name, value in columns
@@ -218,7 +256,7 @@ def _united(
     columns: list[tuple[str, Value]] = []
     items: list[list[SelectItem]] = [[] for _ in parts]
     for position, (name, _) in enumerate(first):
-        values = [part.columns[position][1] for part in parts]
+        values = [types.refreshed(part.columns[position][1]) for part in parts]
         unified, kind = coercion.unify(values, selects[-1])
         undeclared = tuple(path for value in values for path in value.undeclared)
         columns.append((name, replace(unified[0], type=kind, undeclared=undeclared, kind=None)))

@@ -96,6 +96,8 @@ class Coercion:
     def _converted(self, value: Value, kind: AsaType, is_open: bool, where: exp.Expr) -> Value:
         """Return the value converted to `kind`, which it must fit. A field of open type has this type from now on."""
         if value.type is kind:
+            if is_open:
+                self.types.note_text(value.fields)
             return value
         if value.type is None:
             return Value(exp.Null(), kind)

@@ -1,6 +1,6 @@
 """The types of the body's fields: declared by CREATE TABLE, else inferred from their use (see `inference`)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -18,8 +18,10 @@ class FieldTypes:
 
     source: Source
     input_alias: str
-    declared: dict[Path, AsaType] | None
-    """Types that CREATE TABLE declares; None without one."""
+    declared: Mapping[Path, AsaType | None] | None
+    """Types that CREATE TABLE declares; None without one. A type that is None is left to the uses of the field."""
+    has_every_field: bool = True
+    """Whether a query may only read the declared fields, if there are any."""
     closed: bool = False
     """Whether this is the last pass, in which no field is open."""
     _spellings: dict[Path, Path] = field(default_factory=dict)
@@ -27,6 +29,7 @@ class FieldTypes:
     _known: dict[Path, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
     _keys: dict[Path, exp.Expr] = field(default_factory=dict)
     _measures: set[Path] = field(default_factory=set)
+    _texts: set[Path] = field(default_factory=set)
     kinds: set[Path] = field(default_factory=set)
     """Fields of which a use needs the type of every single value."""
 
@@ -46,11 +49,10 @@ class FieldTypes:
 
         Raise DefinitionError for a field that CREATE TABLE leaves out.
         """
-        if self.declared is not None and path in self.declared:
-            return self.declared[path]
-        if self.declared is not None and not self._within_record(path):
+        is_missing = self.declared is not None and path not in self.declared and not self._within_record(path)
+        if is_missing and self.has_every_field:
             raise self.source.error(where, f"`{'.'.join(path)}` is missing in CREATE TABLE: declare every field")
-        return self._known[path][0] if path in self._known else AsaType.TEXT
+        return self._type(path) or AsaType.TEXT
 
     def are_open(self, paths: Iterable[Path]) -> bool:
         """Return whether these are fields, and a use may still decide the type of all of them."""
@@ -81,13 +83,17 @@ class FieldTypes:
 
     def is_declared(self, path: Path) -> bool:
         """Return whether CREATE TABLE declares the type of a field."""
-        return self.declared is not None and path in self.declared
+        return (self.declared or {}).get(path) is not None
 
     def request_kinds(self, paths: Iterable[Path]) -> bool:
         """Ask for the type of every single value of some fields; return whether a later pass will know more of them."""
         before = len(self.kinds)
         self.kinds.update(paths)
         return len(self.kinds) > before
+
+    def note_text(self, paths: Iterable[Path]) -> None:
+        """Note fields of open type that are used as texts; another use may still decide their type."""
+        self._texts.update(paths)
 
     def note_measures(self, paths: Iterable[Path]) -> None:
         """Note fields that are aggregated as numbers: they are measures, not identifiers, even as keys."""
@@ -119,8 +125,24 @@ class FieldTypes:
         """Return the types that uses have decided; equal before and after a pass that learns nothing."""
         return {path: kind for path, (kind, _) in self._known.items()}
 
+    def top_level(self) -> dict[str, AsaType | None]:
+        """Return the declared fields and those that the query reads, with their types; None if no use decides it.
+
+        A field of which the query reads a property is a record.
+        """
+        types: dict[str, AsaType | None] = {}
+        for path in filter(None, self._spellings.values()):
+            name = self.spell(path[:1])[0]
+            text = AsaType.TEXT if path in self._texts else None
+            types[name] = AsaType.RECORD if len(path) > 1 else types.get(name) or self._type(path) or text
+        return types
+
+    def _type(self, path: Path) -> AsaType | None:
+        """Return the type of a field; None if neither CREATE TABLE nor a use decides it."""
+        return (self.declared or {}).get(path) or (self._known[path][0] if path in self._known else None)
+
     def _decided(self, path: Path) -> bool:
-        return path in self._known or self.is_declared(path)
+        return self._type(path) is not None
 
     def _within_record(self, path: Path) -> bool:
         declared = self.declared or {}

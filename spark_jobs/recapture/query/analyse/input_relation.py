@@ -101,33 +101,30 @@ class InputRelation:
         return tuple(
             InputColumn(path, kind)
             for path, kind in (self.types.declared or {}).items()
-            if kind is not AsaType.TEXT and self._added(path) is None and not self._is_of_iot_hub(path)
+            if kind not in (None, AsaType.TEXT) and self._added(path) is None and not self._is_of_iot_hub(path)
         )
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
-        column = self.lookup(names)
-        value = self._read(column, names[0])
-        if not isinstance(column, InputColumn):
-            return value
-        if column.declared:
-            return replace(value, fields=(column.path,))
-        kind = None
-        if column.path in self.types.kinds:
-            kind = self._read(InputColumn(column.path, AsaType.TEXT, is_kind=True), names[0]).node
-        return replace(value, fields=(column.path,), undeclared=(column.path,), kind=kind)
+        return self._value(self.lookup(names), names[0])
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
         if self.types.declared is None:
             return None
         columns: dict[str, InputColumn | MetadataColumn] = {
-            path[0]: self._added(path) or InputColumn(path, kind)
-            for path, kind in self.types.declared.items()
+            path[0]: self._added(path) or InputColumn(path, self.types.of(path, where), self.types.is_declared(path))
+            for path in self.types.declared
             if len(path) == 1
         }
         declared = {name.lower() for name in columns}
         starred = _STARRED_OF_A_HUB if Metadata.EVENT_ENQUEUED in self.offered.known else _STARRED_OF_BLOBS
         columns |= {str(metadata): MetadataColumn(metadata) for metadata in starred if metadata.lower() not in declared}
-        return [(name, self._read(column, where)) for name, column in columns.items()]
+        return [(name, self._value(column, where)) for name, column in columns.items()]
+
+    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
+        """Return the properties of a record that CREATE TABLE declares, by name."""
+        record = [name.name.lower() for name in names]
+        paths = [path for path in self.types.declared or () if [step.lower() for step in path[:-1]] == record]
+        return [(path[-1], self._value(InputColumn(path, self.types.of(path, names[0])), names[0])) for path in paths]
 
     def _is_of_iot_hub(self, path: Path) -> bool:
         return Metadata.IOT_HUB in self.offered.known and path[0].lower() == "iothub"
@@ -164,6 +161,18 @@ class InputRelation:
             )
         known = ", ".join(f"[EventHub].[{metadata}]" for metadata in _ADAPTERS["eventhub"][:4])
         raise self.source.error(where, f"'{property_name}' is not supported: use {known} or [User].[name]")
+
+    def _value(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
+        """Read a column for the rows, and return its value, whose type may be open."""
+        value = self._read(column, where)
+        if not isinstance(column, InputColumn):
+            return value
+        if column.declared:
+            return replace(value, fields=(column.path,))
+        kind = None
+        if column.path in self.types.kinds:
+            kind = self._read(InputColumn(column.path, AsaType.TEXT, is_kind=True), where).node
+        return replace(value, fields=(column.path,), undeclared=(column.path,), kind=kind)
 
     def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
         """Read a column for the rows."""

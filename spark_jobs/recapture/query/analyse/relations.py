@@ -152,6 +152,13 @@ class From:
         if len(names) > 1 and names[0].name.lower() == relation.alias.lower():
             raise self.source.error(names[0], f"FROM calls the input `{self.qualifier}`: write that")
 
+    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
+        """Return the declared properties of the record that a dotted path names, by name; none if there are none."""
+        is_element = names[0].name.lower() in (element.alias.lower() for element in self.elements)
+        if is_element or not isinstance(self.relation, InputRelation):
+            return []
+        return self.relation.properties(names[1:] if len(names) > 1 and self._is_qualified(names) else names)
+
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
         """Return all columns by name, an element of APPLY as one record; None if they are not known."""
         columns = self.relation.star(where)

@@ -11,14 +11,14 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.scopes import GroupScope, RowScope
-from recapture.query.analyse.step_relation import WHOLE, WHOLE_NAME, items_of, passed_on
+from recapture.query.analyse.step_relation import DECLARE, WHOLE, WHOLE_NAME, items_of, passed_on
 from recapture.query.generate.aggregates import AGGREGATES
 from recapture.query.generate.analytics import ROW, Analytics
 from recapture.query.generate.grouping import GroupedWindow, Grouping
 from recapture.query.generate.statements import SLICE_START, Selection
 from recapture.query.generate.trees import operation
 from recapture.query.generate.values import Value
-from recapture.query.parse.names import Path, call_name, identifiers, is_system_timestamp, is_window_id
+from recapture.query.parse.names import Path, call_name, identifiers, is_system_timestamp, is_window_id, star_of
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import is_window, windows_of
 from recapture.time_model.windows import SnapshotWindow
@@ -67,8 +67,8 @@ class SelectCompiler:
     from_: FromCompiler
     """Compiler of the FROM clauses, which also holds the steps."""
 
-    def compile(self, select: exp.Select, requests: dict[Path, None] | None) -> CompiledSelect:
-        """Compile a SELECT. `requests` are the columns of its * that later steps use; None for an output.
+    def compile(self, select: exp.Select, requests: dict[Path, None] | None, is_output: bool) -> CompiledSelect:
+        """Compile a SELECT. `requests` are the columns of its * that later steps use; None for all columns.
 
         SELECT x AS y FROM input WHERE x > 1 => Selection(`events`, where (`x` > 1.0D), items `x` AS `y`)
 
@@ -79,12 +79,12 @@ class SelectCompiler:
         row = Expressions(Coercion(self.source, self.types), RowScope(from_clause))
         where = row.condition(select.args["where"].this) if select.args.get("where") else None
         if select.args.get("group") is None:
-            items = self._select_list(select, row, from_clause, requests)
+            items = self._select_list(select, row, from_clause, requests, is_output)
             if select.args.get("having"):
                 where = self._filter(select, row, where)
             grouping = None
         else:
-            items, grouping = self._groups(select, row, from_clause)
+            items, grouping = self._groups(select, row, from_clause, is_output)
         relation = from_clause.relation
         columns = [*items.columns, *items.requested]
         selected = passed_on(columns) if requests is not None else items_of(columns)
@@ -116,7 +116,9 @@ class SelectCompiler:
         condition = row.condition(having)
         return condition if where is None else operation(exp.And, where, condition)
 
-    def _groups(self, select: exp.Select, row: Expressions, from_clause: From) -> tuple[_SelectList, Grouping]:
+    def _groups(
+        self, select: exp.Select, row: Expressions, from_clause: From, is_output: bool
+    ) -> tuple[_SelectList, Grouping]:
         """Compile a SELECT with GROUP BY: the select list and HAVING over its groups.
 
         SELECT k, COUNT(*) AS n … GROUP BY k, Tumbling(minute, 1) HAVING n > 1
@@ -125,7 +127,7 @@ class SelectCompiler:
         scope = GroupScope(from_clause, row)
         windows = self._windows(select, scope)
         group = Expressions(Coercion(self.source, self.types), scope)
-        items = self._select_list(select, group, None, None)
+        items = self._select_list(select, group, None, None, is_output)
         scope.select_columns = {name.lower(): value for name, value in items.columns}
         having = group.condition(select.args["having"].this) if select.args.get("having") else None
         keys = tuple(value.node for value, _ in scope.keys)
@@ -154,8 +156,9 @@ class SelectCompiler:
         expressions: Expressions,
         star_source: From | None,
         requests: dict[Path, None] | None,
+        is_output: bool,
     ) -> _SelectList:
-        """Compile a select list; a * stands for all columns of `star_source`, or in a step for its `requests`.
+        """Compile a select list; a * stands for all columns of `star_source`, or for the `requests` if given.
 
         x, UPPER(k) AS u => columns [("x", `x`), ("u", upper(`k`))]
         """
@@ -165,28 +168,37 @@ class SelectCompiler:
                 require_only(self.source, item.this if isinstance(item, exp.Column) else item)
                 if star_source is None:
                     raise self.source.error(item, "* cannot be used with GROUP BY: name the keys and the aggregates")
-                self._star(items, item, star_source, requests)
+                self._star(items, item, star_source, requests, is_output)
                 continue
             node = item.this if isinstance(item, exp.Alias) else item
             value = expressions.value(node)
             name, where = self._output_name(item)
             if value.type is None:
                 raise self.source.error(node, "NULL alone has no type here: write, for example, CAST(NULL AS float)")
-            self._check_name(name, where, items, is_output=requests is None)
+            self._check_name(name, where, items, is_output)
             if items.star_source is not None and items.star_source.relation.has(name):
                 raise self.source.error(where, f"the * before it already has a column `{name}`: choose another name")
             items.columns.append((name, value))
         return items
 
-    def _star(self, items: _SelectList, item: exp.Expr, star_source: From, requests: dict[Path, None] | None) -> None:
+    def _star(
+        self,
+        items: _SelectList,
+        item: exp.Expr,
+        star_source: From,
+        requests: dict[Path, None] | None,
+        is_output: bool,
+    ) -> None:
         """Add the columns of a *.
 
-        * => id, site, …    in a step: only the columns that later steps use
+        * => id, site, …    with requests: only the columns that later steps use
         """
-        if isinstance(item, exp.Column) and item.table and item.table.lower() != star_source.qualifier.lower():
-            raise self.source.error(
-                item, f"`{item.table}` is not in FROM, and .* does not expand a record: name its fields"
-            )
+        record = star_of(item)
+        if record and [name.name.lower() for name in record] != [star_source.qualifier.lower()]:
+            for name, read in self._properties(record, star_source):
+                self._check_name(name, item, items, is_output)
+                items.columns.append((name, read))
+            return
         if requests is not None:
             items.star_source = star_source
             for path in requests:
@@ -202,15 +214,26 @@ class SelectCompiler:
             return
         columns = star_source.star(item)
         if columns is None:
-            raise self.source.error(
-                item,
-                "* has no known columns here: name the columns, or declare the input's with CREATE TABLE "
-                f"{self.from_.input.alias} (field type, …)",
-            )
+            raise self.source.error(item, f"* has no known columns here: {DECLARE}")
         for name, value in columns:
             if name.lower() not in (other.lower() for other, _ in items.columns):
-                self._check_name(name, item, items, is_output=True)
+                self._check_name(name, item, items, is_output)
                 items.columns.append((name, value))
+
+    def _properties(self, record: list[exp.Identifier], star_source: From) -> list[tuple[str, Value]]:
+        """Return the declared properties of a record by name. Raise DefinitionError if there are none.
+
+        CREATE TABLE telemetry (site.id bigint, site.name nvarchar(max)) … site.* => id, name
+        """
+        properties = star_source.properties(record)
+        if not properties:
+            shown = ".".join(name.name for name in record)
+            raise self.source.error(
+                record[0],
+                f"`{shown}` is not the name of FROM, and the properties of a record are not known here: name them, "
+                f"such as {shown}.id",
+            )
+        return properties
 
     def _check_name(self, name: str, where: exp.Expr, items: _SelectList, is_output: bool) -> None:
         """Raise DefinitionError for a name that a column cannot have, or another column has."""

@@ -18,6 +18,8 @@ from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source
 
+DECLARE = "run recapture infer PIPELINE --write, which declares them"
+"""What to do where a * stands for columns that are not known."""
 WHOLE: Path = ()
 """Path of the whole row, as a record, among the columns of a * that later steps use."""
 WHOLE_NAME = "@body"
@@ -115,7 +117,7 @@ class StepRelation:
         columns = self.star(where)
         if columns is None:
             raise self.source.error(
-                where, f"the columns of `{self.name}` are not known: name them there instead of *, or CREATE TABLE"
+                where, f"the columns of `{self.name}` are not known: name them there instead of *, or {DECLARE}"
             )
         for name, value in columns:
             if self.types.untyped(value):

@@ -22,6 +22,12 @@ def identifiers(node: exp.Expr) -> list[exp.Identifier] | None:
     return None
 
 
+def star_of(node: exp.Expr) -> list[exp.Identifier]:
+    """Return the names before a star: [a, b] for a.b.*, none for *."""
+    parts = [node.args.get(part) for part in ("catalog", "db", "table")] if isinstance(node, exp.Column) else []
+    return [part for part in parts if isinstance(part, exp.Identifier)]
+
+
 def is_system_timestamp(node: exp.Expr) -> bool:
     """Return whether a node is System.Timestamp() or System.Timestamp, in any letter case."""
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):

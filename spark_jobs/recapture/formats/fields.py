@@ -1,0 +1,100 @@
+"""The fields that JSON bodies have at their top level, and the types of their values."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recapture.formats.bodies import KINDS, as_text
+from recapture.formats.duckdb_sql import literal, select, whole
+from recapture.model import AsaType
+from recapture.time_model import timestamps
+
+_KINDS = " ".join(f"WHEN type = '{name}' THEN {literal(kind)}" for name, kind in KINDS.items())
+_READING = f"""
+    WITH objects AS (
+        SELECT * FROM (SELECT row_number() OVER () AS event, {{json}} AS doc FROM bodies)
+        WHERE json_type(doc) = 'OBJECT'
+    )
+    SELECT key AS name, atom->>'$' AS text,
+        row_number() OVER (PARTITION BY event, lower(key) ORDER BY id) = 1 AS counts,
+        CASE
+            WHEN type = 'UBIGINT' AND try_cast(atom->>'$' AS BIGINT) IS NULL THEN 'float'
+            {_KINDS}
+        END AS kind
+    FROM objects, json_each(doc) ORDER BY event, id
+"""
+_JSON = "CASE WHEN json_valid(body) THEN body::JSON END"
+_COUNTING = """
+    SELECT name, kind, count(*) FILTER (counts) AS events, count(*) AS spelt
+    FROM (SELECT *, row_number() OVER () AS place FROM bodies) GROUP BY name, kind ORDER BY min(place)
+"""
+_IN_TEXTS = {
+    AsaType.BIGINT: r"^-?(?:0|[1-9][0-9]{0,17})$",
+    AsaType.FLOAT: r"^-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?$",
+    AsaType.BIT: r"^(?i:true|false)$",
+}
+"""Texts that stand for values of other types in formats that have only texts. A code such as 007 remains a text."""
+
+
+@dataclass
+class Field:
+    """A field at the top level of some bodies, in any letter case."""
+
+    name: str
+    """Name as most bodies spell it."""
+    kinds: dict[AsaType | None, int] = field(default_factory=dict)
+    """Number of events by the type of the value: a text that is an ISO time is a datetime, and None is null."""
+    spellings: dict[str, int] = field(default_factory=dict)
+    """Number of times that each spelling occurs."""
+
+    @property
+    def events(self) -> int:
+        """Number of events that have the field."""
+        return sum(self.kinds.values())
+
+
+def count_objects(bodies: pa.Array) -> int:
+    """Return how many bodies (binary) are JSON objects."""
+    text, _ = as_text(bodies)
+    query = f"SELECT count(*) AS n FROM (SELECT {_JSON} AS doc FROM bodies) WHERE json_type(doc) = 'OBJECT'"
+    count: int = select({"body": text}, query)["n"][0].as_py()
+    return count
+
+
+def count_values(bodies: pa.Array, only_texts: bool) -> pa.Table:
+    """Return how often each name has values of each type in bodies (binary), in order of first appearance.
+
+    With `only_texts`, a text has the type that it can be read as. The columns are `name`, `kind` (an AsaType, or NULL
+    for null), `events`, and `spelt`, which also counts a name that is not the first in its body in this letter case.
+    """
+    text, _ = as_text(bodies)
+    values = select({"body": text}, _READING.format(json=_JSON))
+    kinds = _read_texts(whole(values["text"]), whole(values["kind"]), only_texts)
+    columns = {"name": whole(values["name"]), "counts": whole(values["counts"]), "kind": kinds}
+    return select(columns, _COUNTING)
+
+
+def _read_texts(text: pa.Array, kinds: pa.Array, only_texts: bool) -> pa.Array:
+    """Return the types of values; a text that is a time is a datetime."""
+    is_text = pc.fill_null(pc.equal(kinds, AsaType.TEXT), False)
+    texts = pc.if_else(is_text, text, None)
+    for kind, pattern in _IN_TEXTS.items() if only_texts else ():
+        matches = pc.fill_null(pc.match_substring_regex(texts, pattern), False)
+        kinds = pc.if_else(pc.and_(matches, pc.equal(kinds, AsaType.TEXT)), str(kind), kinds)
+    return pc.if_else(pa.array(timestamps.parse(texts)[1]), str(AsaType.DATETIME), kinds)
+
+
+def fields_of(counts: Iterable[pa.Table]) -> list[Field]:
+    """Return the fields of all that `count_values` counted, in order of first appearance."""
+    fields: dict[str, Field] = {}
+    for row in pa.concat_tables(counts).to_pylist():
+        name, kind = row["name"], row["kind"] and AsaType(row["kind"])
+        of_name = fields.setdefault(name.lower(), Field(name))
+        of_name.spellings[name] = of_name.spellings.get(name, 0) + row["spelt"]
+        if row["events"]:
+            of_name.kinds[kind] = of_name.kinds.get(kind, 0) + row["events"]
+    for of_name in fields.values():
+        of_name.name = max(of_name.spellings, key=lambda spelling: of_name.spellings[spelling])
+    return list(fields.values())

@@ -1,0 +1,123 @@
+"""A sample of the events that arrived in a range: spread over its time and its partitions, and bounded."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recapture.archive.manifest import PinnedBlob
+from recapture.formats.events import Events, Reader
+from recapture.formats.fields import Field, count_objects, count_values, fields_of
+from recapture.ordering.chunks import prefetched
+from recapture.ordering.decoding import Decoder
+from recapture.storage import Container
+
+MAX_EVENTS = 50_000
+"""Number of events after which no more blobs are read."""
+LEAST_OF_A_BLOB = 1000
+"""Number of events that are taken of a blob, if it has as many, however many blobs are read."""
+MAX_BLOBS = 500
+"""Largest number of blobs that are read; many of them may be empty."""
+BATCH_BYTES = 64 * 1024 * 1024
+"""Size of the bodies that are counted together, in bytes."""
+MAX_BYTES = 256 * 1024 * 1024
+"""Size of the blobs that were read, in bytes, after which no more are."""
+
+
+@dataclass
+class Sample:
+    """What was read of a range."""
+
+    only_texts: bool
+    """Whether bodies have no other values than texts."""
+    bodies: list[pa.Array] = field(default_factory=list)
+    """Bodies that are not counted yet."""
+    counts: list[pa.Table] = field(default_factory=list)
+    """Tables of `count_values`."""
+    blobs: int = 0
+    """Number of blobs that were read, damaged ones included."""
+    size: int = 0
+    """Size of these blobs in bytes."""
+    events: int = 0
+    """Number of events that were read."""
+    objects: int = 0
+    """Number of these events whose body is a JSON object."""
+    damaged: list[str] = field(default_factory=list)
+    """Names of the damaged blobs."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a limit is reached."""
+        return self.events >= MAX_EVENTS or self.blobs >= MAX_BLOBS or self.size >= MAX_BYTES
+
+    def add(self, events: Events, most: int) -> None:
+        """Add at most so many events of a blob, evenly spaced."""
+        count = len(events.body)
+        chosen = pa.array(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
+        bodies = events.body.take(chosen)
+        if events.unreadable is not None:
+            bodies = bodies.filter(pc.is_null(events.unreadable.take(chosen)))
+        self.events += len(chosen)
+        self.bodies.append(bodies)
+        if sum(array.nbytes for array in self.bodies) > BATCH_BYTES:
+            self.count()
+
+    def count(self) -> None:
+        """Count what the bodies have that are not counted yet."""
+        if self.bodies:
+            bodies = pa.concat_arrays(self.bodies)
+            self.objects += count_objects(bodies)
+            self.counts.append(count_values(bodies, self.only_texts))
+            self.bodies.clear()
+
+    @property
+    def fields(self) -> list[Field]:
+        """Fields of the bodies, in order of first appearance."""
+        return fields_of(self.counts) if self.counts else []
+
+
+def read_sample(container: Container, reader: Reader, blobs: Sequence[PinnedBlob], only_texts: bool) -> Sample:
+    """Read a sample of the blobs. Raise RunError if a blob was changed or deleted since it was listed."""
+    sample = Sample(only_texts)
+    decoder = Decoder(reader, (), quarantine_damaged=True)
+    ordered = list(itertools.islice(spread(blobs), MAX_BLOBS))
+    most = _most_of_a_blob(ordered)
+    with ThreadPoolExecutor(1) as pool:
+        for pinned, download in zip(ordered, prefetched(pool, container, ordered), strict=True):
+            decoded = decoder.decode(pinned, download)
+            sample.blobs += 1
+            sample.size += pinned.blob.size
+            if decoded.damage is not None:
+                sample.damaged.append(pinned.blob.name)
+            sample.add(decoded.events, min(most, MAX_EVENTS - sample.events))
+            if sample.is_full:
+                break
+    sample.count()
+    return sample
+
+
+def spread(blobs: Sequence[PinnedBlob]) -> Iterator[PinnedBlob]:
+    """Yield the blobs so that the first ones are spread over all partitions and times; always in the same order.
+
+    The blobs of each partition are shuffled, then the partitions take turns.
+    """
+    random = Random(0)
+    by_partition: dict[str, list[PinnedBlob]] = {}
+    for pinned in blobs:
+        by_partition.setdefault(pinned.partition, []).append(pinned)
+    for of_partition in by_partition.values():
+        random.shuffle(of_partition)
+    for turn in itertools.zip_longest(*by_partition.values()):
+        yield from (pinned for pinned in turn if pinned is not None)
+
+
+def _most_of_a_blob(blobs: Sequence[PinnedBlob]) -> int:
+    """Return how many events to take of one blob, so that the sample has many blobs and nearly MAX_EVENTS."""
+    mean_size = sum(pinned.blob.size for pinned in blobs) // max(len(blobs), 1) + 1
+    read = min(len(blobs), MAX_BYTES // mean_size)
+    return max(MAX_EVENTS // max(read, 1), LEAST_OF_A_BLOB)

@@ -1,0 +1,283 @@
+"""The command `recapture infer` on local archives: what it prints, and the pipeline file that it writes."""
+
+import base64
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from recapture import cli
+from recapture.definition.pipeline import load
+from recapture.errors import DefinitionError
+from tests.worlds import TEN, World, at, backfill, published
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STAR = "SELECT * INTO aggregates FROM telemetry TIMESTAMP BY eventTime"
+TIMES = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
+
+
+def define(world: World, query: str = STAR, **sections: Any) -> str:
+    """Write a pipeline file whose query does not have to compile, and return its path."""
+    world.define()
+    values = json.loads(world.file.read_text())
+    values["job"]["query"] = query
+    world.file.write_text(json.dumps(values | sections))
+    return str(world.file)
+
+
+def put(world: World, *bodies: dict[str, Any], minute: int = 10) -> None:
+    world.put("0", at(minute), [json.dumps(body).encode() for body in bodies])
+
+
+def infer(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> tuple[str, str]:
+    """Return what the command prints on standard output, without its first line, and on standard error."""
+    assert cli.main(["infer", *arguments]) == code
+    captured = capsys.readouterr()
+    return captured.out.partition("\n")[2], captured.err
+
+
+def declared(out: str) -> list[str]:
+    """Return the fields and types of a statement without its comments."""
+    return [line.partition("--")[0].strip(" ,") for line in out.splitlines()[1:-1]]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    put(
+        world,
+        {"eventTime": "2024-03-01T10:05:00Z", "id": "a", "v": 1, "site": {"x": 1}},
+        {"eventTime": "2024-03-01T10:06:00Z", "ID": "b", "v": 2.5, "tags": [1], "up": True},
+    )
+    return world
+
+
+def test_infer_prints_create_table_and_changes_no_file(capsys: pytest.CaptureFixture[str], world: World) -> None:
+    file = define(world)
+    before = world.file.read_text()
+    assert cli.main(["infer", file]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == (
+        "-- recapture infer, 2024-03-01T09:10:00Z to 2024-03-01T10:10:00Z: 2 events in 1 of 1 blob\n"
+        "CREATE TABLE telemetry (\n"
+        "    eventTime datetime,  -- in every event\n"
+        "    id nvarchar(max),    -- in every event; also spelt ID\n"
+        "    v float,             -- in every event; 50.0% bigint, 50.0% float\n"
+        "    site record,         -- in 50.0% of the events\n"
+        "    tags array,          -- in 50.0% of the events\n"
+        "    up bit               -- in 50.0% of the events\n"
+        ");\n"
+    )
+    assert captured.err == ""
+    assert world.file.read_text() == before
+
+
+def test_a_star_is_refused_with_the_command_that_makes_it_compile(
+    capsys: pytest.CaptureFixture[str], world: World
+) -> None:
+    file = define(world)
+    assert cli.main(["plan", file, *TIMES]) == 2
+    assert "run recapture infer PIPELINE --write" in capsys.readouterr().err
+    _, err = infer(capsys, file, "--write")
+    assert err == f"{file}: CREATE TABLE telemetry is written\n"
+    assert cli.main(["plan", file, *TIMES]) == 0
+    columns = [column.name for column in load(world.file).query.outputs[0].columns]
+    assert columns[:6] == ["eventTime", "id", "v", "site", "tags", "up"]
+
+
+def test_a_star_is_published_with_the_inferred_types(
+    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
+) -> None:
+    infer(capsys, define(world), "--write")
+    world.put("0", at(150))
+    backfill(spark, load(world.file), TEN, at(60))
+    first, second = published(world.table, "eventTime")
+    assert (first["id"], first["v"], json.loads(first["site"]), first["up"]) == ("a", 1.0, {"x": 1}, None)
+    assert (second["id"], second["v"], second["tags"], second["up"]) == ("b", 2.5, "[1]", True)
+    assert second["eventTime"] == at(6)
+
+
+def test_a_create_table_is_never_overwritten(capsys: pytest.CaptureFixture[str], world: World) -> None:
+    file = define(world)
+    infer(capsys, file, "--write")
+    written = world.file.read_text()
+    out, err = infer(capsys, file, "--write", code=2)
+    assert (out, world.file.read_text()) == ("", written)
+    assert "the query has a CREATE TABLE, which is not overwritten: remove it" in err
+    out, err = infer(capsys, file)
+    assert (declared(out)[0], err) == ("eventTime datetime", "")
+
+
+def test_a_query_that_compiles_without_create_table_compiles_with_it(
+    capsys: pytest.CaptureFixture[str], world: World
+) -> None:
+    """`id` is used as a text, `code` is used as a number, `missing` is in no event."""
+    put(world, {"eventTime": "2024-03-01", "code": 1, "id": "2024-03-01"}, {"code": "n/a"}, minute=12)
+    file = define(world, "SELECT UPPER(ID) AS id, code * 2 AS twice, missing, far.away INTO aggregates FROM telemetry")
+    load(world.file)
+    out, _ = infer(capsys, file, "--write")
+    load(world.file)
+    assert {"id nvarchar(max)", "code float", "missing nvarchar(max)", "far record"} <= set(declared(out))
+    assert "50.0% nvarchar(max); an event whose value is not a float is quarantined" in out
+    assert "not seen, but the query reads it" in out
+
+
+def test_a_key_that_is_a_number_compiles_in_its_own_type(capsys: pytest.CaptureFixture[str], world: World) -> None:
+    put(world, {"floor": 1}, {"floor": 2}, minute=12)
+    keys = "WHERE floor > 1 GROUP BY floor, TumblingWindow(minute, 1)"
+    file = define(world, f"SELECT floor, COUNT(*) AS n INTO aggregates FROM telemetry {keys}")
+    with pytest.raises(DefinitionError, match="is a key"):
+        load(world.file)
+    infer(capsys, file, "--write")
+    assert [column.type for column in load(world.file).query.columns] == ["bigint"]
+
+
+def test_a_query_that_does_not_compile_either_way_is_not_changed(
+    capsys: pytest.CaptureFixture[str], world: World
+) -> None:
+    file = define(world, "SELECT *, udf.f(v) AS f INTO aggregates FROM telemetry")
+    before = world.file.read_text()
+    out, err = infer(capsys, file, "--write", code=2)
+    assert "id nvarchar(max)" in declared(out)
+    assert "is unchanged, because with this CREATE TABLE the query does not compile" in err
+    assert "udf.f is a user-defined function" in err
+    assert world.file.read_text() == before
+    _, err = infer(capsys, file)
+    assert "warning: with this CREATE TABLE the query does not compile: query, line 10, column 11" in err
+
+
+def test_the_range_is_that_of_the_arrivals_or_the_newest_hour(capsys: pytest.CaptureFixture[str], world: World) -> None:
+    put(world, {"later": 1}, minute=75)
+    put(world, {"last": 1}, minute=120)
+    file = define(world)
+    assert declared(infer(capsys, file)[0])[:2] == ["later bigint", "last bigint"]
+    assert [name.split()[0] for name in declared(infer(capsys, file, *TIMES)[0])][-1] == "up"
+    quarter = ("--from", "2024-03-01T11:10Z", "--to", "2024-03-01T11:20Z")
+    assert declared(infer(capsys, file, *quarter)[0]) == ["later bigint", "eventTime datetime"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--from", "2024-03-01T10:00Z"), 2, "give both --from and --to, or neither for the newest hour"),
+        (("--from", "2024-03-01T10:00Z", "--to", "2024-03-01T10:00Z"), 2, "the range is empty"),
+        (("--from", "2024-03-01T10:30Z", "--to", "2024-03-01T11:00Z"), 1, "no blob arrived from 2024-03-01T10:30:00Z"),
+    ],
+)
+def test_a_range_without_blobs_is_one_line(
+    capsys: pytest.CaptureFixture[str], world: World, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    out, err = infer(capsys, define(world), *arguments, code=code)
+    assert out == ""
+    assert message in err
+
+
+def test_an_archive_without_blobs_or_without_fields_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    world = World(tmp_path)
+    file = define(world)
+    world.capture.mkdir()
+    assert "no blob of this input under" in infer(capsys, file, code=1)[1]
+    world.put("0", at(10), [b"no JSON", b"{}"])
+    assert "none of the 2 events in 1 blob" in infer(capsys, file, code=1)[1]
+    world.put("0", at(10), [b'{"@x": 1}'])
+    file = define(world, "SELECT * INTO aggregates FROM telemetry")
+    assert "does not compile" in infer(capsys, file, "--write", code=2)[1]
+
+
+def test_what_cannot_be_read_is_left_out_with_a_warning(capsys: pytest.CaptureFixture[str], world: World) -> None:
+    world.put("0", at(12), [b"no JSON", b"[1]"])
+    damaged = world.put("1", at(13), [b"{}"])
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    os.utime(damaged, (at(13).timestamp(),) * 2)
+    out, err = infer(capsys, define(world))
+    assert "in 50.0% of the events" in out
+    assert "warning: 1 blob is damaged and was left out, for example contoso/telemetry/1/" in err
+    assert "warning: 2 events of the sample cannot be read: a run quarantines such events" in err
+
+
+def test_json_prints_one_object(capsys: pytest.CaptureFixture[str], world: World) -> None:
+    assert cli.main(["infer", define(world), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["statement"].splitlines()[1] == "CREATE TABLE telemetry ("
+    assert (result["from"], result["to"]) == ("2024-03-01T09:10:00Z", "2024-03-01T10:10:00Z")
+    assert (result["blobs"], result["events"], result["written"], result["warnings"]) == (1, 2, False, [])
+    assert result["fields"][2] == {
+        "name": "v",
+        "type": "float",
+        "events": 2,
+        "values": {"bigint": 1, "float": 1},
+        "spellings": {"v": 2},
+    }
+
+
+def test_what_was_read_is_logged(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, world: World
+) -> None:
+    with caplog.at_level("INFO", "recapture"):
+        infer(capsys, define(world))
+    assert "infer telemetry, input telemetry: read 1 blob (" in caplog.text
+
+
+def archive(world: World, name: str, lines: Iterable[str]) -> None:
+    path = world.capture / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines))
+    os.utime(path, (at(10).timestamp(),) * 2)
+
+
+IOT_HUB = [
+    {
+        "EnqueuedTimeUtc": "2024-03-01T10:05:00.000Z",
+        "Properties": {},
+        "SystemProperties": {},
+        "Body": base64.b64encode(b'{"id": 7}').decode(),
+    }
+]
+BUS = [{"SequenceNumber": 1, "EnqueuedTimeUtc": "2024-03-01T10:05:00.000Z", "Body": {"id": 7}}]
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "lines", "fields"),
+    [
+        ({"format": "Json"}, "a.json", ['{"id": 7, "t": "7"}'], ["id bigint", "t nvarchar(max)"]),
+        (
+            {"format": "Csv", "path": "{date}", "date_format": "YYYY/MM/DD"},
+            "2024/03/01/a.csv",
+            ["id,code,up,at,none", "7,007,true,2024-03-01,", "8,8,false,2024-03-02,"],
+            ["id bigint", "code nvarchar(max)", "up bit", "at datetime", "none nvarchar(max)"],
+        ),
+        (
+            {"format": "IotHub", "iot_hub": "contoso"},
+            "contoso/0/2024/03/01/10/05.json",
+            map(json.dumps, IOT_HUB),
+            ["id bigint"],
+        ),
+        ({"format": "ServiceBus", "path": "bus"}, "bus/a.json", map(json.dumps, BUS), ["id bigint"]),
+    ],
+    ids=lambda value: value["format"] if isinstance(value, dict) else "",
+)
+def test_every_input_format_is_sampled(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    section: dict[str, Any],
+    name: str,
+    lines: Iterable[str],
+    fields: list[str],
+) -> None:
+    world = World(tmp_path)
+    archive(world, name, lines)
+    file = define(
+        world,
+        "SELECT * INTO aggregates FROM telemetry",
+        input={"alias": "telemetry", "container": "capture", **section},
+    )
+    out, _ = infer(capsys, file, "--write")
+    assert declared(out) == fields
+    load(world.file)
