@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recapture.model import InputColumn, MetadataColumn, OutputColumn, TimeExpression, dateadd_fields
-from recapture.time_model.windows import HoppingWindow, Reach, SessionWindow
+from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach, SessionWindow
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class CompiledQuery:
     over: tuple[InputColumn | MetadataColumn, ...]
     """Keys after OVER, each with a timeline of its own."""
     reaches: tuple[Reach, ...]
-    """Reaches of the windows: the events that each needs."""
+    """Reaches of the windows and of the JOINs: the events that each needs."""
     outputs: tuple[CompiledOutput, ...]
     canonical: str
     """Query in one spelling, whatever its white space and the letter case of its keywords."""
@@ -58,10 +58,11 @@ class CompiledQuery:
         return np.logical_or.reduce([reach.holds(time, start, end) for reach in self.reaches])
 
     def ends_windows_every(self, length: int) -> bool:
-        """Return whether a window ends in every stretch of `length` ticks that has events."""
+        """Return whether a window ends in every stretch of `length` ticks that has events. A JOIN may have no rows."""
         windows = [reach.window for reach in self.reaches]
         return not any(
-            isinstance(window, SessionWindow) or (isinstance(window, HoppingWindow) and window.hop > length)
+            isinstance(window, SessionWindow | JoinedSide)
+            or (isinstance(window, HoppingWindow) and window.hop > length)
             for window in windows
         )
 

@@ -87,12 +87,20 @@ Window = HoppingWindow | SlidingWindow | SessionWindow | SnapshotWindow
 
 
 @dataclass(frozen=True)
-class Reach:
-    """The events that a window needs if later steps look back at its rows."""
+class JoinedSide:
+    """The rows of one side of a JOIN (docs/time-model.md, section 4.3)."""
 
-    window: Window
+    look_back: int
+    """How long before a joined row's System.Timestamp the side's row may lie."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The events that a window, or one side of a JOIN, needs if later steps look back at its rows."""
+
+    window: Window | JoinedSide
     extra_look_back: int = 0
-    """How long before a slice the window's rows are needed, because later steps look back that far."""
+    """How long before a slice the rows of the window or of the JOIN are needed, because later steps look back."""
 
     @property
     def look_back(self) -> int:
@@ -100,7 +108,7 @@ class Reach:
         return self.window.look_back + self.extra_look_back
 
     def holds(self, time: NDArray[np.int64], start: int, end: int) -> NDArray[np.bool_]:
-        """Return which events, by time, may belong to a window that ends in (start - extra_look_back, end]."""
+        """Return which events, by time, may belong to a window or a joined row in (start - extra_look_back, end]."""
         start -= self.extra_look_back
         if not isinstance(self.window, HoppingWindow):
             return (time > start - self.window.look_back) & (time <= end)

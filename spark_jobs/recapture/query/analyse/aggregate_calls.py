@@ -63,7 +63,7 @@ class AggregateCall:
         if self.function in (Function.MIN, Function.MAX):
             text = self._cast_text(argument)
             return Aggregate(self.function, text if text is not None else self._ordinal(argument))
-        return Aggregate(self.function, self._number(argument), ordered=self.from_clause.relation.ordered)
+        return Aggregate(self.function, self._number(argument), ordered=self.from_clause.ordered)
 
     @property
     def function(self) -> Function:
@@ -72,8 +72,12 @@ class AggregateCall:
 
     def _is_row(self, node: exp.Expr) -> bool:
         """Return whether an argument of COUNT is the name in FROM, which stands for the whole row."""
-        names = identifiers(node) or []
-        return [name.name.lower() for name in names] == [self.from_clause.qualifier.lower()]
+        names = [name.name for name in identifiers(node) or []]
+        if len(names) != 1 or not self.from_clause.named(names[0]):
+            return False
+        if self.from_clause.joins:
+            raise self.inside.source.error(node, f"next to JOIN, name a column of `{names[0]}`; COUNT(*) counts rows")
+        return True
 
     def _percentile(self) -> Aggregate:
         form = f"write {self.function}(0.95) OVER (ORDER BY x)"
@@ -105,12 +109,13 @@ class AggregateCall:
             raise source.error(self.node, f"{self.function} takes fewer arguments")
         value = self._collected(arguments[0]) if arguments else self._row()
         orderings = tuple(Ordering(self._ordinal(by.this), bool(by.args.get("desc"))) for by in self.orderings)
-        return Aggregate(self.function, value, orderings, limit=limit, ordered=self.from_clause.relation.ordered)
+        return Aggregate(self.function, value, orderings, limit=limit, ordered=self.from_clause.ordered)
 
     def _row(self) -> Value:
-        if self.from_clause.elements:
-            raise self.inside.source.error(self.node, f"next to APPLY, name what {self.function} takes")
-        return self.from_clause.relation.record(self.node)
+        if self.from_clause.elements or self.from_clause.joins:
+            clause = "JOIN" if self.from_clause.joins else "APPLY"
+            raise self.inside.source.error(self.node, f"next to {clause}, name what {self.function} takes")
+        return self.from_clause.record(self.node)
 
     def _collected(self, node: exp.Expr) -> Value:
         value = self.inside.value(node)

@@ -338,7 +338,7 @@ class Expressions:
             raise self.source.error(where, "nothing is equal to NULL: write IS NULL or IS NOT NULL")
         fields = [path for value in values for path in value.fields]
         undecided = all(value.is_json_element or self.types.are_undecided(value.fields) for value in values)
-        if self.types.closed and fields and undecided:
+        if self.types.closed and fields and undecided and not is_one_field(values):
             raise self.source.error(
                 where, f"the type of the fields that are compared here is not known: {self.types.advice(fields[0])}"
             )
@@ -352,6 +352,11 @@ class Expressions:
 
     def _any_open(self, values: list[Value]) -> bool:
         return any(self.types.are_open(value.fields) for value in values)
+
+
+def is_one_field(values: list[Value]) -> bool:
+    """Return whether all values are one field of the body, of several events: a.x, b.x => True"""
+    return len(values[0].fields) == 1 and all(value.fields == values[0].fields for value in values)
 
 
 def _concat_hint(value: Value) -> str:

@@ -12,7 +12,9 @@ from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.scopes import GroupScope, RowScope
 from recapture.query.analyse.step_relation import WHOLE, WHOLE_NAME
+from recapture.query.generate import trees
 from recapture.query.generate.grouping import GroupedWindow, Grouping
+from recapture.query.generate.joins import JoinedTable, side_column
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import SLICE_START, Selection
 from recapture.query.generate.trees import operation
@@ -43,6 +45,8 @@ class CompiledSelect:
     """FROM clause that its * stands for, in a step; None without a *."""
     ordered: bool
     """Whether its rows come in arrival order."""
+    joined: JoinedTable | None
+    """Rows of the JOINs that it reads; None without a JOIN."""
 
 
 @dataclass
@@ -84,12 +88,10 @@ class SelectCompiler:
             grouping = None
         else:
             items, grouping = self._groups(select, row, from_clause)
-        relation = from_clause.relation
         selected = tuple(SelectItem(name, value.node) for name, value in [*items.columns, *items.requested])
-        selection = Selection(relation.table, relation.unanchored, laterals, where, grouping, selected)
-        return CompiledSelect(
-            selection, items.columns, items.star_source, ordered=relation.ordered and grouping is None
-        )
+        selection = Selection(from_clause.table, from_clause.unanchored, laterals, where, grouping, selected)
+        ordered = from_clause.ordered and grouping is None
+        return CompiledSelect(selection, items.columns, items.star_source, ordered, from_clause.joined_table())
 
     def _filter(self, select: exp.Select, row: Expressions, where: exp.Expr | None) -> exp.Expr:
         """Return the condition of WHERE and of a HAVING without GROUP BY, which filters rows as WHERE does.
@@ -166,7 +168,7 @@ class SelectCompiler:
             if value.type is None:
                 raise self.source.error(node, "NULL alone has no type here: write, for example, CAST(NULL AS float)")
             self._check_name(name, where, items, is_output=requests is None)
-            if items.star_source is not None and items.star_source.relation.has(name):
+            if items.star_source is not None and items.star_source.has(name):
                 raise self.source.error(where, f"the * before it already has a column `{name}`: choose another name")
             items.columns.append((name, value))
         return items
@@ -176,15 +178,15 @@ class SelectCompiler:
 
         * => id, site, …    in a step: only the columns that later steps use
         """
-        if isinstance(item, exp.Column) and item.table and item.table.lower() != star_source.qualifier.lower():
-            raise self.source.error(
-                item, f"`{item.table}` is not in FROM, and .* does not expand a record: name its fields"
-            )
+        side = self._starred(item, star_source)
+        if star_source.joins:
+            self._check_side(items, item, side)
+        star_source = side
         if requests is not None:
             items.star_source = star_source
             for path in requests:
                 if path == WHOLE:
-                    items.requested.append((WHOLE_NAME, star_source.relation.record(item)))
+                    items.requested.append((WHOLE_NAME, star_source.record(item)))
                     continue
                 names = [exp.to_identifier(name) for name in path]
                 for identifier in names:
@@ -204,6 +206,31 @@ class SelectCompiler:
             if name.lower() not in (other.lower() for other, _ in items.columns):
                 self._check_name(name, item, items, is_output=True)
                 items.columns.append((name, value))
+
+    def _starred(self, item: exp.Expr, from_clause: From) -> From:
+        """Return what a * stands for: the FROM clause, or for name.* next to a JOIN this side of it."""
+        name = item.table if isinstance(item, exp.Column) else ""
+        named = from_clause.named(name) if name else None
+        if name and named is None:
+            raise self.source.error(item, f"`{name}` is not in FROM, and .* does not expand a record: name its fields")
+        if not from_clause.joins:
+            return from_clause
+        if named is None:
+            form = " and ".join(f"{one.name}.*" for one in from_clause.relations)
+            raise self.source.error(
+                item, f"* cannot be used next to JOIN, nor in ASA: name the columns, or write {form}"
+            )
+        return from_clause.only(named)
+
+    def _check_side(self, items: _SelectList, item: exp.Expr, side: From) -> None:
+        """Raise DefinitionError if name.* next to a JOIN may repeat a column that is selected before it."""
+        [named] = side.relations
+        if items.star_source is not None:
+            raise self.source.error(item, "a step with JOIN takes one .*: name the columns of the other sides")
+        for name, value in items.columns:
+            is_own = side.has(name) if self.types.declared is None else side.can_have(name)
+            if is_own and value.node != trees.column(side_column(named.number or 0, name)):
+                raise self.source.error(item, f"`{named.name}` may have a column `{name}` too: name the columns")
 
     def _check_name(self, name: str, where: exp.Expr, items: _SelectList, is_output: bool) -> None:
         """Raise DefinitionError for a name that a column cannot have, or another column has."""

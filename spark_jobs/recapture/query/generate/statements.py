@@ -1,6 +1,8 @@
 """The Spark SQL statement of an output: its steps as common table expressions, each a SELECT or a UNION of several."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -47,7 +49,7 @@ class Selection:
     """One SELECT."""
 
     table: str
-    """What it reads: the view of events, or the table of a step."""
+    """What it reads: the view of events, or the table of a step or of a JOIN."""
     source_unanchored: bool
     """Whether `table` has the column `_unanchored`."""
     laterals: tuple[Lateral, ...]
@@ -63,14 +65,27 @@ class Selection:
         return [grouped.window for grouped in self.grouping.windows] if self.grouping else [SnapshotWindow()]
 
     @property
-    def look_back(self) -> int:
-        """How long before its windows' ends a row can matter; ticks."""
-        return max(window.look_back for window in self.windows)
-
-    @property
     def unanchored(self) -> bool:
         """Whether its rows have the column `_unanchored`: they, or what they come from, are sessions."""
         return self.source_unanchored or bool(self.grouping and self.grouping.unanchored)
+
+
+class Table(Protocol):
+    """A common table expression."""
+
+    @property
+    def name(self) -> str:
+        """Return its name in Spark SQL."""
+
+    @property
+    def unanchored(self) -> bool:
+        """Return whether its rows have the column `_unanchored`."""
+
+    def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
+        """Yield each table that it reads, and the reach of its rows."""
+
+    def sql(self, extra_look_back: int) -> str:
+        """Return SQL of the rows after slice start - `extra_look_back` ticks, and maybe of some earlier ones."""
 
 
 @dataclass(frozen=True)
@@ -82,23 +97,33 @@ class CommonTable:
 
     @property
     def unanchored(self) -> bool:
-        """Whether its rows have the column `_unanchored`."""
         return any(selection.unanchored for selection in self.selections)
+
+    def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
+        for selection in self.selections:
+            for window in selection.windows:
+                yield selection.table, Reach(window, extra_look_back)
+
+    def sql(self, extra_look_back: int) -> str:
+        return "\nUNION ALL\n".join(
+            _selection(selection, extra_look_back, self.unanchored) for selection in self.selections
+        )
 
 
 def output_sql(
-    steps: list[CommonTable], output: CommonTable, columns: list[tuple[str, Value]]
+    steps: Sequence[Table], output: CommonTable, columns: list[tuple[str, Value]]
 ) -> tuple[str, tuple[Reach, ...]]:
-    """Return the statement of an output, as CompiledOutput describes it, and the reaches of its windows.
+    """Return the statement of an output, as CompiledOutput describes it, and the reaches of its windows and JOINs.
 
     [`step 0`], `output`, [("x", a float)] => WITH `step 0` AS (…), `output` AS (…) SELECT `x`, … FROM `output` WHERE …
 
-    `steps` come in the order of WITH; those that the output does not need are left out.
+    `steps` come in the order of WITH, with the JOINs before the steps that read them. Those that the output does not
+    need are left out.
     """
     extra_look_backs, reaches = _extra_look_backs(steps, output)
     needed = [table for table in steps if table.name in extra_look_backs]
     with_ = ",\n".join(
-        f"{table.name} AS (\n{_table(table, extra_look_backs[table.name])}\n)" for table in [*needed, output]
+        f"{table.name} AS (\n{table.sql(extra_look_backs[table.name])}\n)" for table in [*needed, output]
     )
     published = [_published(name, value) for name, value in columns]
     published.append(SelectItem(SLICE_START, _timestamp(SLICE_BOUNDS[0].expression)))
@@ -111,8 +136,8 @@ def output_sql(
     )
 
 
-def _extra_look_backs(steps: list[CommonTable], output: CommonTable) -> tuple[dict[str, int], tuple[Reach, ...]]:
-    """Return how long before the slice the rows of each needed table must begin, in ticks, and the windows' reaches.
+def _extra_look_backs(steps: Sequence[Table], output: CommonTable) -> tuple[dict[str, int], tuple[Reach, ...]]:
+    """Return how long before the slice the rows of each needed table must begin, in ticks, and the reaches of events.
 
     For example, a window of 5 minutes over the rows of a step needs that step's rows from 5 minutes before the slice.
     """
@@ -121,20 +146,12 @@ def _extra_look_backs(steps: list[CommonTable], output: CommonTable) -> tuple[di
     for table in (output, *reversed(steps)):
         if table.name not in extra:
             continue
-        for selection in table.selections:
-            if selection.table == EVENTS:
-                reaches.update((Reach(window, extra[table.name]), None) for window in selection.windows)
+        for name, reach in table.reads(extra[table.name]):
+            if name == EVENTS:
+                reaches[reach] = None
             else:
-                needed = extra[table.name] + selection.look_back
-                extra[selection.table] = max(extra.get(selection.table, 0), needed)
+                extra[name] = max(extra.get(name, 0), reach.look_back)
     return extra, tuple(reaches)
-
-
-def _table(table: CommonTable, extra_look_back: int) -> str:
-    """Return SQL of a table's rows after slice start - `extra_look_back` ticks, and maybe of some earlier ones."""
-    return "\nUNION ALL\n".join(
-        _selection(selection, extra_look_back, table.unanchored) for selection in table.selections
-    )
 
 
 def _selection(selection: Selection, extra_look_back: int, unanchored: bool) -> str:

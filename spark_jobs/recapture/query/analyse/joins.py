@@ -1,0 +1,137 @@
+"""JOIN: the sides that it joins, and the rows of them that match."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+from sqlglot import exp
+
+from recapture.query.analyse.coercion import Coercion
+from recapture.query.analyse.expressions import Expressions, is_one_field
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.relations import From, NamedRelation
+from recapture.query.analyse.scopes import OnScope
+from recapture.query.analyse.time_bounds import limits_of
+from recapture.query.generate.joins import Join, side_time
+from recapture.query.generate.trees import operation, shifted, spark_call
+from recapture.query.parse.names import identifiers
+from recapture.query.parse.source import Source, require_only
+from recapture.time_model.joins import TimeBound
+
+_KINDS = {("", ""): False, ("", "INNER"): False, ("LEFT", ""): True, ("LEFT", "OUTER"): True}
+"""Whether each supported JOIN is a LEFT JOIN, by side and kind."""
+_INSTEAD = {
+    "RIGHT": "write LEFT JOIN, with the two sides exchanged",
+    "FULL": "write LEFT JOIN, and add the rows that only the other side has with UNION",
+}
+
+
+@dataclass(frozen=True)
+class JoinCompiler:
+    """Compiles the JOINs of one script."""
+
+    source: Source
+    types: FieldTypes
+
+    def check_kind(self, first: NamedRelation, join: exp.Join) -> None:
+        """Raise DefinitionError for kinds of JOIN that ASA lacks, and for a JOIN without ON."""
+        side, kind = join.side.upper(), join.kind.upper()
+        form = f"JOIN … ON {_form(first.name, join.this.alias_or_name or 'b')}"
+        if (side, kind) not in _KINDS or join.method:
+            words = " ".join(word for word in (join.method.upper(), side, kind, "JOIN") if word)
+            instead = _INSTEAD.get(side, f"write {form}")
+            raise self.source.error(join, f"{words} is not supported, nor in ASA: {instead}")
+        require_only(self.source, join, "this", "side", "kind", "on")
+        if join.args.get("on") is None:
+            raise self.source.error(join, f"FROM takes one name; others follow with {form}")
+
+    def add(self, from_clause: From, new: NamedRelation, join: exp.Join) -> None:
+        """Add a side and its JOIN to a FROM clause.
+
+        FROM a JOIN b ON a.id = b.id AND DATEDIFF(second, a, b) BETWEEN 0 AND 5
+        => Join(`0.id` = `1.id` AND …, TimeRange(0, 0, 5 s))
+
+        Raise DefinitionError if the time bounds leave a distance without a limit, and for what is not supported in ON.
+        """
+        if from_clause.named(new.name):
+            raise self.source.error(join.this, f"`{new.name}` is taken: give each side of a JOIN a name of its own")
+        from_clause.relations.append(new)
+        outer = _KINDS[join.side.upper(), join.kind.upper()]
+        condition, bounds = self._on(from_clause, new, join.args["on"], outer)
+        self._check_partition_by(from_clause, new, join)
+        range = from_clause.distances.add(bounds, outer)
+        if range is None:
+            problem = "has a time bound on one side only" if bounds else "has no time bounds"
+            form = _form(from_clause.relations[0].name, new.name)
+            raise self.source.error(join.args["on"], f"this JOIN {problem}: add {form} to ON, with your own numbers")
+        new.optional = outer
+        from_clause.joins.append(Join(condition, range, _latest_match(bounds) if outer else None))
+
+    def _on(self, from_clause: From, new: NamedRelation, on: exp.Expr, outer: bool) -> tuple[exp.Expr, list[TimeBound]]:
+        """Return the condition of ON over the joined rows, and its bounds of the new side's time."""
+        row = Expressions(Coercion(self.source, self.types), OnScope(from_clause))
+        conditions, bounds = [], []
+        for node in _conjuncts(on):
+            limits = limits_of(from_clause, node)
+            if limits is None:
+                self._note_key(row, node)
+                conditions.append(row.condition(node))
+                continue
+            if outer and (limits.start.optional or limits.end.optional):
+                raise self.source.error(node, "in LEFT JOIN, DATEDIFF takes no side that may be without a row")
+            conditions.append(limits.condition)
+            bound = limits.bound_of(new)
+            if bound is not None:
+                bounds.append(bound)
+        return reduce(lambda one, other: operation(exp.And, one, other), conditions), bounds
+
+    def _note_key(self, row: Expressions, node: exp.Expr) -> None:
+        """Note that a field is a key if ON compares it with itself: a.id = b.id"""
+        values = [row.value(side) for side in (node.this, node.expression)] if isinstance(node, exp.EQ) else []
+        if values and is_one_field(values):
+            self.types.note_key(values[0].fields[0], node)
+
+    def _check_partition_by(self, from_clause: From, new: NamedRelation, join: exp.Join) -> None:
+        """Raise DefinitionError for PARTITION BY after some sides only, and if ON does not compare its keys."""
+        earlier = from_clause.relations[:-1]
+        if any(len(named.partition_by) != len(new.partition_by) for named in earlier):
+            raise self.source.error(join.this, "write PARTITION BY after every side of a JOIN, or after none")
+        compared = [
+            {_path(node.this), _path(node.expression)}
+            for node in _conjuncts(join.args["on"])
+            if isinstance(node, exp.EQ)
+        ]
+        for place, key in enumerate(new.partition_by):
+            keys = [(named.name, named.partition_by[place]) for named in earlier]
+            if not any({_lower(other), _lower((new.name, key))} in compared for other in keys):
+                written = f"{'.'.join(keys[0])} = {new.name}.{key}"
+                raise self.source.error(join.args["on"], f"a JOIN with PARTITION BY compares the keys: add {written}")
+
+
+def _form(first: str, new: str) -> str:
+    """Return time bounds as an example for messages."""
+    return f"DATEDIFF(minute, {first}, {new}) BETWEEN 0 AND 5"
+
+
+def _latest_match(bounds: list[TimeBound]) -> exp.Expr:
+    """Return the latest time at which a match could occur: TimeBound(0, 0, 5) => (`0._system_timestamp` + 5L)"""
+    ends = [shifted(side_time(bound.side), bound.high) for bound in bounds if bound.high is not None]
+    return ends[0] if len(ends) == 1 else spark_call("least", *ends)
+
+
+def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the conditions that AND connects: a AND (b AND c) => a, b, c"""
+    node = node.unnest()
+    if isinstance(node, exp.And):
+        yield from _conjuncts(node.this)
+        yield from _conjuncts(node.expression)
+    else:
+        yield node
+
+
+def _path(node: exp.Expr) -> tuple[str, ...]:
+    return _lower(tuple(name.name for name in identifiers(node.unnest()) or []))
+
+
+def _lower(path: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in path)
