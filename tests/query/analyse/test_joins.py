@@ -96,6 +96,8 @@ STEP = f"WITH s AS (SELECT id, x AS total FROM {A})"
         query(f"JOIN {B} ON {NEAR}", "a.PartitionId, GetMetadataPropertyValue(b, '[EventHub].[Offset]') AS o"),
         query(f"JOIN {B} ON {NEAR} CROSS APPLY GetArrayElements(b.list) AS e", "e.ArrayIndex, a.id"),
         query("JOIN (SELECT id FROM telemetry TIMESTAMP BY t) AS b ON DATEDIFF(second, a, b) = 0"),
+        "SELECT a.id INTO out FROM telemetry a TIMESTAMP BY t OVER id JOIN telemetry b TIMESTAMP BY t OVER b.id"
+        f" ON {NEAR} AND b.ID = a.id",
         f"WITH j AS (SELECT a.*, b.x AS y FROM {A} JOIN {B} ON {NEAR}) SELECT id, y, site.floor INTO out FROM j",
         f"WITH j AS (SELECT a.id, a.* FROM {A} JOIN {B} ON {NEAR}) SELECT id, x INTO out FROM j",
         f"WITH j AS (SELECT b.* FROM {A} JOIN {B} ON {NEAR})"
@@ -173,6 +175,11 @@ PARTITIONED = f"SELECT a.id INTO out FROM {A} PARTITION BY PartitionId"
         (
             f"{PARTITIONED} JOIN {B} PARTITION BY PartitionId ON {NEAR} AND a.PartitionId = a.PartitionId",
             "a JOIN with PARTITION BY compares the keys: add a.PartitionId = b.PartitionId",
+        ),
+        (
+            "SELECT a.id INTO out FROM telemetry a TIMESTAMP BY t OVER a.site.id JOIN telemetry b TIMESTAMP BY t"
+            f" OVER site.id ON {NEAR} AND a.site.id = b.id",
+            "a JOIN with OVER compares the keys: add a.site.id = b.site.id to ON",
         ),
         (
             f"{PARTITIONED} JOIN {B} PARTITION BY PartitionId ON {NEAR} AND b.partitionid = a.PARTITIONID"

@@ -17,7 +17,7 @@ from recapture.query.analyse.step_relation import StepRelation
 from recapture.query.analyse.timestamp_by import time_of
 from recapture.query.functions import records
 from recapture.query.generate.statements import Lateral
-from recapture.query.parse.names import call_name, identifiers
+from recapture.query.parse.names import Path, call_name, identifiers
 from recapture.query.parse.source import Source, require_only
 
 _ONE_TIME = "the input is read here with another TIMESTAMP BY than above: one pipeline orders its input in one way"
@@ -126,7 +126,8 @@ class FromCompiler:
             raise self.source.error(table, f"{word} {table.name}: the pipeline's input is `{self.input.alias}`{hint}")
         relation = step or self.input
         self._read_time(From(self.source, self.types, [NamedRelation(name, relation)], relation.table), table, step)
-        return NamedRelation(name, relation, partition_by=self._partition_by(table, select))
+        over = tuple(_column(node, name) for node in table.args.get("over") or [])
+        return NamedRelation(name, relation, partition_by=self._partition_by(table, select, name), over=over)
 
     def _read_time(self, from_clause: From, table: exp.Table, step: StepRelation | None) -> None:
         """Read TIMESTAMP BY and OVER. Raise DefinitionError for a step, and for times that differ from above."""
@@ -154,7 +155,7 @@ class FromCompiler:
                 keys.setdefault(column)
         return tuple(keys)
 
-    def _partition_by(self, table: exp.Table, select: exp.Select) -> tuple[str, ...]:
+    def _partition_by(self, table: exp.Table, select: exp.Select, name: str) -> tuple[Path, ...]:
         """Return the keys of PARTITION BY. Raise DefinitionError if GROUP BY lacks one: ASA aggregates by it."""
         keys = []
         for node in table.args.get("partition_by") or []:
@@ -167,7 +168,7 @@ class FromCompiler:
                 raise self.source.error(
                     group, f"PARTITION BY {key} aggregates each {key} by itself: add {key} to GROUP BY"
                 )
-            keys.append(key)
+            keys.append(_column(node, name))
         return tuple(keys)
 
     def _apply(self, from_clause: From, join: exp.Join) -> Lateral:
@@ -198,6 +199,12 @@ class FromCompiler:
         added = Lateral(len(from_clause.elements), applied.rows(value.node), outer)
         from_clause.elements.append(Element(alias.name, added.column, applied.fields))
         return added
+
+
+def _column(node: exp.Expr, name: str) -> Path:
+    """Return the column of the relation `name` that a dotted path names: a.site.id, "a" => ("site", "id")"""
+    path = tuple(identifier.name for identifier in identifiers(node) or [])
+    return path[1:] if len(path) > 1 and path[0].lower() == name.lower() else path
 
 
 def _is_apply(join: exp.Join) -> bool:

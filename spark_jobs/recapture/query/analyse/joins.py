@@ -14,7 +14,7 @@ from recapture.query.analyse.scopes import OnScope
 from recapture.query.analyse.time_bounds import limits_of
 from recapture.query.generate.joins import Join, side_time
 from recapture.query.generate.trees import operation, shifted, spark_call
-from recapture.query.parse.names import identifiers
+from recapture.query.parse.names import Path, identifiers
 from recapture.query.parse.source import Source, require_only
 from recapture.time_model.joins import TimeBound
 
@@ -58,7 +58,7 @@ class JoinCompiler:
         from_clause.relations.append(new)
         outer = _KINDS[join.side.upper(), join.kind.upper()]
         condition, bounds = self._on(from_clause, new, join.args["on"], outer)
-        self._check_partition_by(from_clause, new, join)
+        self._check_keys(from_clause, new, join.args["on"])
         range = from_clause.distances.add(bounds, outer)
         if range is None:
             problem = "has a time bound on one side only" if bounds else "has no time bounds"
@@ -91,21 +91,21 @@ class JoinCompiler:
         if values and is_one_field(values):
             self.types.note_key(values[0].fields[0], node)
 
-    def _check_partition_by(self, from_clause: From, new: NamedRelation, join: exp.Join) -> None:
-        """Raise DefinitionError for PARTITION BY after some sides only, and if ON does not compare its keys."""
+    def _check_keys(self, from_clause: From, new: NamedRelation, on: exp.Expr) -> None:
+        """Raise DefinitionError unless ON compares the keys of PARTITION BY and of OVER, as ASA demands."""
         earlier = from_clause.relations[:-1]
         if any(len(named.partition_by) != len(new.partition_by) for named in earlier):
-            raise self.source.error(join.this, "write PARTITION BY after every side of a JOIN, or after none")
-        compared = [
-            {_path(node.this), _path(node.expression)}
-            for node in _conjuncts(join.args["on"])
-            if isinstance(node, exp.EQ)
-        ]
-        for place, key in enumerate(new.partition_by):
-            keys = [(named.name, named.partition_by[place]) for named in earlier]
-            if not any({_lower(other), _lower((new.name, key))} in compared for other in keys):
-                written = f"{'.'.join(keys[0])} = {new.name}.{key}"
-                raise self.source.error(join.args["on"], f"a JOIN with PARTITION BY compares the keys: add {written}")
+            raise self.source.error(on, "write PARTITION BY after every side of a JOIN, or after none")
+        inputs = [named for named in earlier if named.over]
+        for clause, sides, keys in (
+            ("PARTITION BY", [(named.name, named.partition_by) for named in earlier], new.partition_by),
+            ("OVER", [(named.name, named.over) for named in inputs], new.over if inputs else ()),
+        ):
+            for place, key in enumerate(keys):
+                pairs = [((name, *columns[place]), (new.name, *key)) for name, columns in sides]
+                if not any(_compares(node, *pair) for pair in pairs for node in _conjuncts(on)):
+                    written = " = ".join(map(".".join, pairs[0]))
+                    raise self.source.error(on, f"a JOIN with {clause} compares the keys: add {written} to ON")
 
 
 def _form(first: str, new: str) -> str:
@@ -129,9 +129,10 @@ def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
         yield node
 
 
-def _path(node: exp.Expr) -> tuple[str, ...]:
-    return _lower(tuple(name.name for name in identifiers(node.unnest()) or []))
-
-
-def _lower(path: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name.lower() for name in path)
+def _compares(node: exp.Expr, one: Path, other: Path) -> bool:
+    """Return whether a condition is that two dotted paths are equal."""
+    sides = (
+        [identifiers(side.unnest()) or [] for side in (node.this, node.expression)] if isinstance(node, exp.EQ) else []
+    )
+    written = {tuple(name.name.lower() for name in side) for side in sides}
+    return written == {tuple(name.lower() for name in path) for path in (one, other)}

@@ -14,7 +14,7 @@ from recapture.query.generate import trees
 from recapture.query.generate.joins import Join, JoinedTable, Side, side_column
 from recapture.query.generate.json_text import json_record
 from recapture.query.generate.values import Value
-from recapture.query.parse.names import identifiers, is_system_timestamp
+from recapture.query.parse.names import Path, identifiers, is_system_timestamp
 from recapture.query.parse.source import Source
 from recapture.time_model.joins import Distances
 
@@ -87,8 +87,10 @@ class NamedRelation:
     relation: Relation
     number: int | None = None
     """Place among the sides of a JOIN, which is part of the names of its columns; None without a JOIN."""
-    partition_by: tuple[str, ...] = ()
+    partition_by: tuple[Path, ...] = ()
     """Columns of PARTITION BY."""
+    over: tuple[Path, ...] = ()
+    """Columns of TIMESTAMP BY … OVER."""
     optional: bool = False
     """Whether it is the right side of a LEFT JOIN, which may have no row."""
     columns: dict[str, None] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 The rows of the view stand once for each slice, so every join is within a slice. Time bounds alone are no keys: Spark
 would compare every two rows with equal keys. So time is divided into buckets, each as long as the range of the bounds.
 A row of the left side is in one bucket. A row of the right side is in the two buckets that hold its possible matches.
+Sides are merged, since Spark spills what it merges to disk: rows with one key may be more than fit into memory.
 """
 
 from collections.abc import Iterator
@@ -148,7 +149,7 @@ class JoinedTable:
         selected = [*columns(items), SelectItem(_row_time(number), time)]
         kind = "JOIN" if join.latest_match is None else "LEFT JOIN"
         return (
-            f"SELECT {select_list(selected)}\nFROM (\n{left}\n) AS `left`\n"
+            f"SELECT /*+ MERGE(`right`) */ {select_list(selected)}\nFROM (\n{left}\n) AS `left`\n"
             f"{kind} (\n{self._side(number, extra_look_back, bucket)}\n) AS `right`\n"
             f"ON `0._slice_start` = `{side_column(number, '_slice_start')}`"
             f" AND {render(_bucket(join.range))} = `_bucket` AND {render(join.condition)}"
