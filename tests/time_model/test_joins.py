@@ -54,6 +54,14 @@ def test_bounds_of_several_sides_limit_a_side_together() -> None:
     assert distances.look_backs == [5, 0, 5]
 
 
+def test_a_range_counts_from_a_side_that_always_has_a_row() -> None:
+    """a JOIN b within 100; LEFT JOIN c near both; JOIN d after a and before b"""
+    near = [TimeBound(0, 0, 1), TimeBound(1, 0, 1)]
+    between = [TimeBound(0, 0, None), TimeBound(1, None, 5)]
+    _, range_ = added(([TimeBound(0, -100, 100)], False), (near, True), (between, False))
+    assert range_ == TimeRange(0, 0, 105)
+
+
 LIMITS = st.integers(-2, 2)
 
 

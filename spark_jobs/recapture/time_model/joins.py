@@ -38,6 +38,8 @@ class Distances:
 
     most: list[list[int]] = field(default_factory=lambda: [[0]])
     """Largest time of the row of side j less that of side i, as most[i][j]."""
+    optional: list[bool] = field(default_factory=lambda: [False])
+    """Whether each side is the right side of a LEFT JOIN, which may have no row."""
     look_backs: list[int] = field(default_factory=lambda: [0])
     """How long before a joined row's System.Timestamp the row of each side can lie.
 
@@ -46,6 +48,8 @@ class Distances:
 
     def add(self, bounds: Sequence[TimeBound], outer: bool) -> TimeRange | None:
         """Add the side of the next JOIN. Return the narrowest range in which its rows lie, or None without limits.
+
+        The range counts from a side that always has a row.
 
         a JOIN b, 0 <= b - a <= 5 => TimeRange(0, 0, 5), and the look-backs of a and b are 5 and 0
         a LEFT JOIN b, -2 <= b - a <= 5 => TimeRange(0, -2, 5), and the look-backs of a and b are 5 and 7
@@ -61,5 +65,6 @@ class Distances:
         waited = look_backs if outer else self.look_backs
         self.look_backs = [*look_backs, max(0, min(waited[side] - low for side, low in lows))]
         self.most = [[*self.most[side], after[side]] for side in sides] + [[*before, 0]]
-        nearest = min(sides, key=lambda side: after[side] + before[side])
+        nearest = min((side for side in sides if not self.optional[side]), key=lambda side: after[side] + before[side])
+        self.optional.append(outer)
         return TimeRange(nearest, -before[nearest], after[nearest])

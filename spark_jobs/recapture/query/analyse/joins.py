@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from sqlglot import exp
 
@@ -83,7 +83,7 @@ class JoinCompiler:
             bound = limits.bound_of(new)
             if bound is not None:
                 bounds.append(bound)
-        return reduce(lambda one, other: operation(exp.And, one, other), conditions), bounds
+        return reduce(partial(operation, exp.And), conditions), bounds
 
     def _note_key(self, row: Expressions, node: exp.Expr) -> None:
         """Note that a field is a key if ON compares it with itself: a.id = b.id"""
@@ -131,8 +131,8 @@ def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
 
 def _compares(node: exp.Expr, one: Path, other: Path) -> bool:
     """Return whether a condition is that two dotted paths are equal."""
-    sides = (
-        [identifiers(side.unnest()) or [] for side in (node.this, node.expression)] if isinstance(node, exp.EQ) else []
-    )
-    written = {tuple(name.name.lower() for name in side) for side in sides}
-    return written == {tuple(name.lower() for name in path) for path in (one, other)}
+    if not isinstance(node, exp.EQ):
+        return False
+    written = [identifiers(side.unnest()) or [] for side in (node.this, node.expression)]
+    paths = {tuple(name.name.lower() for name in side) for side in written}
+    return paths == {tuple(name.lower() for name in path) for path in (one, other)}

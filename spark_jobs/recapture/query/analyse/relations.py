@@ -114,6 +114,11 @@ class NamedRelation:
         """Return the value of GetMetadataPropertyValue."""
         return self._numbered(self.relation.metadata(property_name, where))
 
+    def is_column(self, value: Value, name: str) -> bool:
+        """Return whether a value is the column of this name, in any letter case, next to a JOIN."""
+        is_column, number = isinstance(value.node, exp.Column), self.number or 0
+        return is_column and value.node.name.lower() == side_column(number, name).lower()
+
     def _numbered(self, value: Value) -> Value:
         """Return a value over the columns of a joined table: UPPER(`x`) => UPPER(`1.x`)"""
         if self.number is None:

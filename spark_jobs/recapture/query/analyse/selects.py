@@ -12,9 +12,8 @@ from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.scopes import GroupScope, RowScope
 from recapture.query.analyse.step_relation import WHOLE, WHOLE_NAME
-from recapture.query.generate import trees
 from recapture.query.generate.grouping import GroupedWindow, Grouping
-from recapture.query.generate.joins import JoinedTable, side_column
+from recapture.query.generate.joins import JoinedTable
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import SLICE_START, Selection
 from recapture.query.generate.trees import operation
@@ -229,7 +228,7 @@ class SelectCompiler:
             raise self.source.error(item, "a step with JOIN takes one .*: name the columns of the other sides")
         for name, value in items.columns:
             is_own = side.has(name) if self.types.declared is None else side.can_have(name)
-            if is_own and value.node != trees.column(side_column(named.number or 0, name)):
+            if is_own and not named.is_column(value, name):
                 raise self.source.error(item, f"`{named.name}` may have a column `{name}` too: name the columns")
 
     def _check_name(self, name: str, where: exp.Expr, items: _SelectList, is_output: bool) -> None:

@@ -5,7 +5,7 @@ exact: 90 seconds are more than one minute. Everywhere else, DATEDIFF counts the
 """
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from sqlglot import exp
 
@@ -46,7 +46,7 @@ class Limits:
         start, end = side_time(self.start.number or 0), side_time(self.end.number or 0)
         limits = ((exp.GTE, self.low), (exp.LTE, self.high))
         parts = [operation(operator, end, shifted(start, limit)) for operator, limit in limits if limit is not None]
-        return reduce(lambda one, other: operation(exp.And, one, other), parts)
+        return reduce(partial(operation, exp.And), parts)
 
     def bound_of(self, new: NamedRelation) -> TimeBound | None:
         """Return what the limits say about the time of a new side; None if they are of two earlier sides."""

@@ -8,13 +8,14 @@ Sides are merged, since Spark spills what it merges to disk: rows with one key m
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial, reduce
 
 from sqlglot import exp
 
 from recapture.query.generate import trees
 from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED
 from recapture.query.generate.select_items import SelectItem, column, columns, select_list
-from recapture.query.generate.trees import render, spark_call, string, template
+from recapture.query.generate.trees import operation, render, spark_call, string, template
 from recapture.time_model.joins import TimeRange
 from recapture.time_model.windows import JoinedSide, Reach
 
@@ -96,8 +97,8 @@ class JoinedTable:
             SelectItem(_ARRIVAL, spark_call("greatest", *self._each(_ARRIVAL))),
         ]
         if self.unanchored:
-            flags = [spark_call("coalesce", flag, exp.false()) for flag in self._each(UNANCHORED.name)]
-            system.append(SelectItem(UNANCHORED.name, template(" OR ".join(map(render, flags)))))
+            flags: list[exp.Expr] = [spark_call("coalesce", flag, exp.false()) for flag in self._each(UNANCHORED.name)]
+            system.append(SelectItem(UNANCHORED.name, reduce(partial(operation, exp.Or), flags)))
         names = [side_column(number, name) for number, side in enumerate(self.sides) for name in side.columns]
         return (
             f"SELECT {select_list([*system, *map(column, names)])}\nFROM (\n{rows}\n) AS `joined`\n"
@@ -163,12 +164,8 @@ def _row_time(number: int) -> str:
 
 def _bucket(range: TimeRange) -> exp.Expr:
     """Return the bucket of a row of the left side; the time itself if the range has no length."""
-    width = range.high - range.low
-    return (
-        template("{time} div {width}", time=side_time(range.side), width=trees.bigint(width))
-        if width > 0
-        else (side_time(range.side))
-    )
+    time, width = side_time(range.side), range.high - range.low
+    return template("{time} div {width}", time=time, width=trees.bigint(width)) if width > 0 else time
 
 
 def _buckets(range: TimeRange) -> exp.Expr:
