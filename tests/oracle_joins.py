@@ -1,4 +1,4 @@
-"""JOIN (docs/time-model.md, section 4.3) in plain Python: nested loops over events.
+"""JOIN (docs/time-model.md, section 4.4) in plain Python: nested loops over events.
 
 The tests of the query language compare the fast path with this file, so the two share no code. Instants and durations
 are ticks of 100 ns.

@@ -27,7 +27,6 @@ from recapture.run.report import report
 from recapture.run.rollback import rollback
 from recapture.run.scratch import scratch_folder
 from recapture.run.status import status
-from recapture.run.suites import load_suites
 from recapture.time_model import ticks
 
 
@@ -228,7 +227,6 @@ def _compute_and_audit(
     pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console
 ) -> tuple[PlannedRun, list[str]]:
     """Plan, compute and audit a run; return it, and warnings about its plan."""
-    from recapture.quality import checkpoint
     from recapture.run.session import spark_session
     from recapture.run.spark import compute
 
@@ -240,7 +238,6 @@ def _compute_and_audit(
             stderr.print(f"[yellow]warning:[/] {escape(warning)}")
         for leftover in remove_leftovers(pipeline, run.id):
             stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
-        checkpoint.check(load_suites(pipeline).values())
         progress_bar.update(step, description="order and aggregate")
         with (
             scratch_folder(scratch_name(pipeline, run.id)) as scratch,

@@ -8,7 +8,7 @@ class RecaptureError(Exception):
 
 
 class DefinitionError(RecaptureError):
-    """A mistake in a pipeline file, a query, a suite or the arguments; reported before any blob is read."""
+    """A mistake in a pipeline file, query, suite, argument or installation; reported before any blob is read."""
 
     exit_code = 2
 

@@ -1,7 +1,7 @@
 """The vocabulary that all packages share: ASA's types, what a query reads of an event, and what it publishes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import pyarrow as pa
@@ -52,11 +52,16 @@ class InputColumn:
     path: tuple[str, ...]
     """Path from the root of the body: ("site", "id") for `site.id`; () for the whole body."""
     type: AsaType
+    declared: bool = field(default=True, compare=False)
+    """Whether CREATE TABLE declares the type; otherwise the use of the field decides it."""
+    is_kind: bool = False
+    """Whether it holds the type that the field's value has in the body, as text; NULL for JSON null."""
 
     @property
     def name(self) -> str:
         """The column's name in the view of ordered events: the path joined by dots."""
-        return ".".join(self.path) or "@body"
+        name = ".".join(self.path) or "@body"
+        return f"@type of {name}" if self.is_kind else name
 
 
 class Metadata(StrEnum):
@@ -133,7 +138,29 @@ class FirstOf:
     candidates: tuple["TimeExpression", ...]
 
 
-TimeExpression = InputColumn | MetadataColumn | Instant | Shifted | FirstOf
+@dataclass(frozen=True)
+class Branch:
+    """One WHEN of a CASE: `time`, if `field` holds `text`."""
+
+    field: InputColumn
+    text: str
+    time: "TimeExpression"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The time of the first branch whose field holds its text, else `other`: CASE. An `other` of None is NULL."""
+
+    branches: tuple[Branch, ...]
+    other: "TimeExpression | None"
+
+    @property
+    def times(self) -> "tuple[TimeExpression, ...]":
+        """Times that it chooses from."""
+        return (*(branch.time for branch in self.branches), *([self.other] if self.other else []))
+
+
+TimeExpression = InputColumn | MetadataColumn | Instant | Shifted | FirstOf | Chosen
 """Expression after TIMESTAMP BY. An InputColumn stands for a field that holds an ISO time."""
 
 
@@ -151,7 +178,7 @@ def published_schema(columns: Iterable[OutputColumn]) -> pa.Schema:
 
 
 def time_fields(time: TimeExpression | None) -> tuple[InputColumn, ...]:
-    """Return the fields that a TIMESTAMP BY reads as ISO times."""
+    """Return the fields whose texts a TIMESTAMP BY reads: ISO times, and what a CASE compares."""
     match time:
         case InputColumn():
             return (time,)
@@ -159,6 +186,9 @@ def time_fields(time: TimeExpression | None) -> tuple[InputColumn, ...]:
             return time_fields(time.base)
         case FirstOf():
             return tuple(field for candidate in time.candidates for field in time_fields(candidate))
+        case Chosen():
+            compared = (branch.field for branch in time.branches)
+            return (*compared, *(field for chosen in time.times for field in time_fields(chosen)))
     return ()
 
 
@@ -169,4 +199,6 @@ def dateadd_fields(time: TimeExpression | None) -> tuple[InputColumn, ...]:
             return (time.amount, *dateadd_fields(time.base))
         case FirstOf():
             return tuple(field for candidate in time.candidates for field in dateadd_fields(candidate))
+        case Chosen():
+            return tuple(field for chosen in time.times for field in dateadd_fields(chosen))
     return ()

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from recapture.archive.blob_names import BlobNames
-from recapture.archive.listing import PassedOver
+from recapture.archive.listing import UnmatchedNames
 from recapture.archive.manifest import Manifest, pin_blobs
-from recapture.archive.progress import far_blobs, progress, warnings
+from recapture.archive.progress import far_blobs, partition_progress, warnings
 from recapture.errors import RunError, SetupError
 from recapture.formats.event_hubs import CaptureNames
 from recapture.storage import Blob, Container, open_container
@@ -182,7 +182,7 @@ def test_the_newest_blob_of_each_partition_shows_how_far_capture_has_got(tmp_pat
     heartbeat = put(tmp_path, "0", TEN + 5 * MINUTE, TEN + 11 * MINUTE, b"")
     manifest = planned(tmp_path)
     (newest,) = manifest.newest
-    reach = progress(DEFINITION, "0", newest, empty_blobs=True, now=LATER)
+    reach = partition_progress(DEFINITION, "0", newest, empty_blobs=True, now=LATER)
     assert reach.to_dict() == {
         "partition": "0",
         "reached": "2026-03-01T10:11:00Z",
@@ -201,11 +201,11 @@ def test_without_empty_blobs_the_clock_shows_how_far_capture_has_got(tmp_path: P
     """Capture has written everything that arrived an interval ago."""
     put(tmp_path, "0", TEN, TEN + 6 * MINUTE)
     (newest,) = planned(tmp_path).newest
-    reach = progress(DEFINITION, "0", newest, empty_blobs=False, now=TEN + 30 * MINUTE)
+    reach = partition_progress(DEFINITION, "0", newest, empty_blobs=False, now=TEN + 30 * MINUTE)
     assert str(reach).startswith("partition 0: written up to 2026-03-01T10:25:00Z, by the clock; the newest blob")
-    reach = progress(DEFINITION, "1", None, empty_blobs=False, now=TEN + 30 * MINUTE)
+    reach = partition_progress(DEFINITION, "1", None, empty_blobs=False, now=TEN + 30 * MINUTE)
     assert str(reach) == "partition 1: written up to 2026-03-01T10:25:00Z, by the clock; no blob was found"
-    reach = progress(DEFINITION, "0", newest, empty_blobs=False, now=TEN + 8 * MINUTE)
+    reach = partition_progress(DEFINITION, "0", newest, empty_blobs=False, now=TEN + 8 * MINUTE)
     assert (reach.archived_until, reach.by_clock) == (newest.written, False)
 
 
@@ -250,7 +250,7 @@ def test_names_in_the_range_that_are_not_of_the_input_are_reported(tmp_path: Pat
     ):
         stranger.write_bytes(b"x")
     manifest = planned(tmp_path)
-    assert manifest.passed_over == PassedOver(2, str((folder / "00 (1).avro").relative_to(tmp_path)))
+    assert manifest.unmatched == UnmatchedNames(2, str((folder / "00 (1).avro").relative_to(tmp_path)))
     (warning,) = warnings(manifest, empty_blobs=True)
     assert warning.startswith(
         "2 names in the partition folders do not belong to this input, for example contoso/telemetry/0/"
@@ -267,7 +267,7 @@ def test_a_folder_whose_number_is_too_large_for_a_partition_is_passed_over_and_r
     (steady / "contoso" / "telemetry" / "notes").mkdir()
     manifest = planned(steady)
     assert manifest.partitions == ("0", "1", "10")
-    assert manifest.passed_over == PassedOver(2, "contoso/telemetry/10000/")
+    assert manifest.unmatched == UnmatchedNames(2, "contoso/telemetry/10000/")
 
 
 def test_more_partition_folders_than_an_input_can_have_are_refused(steady: Path) -> None:

@@ -177,6 +177,17 @@ def test_no_blobs_at_all_are_an_error_of_one_line(world: Path, names: CaptureNam
     )
 
 
+def test_without_partition_folders_a_range_far_from_every_blob_is_an_error_that_says_so(tmp_path: Path) -> None:
+    names = CaptureNames(
+        "contoso", "telemetry", "{Namespace}/{EventHub}/{Year}{Month}{Day}{Hour}{Minute}{Second}/{PartitionId}"
+    )
+    path = tmp_path / names.name("0", TEN + 500 * HOUR, ".avro")
+    path.parent.mkdir(parents=True)
+    path.touch()
+    with pytest.raises(RunError, match=r"^no blob of this input under .* is near this range: choose another range, or"):
+        planned(tmp_path, definition=replace(DEFINITION, names=names))
+
+
 def test_a_range_without_arrivals_gives_a_run_that_reads_nothing(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN - 100 * HOUR, TEN - 100 * HOUR)
     manifest = planned(tmp_path)

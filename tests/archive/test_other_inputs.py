@@ -23,7 +23,7 @@ from recapture.archive.manifest import (
     pin_blobs,
     survey,
 )
-from recapture.archive.progress import progress
+from recapture.archive.progress import partition_progress
 from recapture.errors import RunError
 from recapture.formats.iot_hub import IotHubNames
 from recapture.formats.path_names import InputPath
@@ -223,7 +223,7 @@ def test_by_last_modified_a_slice_is_complete_when_the_clock_says_so(tmp_path: P
         assert is_complete(definition, slice_, None, due + timedelta(seconds=1))
     put(tmp_path, "logs/a.json", TEN + MINUTE)
     (newest,) = planned(tmp_path, FOLDER).newest
-    reach = progress(FOLDER, "0", newest, empty_blobs=False, now=due)
+    reach = partition_progress(FOLDER, "0", newest, empty_blobs=False, now=due)
     assert str(reach) == (
         "partition 0: written up to 2026-03-01T11:10:00Z, by the clock; "
         "the newest blob has LastModified 2026-03-01T10:01:00Z"

@@ -57,6 +57,15 @@ NOON = from_datetime(datetime(2026, 3, 1, 12, tzinfo=UTC))
         (BIGINT, "-0", 0),
         (BIGINT, '"12"', 12),
         (BIGINT, '"-007"', -7),
+        (BIGINT, "12.0", 12),
+        (BIGINT, "-12.000", -12),
+        (BIGINT, "1e3", 1000),
+        (BIGINT, "1.5E+1", 15),
+        (BIGINT, "-0.0", 0),
+        (BIGINT, "1e18", 10**18),
+        (BIGINT, "9007199254740993.0", 2**53),
+        (BIGINT, "9223372036854774784.0", 2**63 - 1024),
+        (BIGINT, "-9223372036854775808.0", -(2**63)),
         (BIGINT, "9223372036854775807", 2**63 - 1),
         (BIGINT, "-9223372036854775808", -(2**63)),
         (BIGINT, "1000000000000000000", 10**18),
@@ -100,6 +109,13 @@ def test_a_value_of_the_column_s_type_is_read(kind: AsaType, written: str, value
     ("kind", "written"),
     [
         (BIGINT, "1.5"),
+        (BIGINT, "1e-3"),
+        (BIGINT, "1.0000001e3"),
+        (BIGINT, "1e19"),
+        (BIGINT, "9223372036854775807.0"),
+        (BIGINT, "-9223372036854775809"),
+        (BIGINT, '"12.0"'),
+        (BIGINT, '"1e3"'),
         (BIGINT, "true"),
         (BIGINT, '"x"'),
         (BIGINT, '""'),
@@ -152,6 +168,37 @@ def test_a_value_that_is_read_as_a_record_or_an_array_must_be_one(
 ) -> None:
     for value in (written, wrong):
         assert value_of(f'{{"x":{value}}}', column(kind)) == malformed(f"x is not {name}")
+
+
+def test_whole_floats_are_bigints_wherever_they_stand() -> None:
+    bodies: list[bytes | None] = [
+        b'{"site":{"X":1.0}}',
+        b"{",
+        b'{"site":{"x":1.5}}',
+        b'{"site":{"x":2}}',
+        b'{"site":{"x":"1.0"}}',
+        b'{"site":{"x":2.0,"x":"3"}}',
+        None,
+        b'{"site":5.0}',
+        b'{"site":{"x":4e0}}',
+    ]
+    x = column(BIGINT, "site", "x")
+    assert [row.get("site.x", "malformed") for row in read(bodies, [x])] == [
+        *(1, "malformed", "malformed", 2, "malformed", 2, "malformed", None, 4)
+    ]
+
+
+def test_a_byte_order_mark_before_a_body_is_skipped() -> None:
+    mark = b"\xef\xbb\xbf"
+    bodies: list[bytes | None] = [
+        mark + b'{"x":1}',
+        b'{"x":2}',
+        mark,
+        mark + mark + b'{"x":3}',
+        b'{"x":"\xef\xbb\xbf"}',
+    ]
+    assert read(bodies, [column(TEXT)]) == [{"x": "1"}, {"x": "2"}, *[malformed("not JSON")] * 2, {"x": "\ufeff"}]
+    assert value_of('\ufeff{"x":1}', BODY) == '{"x":1}'
 
 
 BODY = InputColumn((), RECORD)
@@ -429,6 +476,8 @@ def naive_value(value: Any, kind: AsaType) -> Any:
             return json.loads(json.dumps(value))
         case AsaType.BIGINT, int() if not isinstance(value, bool):
             number = value
+        case AsaType.BIGINT, float() if value.is_integer():
+            number = int(value)
         case AsaType.BIGINT, str() if value.removeprefix("-").isascii() and value.removeprefix("-").isdigit():
             number = int(value)
         case AsaType.FLOAT, int() | float():
@@ -484,3 +533,46 @@ def test_a_bad_neighbour_never_changes_a_good_row(bodies: list[Any], ascii_only:
     together = read(written, COLUMNS, column(DATETIME, "d"))
     assert together == [read([body], COLUMNS, column(DATETIME, "d"))[0] for body in written]
     assert all("malformed" in row for row, body in zip(together, bodies, strict=True) if not isinstance(body, dict))
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ("5", "bigint"),
+        ("-5", "bigint"),
+        ("5.0", "float"),
+        ("1e3", "float"),
+        ('"5"', "nvarchar(max)"),
+        ("true", "bit"),
+        ("{}", "record"),
+        ("[]", "array"),
+        ("null", None),
+    ],
+)
+def test_the_type_of_a_single_value_can_be_read(written: str, kind: str | None) -> None:
+    of_type = InputColumn(("a", "x"), TEXT, is_kind=True)
+    assert read([b'{"a":{"X":%s}}' % written.encode()], [column(TEXT, "a", "x"), of_type])[0][of_type.name] == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "reason"),
+    [
+        (TEXT, "9223372036854775807", None),
+        (TEXT, "9223372036854775808", "x does not fit a bigint"),
+        (TEXT, "-99999999999999999999", "x does not fit a bigint"),
+        (TEXT, '"99999999999999999999"', None),
+        (FLOAT, "99999999999999999999", "x does not fit a bigint"),
+        (FLOAT, "9007199254740992", None),
+        (FLOAT, "9007199254740993", "x is a bigint that no float equals"),
+        (FLOAT, "-9007199254740993", "x is a bigint that no float equals"),
+        (FLOAT, "9007199254740993.5", None),
+        (FLOAT, "1e300", None),
+    ],
+)
+def test_a_whole_number_without_a_declared_type_is_exact_or_the_event_is_malformed(
+    kind: AsaType, written: str, reason: str | None
+) -> None:
+    undeclared = InputColumn(("x",), kind, declared=False)
+    [before, row, after] = read([b'{"x":1}', b'{"x":%s}' % written.encode(), b'{"x":2}'], [undeclared])
+    assert "malformed" not in {**before, **after}
+    assert row.get("malformed", "").partition(";")[0] == (reason or "")

@@ -1,6 +1,7 @@
 """The application time of events: what TIMESTAMP BY makes of an event (docs/time-model.md, section 2.2)."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from recapture.formats.bodies import parse
 from recapture.model import (
     AsaType,
+    Branch,
+    Chosen,
     FirstOf,
     InputColumn,
     Instant,
@@ -26,6 +29,7 @@ from recapture.time_model.ticks import LARGEST, TICKS_PER_MILLISECOND, TICKS_PER
 
 EVENT_TIME = InputColumn(("eventTime",), AsaType.DATETIME)
 SENT = InputColumn(("device", "sent"), AsaType.DATETIME)
+SENT_BY = InputColumn(("device", "by"), AsaType.TEXT)
 MILLISECONDS = InputColumn(("ms",), AsaType.BIGINT)
 ENQUEUED = MetadataColumn(Metadata.EVENT_ENQUEUED)
 SINCE_1970 = Shifted(TICKS_PER_MILLISECOND, MILLISECONDS, Instant(UNIX_EPOCH))
@@ -150,6 +154,36 @@ def test_the_last_of_several_times_may_always_be_present() -> None:
     assert ticks_or_reason(FirstOf((SINCE_1970, FirstOf((SENT, EVENT_TIME)))), eventTime=NOON) == NOON_TICKS
 
 
+KIND = InputColumn(("kind",), AsaType.TEXT)
+BY_KIND = Chosen((Branch(KIND, "A", EVENT_TIME), Branch(KIND, "B", SINCE_1970), Branch(SENT_BY, "x", Instant(9))), None)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"kind": "A", "eventTime": NOON, "ms": 5}, NOON_TICKS),
+        ({"kind": "B", "eventTime": NOON, "ms": 5}, UNIX_EPOCH + 50_000),
+        ({"kind": "A", "ms": 5}, "eventTime is missing or null"),
+        ({"kind": "B", "ms": "x"}, "ms is not a bigint"),
+        ({"kind": "a", "eventTime": NOON}, "no WHEN of TIMESTAMP BY holds"),
+        ({"kind": None, "eventTime": NOON, "device": {"by": "x"}}, 9),
+        ({"kind": "A", "eventTime": NOON, "device": {"by": "x"}}, NOON_TICKS),
+        ({"eventTime": NOON}, "no WHEN of TIMESTAMP BY holds"),
+    ],
+)
+def test_a_case_takes_the_time_of_its_first_branch_that_holds(body: dict[str, Any], expected: int | str) -> None:
+    assert ticks_or_reason(BY_KIND, **body) == expected
+
+
+def test_a_case_may_end_in_a_time_and_be_one_of_several() -> None:
+    with_else = replace(BY_KIND, other=SINCE_1970)
+    assert ticks_or_reason(with_else, kind="C", ms=5) == UNIX_EPOCH + 50_000
+    assert ticks_or_reason(FirstOf((BY_KIND, SENT)), kind="C", device={"sent": NOON}) == NOON_TICKS
+    assert ticks_or_reason(FirstOf((BY_KIND, SENT)), kind="A", device={"sent": NOON}) == NOON_TICKS
+    assert ticks_or_reason(FirstOf((BY_KIND, SENT)), kind="A", eventTime="x") == "eventTime is not a time"
+    assert metadata_of(Chosen((Branch(KIND, "A", ENQUEUED),), ENQUEUED)) == (ENQUEUED, ENQUEUED)
+
+
 def test_the_metadata_that_a_time_reads_is_listed_in_its_order() -> None:
     by_hub = MetadataColumn(Metadata.BLOB_LAST_MODIFIED)
     time = FirstOf((EVENT_TIME, Shifted(1, MILLISECONDS, ENQUEUED), by_hub))
@@ -158,5 +192,5 @@ def test_the_metadata_that_a_time_reads_is_listed_in_its_order() -> None:
 
 
 def test_no_events_have_no_times() -> None:
-    for time in (EVENT_TIME, SINCE_1970, FirstOf((EVENT_TIME, SINCE_1970))):
+    for time in (EVENT_TIME, SINCE_1970, FirstOf((EVENT_TIME, SINCE_1970)), BY_KIND):
         assert read(time).ticks.tolist() == []

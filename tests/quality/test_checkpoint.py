@@ -14,7 +14,7 @@ import pytest
 from recapture.errors import DefinitionError, RunError
 from recapture.quality import checkpoint, report, suites
 from recapture.quality.audit import Audit, Result
-from recapture.quality.checkpoint import check
+from recapture.quality.checkpoint import require_valid_arguments
 from tests.paths import ROOT
 from tests.quality.staging import in_files
 
@@ -201,7 +201,7 @@ def test_an_impossible_argument_is_refused_before_anything_runs(
     declared: Declared, expectation: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(DefinitionError, match=r"mine\.json: expectation 1 \(expect_") as error:
-        check([declared(expectation)])
+        require_valid_arguments([declared(expectation)])
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 

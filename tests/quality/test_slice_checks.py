@@ -126,3 +126,10 @@ def test_a_time_under_another_name_or_in_another_unit_is_explained_with_the_exis
 )
 def test_a_body_that_is_not_json_is_shown_with_a_guess_at_its_format(body: bytes, hint: str) -> None:
     assert hint in explanation(Example("malformed", "not a JSON object", body))
+
+
+def test_query_returns_rows_counts_only_the_slices_whose_events_the_query_read() -> None:
+    judged = results([counts_of(on_time=5), counts_of(0, late_dropped=5)], lambda start: NO_JSON, {})
+    sentences = {result.expectation: result.sentence for result in judged}
+    assert sentences["events_can_be_used"].endswith("(true for all 2 slices with events)")
+    assert sentences["query_returns_rows"].endswith("(true for all 1 slice with events that the query read)")

@@ -36,13 +36,17 @@ def compiled(text: str) -> CompiledQuery:
     return compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=CaptureInput.metadata)
 
 
-def published(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) -> list[list[Row]]:
+def published(
+    spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice], arrivals: Sequence[int] | None = None
+) -> list[list[Row]]:
     """Return the rows of each slice. All are computed at once, each slice from no more than it may read.
 
+    `arrivals` are the times at which the events of a slice arrived; without them, each arrives after the one before.
+
     Datetimes are ticks; arrays and records are read from their JSON. The starts of the slices must differ. If the query
-    has sessions, "_unanchored" says whether the beginning of a row's session is unknown.
+    has sessions, "_unanchored" says whether a row's session is cut by the rule for sparse streams.
     """
-    _view(spark, query, slices).createOrReplaceTempView("events")
+    _view(spark, query, slices, arrivals).createOrReplaceTempView("events")
     output = query.outputs[0]
     table = spark.sql(output.sql).toArrow()
     columns = [*output.columns, OutputColumn("slice_start", AsaType.DATETIME)]
@@ -56,7 +60,9 @@ def published(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]
     return [rows[slice_.start] for slice_ in slices]
 
 
-def _view(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) -> DataFrame:
+def _view(
+    spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice], arrivals: Sequence[int] | None
+) -> DataFrame:
     """Return the events that the slices need, with one Spark partition for each partition of the input."""
     schema = pa.schema(
         [(column.name, TYPES[column.type].view) for column in query.columns]
@@ -66,7 +72,8 @@ def _view(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) ->
     for slice_ in slices:
         times = np.array([event.time for event in slice_.events], dtype=np.int64)
         needs = query.needs(times, slice_.start, slice_.end)
-        for arrival, (event, needed) in enumerate(zip(slice_.events, needs, strict=True)):
+        order = range(len(slice_.events)) if arrivals is None else arrivals
+        for arrival, event, needed in zip(order, slice_.events, needs, strict=True):
             if needed:
                 rows.setdefault(event.partition, []).append(
                     {column.name: _value(event, column) for column in query.columns}
@@ -78,7 +85,19 @@ def _view(spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice]) ->
 
 
 def _value(event: Event, column: InputColumn) -> Any:
-    return event.payload.get(column.path[0]) if column.path else json.dumps(event.payload)
+    if column.is_kind:
+        return _kind(event.payload.get(column.path[0]))
+    if not column.path:
+        return json.dumps(event.payload)
+    value = event.payload.get(column.path[0])
+    is_other_json = column.type is AsaType.TEXT and value is not None and not isinstance(value, str)
+    return json.dumps(value) if is_other_json else value
+
+
+def _kind(value: Any) -> str | None:
+    """Return the type that a value of JSON has in ASA."""
+    kinds = {bool: AsaType.BIT, int: AsaType.BIGINT, float: AsaType.FLOAT, str: AsaType.TEXT}
+    return None if value is None else kinds[type(value)].value
 
 
 def _read(column: pa.ChunkedArray, type: AsaType) -> list[Any]:

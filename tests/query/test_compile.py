@@ -4,7 +4,8 @@ import pytest
 
 from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput
-from recapture.model import AsaType, InputColumn, OutputColumn
+from recapture.formats.iot_hub import IotHubInput
+from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn, OutputColumn
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND
@@ -237,6 +238,34 @@ def test_a_query_knows_whether_events_of_an_hour_always_have_a_window_that_ends_
     assert counting(f"GROUP BY {window}").ends_windows_every(60 * MINUTE) == every_hour
 
 
+@pytest.mark.parametrize(
+    ("step", "window", "every_hour"),
+    [
+        ("id", "TumblingWindow(minute, 5)", True),
+        ("id", "SessionWindow(minute, 5, 60)", False),
+        ("COUNT(*) AS id", "TumblingWindow(day, 1)", False),
+        ("COUNT(*) AS id", "SlidingWindow(hour, 2)", True),
+    ],
+)
+def test_windows_over_a_step_count_among_those_that_need_not_end_in_every_hour(
+    step: str, window: str, every_hour: bool
+) -> None:
+    grouped = "GROUP BY TumblingWindow(hour, 1)" if step.startswith("COUNT") else ""
+    query = compiled(
+        f"WITH a AS (SELECT {step} FROM telemetry TIMESTAMP BY eventTime {grouped})"
+        f" SELECT id, COUNT(*) AS n INTO aggregates FROM a GROUP BY id, {window}"
+    )
+    assert query.ends_windows_every(60 * MINUTE) == every_hour
+
+
+def test_a_step_that_no_output_reads_does_not_change_whether_windows_end_in_every_hour() -> None:
+    query = compiled(
+        "WITH days AS (SELECT COUNT(*) AS n FROM telemetry GROUP BY TumblingWindow(day, 1))"
+        " SELECT COUNT(*) AS n INTO aggregates FROM telemetry GROUP BY TumblingWindow(minute, 5)"
+    )
+    assert query.ends_windows_every(60 * MINUTE)
+
+
 def test_ordering_events_loads_no_compiler(python: Python) -> None:
     """Each Spark executor orders events."""
     code = "import sys, recapture.ordering.order; print({*sys.modules} & {'sqlglot', 'recapture.query.compile'})"
@@ -259,3 +288,31 @@ def test_columns_may_be_called_from_and_into(select: str) -> None:
     text = f"{select} INTO out FROM telemetry"
     metadata = CaptureInput.metadata
     assert compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=metadata).outputs
+
+
+def test_metadata_of_an_iot_hub_is_read_by_either_of_its_names() -> None:
+    text = """
+        SELECT IoTHub.ConnectionDeviceId AS a, GetMetadataPropertyValue(i, 'IoTHub.ConnectionDeviceId') AS b,
+               GetMetadataPropertyValue(i, '[IoTHub].[EnqueuedTime]') AS t INTO out FROM telemetry AS i
+    """
+    metadata = IotHubInput.metadata
+    query = compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=metadata)
+    device = MetadataColumn(Metadata.IOT_HUB, "connectionDeviceId")
+    assert query.metadata == (device, MetadataColumn(Metadata.EVENT_ENQUEUED))
+    with pytest.raises(DefinitionError, match=r"'IoTHub\.ConnectionDeviceId' is not supported: use"):
+        compiled(text.replace("IoTHub.ConnectionDeviceId AS a,", "").replace("INTO out", "INTO aggregates"))
+
+
+def test_declared_fields_are_checked_unless_they_are_texts_or_input_columns() -> None:
+    table = "CREATE TABLE telemetry (id nvarchar(max), n bigint, PartitionId bigint, iotHub record, at datetime) "
+    text = table + "SELECT id INTO aggregates FROM telemetry TIMESTAMP BY at"
+    n, at, hub = (
+        InputColumn((name,), AsaType[kind])
+        for name, kind in (("n", "BIGINT"), ("at", "DATETIME"), ("iotHub", "RECORD"))
+    )
+    assert compiled(text).checked == (n, hub, at)
+    of_iot_hub = compile_query(
+        text, input_alias="telemetry", output_aliases=["aggregates"], input_metadata=IotHubInput.metadata
+    )
+    assert of_iot_hub.checked == (n, at)
+    assert compiled(text.removeprefix(table)).checked == ()

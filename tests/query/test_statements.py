@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recapture.errors import DefinitionError
-from recapture.model import AsaType, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
+from recapture.model import AsaType, Branch, Chosen, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH
 from tests.query.small_stream import at, compiled, rows
 
@@ -68,6 +68,38 @@ def test_count_of_the_input_counts_events(spark: "SparkSession") -> None:
         FROM telemetry AS i TIMESTAMP BY x GROUP BY Tumbling(minute, 1) HAVING COUNT(I) = 4
     """
     assert rows(spark, text, FOUR) == [[{"a": 4, "b": 4, "c": 4, "d": 3}]]
+
+
+def test_an_aggregate_without_a_name_has_the_name_of_its_function(spark: "SparkSession") -> None:
+    text = """
+        WITH tens AS (SELECT k, AVG(v), Count(*) FROM telemetry TIMESTAMP BY x GROUP BY k, Tumbling(second, 10))
+        SELECT k, Avg, [count] INTO out FROM tens
+        SELECT max(v), PERCENTILE_CONT(0.5) OVER (ORDER BY v) INTO other
+        FROM telemetry TIMESTAMP BY x GROUP BY Tumbling(minute, 1)
+    """
+    assert rows(spark, text, FOUR, "out", "other") == [
+        [
+            {"k": "a", "Avg": 2.0, "count": 2},
+            {"k": "b", "Avg": 4.0, "count": 1},
+            {"k": None, "Avg": None, "count": 1},
+        ],
+        [{"max": 4.0, "PERCENTILE_CONT": 2.5}],
+    ]
+
+
+def test_the_letter_case_of_an_aggregate_without_a_name_matters() -> None:
+    text = "SELECT {} INTO out FROM telemetry GROUP BY Tumbling(minute, 1)"
+    upper, lower, named = "MIN(v)", "min(v)", "min(v) AS MIN"
+    assert compiled(text.format(upper)).canonical != compiled(text.format(lower)).canonical
+    assert compiled(text.format(named)).canonical == compiled(text.format("MIN(v) AS MIN")).canonical
+
+
+def test_the_number_of_partitions_changes_no_row(spark: "SparkSession") -> None:
+    text = """
+        WITH s AS (SELECT k, v FROM telemetry PARTITION BY k INTO 3 TIMESTAMP BY x)
+        SELECT k, SUM(v) AS total INTO out FROM s PARTITION BY k INTO 8 GROUP BY k, Tumbling(minute, 1)
+    """
+    assert rows(spark, text, FOUR) == rows(spark, text.replace(" INTO 3", "").replace(" INTO 8", ""), FOUR)
 
 
 def test_get_elements_is_the_old_name_of_get_array_elements(spark: "SparkSession") -> None:
@@ -307,6 +339,9 @@ def test_a_query_may_read_metadata_of_the_event_hub_and_the_senders_own_properti
     assert [column.type for column in query.outputs[0].columns] == ["bigint", *["nvarchar(max)"] * 5, *["datetime"] * 3]
 
 
+T = InputColumn(("t",), AsaType.DATETIME)
+
+
 @pytest.mark.parametrize(
     ("written", "time"),
     [
@@ -321,6 +356,24 @@ def test_a_query_may_read_metadata_of_the_event_hub_and_the_senders_own_properti
         (
             "COALESCE(t, BlobLastModifiedUtcTime)",
             FirstOf((InputColumn(("t",), AsaType.DATETIME), MetadataColumn(Metadata.BLOB_LAST_MODIFIED))),
+        ),
+        (
+            "(CASE site.kind WHEN 'A' THEN t ELSE NULL END)",
+            Chosen((Branch(InputColumn(("site", "kind"), AsaType.TEXT), "A", T),), None),
+        ),
+        (
+            "CASE WHEN kind = 'A' THEN t ELSE EventEnqueuedUtcTime END",
+            Chosen((Branch(InputColumn(("kind",), AsaType.TEXT), "A", T),), MetadataColumn(Metadata.EVENT_ENQUEUED)),
+        ),
+        (
+            "CASE WHEN ms IS NOT NULL THEN DATEADD(ms, ms, '1970-01-01') WHEN [t] IS NOT NULL THEN T END",
+            FirstOf(
+                (Shifted(TICKS_PER_MILLISECOND, InputColumn(("ms",), AsaType.BIGINT), Instant(UNIX_EPOCH)), T),
+            ),
+        ),
+        (
+            "CASE WHEN t IS NOT NULL THEN (t) ELSE EventEnqueuedUtcTime END",
+            FirstOf((T, MetadataColumn(Metadata.EVENT_ENQUEUED))),
         ),
     ],
 )
@@ -444,11 +497,14 @@ TUMBLING = "FROM telemetry GROUP BY Tumbling(s, 1)"
         ("SELECT k INTO out FROM telemetry TIMESTAMP BY", "ends too early"),
         ("SELECT k INTO out FROM telemetry TIMESTAMP BY t OVER WHERE k > 1", "syntax error near `WHERE`"),
         ("SELECT k INTO out FROM telemetry PARTITION BY WHERE k > 1", "syntax error near `WHERE`"),
+        ("SELECT k INTO out FROM telemetry PARTITION BY k INTO n", "syntax error near `n`"),
         ("SELECT k INTO out FROM telemetry TIMESTAMP BY COALESCE()", "TIMESTAMP BY takes a field"),
         ("SELECT k FROM telemetry INTO out", "INTO goes after the columns and before FROM"),
         ("SELECT t INTO out FROM telemetry t", "`t` is the name of FROM: write t.t"),
         ("SELECT k INTO out FROM telemetry UNION (SELECT k FROM telemetry) AS q", "is not supported here"),
         ("SELECT telemetry.null AS k INTO out FROM telemetry", "write [null], in brackets"),
+        ("SELECT k INTO cold-temps FROM telemetry", "a name with - in it goes in brackets, such as [in-orders]"),
+        ("SELECT k INTO out FROM in-orders TIMESTAMP BY t", "a name with - in it goes in brackets"),
         ("SELECT k INTO out FROM telemetry WHERE k = “a“", "typographic quotation marks"),
         (
             "SELECT CAST(k AS nvarchar(3)) AS k INTO out FROM telemetry",

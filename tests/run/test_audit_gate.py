@@ -11,11 +11,12 @@ import pytest
 
 from recapture import cli
 from recapture.errors import AuditError, DefinitionError, RunError
+from recapture.quality import suites
 from recapture.run.audit import audit
-from recapture.run.plan import plan_run
+from recapture.run.plan import plan_run, preview, resume_run
 from recapture.run.publish import publish
 from recapture.run.status import status
-from tests.worlds import COUNTS, TEN, World, at, backfill, body, published, run_file, staged, version
+from tests.worlds import COUNTS, TEN, World, at, backfill, body, lenient, published, run_file, staged, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,6 +114,28 @@ def test_a_suite_for_a_column_that_the_query_lacks_is_refused_before_anything_is
     assert not world.table.exists()
 
 
+def test_an_argument_that_great_expectations_rejects_is_refused_before_anything_is_read(world: World) -> None:
+    unbounded = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "events"}}
+    world.home.joinpath("rooms.json").write_text(json.dumps({"name": "rooms", "expectations": [unbounded]}))
+    with pytest.raises(DefinitionError, match="min_value and max_value cannot both be None"):
+        plan_run(world.define(quality="rooms.json"), TEN, at(60))
+    assert not world.table.exists()
+
+
+def test_without_great_expectations_a_range_can_be_previewed_but_no_run_is_planned(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suites, "find_spec", lambda name: None)
+    suites.schema_folder.cache_clear()
+    pipeline = world.define()
+    manifest = preview(pipeline, TEN, at(60))
+    with pytest.raises(DefinitionError, match=r"install recapture\[quality\]"):
+        plan_run(pipeline, TEN, at(60))
+    with pytest.raises(DefinitionError, match=r"install recapture\[quality\]"):
+        resume_run(pipeline, manifest)
+    assert not world.table.exists()
+
+
 def test_slices_that_capture_has_not_finished_are_not_published(spark: "SparkSession", tmp_path: Path) -> None:
     ended = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     start = ended - timedelta(hours=1)
@@ -186,6 +209,25 @@ def test_a_slice_whose_events_are_all_dropped_exits_1_and_names_the_policy(comma
     code, output = command(world)
     assert code == 1
     assert "the policies dropped all usable events (1 late_dropped of 1)" in output
+
+
+@pytest.mark.parametrize("first_arrival", [-10, 2])
+def test_the_report_names_the_event_that_moved_the_watermark_if_it_arrived_in_the_range(
+    command: Command, tmp_path: Path, first_arrival: float
+) -> None:
+    world = World(tmp_path)
+    ahead, behind = body("a", at(first_arrival + 4)), body("a", at(-6.5))
+    world.put("0", at(first_arrival), [ahead])
+    world.put("0", at(3), [behind, behind], 1)
+    world.put("0", at(90))
+    world.define(quality=lenient(world), eventsOutOfOrderPolicy="Drop")
+    code, output = command(world)
+    assert code == 0
+    pushed = "clocks that run ahead pushed the watermark"
+    if first_arrival > 0:
+        assert f"66.7% of the events were out of order: {pushed} (furthest ahead: event 0 of " in output
+    else:
+        assert f"100.0% of the events were out of order: {pushed} before this range; " in output
 
 
 def test_a_query_that_filters_everything_is_stopped_and_a_suite_lets_it_pass(command: Command, tmp_path: Path) -> None:

@@ -88,14 +88,14 @@ def test_the_events_of_several_outputs_are_read_once_and_not_cached(
     spark: "SparkSession", world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plans = []
-    write_slices = job.write_slices
+    slice_writer = job.slice_writer
 
     def recorded(*arguments: Any) -> Any:
-        frame = write_slices(*arguments)
+        frame = slice_writer(*arguments)
         plans.append(frame._jdf.queryExecution().executedPlan().toString())
         return frame
 
-    monkeypatch.setattr(job, "write_slices", recorded)
+    monkeypatch.setattr(job, "slice_writer", recorded)
     staged(spark, both(world), TEN, at(120))
     assert [plan.count("InMemoryTableScan") for plan in plans] == [1, 1]
     assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()

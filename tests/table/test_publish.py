@@ -482,5 +482,5 @@ def test_a_table_keeps_a_checkpoint_every_ten_commits(folder: Place, tmp_path: P
 def test_an_entry_forgets_only_the_oldest_publications(folder: Place) -> None:
     entry = Entry(None)
     for number in range(13):
-        entry = entry.published(folder.publication(f"run {number:02}"))
+        entry = entry.after_publishing(folder.publication(f"run {number:02}"))
     assert [publication.run for publication in entry.earlier] == [f"run {number:02}" for number in range(11, 1, -1)]

@@ -118,7 +118,7 @@ class FarBlobs:
 
 
 @dataclass(frozen=True)
-class PassedOver:
+class UnmatchedNames:
     """Names in the partition folders that do not belong to the input.
 
     They are those of listed blobs, and of folders whose number is too large for a partition.
@@ -148,14 +148,14 @@ class Listing:
     """Far blob whose LastModified is furthest from the time in its name."""
     hours: set[int] = field(default_factory=set)
     """Hours in the names of the far blobs, in ticks."""
-    unmatched: int = 0
-    """Number of names that were passed over."""
+    unmatched_count: int = 0
+    """Number of names that do not belong to the input."""
     first_unmatched: str | None = None
     """First of these names."""
 
-    def pass_over(self, name: str) -> None:
+    def count_unmatched(self, name: str) -> None:
         """Count a name that does not belong to the input."""
-        self.unmatched += 1
+        self.unmatched_count += 1
         self.first_unmatched = min(self.first_unmatched or name, name)
 
     def add(self, blob: ListedBlob, search: Search) -> None:
@@ -174,9 +174,9 @@ class Listing:
             self.furthest = max(self.furthest or blob, blob, key=_distance)
 
     @property
-    def passed_over(self) -> PassedOver | None:
-        """Names that were passed over; None if there are none."""
-        return None if self.first_unmatched is None else PassedOver(self.unmatched, self.first_unmatched)
+    def unmatched(self) -> UnmatchedNames | None:
+        """Names that do not belong to the input; None if there are none."""
+        return None if self.first_unmatched is None else UnmatchedNames(self.unmatched_count, self.first_unmatched)
 
     @property
     def far(self) -> FarBlobs | None:
@@ -232,7 +232,7 @@ def list_blobs(
 ) -> Listing:
     """Return what the search needs from these partitions; from all partitions if none are given.
 
-    Names that do not belong to the input are passed over. They are counted if names have partition folders.
+    Names that do not belong to the input are left out. They are counted if names have partition folders.
     """
     first, last = search.range_of_names(ticks.from_datetime(now))
     prefixes = names.prefixes(ticks.to_datetime(first), ticks.to_datetime(last), partitions)
@@ -245,7 +245,7 @@ def list_blobs(
             with lock:
                 if listed is None:
                     if in_folders:
-                        listing.pass_over(blob.name)
+                        listing.count_unmatched(blob.name)
                 elif not search.by_enqueued_time or first <= listed.name_time <= last:
                     listing.add(listed, search)
 

@@ -19,8 +19,8 @@ from recapture.archive.listing import (
     ListedBlob,
     Listing,
     NewestBlob,
-    PassedOver,
     Search,
+    UnmatchedNames,
     by_number,
     list_blobs,
     partition_folders,
@@ -63,10 +63,10 @@ class EnqueuedRange:
     first: int
     """Time in the blob's name; one interval earlier if names are not exact."""
     last: int
-    """Time in the next blob's name, one interval later if names are not exact; or LastModified if that is earlier.
+    """The earliest of three times, or the end of the previous blob's range if that is later.
 
-    It is at most `RunDefinition.longest_write_delay` after the time in the blob's name, but not before the end of the
-    previous blob's range.
+    The three are LastModified, the time in the next blob's name (one interval later if names are not exact), and the
+    time in the blob's own name plus `RunDefinition.longest_write_delay`.
     """
 
 
@@ -119,7 +119,7 @@ class Manifest:
     """Newest blob of each partition that had any near the range, at the time of planning."""
     far: FarBlobs | None = None
     """Blobs that were written far from the time in their names."""
-    passed_over: PassedOver | None = None
+    unmatched: Annotated[UnmatchedNames | None, Field(alias="passed_over")] = None
     """Names in the partition folders that do not belong to the input."""
 
     @property
@@ -232,11 +232,11 @@ class RunDefinition:
         return self.arrival_time is ArrivalTime.EVENT_ENQUEUED
 
     @property
-    def delay(self) -> timedelta:
+    def time_until_written(self) -> timedelta:
         """Time after an event's arrival by which its blob must have been written.
 
         If events arrive at their blob's LastModified and blobs are not written on a schedule, a blob exists as soon as
-        its events arrive. The delay is then only MAX_CLOCK_SKEW.
+        its events arrive. The time is then only MAX_CLOCK_SKEW.
         """
         waits = self.names.on_schedule or self.by_enqueued_time
         return timedelta(seconds=self.interval_seconds if waits else MAX_CLOCK_SKEW // ticks.TICKS_PER_SECOND)
@@ -246,11 +246,14 @@ class RunDefinition:
         return newest.name_time if self.by_enqueued_time else newest.written
 
     def last_needed(self, slice_: Slice) -> int:
-        """Return the last arrival that can decide a slice, in ticks. With enqueued times, MAX_CLOCK_SKEW is added."""
+        """Return the last arrival that must have been written before a slice is complete, in ticks.
+
+        With enqueued times, MAX_CLOCK_SKEW is added. Without a late limit, later arrivals can still change the slice.
+        """
         late = 0 if self.policies is None else self.policies.late_tolerance or 0
         return slice_.end + late + (MAX_CLOCK_SKEW if self.by_enqueued_time else 0)
 
-    def search(self, needed: Sequence[Arrivals]) -> Search:
+    def search_for(self, needed: Sequence[Arrivals]) -> Search:
         """Return the search for all of these arrivals."""
         by_enqueued_time = self.by_enqueued_time
         ends = [arrivals.last for arrivals in needed if arrivals.last is not None]
@@ -280,16 +283,13 @@ class RunDefinition:
 def pin_blobs(definition: RunDefinition, container: Container, slices: Iterable[Slice], now: datetime) -> Manifest:
     """Return the manifest of these slices: list the container and pin the blobs that they need.
 
-    Blobs whose names do not belong to the input are not read. Raise RunError if there is no blob of the input at all;
-    other errors are those of `survey`.
+    Blobs whose names do not belong to the input are not read. Raise RunError if there are no partitions; other errors
+    are those of `survey`.
     """
     needs = [(slice_, arrivals_of(slice_, definition.policies, definition.look_back)) for slice_ in slices]
     listing, partitions = survey(definition, container, [arrivals for _, arrivals in needs], now)
     if not partitions:
-        raise RunError(
-            f"no blob of this input under {container.url}/{definition.names.prefix}: "
-            "check input.container, input.path and the other names in the input section"
-        )
+        raise _no_partitions(definition.names, container)
     ordered = in_order(listing.blobs, definition)
     planned_slices = []
     pinned_names: set[str] = set()
@@ -315,8 +315,17 @@ def pin_blobs(definition: RunDefinition, container: Container, slices: Iterable[
         blobs=tuple(pinned for pinned in ordered if pinned.blob.name in pinned_names),
         newest=tuple(listing.newest[name] for name in partitions if name in listing.newest),
         far=listing.far,
-        passed_over=listing.passed_over,
+        unmatched=listing.unmatched,
     )
+
+
+def _no_partitions(names: BlobNames, container: Container) -> RunError:
+    """Return the error for a survey without partitions. Without their folders, only blobs near the range show them."""
+    message = f"no blob of this input under {container.url}/{names.prefix}"
+    advice = "check input.container, input.path and the other names in the input section"
+    if names.partitioned and names.folder_of_partitions() is None:
+        return RunError(f"{message} is near this range: choose another range, or {advice}")
+    return RunError(f"{message}: {advice}")
 
 
 def survey(
@@ -324,14 +333,15 @@ def survey(
 ) -> tuple[Listing, tuple[str, ...]]:
     """Return what the container lists for these arrivals, and the sorted partitions, silent ones included.
 
-    There are no partitions if there is no blob of the input at all. Raise SetupError if there are partition folders but
-    their blobs do not have the input's names, or if there are too many of these folders.
+    There are no partitions if there is no blob of the input at all. If names have a partition but no partition folder,
+    there are none either if no blob is near these arrivals. Raise SetupError if there are partition folders but their
+    blobs do not have the input's names, or if there are too many of these folders.
     """
     with_folder, too_large = partition_folders(definition.names, container)
     configured = {str(number) for number in range(definition.partitions or 0)}
-    listing = list_blobs(definition.names, container, definition.search(needed), with_folder | configured, now)
+    listing = list_blobs(definition.names, container, definition.search_for(needed), with_folder | configured, now)
     for folder in too_large:
-        listing.pass_over(folder)
+        listing.count_unmatched(folder)
     if with_folder and not listing.newest:
         _require_matching_name(definition.names, container)
     present = with_folder | set(listing.newest)
@@ -418,7 +428,7 @@ def is_complete(definition: RunDefinition, slice_: Slice, newest: NewestBlob | N
     """
     needed = definition.last_needed(slice_)
     archived_until = 0 if newest is None else definition.archived_until(newest)
-    return archived_until > needed or now > ticks.to_datetime(needed) + definition.delay
+    return archived_until > needed or now > ticks.to_datetime(needed) + definition.time_until_written
 
 
 def _slice_digest(definition_digest: str, slice_: Slice, pinned_blobs: Iterable[PinnedBlob]) -> str:

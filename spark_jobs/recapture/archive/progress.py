@@ -51,18 +51,18 @@ class PartitionProgress:
         }
 
 
-def progress(
+def partition_progress(
     definition: RunDefinition, partition: str, newest: NewestBlob | None, empty_blobs: bool, now: datetime
 ) -> PartitionProgress:
     """Return how far the archive reaches in a partition.
 
     If empty blobs are written, its newest blob decides. Otherwise the clock may prove more: an event's blob has been
-    written `definition.delay` after the event arrived.
+    written `definition.time_until_written` after the event arrived.
     """
     by_blob, timed = None if newest is None else definition.archived_until(newest), definition.names.timed
     if empty_blobs:
         return PartitionProgress(partition, newest, by_blob, by_clock=False, timed=timed)
-    clock = ticks.from_datetime((now - definition.delay).replace(microsecond=0))
+    clock = ticks.from_datetime((now - definition.time_until_written).replace(microsecond=0))
     if by_blob is None or clock > by_blob:
         return PartitionProgress(partition, newest, clock, by_clock=True, timed=timed)
     return PartitionProgress(partition, newest, by_blob, by_clock=False, timed=timed)
@@ -82,15 +82,15 @@ def warnings(manifest: Manifest, empty_blobs: bool) -> Iterator[str]:
         )
     if manifest.far is not None:
         yield _far(manifest.far)
-    if manifest.passed_over is not None:
+    if manifest.unmatched is not None:
         names = counted(
-            manifest.passed_over.count,
+            manifest.unmatched.count,
             "name in the partition folders does not belong",
             "names in the partition folders do not belong",
         )
         yield (
             f"{names} to this input, for example "
-            f"{manifest.passed_over.example}; such blobs are not read: if you renamed blobs, restore their names; "
+            f"{manifest.unmatched.example}; such blobs are not read: if you renamed blobs, restore their names; "
             "move other blobs out"
         )
 

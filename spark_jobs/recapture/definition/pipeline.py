@@ -70,7 +70,7 @@ class Pipeline(Section):
         """Return the reader of the input's blobs. It travels to the executors."""
         return self.input.reader((*self.query.body_columns, *time_fields(self.query.timestamp_by)))
 
-    def input_holds(self, folder: str) -> bool:
+    def input_would_read(self, folder: str) -> bool:
         """Return whether the input would read the files of a table in this folder, which is in normal form."""
         container = f"{normal_form(self.input.container)}/"
         inside = f"{folder}/a/b.parquet"
@@ -215,7 +215,7 @@ def require_named_tables(pipeline: Pipeline, document: Document) -> None:
 def require_outputs_outside_input(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if the files of a table would be blobs of the input."""
     for (key_path, _), output in zip(_tables(pipeline), pipeline.outputs, strict=True):
-        if any(pipeline.input_holds(folder) for folder in _folders(output)):
+        if any(pipeline.input_would_read(folder) for folder in _folders(output)):
             reason = "the input would read this table's own files: choose another place, or set input.path"
             raise document.error(key_path, reason)
 

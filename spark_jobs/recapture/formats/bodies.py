@@ -21,6 +21,21 @@ from recapture.formats.spellings import Spelling
 from recapture.model import TYPES, AsaType, InputColumn
 from recapture.time_model import timestamps
 
+_KINDS = {
+    "UBIGINT": AsaType.BIGINT,
+    "BIGINT": AsaType.BIGINT,
+    "DOUBLE": AsaType.FLOAT,
+    "VARCHAR": AsaType.TEXT,
+    "BOOLEAN": AsaType.BIT,
+    "OBJECT": AsaType.RECORD,
+    "ARRAY": AsaType.ARRAY,
+}
+"""ASA's type of each JSON type of DuckDB."""
+_EXACT_FLOATS = 2**53
+"""Every whole number up to this one is exactly a float."""
+_BYTE_ORDER_MARK = "\ufeff"
+_AS_DOUBLE = "SELECT body, try_cast(value AS DOUBLE) AS value FROM bodies"
+
 
 @dataclass(frozen=True)
 class Bodies:
@@ -87,23 +102,31 @@ def _parse(
         if not column.path:
             converted[column] = pc.if_else(pc.is_null(malformed), text, None)
             continue
-        values = converted[column] = _convert(raw[column], column.type)
+        values = _convert(raw[column], column.type)
+        if column.type is AsaType.BIGINT:
+            values = _with_whole_floats(values, raw[column], text, spelling[column].path)
+        converted[column] = values
         if column.type is not AsaType.TEXT and column not in timestamp_fields:
             malformed = _first(malformed, _unconverted(text, values, column, spelling[column].path))
+        if not column.declared and column not in timestamp_fields:
+            malformed = _first(malformed, _inexact(text, values, column, spelling[column].path))
     return Bodies(converted, {column: raw[column] for column in timestamp_fields}, malformed), raw
 
 
 def _text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return the bodies as text, and the reasons why some are not; NULL is not text."""
+    """Return the bodies as text, without byte order marks, and the reasons why some are not text; NULL is not."""
     malformed = pc.if_else(pc.is_valid(bodies), pa.scalar(None, pa.string()), "no body")
     text = utf8(bodies)
+    marked = pc.starts_with(text, _BYTE_ORDER_MARK)
+    if pc.any(marked).as_py():
+        text = pc.if_else(marked, pc.utf8_slice_codeunits(text, 1), text)
     return text, _first(malformed, pc.if_else(pc.is_valid(text), None, "not UTF-8"))
 
 
 @cache
 def _reading(columns: tuple[InputColumn, ...]) -> str:
     """Return the SQL that reads c0, c1, … and `kind` (the JSON type; NULL if it is not JSON) from `body`."""
-    groups = list(_without_clashes(columns))
+    groups = list(_without_clashes(column for column in columns if not column.is_kind))
     transforms = ", ".join(
         f"json_transform(json, {literal(json.dumps(_structure(group)))}) AS g{index}"
         for index, group in enumerate(groups)
@@ -115,10 +138,17 @@ def _reading(columns: tuple[InputColumn, ...]) -> str:
         for index, group in enumerate(groups)
         for column in group
     }
+    fields |= {column: _kind("json", column.path) for column in columns if column.is_kind}
     selected = "".join(f", {fields[column]} AS c{index}" for index, column in enumerate(columns))
     checked = "SELECT CASE WHEN json_valid(body) THEN body END AS json FROM bodies"
-    read = f"SELECT json_type(json) AS kind{', ' if transforms else ''}{transforms} FROM ({checked})"
+    read = f"SELECT json, json_type(json) AS kind{', ' if transforms else ''}{transforms} FROM ({checked})"
     return f"SELECT kind{selected} FROM ({read})"
+
+
+def _kind(body: str, path: Sequence[str]) -> str:
+    """Return the SQL of the ASA type of the value at a path, as text; NULL for JSON null and a missing value."""
+    kinds = "".join(f" WHEN '{json_type}' THEN '{kind}'" for json_type, kind in _KINDS.items())
+    return f"CASE json_type({body}, {pointer(path)}){kinds} END"
 
 
 def _without_clashes(columns: Iterable[InputColumn]) -> Iterable[list[InputColumn]]:
@@ -187,6 +217,21 @@ def _long_integers(values: pa.Array, exact: pa.Array) -> pa.Array:
     return pc.coalesce(exact, whole(select({"value": values}, f"SELECT {integer} AS value FROM bodies")["value"]))
 
 
+def _with_whole_floats(bigints: pa.Array, raw: pa.Array, text: pa.Array, path: Sequence[str]) -> pa.Array:
+    """Return the bigints, with the floats in the bodies that are whole numbers: 12.0 and 1e3, but not "12.0"."""
+    if bigints.null_count == raw.null_count:
+        return bigints
+    written = pc.match_substring_regex(raw, r"^-?\d(\d*\.0|(\.\d+)?e\+\d+)$")
+    suspects = pc.indices_nonzero(pc.and_(pc.is_null(bigints), written))
+    if not len(suspects):
+        return bigints
+    is_whole = f"json_type(body, {pointer(path)}) = 'DOUBLE' AND value = trunc(value)"
+    floats = f"SELECT CASE WHEN {is_whole} THEN try_cast(value AS BIGINT) END AS value FROM ({_AS_DOUBLE})"
+    found = whole(select({"body": text.take(suspects), "value": raw.take(suspects)}, floats)["value"])
+    mask = pa.array(np.isin(np.arange(len(bigints)), suspects.to_numpy()))
+    return pc.replace_with_mask(bigints, mask, found)
+
+
 def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn, path: Sequence[str]) -> pa.Array:
     """Return `COLUMN is not a TYPE` if the body has a value that is not null and the column has none; else NULL."""
     suspects = pc.indices_nonzero(pc.and_(pc.is_null(values), pc.is_valid(text)))
@@ -205,6 +250,36 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn, path: Se
     mask = pc.is_in(pa.array(range(len(values)), pa.uint64()), value_set=wrong.cast(pa.uint64()))
     article = "an" if column.type is AsaType.ARRAY else "a"
     return pc.if_else(mask, f"{column.name} is not {article} {column.type}", reasons)
+
+
+def _inexact(text: pa.Array, values: pa.Array, column: InputColumn, path: Sequence[str]) -> pa.Array:
+    """Return why a body holds a whole number that the column does not hold as ASA does; else NULL.
+
+    ASA's whole numbers are bigints: one that exceeds 64 bits is an error of the input, and no float holds all others.
+    """
+    if column.type is AsaType.FLOAT:
+        large = pc.greater_equal(pc.abs(values), float(_EXACT_FLOATS))
+    elif column.type is AsaType.TEXT:
+        large = pc.match_substring_regex(values, r"^-?\d{19,}$")
+    else:
+        return pa.nulls(len(values), pa.string())
+    reasons = pa.nulls(len(values), pa.string())
+    suspects = pc.indices_nonzero(large)
+    if not len(suspects):
+        return reasons
+    number = f"json_extract(body, {pointer(path)})::VARCHAR"
+    is_whole = f"regexp_full_match({number}, '-?[0-9]+')"
+    advice = f"declare its type: {column.name} nvarchar(max), bigint or float"
+    reason = (
+        f"CASE WHEN NOT {is_whole} THEN NULL"
+        f" WHEN try_cast({number} AS BIGINT) IS NULL THEN {literal(f'{column.name} does not fit a bigint')}"
+    )
+    if column.type is AsaType.FLOAT:
+        inexact = literal(f"{column.name} is a bigint that no float equals; {advice}")
+        reason += f" WHEN CAST(CAST({number} AS DOUBLE) AS HUGEINT) <> CAST({number} AS HUGEINT) THEN {inexact}"
+    found = whole(select({"body": text.take(suspects)}, f"SELECT {reason} END AS reason FROM bodies")["reason"])
+    mask = pa.array(np.isin(np.arange(len(values)), suspects.to_numpy()))
+    return pc.replace_with_mask(reasons, mask, found.cast(pa.string()))
 
 
 def _first(reasons: pa.Array, later: pa.Array) -> pa.Array:

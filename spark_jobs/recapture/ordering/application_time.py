@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.formats.bodies import Bodies
-from recapture.model import AsaType, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, TimeExpression
+from recapture.model import AsaType, Chosen, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, TimeExpression
 from recapture.time_model import timestamps
 from recapture.time_model.ticks import LARGEST
 
@@ -43,6 +43,8 @@ def metadata_of(time: TimeExpression | None) -> tuple[MetadataColumn, ...]:
             return metadata_of(time.base)
         case FirstOf():
             return tuple(column for candidate in time.candidates for column in metadata_of(candidate))
+        case Chosen():
+            return tuple(column for chosen in time.times for column in metadata_of(chosen))
     return ()
 
 
@@ -50,7 +52,7 @@ def times_of(time: TimeExpression, bodies: Bodies, metadata: Callable[[MetadataC
     """Return the times of some events, from their parsed bodies and the values of metadata columns.
 
     COALESCE takes the first time that is not missing or null, even if its text is not a time. If the number of a
-    DATEADD is missing, so is its time.
+    DATEADD is missing, so is its time. If no WHEN of a CASE without ELSE holds, the time is missing.
     """
     match time:
         case InputColumn():
@@ -66,6 +68,12 @@ def times_of(time: TimeExpression, bodies: Bodies, metadata: Callable[[MetadataC
             return _shifted(base, time, bodies.texts[time.amount], bodies.columns[time.amount])
         case FirstOf():
             return _first_of([times_of(candidate, bodies, metadata) for candidate in time.candidates])
+        case Chosen():
+            other = times_of(time.other, bodies, metadata) if time.other else _null(len(bodies.malformed))
+            for branch in reversed(time.branches):
+                holds = pc.fill_null(pc.equal(bodies.texts[branch.field], branch.text), False)
+                other = _where(holds, times_of(branch.time, bodies, metadata), other)
+            return other
 
 
 def _from_text(text: pa.Array, name: str) -> Times:
@@ -76,6 +84,21 @@ def _from_text(text: pa.Array, name: str) -> Times:
 
 def _known(ticks: NDArray[np.int64]) -> Times:
     return Times(ticks, np.zeros(len(ticks), bool), pa.nulls(len(ticks), pa.string()))
+
+
+def _null(count: int) -> Times:
+    reason = pa.repeat("no WHEN of TIMESTAMP BY holds", count)
+    return Times(np.zeros(count, np.int64), np.ones(count, bool), reason)
+
+
+def _where(mask: pa.Array, times: Times, other: Times) -> Times:
+    """Return `times` where the mask is true, else `other`."""
+    chosen = mask.to_numpy(zero_copy_only=False)
+    return Times(
+        np.where(chosen, times.ticks, other.ticks),
+        np.where(chosen, times.missing, other.missing),
+        pc.if_else(mask, times.reason, other.reason),
+    )
 
 
 def _shifted(base: Times, by: Shifted, text: pa.Array, amount: pa.Array) -> Times:

@@ -168,9 +168,9 @@ def chunks(
     numbers = ContinuousNumbers()
     with ThreadPoolExecutor(1) as pool:
         downloads = prefetched(pool, container, task.blobs)
-        for batch in batched(_decoded(numbering, task.blobs[: task.first_judged], downloads)):
+        for batch in batched(_decoded(numbering, task.blobs[: task.first_judged_index], downloads)):
             yield _chunk(batch, (), False, reader.numbered, numbers)
-        for batch in batched(_decoded(judging, task.blobs[task.first_judged :], downloads)):
+        for batch in batched(_decoded(judging, task.blobs[task.first_judged_index :], downloads)):
             yield _chunk(batch, metadata, True, reader.numbered, numbers)
 
 

@@ -1,6 +1,7 @@
 """One task of a run: the blobs of a partition, in arrival order, become ordered events of one or more slices.
 
-Everything happens in one pass that carries one watermark; nothing is shuffled (docs/time-model.md, section 3).
+Everything happens in one pass that carries one watermark for each scope; nothing is shuffled (docs/time-model.md,
+section 3).
 """
 
 from collections.abc import Iterator
@@ -53,8 +54,8 @@ def order(
 ) -> tuple[Iterator[pa.RecordBatch], dict[Slice, Counters]]:
     """Return the ordered events of a task as batches of `schema(query)`, and its counters.
 
-    The counters are complete once all batches have been consumed. An event occurs once for each slice in which one of
-    its windows ends. Consuming the batches raises DamagedBlobError for a damaged blob, unless damaged blobs are
+    The counters are complete once all batches have been consumed. An event occurs once for each slice to whose
+    rows it may matter. Consuming the batches raises DamagedBlobError for a damaged blob, unless damaged blobs are
     quarantined, and RunError for a blob that changed since it was planned.
     """
     counters = {
@@ -112,7 +113,8 @@ class _ChunkProcessor:
     def _parsed(self, chunk: Chunk) -> bodies.Bodies:
         time = self.query.timestamp_by
         timestamp_fields = tuple(dict.fromkeys([*time_fields(time), *dateadd_fields(time)]))
-        parsed = bodies.parse(chunk.body, self.query.body_columns, timestamp_fields)
+        columns = tuple(dict.fromkeys([*self.query.body_columns, *self.query.checked]))
+        parsed = bodies.parse(chunk.body, columns, timestamp_fields)
         if chunk.unreadable is None:
             return parsed
         return replace(parsed, malformed=pc.coalesce(chunk.unreadable, parsed.malformed))

@@ -142,7 +142,7 @@ class SequenceNumbers:
         self._highest = np.iinfo(np.int64).min
 
     @property
-    def remembered(self) -> int:
+    def remembered_ranges(self) -> int:
         """Number of ranges that are remembered."""
         return sum(len(arrived.ranges) for arrived in self._arrived)
 

@@ -22,7 +22,7 @@ class Task:
     blobs: tuple[PinnedBlob, ...]
 
     @property
-    def first_judged(self) -> int:
+    def first_judged_index(self) -> int:
         """Index of the first blob whose events are judged; of the blobs before, only sequence numbers are read."""
         judged = Arrivals(self.slices[0].arrivals.first_judged, None)
         return len(self.blobs) - len(blobs_that_may_hold(self.blobs, judged))

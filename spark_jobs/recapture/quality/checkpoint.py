@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _EXAMPLES = 3
 
 
-def check(suites: Iterable[Suite]) -> None:
+def require_valid_arguments(suites: Iterable[Suite]) -> None:
     """Raise DefinitionError if Great Expectations rejects the value of an argument, or is not installed.
 
     If there is a suite, this imports Great Expectations, which takes 6 to 10 s.

@@ -125,7 +125,7 @@ def _frames(rows: Rows, expectation: Expectation) -> Iterator[pd.DataFrame]:
     """Yield the frames on which an expectation is evaluated, with the columns that it needs."""
     columns = _needed(expectation, rows.columns)
     if expectation.type in _BY_SCHEMA:
-        yield rows.none()
+        yield rows.empty_frame()
     elif expectation.type in _BY_KEY and _is_by_row(expectation.kwargs.get("row_condition")):
         key = set(columns_of(expectation.kwargs))
         yield from rows.frames_by_key(columns, [name for name in rows.columns if name in key])
@@ -207,7 +207,7 @@ def _results(
 
 
 def _combine(parts: Sequence[ExpectationValidationResult]) -> JsonResult:
-    """Return the result for all rows from the results of frames. Every row is in exactly one frame."""
+    """Combine the results of several frames into the result for all rows. Every row is in exactly one frame."""
     failed = next((part for part in parts if not part.result), None)
     if failed is not None or "unexpected_count" not in parts[0].result or len(parts) == 1:
         return _json(failed or parts[0])

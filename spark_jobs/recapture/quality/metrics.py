@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 PARTITION_METRICS = tuple(COMBINED)
 """Metrics of one partition in one slice."""
 OUTPUT_METRICS = ("OutputEvents", "UnanchoredSessions")
-"""Metrics of one output in one slice: its rows, and the rows that are sessions whose beginning is not known.
-
-Such a session began before the events that the slice reads.
-"""
+"""Metrics of one output in one slice: its rows, and the rows that are sessions cut by the rule for sparse streams."""
 COLUMNS = ("slice_start", "input", "partition", *PARTITION_METRICS, "complete", "whole")
 """Columns of the run's metrics that expectations can judge. There is one row per slice and partition."""
 UNAUDITED = ("furthest_ahead", "gaps", "without_block")

@@ -54,7 +54,7 @@ class Rows:
         """Number of rows."""
         return sum(pq.read_metadata(file.path).num_rows for file in self.files)
 
-    def none(self) -> pd.DataFrame:
+    def empty_frame(self) -> pd.DataFrame:
         """Return a frame with all columns and no rows."""
         return self._frame(self._schema(self.columns).empty_table(), 0)
 
@@ -154,7 +154,7 @@ class Rows:
         """Return a column of all rows, with its values in memory only once."""
         import pandas as pd
 
-        empty = self.none()[name]
+        empty = self.empty_frame()[name]
         dtype = empty.dtype
         if isinstance(dtype, pd.DatetimeTZDtype):
             values = np.empty(self.count, f"datetime64[{dtype.unit}]")

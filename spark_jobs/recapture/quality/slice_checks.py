@@ -20,7 +20,7 @@ CRITICAL_UNUSABLE_SHARE = 0.9
 WARNING_UNUSABLE_SHARE = 0.01
 """Share of unusable events in a slice above which the check warns, unless a suite sets another severity."""
 CRITICAL_EVENTS_WITHOUT_ROWS = 100
-"""Number of events read in a slice from which a lack of rows is critical, if windows end in every slice."""
+"""Smallest number of events read in a slice for which having no rows is critical, if windows end in every slice."""
 PROCESSED = tuple(verdict.label for verdict in verdicts.PROCESSED)
 """Verdicts of events that the query read."""
 DROPPED = ("late_dropped", "early_dropped", "out_of_order_dropped")
@@ -144,11 +144,12 @@ def _result(
     failed: Sequence[SliceCounts],
     why: str,
 ) -> Result:
-    of = f"{counted(len(slices), 'slice')} with events"
+    events = "events that the query read" if check == "query_returns_rows" else "events"
+    of = f"{counted(len(slices), 'slice')} with {events}"
     if failed:
         finding = f"{len(failed):,} of {of} {'fails' if len(failed) == 1 else 'fail'}"
     else:
-        finding = f"true for all {of}" if slices else "no events"
+        finding = f"true for all {of}" if slices else f"no {events}"
     sentence = f"{title} ({finding})" + (f": {why}" if why else "")
     observed = [slice_.start for slice_ in failed[:3]]
     return Result(built_in().name, judged, check, severity, not failed, observed, None, sentence)

@@ -194,7 +194,7 @@ def _validate(declared: _Expectation, where: str, columns: Mapping[str, tuple[st
 
 
 def _check_arguments(kind: str, kwargs: Mapping[str, object], where: str) -> None:
-    """Raise DefinitionError if an argument is unknown or missing. `checkpoint.check` checks the values."""
+    """Raise DefinitionError if an argument is unknown or missing; `require_valid_arguments` checks the values."""
     schema = schema_of(kind)
     if schema is None:
         return

@@ -10,13 +10,12 @@ from recapture.model import AsaType, InputColumn, InputMetadata, MetadataColumn,
 from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
-from recapture.query.analyse.inference import Requests, infer_types
+from recapture.query.analyse.inference import Requests, compile_until_settled
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
-from recapture.query.analyse.step_relation import StepRelation
-from recapture.query.generate import trees
+from recapture.query.analyse.step_relation import StepRelation, taken_over
 from recapture.query.generate.select_items import SelectItem
-from recapture.query.generate.statements import CommonTable, Selection, Table, output_sql
+from recapture.query.generate.statements import CommonTable, Selection, Table, output_statement
 from recapture.query.generate.values import Value
 from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
@@ -47,13 +46,16 @@ def compile_query(
             compiled.compile()
             return compiled
 
-        return infer_types(types, requests, compile_script, _most_passes(script)).result()
+        return compile_until_settled(types, requests, compile_script, _most_passes(script)).result()
     except RecursionError:
         raise source.error(0, "the query is nested too deeply") from None
 
 
 def _most_passes(script: Script) -> int:
-    """Return an upper bound on the number of passes: two for each field type and column of a * that it learns."""
+    """Return an upper bound on the number of passes: two for each fact that passes learn.
+
+    A fact is the type of a field, or a column of a *.
+    """
     return 2 * len(script.tokens) * (len(script.steps) + 1) + 2
 
 
@@ -99,22 +101,24 @@ class _Pass:
 
     def result(self) -> CompiledQuery:
         """Return the compiled query, its trees written as Spark SQL."""
-        written = [output_sql(self.tables, output.table, output.columns) for output in self.outputs]
+        statements = [output_statement(self.tables, output.table, output.columns) for output in self.outputs]
         time, over = self.from_.timing or (None, ())
         columns = self.input.columns.values()
         return CompiledQuery(
             columns=tuple(column for column in columns if isinstance(column, InputColumn)),
+            checked=self.input.checked(),
             metadata=tuple(column for column in columns if isinstance(column, MetadataColumn)),
             timestamp_by=time,
             over=over,
-            reaches=tuple(dict.fromkeys(reach for _, reaches in written for reach in reaches)),
+            reaches=tuple(dict.fromkeys(reach for statement in statements for reach in statement.reaches)),
+            windows=tuple(dict.fromkeys(window for statement in statements for window in statement.windows)),
             outputs=tuple(
                 CompiledOutput(
                     alias=output.alias,
                     columns=tuple(OutputColumn(name, value.type or AsaType.TEXT) for name, value in output.columns),
-                    sql=sql,
+                    sql=statement.sql,
                 )
-                for output, (sql, _) in zip(self.outputs, written, strict=True)
+                for output, statement in zip(self.outputs, statements, strict=True)
             ),
             canonical=canonical(self.source, self.script.tokens),
         )
@@ -142,11 +146,12 @@ class _Pass:
             self.source,
             name,
             table.name,
-            [(column, replace(value, node=trees.column(column))) for column, value in columns],
+            [(column, taken_over(column, value)) for column, value in columns],
             star_source,
             self.requests[key],
             self.types,
             ordered=len(parts) == 1 and parts[0].ordered,
+            numbered=table.numbered,
             unanchored=table.unanchored,
         )
 
@@ -223,7 +228,8 @@ def _united(
     for position, (name, _) in enumerate(first):
         values = [part.columns[position][1] for part in parts]
         unified, kind = coercion.unify(values, selects[-1])
-        columns.append((name, replace(unified[0], type=kind)))
+        undeclared = tuple(path for value in values for path in value.undeclared)
+        columns.append((name, replace(unified[0], type=kind, undeclared=undeclared, kind=None)))
         for part_items, value in zip(items, unified, strict=True):
             part_items.append(SelectItem(name, value.node))
     selections = [

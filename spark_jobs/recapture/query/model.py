@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recapture.model import InputColumn, MetadataColumn, OutputColumn, TimeExpression, dateadd_fields
-from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach, SessionWindow
+from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach, SessionWindow, Window
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class CompiledQuery:
 
     columns: tuple[InputColumn, ...]
     """Fields of the body that the rows need."""
+    checked: tuple[InputColumn, ...]
+    """Fields that CREATE TABLE declares: a value of another type makes an event malformed, even if no row needs it."""
     metadata: tuple[MetadataColumn, ...]
     """Metadata that the rows need."""
     timestamp_by: TimeExpression | None
@@ -44,6 +46,8 @@ class CompiledQuery:
     """Keys after OVER, each with a timeline of its own."""
     reaches: tuple[Reach, ...]
     """Reaches of the windows and of the JOINs: the events that each needs."""
+    windows: tuple[Window | JoinedSide, ...]
+    """Windows, and sides of JOINs, over the events and over steps."""
     outputs: tuple[CompiledOutput, ...]
     canonical: str
     """Query in one spelling, whatever its white space and the letter case of its keywords."""
@@ -58,12 +62,14 @@ class CompiledQuery:
         return np.logical_or.reduce([reach.holds(time, start, end) for reach in self.reaches])
 
     def ends_windows_every(self, length: int) -> bool:
-        """Return whether a window ends in every stretch of `length` ticks that has events. A JOIN may have no rows."""
-        windows = [reach.window for reach in self.reaches]
+        """Return whether every window, those over steps included, ends in each stretch of `length` ticks with events.
+
+        Sessions may not, and neither may hops longer than `length`. A JOIN may have no rows.
+        """
         return not any(
             isinstance(window, SessionWindow | JoinedSide)
             or (isinstance(window, HoppingWindow) and window.hop > length)
-            for window in windows
+            for window in self.windows
         )
 
     @property

@@ -10,6 +10,7 @@ from recapture.archive.manifest import Manifest
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
+from recapture.quality import checkpoint
 from recapture.run.planned import PlannedRun, files_of, require_same_definition
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.suites import load_suites
@@ -30,15 +31,18 @@ def preview(pipeline: Pipeline, start: datetime, end: datetime) -> Manifest:
 
 
 def plan_run(pipeline: Pipeline, start: datetime, end: datetime) -> PlannedRun:
-    """Plan a range and write its manifest. Errors are those of `preview`.
+    """Plan a range and write its manifest.
 
+    Raise DefinitionError if the suites cannot be evaluated; other errors are those of `preview`.
     The run's id follows from what the run reads and computes: planning the same again gives the same run.
     """
+    _require_auditable(pipeline)
     return _write_manifest(pipeline, preview(pipeline, start, end))
 
 
 def resume_run(pipeline: Pipeline, manifest: Manifest) -> PlannedRun:
-    """Return the run of a manifest; it is the same run as before."""
+    """Return the run of a manifest; it is the same run as before. Raise DefinitionError if the pipeline cannot run."""
+    _require_auditable(pipeline)
     _require_publishable(pipeline)
     return _write_manifest(pipeline, manifest)
 
@@ -74,6 +78,11 @@ def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
 def changed_since(pipeline: Pipeline, manifest: Manifest) -> list[changes.Change]:
     """Return the blobs of a manifest that were modified or deleted since it was written."""
     return changes.since(manifest, pipeline.input.names, open_container(pipeline.input.container))
+
+
+def _require_auditable(pipeline: Pipeline) -> None:
+    """Raise DefinitionError if Great Expectations is not installed, or rejects an argument of a suite."""
+    checkpoint.require_valid_arguments(load_suites(pipeline).values())
 
 
 def _require_publishable(pipeline: Pipeline) -> None:

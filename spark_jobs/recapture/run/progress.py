@@ -8,7 +8,7 @@ from typing import Any
 
 from recapture.archive import manifest as manifests
 from recapture.archive.manifest import Manifest
-from recapture.archive.progress import PartitionProgress, far_blobs, progress, warnings
+from recapture.archive.progress import PartitionProgress, far_blobs, partition_progress, warnings
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.run.slices import slices_of
@@ -22,7 +22,7 @@ class Completeness:
     """How far the archive reaches, and what a range still waits for."""
 
     partitions: tuple[PartitionProgress, ...]
-    """PartitionProgress of each partition."""
+    """Progress of each partition."""
     waiting: tuple[str, ...]
     """Reasons to wait, a line each; empty when every slice is complete (docs/time-model.md, section 3)."""
 
@@ -30,7 +30,7 @@ class Completeness:
 def completeness(
     pipeline: Pipeline, start: datetime, end: datetime, now: datetime, environment: Mapping[str, str] = os.environ
 ) -> Completeness:
-    """Return whether the archive holds all of a range. Only blobs from the last slice on are listed.
+    """Return how far the archive reaches and what a range waits for. Only blobs from the last slice on are listed.
 
     The container is opened with the credentials of `environment`.
     """
@@ -40,9 +40,11 @@ def completeness(
     container = open_container(pipeline.input.container, environment)
     listing, partitions = manifests.survey(definition, container, [needed], now)
     if not partitions:
-        return Completeness((), (f"no blob of this input under {definition.names.prefix} yet",))
+        slice_start = ticks.to_text(last.start)
+        return Completeness((), (f"no blob of this input under {definition.names.prefix} for slice {slice_start} yet",))
     progresses = tuple(
-        progress(definition, name, listing.newest.get(name), pipeline.input.empty_blobs, now) for name in partitions
+        partition_progress(definition, name, listing.newest.get(name), pipeline.input.empty_blobs, now)
+        for name in partitions
     )
     waiting = tuple(
         f"{partition}; slice {ticks.to_text(last.start)} needs more"
@@ -56,7 +58,8 @@ def capture_progress(pipeline: Pipeline, manifest: Manifest, now: datetime) -> l
     """Return how far the archive reaches in each partition of a plan."""
     definition, newest = run_definition(pipeline), {newest.partition: newest for newest in manifest.newest}
     return [
-        progress(definition, name, newest.get(name), pipeline.input.empty_blobs, now) for name in manifest.partitions
+        partition_progress(definition, name, newest.get(name), pipeline.input.empty_blobs, now)
+        for name in manifest.partitions
     ]
 
 

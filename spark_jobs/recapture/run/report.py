@@ -1,4 +1,4 @@
-"""Report a run: what it read, counted and published, what its audit said, and what its reader should know."""
+"""Report a run: what it read, counted and published, what its audit said, and its warnings."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -132,12 +132,17 @@ def _disorder(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline) -> It
         )
     if events and disordered > events / 10:
         pushers = [counts["furthest_ahead"] for counts in slices.values() if counts["furthest_ahead"]]
-        ahead = max(pushers, key=lambda pusher: pusher["seconds"])
+        ahead = max(pushers, key=lambda pusher: pusher["seconds"], default=None)
         yield (
             f"{disordered / events:.1%} of the events were out of order: clocks that run ahead pushed the watermark "
-            f"(furthest ahead: event {_number(ahead)} of {ahead['blob']}, {ahead['seconds']:+.1f} s from its arrival); "
+            f"{_furthest_ahead(ahead) if ahead else 'before this range'}; "
             "TIMESTAMP BY … OVER a device's key limits the effect of such a clock to its own device"
         )
+
+
+def _furthest_ahead(event: Mapping[str, Any]) -> str:
+    place = f"event {_number(event)} of {event['blob']}"
+    return f"(furthest ahead: {place}, {event['seconds']:+.1f} s from its arrival)"
 
 
 def _number(event: Mapping[str, Any]) -> int:

@@ -44,7 +44,10 @@ from recapture.time_model.slices import Slice
 from recapture.wording import counted
 
 SMALLEST_TASK = 32 * 1024 * 1024
-"""Smallest size of a task in bytes. Every task has a start-up cost, and reads blobs that its neighbours read too."""
+"""Smallest size that tasks are planned for, in bytes; a task may still be smaller.
+
+Every task has a start-up cost, and reads blobs that its neighbours read too.
+"""
 TASKS_PER_CORE = 2
 READ_OPERATOR = "MapInArrow"
 """Name of the operator in Spark's plan that reads the view `events`."""
@@ -147,7 +150,7 @@ def _stage(
             if sum(map(_count_reads, results)) > 1:
                 events.persist(StorageLevel.MEMORY_AND_DISK)
             written = {
-                destination.alias: write_slices(result, destination, digests).collect()
+                destination.alias: slice_writer(result, destination, digests).collect()
                 for destination, result in zip(destinations, results, strict=True)
             }
     return [
@@ -233,7 +236,7 @@ def _write_counters(files: RunFiles, slice_: Slice, counters: Counters, policies
     files.write(files.counters_file(counters.input, counters.partition, slice_), counters.row(policies))
 
 
-def write_slices(result: DataFrame, destination: Destination, digests: dict[int, str]) -> DataFrame:
+def slice_writer(result: DataFrame, destination: Destination, digests: dict[int, str]) -> DataFrame:
     """Return a frame with one row per file. Collecting it writes each slice as one sorted Parquet file."""
     order = ["slice_start", *(quoted_name(column.name) for column in destination.columns)]
     slices = result.repartition(min(len(digests), 64), "slice_start").sortWithinPartitions(*order)

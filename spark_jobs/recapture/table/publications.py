@@ -54,7 +54,7 @@ class Publication:
     input_events: int
     late_events: int
     files: Mapping[str, File | None]
-    """Files by the table's name in `publish.Tables`; None where the slice has no rows."""
+    """Files by the table's name in `publish.Tables`; None for the quarantine if nothing of the slice is in it."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Entry:
         """Return the run that the slice holds; None if it holds none."""
         return None if self.current is None else self.current.run
 
-    def published(self, publication: Publication) -> "Entry":
+    def after_publishing(self, publication: Publication) -> "Entry":
         """Return the entry after a publication.
 
         Publishing the same input again replaces its publication instead of adding one.
@@ -85,7 +85,7 @@ class Entry:
             before = (self.current, *before)[:MAX_EARLIER]
         return Entry(publication, before)
 
-    def rolled_back(self) -> "Entry":
+    def after_rollback(self) -> "Entry":
         """Return the entry after a rollback of the current publication."""
         assert self.current is not None
         current, *earlier = self.earlier or (None,)

@@ -65,7 +65,7 @@ def publish(tables: Tables, publications: Mapping[str, Publication]) -> Outcome:
     """
 
     def change(before: Mapping[str, Entry]) -> dict[str, Entry]:
-        return {start: before[start].published(publication) for start, publication in publications.items()}
+        return {start: before[start].after_publishing(publication) for start, publication in publications.items()}
 
     runs = sorted({publication.run for publication in publications.values()})
     return _change(tables, list(publications), change, f"the publication of run {', '.join(runs)}")
@@ -96,7 +96,7 @@ def _rolled_back(tables: Tables, start: str, entry: Entry, run: str | None) -> E
         raise RunError(f"nothing is published for slice {start} in {tables.publications.url}: see recapture status")
     if run not in (None, entry.current.run):
         raise RunError(f"slice {start} holds run {entry.current.run}, not {run}: see recapture status")
-    return entry.rolled_back()
+    return entry.after_rollback()
 
 
 def _require_files(tables: Tables, entries: Mapping[str, Entry]) -> None:
@@ -172,7 +172,8 @@ def _settle(
     """Commit until slices hold the expected files, and return the slices that changed.
 
     `expected` is called again after every read of the table, so commits of other writers are noticed, and so is a
-    commit whose acknowledgement was lost. Raise RunError if the storage fails twice, or after TRIES attempts.
+    commit whose acknowledgement was lost. If writing to the table fails once, it is attempted again. Raise RunError if
+    it fails twice, if a read fails, or after TRIES attempts.
     """
     changed: set[str] = set()
     has_failed = False

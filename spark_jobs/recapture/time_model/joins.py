@@ -1,4 +1,4 @@
-"""How far apart the rows of a JOIN can be, and how far back each side is read (docs/time-model.md, section 4.3).
+"""How far apart the rows of a JOIN can be, and how far back each side is read (docs/time-model.md, section 4.4).
 
 Sides are numbered in the order of FROM. Times and durations are ticks.
 """

@@ -62,10 +62,10 @@ VERDICTS = tuple(verdict.label for verdict in Verdict)
 COUNTS = (*(metric.metadata["metric"] for metric in _METRICS), *VERDICTS)
 """Names of all metrics that count something."""
 WATERMARK_DELAY = "OutputWatermarkDelaySeconds"
-"""The newest arrival in the slice less the watermark that its events left, in seconds.
+"""The slice's newest arrival minus its final watermark, in seconds.
 
-That watermark is the largest System.Timestamp of these events less the out-of-order tolerance. The delay is negative if
-a clock ran ahead, and null if no event was processed. Of several partitions or slices it is the longest.
+The final watermark is the largest System.Timestamp of the slice's events minus the out-of-order tolerance. The delay is
+negative if a clock ran ahead, and null if no event was processed. Of several partitions or slices it is the maximum.
 """
 COMBINED: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     **dict.fromkeys(COUNTS, sum),

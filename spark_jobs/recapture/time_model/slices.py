@@ -39,7 +39,7 @@ class Arrivals:
     last: int | None
     """Last arrival that is read; None if every later arrival counts."""
     independent_of_start: bool = True
-    """Whether an event gets the same verdict and time wherever judging begins, as long as all of these are read."""
+    """Whether verdicts and times stay the same if judging starts earlier than this range."""
 
     @property
     def first_judged(self) -> int:

@@ -1,7 +1,7 @@
 """Instants and durations as ticks: whole 100 ns, the resolution of ASA's datetime.
 
-An instant is an int64 count of ticks since 0001-01-01T00:00Z. Window ends align to that origin, so a window end is a
-multiple of its hop (docs/time-model.md, section 4).
+An instant is an int64 count of ticks since 0001-01-01T00:00Z. Window ends align to that origin: a window end is a
+multiple of its hop plus the window's offset (docs/time-model.md, section 4).
 """
 
 from datetime import UTC, datetime, timedelta

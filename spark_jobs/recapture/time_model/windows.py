@@ -15,7 +15,7 @@ from recapture.time_model.ticks import TICKS_PER_SECOND
 ALTERNATING_SPANS = 4
 """Number of spans over which the cuts alternate as in ASA.
 
-The first of them ends with a certain cut, and the others hold one event each.
+The first of them is a span that always ends with a cut; the others hold one event each.
 """
 
 LARGEST_SIZE = 7 * 24 * 3600 * TICKS_PER_SECOND
@@ -67,8 +67,9 @@ class SessionWindow:
     def look_back(self) -> int:
         """How long before a slice an event may lie and still decide a session that ends in the slice; ticks.
 
-        The earliest such event is the last one before the pause that the session's deadline depends on. If the timeout
-        is at most half of `max_duration`, every span holds two events, and there is a cut at the end of each.
+        The deadline depends on how long the last pause was. The earliest event that matters is the one just before that
+        pause. If the timeout is at most half of `max_duration`, every span without a pause holds two events, and there
+        is a cut at the end of each.
         """
         spans = 4 if 2 * self.timeout <= self.max_duration else 6 + ALTERNATING_SPANS
         return spans * self.max_duration + self.timeout
@@ -88,7 +89,7 @@ Window = HoppingWindow | SlidingWindow | SessionWindow | SnapshotWindow
 
 @dataclass(frozen=True)
 class JoinedSide:
-    """The rows of one side of a JOIN (docs/time-model.md, section 4.3)."""
+    """The rows of one side of a JOIN (docs/time-model.md, section 4.4)."""
 
     look_back: int
     """How long before a joined row's System.Timestamp the side's row may lie."""
@@ -101,17 +102,19 @@ class Reach:
     window: Window | JoinedSide
     extra_look_back: int = 0
     """How long before a slice the rows of the window or of the JOIN are needed, because later steps look back."""
+    history: int = 0
+    """How long before an event of the window the analytic functions look."""
 
     @property
     def look_back(self) -> int:
         """How long before a slice an event may lie and still be needed."""
-        return self.window.look_back + self.extra_look_back
+        return self.window.look_back + self.extra_look_back + self.history
 
     def holds(self, time: NDArray[np.int64], start: int, end: int) -> NDArray[np.bool_]:
-        """Return which events, by time, may belong to a window or a joined row in (start - extra_look_back, end]."""
+        """Return which events, by time, may matter to a window or a joined row in (start - extra_look_back, end]."""
+        if self.history or not isinstance(self.window, HoppingWindow):
+            return (time > start - self.look_back) & (time <= end)
         start -= self.extra_look_back
-        if not isinstance(self.window, HoppingWindow):
-            return (time > start - self.window.look_back) & (time <= end)
         size, hop, offset = self.window.size, self.window.hop, self.window.offset
         earliest = np.maximum(time, start + 1)
         first_end = offset - (offset - earliest) // hop * hop

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.query.small_stream import Row, at, rows
+from recapture.time_model.ticks import TICKS_PER_SECOND
+from tests.query.small_stream import START, Row, at, rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TABLE = "CREATE TABLE telemetry (i bigint, j bigint, s nvarchar(max), b bit)\n"
+TABLE = "CREATE TABLE telemetry (i bigint, j bigint, s nvarchar(max), p nvarchar(max), b bit)\n"
 
 
 def holding(spark: "SparkSession", conditions: list[str], event: Row) -> list[str]:
@@ -46,6 +47,36 @@ def test_not_greater_is_less_or_equal_and_not_less_is_greater_or_equal(spark: "S
     assert holding(spark, [*true, "i !> 1", "i !< 3", "j !> 1", "j !< 1"], at(1, i=2, j=None)) == true
 
 
+def test_a_pattern_may_be_computed(spark: "SparkSession") -> None:
+    true = ["s LIKE LOWER('%EU%')", "s LIKE CONCAT('%', p, '%')", "NOT s LIKE p", "s NOT LIKE CONCAT(s, p)"]
+    null = "CAST(NULL AS nvarchar(max))"
+    false = ["s NOT LIKE LOWER('%EU%')", "s LIKE p", f"s LIKE {null}", f"s NOT LIKE {null}"]
+    assert holding(spark, [*true, *false], at(1, s="neu", p="eu")) == true
+
+
+def test_texts_are_ordered_by_code_point(spark: "SparkSession") -> None:
+    true = [
+        "s > 'B'",
+        "s >= 'b'",
+        "s < 'ba'",
+        "s !> 'é'",
+        "s BETWEEN '' AND 'c'",
+        "'\ufffd' < '😀'",
+        "'Z' < 'a'",
+        "'10' < '9'",
+    ]
+    assert holding(spark, [*true, "s < 'B'", "s > 'b '", "s NOT BETWEEN 'a' AND 'c'"], at(1, s="b")) == true
+
+
+def test_an_undeclared_field_next_to_a_text_is_ordered_as_a_text(spark: "SparkSession") -> None:
+    text = "SELECT s INTO out FROM telemetry TIMESTAMP BY t WHERE s > '2026-03-01T10' AND t > '2026-03-01T10:00:02Z'"
+    events = [
+        at(1, s="2026-03-01T09:00:00+23:00", t=0),
+        at(3, s="2026-03-01T10:00:00Z", t=START + 3 * TICKS_PER_SECOND),
+    ]
+    assert rows(spark, text, events) == [[{"s": "2026-03-01T10:00:00Z"}]]
+
+
 COMPARISONS = [
     "i = 1",
     "i <> 1",
@@ -57,6 +88,7 @@ COMPARISONS = [
     "i IN (2, j)",
     "i NOT IN (2, j)",
     "i BETWEEN 1 AND 2",
+    "s > ''",
     "i NOT BETWEEN 1 AND 2",
     "s LIKE 'a%'",
     "s NOT LIKE 'a%'",

@@ -6,7 +6,7 @@ from sqlglot import exp
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.analyse.inference import infer_types
+from recapture.query.analyse.inference import compile_until_settled
 from recapture.query.parse.source import Source
 from tests.query.small_stream import compiled
 
@@ -25,7 +25,7 @@ def test_the_last_pass_is_the_second_that_learns_nothing() -> None:
             types.decide([(f"field {len(passes)}",)], AsaType.FLOAT, exp.Star())
         return len(passes)
 
-    assert infer_types(types, {}, compile_script, most_passes=100) == 4
+    assert compile_until_settled(types, {}, compile_script, most_passes=100) == 4
     assert passes == [False, False, False, True]
 
 
@@ -37,7 +37,7 @@ def test_a_column_of_a_star_that_is_asked_for_takes_another_pass() -> None:
         passes.append(types.closed)
         requests["step"].setdefault(("x",))
 
-    infer_types(types, requests, compile_script, most_passes=100)
+    compile_until_settled(types, requests, compile_script, most_passes=100)
     assert passes == [False, False, True]
 
 
@@ -48,7 +48,7 @@ def test_uses_that_never_settle_are_refused() -> None:
         types.decide([(f"field {len(types.state())}",)], AsaType.FLOAT, exp.Star())
 
     with pytest.raises(DefinitionError, match=r"do not settle their types: declare them, CREATE TABLE telemetry \(…\)"):
-        infer_types(types, {}, compile_script, most_passes=100)
+        compile_until_settled(types, {}, compile_script, most_passes=100)
     assert len(types.state()) == 100
 
 

@@ -57,6 +57,9 @@ class _GivenScope:
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         raise NotImplementedError
 
+    def analytic(self, node: exp.Expr) -> Value:
+        raise NotImplementedError
+
     def metadata(self, node: exp.Anonymous) -> Value:
         raise NotImplementedError
 

@@ -349,3 +349,26 @@ def test_groups_of_joined_rows_may_use_columns_of_both_sides(spark: "SparkSessio
         " GROUP BY a.id, Tumbling(minute, 2) HAVING COUNT(*) > 1"
     )
     assert joined(spark, text) == [[{"id": "car", "matches": 1, "growth": 2.0}]]
+
+
+@pytest.mark.parametrize(
+    "sides",
+    [
+        "telemetry a TIMESTAMP BY t JOIN telemetry b TIMESTAMP BY t ON a.id = b.id",
+        "telemetry a TIMESTAMP BY t JOIN telemetry b TIMESTAMP BY t ON a.id = b.other",
+        "s a JOIN s b ON a.id = b.id",
+    ],
+)
+def test_keys_that_nothing_declares_are_equal_as_the_values_that_the_events_hold(
+    spark: "SparkSession", sides: str
+) -> None:
+    """Numbers are equal as numbers, and a text is no number."""
+    query = compiled(
+        "WITH s AS (SELECT id, n FROM telemetry TIMESTAMP BY t)"
+        f" SELECT a.n AS a, b.n AS b INTO out FROM {sides} AND DATEDIFF(second, a, b) BETWEEN 1 AND 60"
+    )
+    zero = seconds(10**10)
+    ids = (1, 1.0, "1", "x", "x", None, None, -0.0, 0)
+    events = [Event(zero + seconds(n + 1), {"id": id, "other": id, "n": str(n)}) for n, id in enumerate(ids)]
+    [rows] = published(spark, query, [Slice(zero, zero + seconds(100), events)])
+    assert sorted((row["a"], row["b"]) for row in rows) == [("0", "1"), ("3", "4"), ("7", "8")]

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from recapture.errors import DefinitionError
-from recapture.query.generate.patterns import like, position
+from recapture.query.generate.patterns import like, like_computed, position
 from recapture.query.generate.trees import cast_as, column, render, string
 from tests.draws import examples
 from tests.query.functions.calls import computed
@@ -82,6 +83,27 @@ def test_a_pattern_that_can_match_nothing_is_refused(pattern: str, escape: str |
         like(column("text"), pattern, escape)
 
 
+def test_a_computed_pattern_matches_as_one_in_quotes(spark: SparkSession) -> None:
+    cases = [
+        ("abc", "a%"),
+        ("abc", "ab"),
+        ("a_c", "a_c"),
+        ("a\\b", "a\\b"),
+        ("a\\%", "a\\_"),
+        ("a\nb", "a%b"),
+        ("", "%"),
+    ]
+    text, pattern = column("text"), column("pattern")
+    spark.createDataFrame(cases, "text string, pattern string").createOrReplaceTempView("cases")
+    [*actual] = spark.sql(f"SELECT {render(like_computed(text, pattern))} AS matches FROM cases").collect()
+    assert [row.matches for row in actual] == matches(spark, [(text, pattern, None) for text, pattern in cases])
+
+
+def test_a_computed_pattern_with_a_set_stops_the_run(spark: SparkSession) -> None:
+    with pytest.raises(PySparkException, match="LIKE: a computed pattern has a `\\[`"):
+        computed(spark, [like_computed(string("abc"), string("[a]bc"))])
+
+
 @dataclass(frozen=True)
 class Piece:
     """One step of a pattern: how it is written, and which characters it matches; None for any text."""
@@ -127,11 +149,20 @@ def test_patterns_agree_with_a_naive_matcher(
     spark.createDataFrame([(text,) for text in texts], "text string").createOrReplaceTempView("texts")
     written = ["".join(piece.written for piece in pieces) for pieces in patterns]
     text = column("text")
-    trees = [*(like(text, pattern) for pattern in written), *(position(text, pattern) for pattern in written)]
+    without_sets = [(pieces, pattern) for pieces, pattern in zip(patterns, written, strict=True) if "[" not in pattern]
+    trees = [
+        *(like(text, pattern) for pattern in written),
+        *(position(text, pattern) for pattern in written),
+        *(like_computed(text, string(pattern)) for _, pattern in without_sets),
+    ]
     actual = spark.sql(
         f"SELECT text, {', '.join(f'{render(tree)} AS c{at}' for at, tree in enumerate(trees))} FROM texts"
     ).collect()
     for row in actual:
-        expected = [*(fits(pieces, row.text) for pieces in patterns), *(place(pieces, row.text) for pieces in patterns)]
+        expected = [
+            *(fits(pieces, row.text) for pieces in patterns),
+            *(place(pieces, row.text) for pieces in patterns),
+            *(fits(pieces, row.text) for pieces, _ in without_sets),
+        ]
         assert list(row)[1:] == expected, (row.text, written)
     assert len(actual) == len(texts)

@@ -1,7 +1,7 @@
 """Slices that run apart have the rows of the whole stream, though each reads no more than its look-back."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND
 from tests.draws import slow
-from tests.oracle_windows import Content, Event, Hopping, Session, Sliding, Snapshot, Window, contents, ending_in, split
+from tests.oracle_windows import Content, Event, contents, ending_in
 from tests.query.fast_path import Row, Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, PAYLOADS, WEEK, WINDOWS, Named, described, seconds
 
@@ -26,9 +26,14 @@ _WIDTHS = st.sampled_from((1, 2, 5, 5, 8, 10, 17, 30))
 
 @st.composite
 def chopped(draw: st.DrawFn, n: int) -> list[Slice]:
-    """Draw a stream in its own week, in adjacent slices from before its first event to after its last window."""
+    """Draw a stream in its own week, in adjacent slices from before its first event to after its last window.
+
+    Most steps are equal, so that some streams have no pause for long, and others are sparse.
+    """
     zero = seconds((FIRST_WEEK + n) * WEEK + draw(st.integers(0, 59)))
-    times = itertools.accumulate(draw(st.lists(_STEPS, min_size=15, max_size=40)), initial=0)
+    usual = st.just(draw(st.integers(0, 5)))
+    steps = st.lists(st.one_of(usual, usual, usual, _STEPS), min_size=15, max_size=40)
+    times = itertools.accumulate(draw(steps), initial=0)
     events = [Event(zero + seconds(time), {"id": id, **draw(PAYLOADS)}) for id, time in enumerate(times)]
     edges = [zero - seconds(draw(st.integers(1, 10)))]
     while edges[-1] < events[-1].time + seconds(40):
@@ -71,20 +76,6 @@ def whole(windows: Named, slice_: Slice) -> list[Summary]:
     return of_oracle(ending_in(rows, slice_.start, slice_.end))
 
 
-def shown(window: Window, events: Sequence[Event], start: int) -> bool:
-    """Return whether every partition key of a session pauses within the look-back; see test_sessions.py."""
-    return not isinstance(window, Session) or all(
-        pauses([event.time for event in scope], start - 3 * window.longest, start, window.timeout)
-        for scope in split(events, window.over).values()
-    )
-
-
-def pauses(times: Sequence[int], first: int, last: int, timeout: int) -> bool:
-    """Return whether a timeout without an event ends in [first, last]."""
-    ends = [first, *(time + timeout for time in times if first <= time + timeout <= last)]
-    return any(not any(end - timeout < time <= end for time in times) for end in ends)
-
-
 @pytest.mark.parametrize(
     "window",
     [
@@ -93,6 +84,7 @@ def pauses(times: Sequence[int], first: int, last: int, timeout: int) -> bool:
         "SlidingWindow(second, 5)",
         "SessionWindow(second, 3, 8)",
         "Session(Timeout(second, 5), MaxDuration(second, 10)) OVER (PARTITION BY k)",
+        "SessionWindow(second, 5, 5)",
         "System.Timestamp()",
         "Windows(Window('a', SlidingWindow(second, 4)), Window('b', SlidingWindow(second, 9)))",
         "Windows(Window('short', SessionWindow(second, 3, 8)), Window('long', TumblingWindow(second, 35)))",
@@ -103,11 +95,9 @@ def pauses(times: Sequence[int], first: int, last: int, timeout: int) -> bool:
 def test_adjacent_slices_have_the_rows_of_the_whole_stream(
     spark: "SparkSession", window: str, streams: tuple[list[Slice], ...]
 ) -> None:
-    """For sessions, this holds wherever the look-back contains a pause."""
     slices = list(itertools.chain(*streams))
     for slice_, rows in zip(slices, published(spark, compiled(query(window)), slices), strict=True):
-        if all(shown(kind, slice_.events, slice_.start) for _, kind in WINDOWS[window]):
-            assert of_spark(rows) == whole(WINDOWS[window], slice_), described(slice_)
+        assert of_spark(rows) == whole(WINDOWS[window], slice_), described(slice_)
 
 
 FIVE = "TumblingWindow(second, 5)"
@@ -142,45 +132,11 @@ def test_a_window_over_the_rows_of_a_window_is_that_of_the_whole_stream(
         step = [
             Event(row.end, {"k": row.group[0], "n": len(row.members)}) for row in contents(slice_.events, inner, ("k",))
         ]
-        if shown(inner, slice_.events, slice_.start - look_back(outer)) and shown(outer, step, slice_.start):
-            actual = in_order((row["e"], row["k"], row["rows"], row["n"]) for row in rows)
-            assert actual == in_order(
-                (row.end, row.group[0], len(row.members), sum(event.payload["n"] for event in row.members))
-                for row in ending_in(contents(step, outer, ("k",)), slice_.start, slice_.end)
-            ), described(slice_)
-
-
-def look_back(window: Window) -> int:
-    match window:
-        case Hopping() | Sliding():
-            return window.size
-        case Session():
-            return 3 * window.longest + window.timeout
-        case Snapshot():
-            return 0
-
-
-@pytest.mark.parametrize("window", ["SessionWindow(second, 3, 8)", "SessionWindow(second, 5, 5)"])
-@slow(3)
-@given(
-    steps=st.lists(st.integers(0, 3), min_size=60, max_size=90),
-    zero=st.integers(0, 59),
-    widths=st.lists(_WIDTHS, min_size=1, max_size=8),
-)
-def test_sessions_of_a_stream_without_a_pause_are_neither_lost_nor_repeated_between_slices(
-    spark: "SparkSession", window: str, steps: list[int], zero: int, widths: list[int]
-) -> None:
-    """Every slice then cuts sessions at the even multiples of maxDuration."""
-    times = itertools.accumulate(steps, initial=FIRST_WEEK * WEEK + zero)
-    events = [Event(seconds(time), {"id": id, "k": "a"}) for id, time in enumerate(times)]
-    query_ = compiled(query(window))
-    first = events[0].time + query_.look_back
-    edges = list(itertools.accumulate(map(seconds, widths), initial=first))
-    slices = [Slice(start, end, events) for start, end in itertools.pairwise(edges)]
-    rows = [row for actual in published(spark, query_, slices) for row in of_spark(actual)]
-    ids = [id for *_, ids in rows for id in ids]
-    assert ids == [ids[0] + n for n in range(len(ids))]
-    assert rows == of_spark(itertools.chain(*published(spark, query_, [Slice(edges[0], edges[-1], events)])))
+        actual = in_order((row["e"], row["k"], row["rows"], row["n"]) for row in rows)
+        assert actual == in_order(
+            (row.end, row.group[0], len(row.members), sum(event.payload["n"] for event in row.members))
+            for row in ending_in(contents(step, outer, ("k",)), slice_.start, slice_.end)
+        ), described(slice_)
 
 
 @pytest.mark.parametrize(

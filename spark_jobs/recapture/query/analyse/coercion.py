@@ -10,6 +10,7 @@ from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.generate.casts import cast
+from recapture.query.generate.kinds import kind_of_json
 from recapture.query.generate.trees import bigint, cast_as, template
 from recapture.query.generate.values import Value
 from recapture.query.parse.source import Source
@@ -104,7 +105,8 @@ class Coercion:
         if value.is_json_element:
             if kind in INCOMPARABLE:
                 return replace(value, type=kind, is_json_element=False)
-            return self.cast(value, kind, lenient=False, where=where)
+            converted = self.cast(value, kind, lenient=False, where=where)
+            return replace(converted, kind=kind_of_json(value.node)) if kind is AsaType.FLOAT else converted
         match kind:
             case AsaType.FLOAT:
                 return Value(cast_as(value.node, "DOUBLE"), kind)

@@ -18,20 +18,27 @@ from recapture.query.analyse.coercion import INCOMPARABLE, Coercion
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.refusals import not_a_condition, unsupported
-from recapture.query.functions import FUNCTIONS
+from recapture.query.functions import FUNCTIONS, OF_THE_SAME_TYPE
 from recapture.query.generate.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
-from recapture.query.generate.patterns import like
+from recapture.query.generate.kinds import (
+    compared,
+    divided,
+    is_open_number,
+    known_kinds,
+    with_kind_of,
+    with_kind_of_choice,
+)
+from recapture.query.generate.patterns import like, like_computed
 from recapture.query.generate.trees import bigint, case_when, double, operation, spark_call, string, template
 from recapture.query.generate.values import Value
 from recapture.query.parse.asaql import NEGATED_PREDICATE
-from recapture.query.parse.names import call_name, is_system_timestamp, is_window_id
+from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_window_id
 from recapture.query.parse.operators import ARITHMETIC, BITWISE, COMPARISONS, ORDERED
 from recapture.query.parse.source import Source, require_only
 
 METADATA_CALL = "GETMETADATAPROPERTYVALUE"
 _LARGEST_BIGINT = 2**63 - 1
 _NUMBERS = (AsaType.BIGINT, AsaType.FLOAT)
-_UNORDERED = (AsaType.TEXT, AsaType.BIT)
 _CAST_TYPES = {
     "BIGINT": AsaType.BIGINT,
     "FLOAT": AsaType.FLOAT,
@@ -59,6 +66,9 @@ class NameScope(Protocol):
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         """Return the result of an aggregate; `node` is the call with its OVER."""
+
+    def analytic(self, node: exp.Expr) -> Value:
+        """Return the result of an analytic function, such as LAG; `node` is the call with its OVER."""
 
     def metadata(self, node: exp.Anonymous) -> Value:
         """Return the value of GetMetadataPropertyValue(…)."""
@@ -110,6 +120,8 @@ class Expressions:
             return self._case(node)
         if isinstance(node, exp.Cast):
             return self._cast(node)
+        if is_analytic(node):
+            return self.scope.analytic(node)
         if isinstance(node, exp.Window) and call_name(node.this) in AGGREGATES:
             return self._ordered_aggregate(node)
         if isinstance(node, exp.Anonymous):
@@ -184,7 +196,7 @@ class Expressions:
         if isinstance(node.this, exp.Literal) and node.this.name == str(_LARGEST_BIGINT + 1):
             return Value(template("(-{largest} - 1L)", largest=bigint(_LARGEST_BIGINT)), AsaType.BIGINT)
         value = self.number(node.this)
-        return Value(exp.Paren(this=exp.Neg(this=value.node)), value.type)
+        return with_kind_of(Value(exp.Paren(this=exp.Neg(this=value.node)), value.type), [value])
 
     def _arithmetic(self, node: exp.Expr) -> Value:
         # sqlglot sets `typed` and `safe` to T-SQL's rules of division, which apply here anyway.
@@ -193,11 +205,27 @@ class Expressions:
         (left, right), kind = self.coercion.unify(sides, node)
         if isinstance(node, exp.Mod) and kind is AsaType.FLOAT:
             raise self.source.error(node, "% takes two bigints: declare the fields with CREATE TABLE, or CAST")
+        if isinstance(node, exp.Div) and kind is AsaType.FLOAT and is_open_number(sides):
+            return with_kind_of(self._quotient(sides, left, right, node), sides)
         operator = exp.IntDiv if isinstance(node, exp.Div) and kind is AsaType.BIGINT else type(node)
-        return Value(operation(operator, left.node, right.node), kind)
+        return with_kind_of(Value(operation(operator, left.node, right.node), kind), sides)
+
+    def _quotient(self, sides: list[Value], left: Value, right: Value, where: exp.Expr) -> Value:
+        """Compile a / b where the events decide whether both are bigints, for which ASA gives a whole number."""
+        kinds = known_kinds(sides)
+        if kinds is not None:
+            return Value(divided(left.node, right.node, kinds), AsaType.FLOAT)
+        undeclared = [path for side in sides for path in side.undeclared]
+        if not self.types.request_kinds(undeclared) and self.types.closed:
+            raise self.source.error(
+                where,
+                "of two bigints this is a whole number, and nothing tells here whether they are: "
+                f"CAST one to bigint or float, or {self.types.advice(undeclared[0])}",
+            )
+        return Value(operation(exp.Div, left.node, right.node), AsaType.FLOAT)
 
     def _bitwise(self, node: exp.Expr) -> Value:
-        """Compile ~ & | ^: of bits a bit, and NULL next to NULL; otherwise a bigint.
+        """Compile ~ & | ^. If all operands are bits, the result is a bit, otherwise a bigint; NULL if one is NULL.
 
         up & down => CAST((CAST(`up` AS BIGINT) & CAST(`down` AS BIGINT)) AS BOOLEAN)
         """
@@ -239,11 +267,12 @@ class Expressions:
             )
             results.append(self.value(branch.args["true"]))
         default = node.args.get("default")
-        other = self.value(default) if default else Value(exp.Null(), None)
-        (*values, other), kind = self.coercion.unify([*results, other], node)
+        of_branches = [*results, self.value(default) if default else Value(exp.Null(), None)]
+        (*values, other), kind = self.coercion.unify(of_branches, node)
         branches = [(condition, value.node) for condition, value in zip(conditions, values, strict=True)]
         fields = values[0].fields if self.types.are_open(values[0].fields) else ()
-        return Value(case_when(branches, other.node), kind, fields=fields)
+        chosen = Value(case_when(branches, other.node), kind, fields=fields)
+        return with_kind_of_choice(chosen, conditions, of_branches)
 
     def _cast(self, node: exp.Cast) -> Value:
         require_only(self.source, node, "this", "to", "safe", "_type")
@@ -275,8 +304,14 @@ class Expressions:
             return self.scope.metadata(node)
         function = FUNCTIONS.get(name)
         if function is not None:
-            return function(_Call(self, node, name, len(node.expressions)))
+            return self._with_kind_of_argument(function(_Call(self, node, name, len(node.expressions))), node)
         raise unsupported(self.source, node)
+
+    def _with_kind_of_argument(self, result: Value, node: exp.Anonymous) -> Value:
+        """Return the result of a function with the kind of its first argument, if it has the type of this argument."""
+        if call_name(node) not in OF_THE_SAME_TYPE or result.type is not AsaType.FLOAT:
+            return result
+        return with_kind_of(result, [self.number(node.expressions[0])])
 
     def comparison(self, operator: type[exp.Expr], left: Value, right: Value, where: exp.Expr) -> exp.Expr:
         """Return a comparison, both sides in one type. Raise DefinitionError if they have none.
@@ -284,6 +319,9 @@ class Expressions:
         EQ, `x`, 1L => (`x` = CAST(1L AS DOUBLE))
         """
         (one, other), _ = self._comparable([left, right], operator, where)
+        kinds = known_kinds([left, right])
+        if kinds is not None and self.are_of_open_type([left, right]):
+            return compared(operator, [left.node, right.node], kinds)
         return operation(operator, one.node, other.node)
 
     def _membership(self, node: exp.In) -> exp.Expr:
@@ -313,10 +351,11 @@ class Expressions:
 
     def _like(self, node: exp.Like, escape: exp.Expr | None) -> exp.Expr:
         require_only(self.source, node, "this", "expression")
-        text = self._text(node.this)
-        pattern = self.value(node.expression)
-        if pattern.type is not AsaType.TEXT or pattern.text is None:
-            raise self.source.error(node.expression, "LIKE takes a pattern in quotes, such as 'a%'")
+        text, pattern = self._text(node.this), self._text(node.expression)
+        if pattern.text is None:
+            if escape:
+                raise self.source.error(node.expression, "LIKE … ESCAPE takes a pattern in quotes, such as 'a!%%'")
+            return like_computed(text.node, pattern.node)
         character = self.value(escape) if escape else None
         if character is not None and (character.type is not AsaType.TEXT or len(character.text or "") != 1):
             raise self.source.error(escape or node, "ESCAPE takes one character in quotes")
@@ -338,7 +377,7 @@ class Expressions:
             raise self.source.error(where, "nothing is equal to NULL: write IS NULL or IS NOT NULL")
         fields = [path for value in values for path in value.fields]
         undecided = all(value.is_json_element or self.types.are_undecided(value.fields) for value in values)
-        if self.types.closed and fields and undecided and not is_one_field(values):
+        if self.types.closed and fields and undecided and not self._has_kinds(values):
             raise self.source.error(
                 where, f"the type of the fields that are compared here is not known: {self.types.advice(fields[0])}"
             )
@@ -346,17 +385,24 @@ class Expressions:
         if kind in INCOMPARABLE:
             parts = "properties" if kind is AsaType.RECORD else "elements"
             raise self.source.error(where, f"{kind}s cannot be compared: compare their {parts}")
-        if kind in _UNORDERED and operator in ORDERED and not self._any_open(values):
+        if kind is AsaType.BIT and operator in ORDERED and not self._any_open(values):
             raise self.source.error(where, f"{kind} is compared with = and <> only, not with {ORDERED[operator]}")
         return unified, kind
 
+    def are_of_open_type(self, values: list[Value]) -> bool:
+        """Return whether values are fields whose type nothing has decided, so that their kinds decide."""
+        return self.types.closed and all(self.types.are_undecided(value.fields) for value in values)
+
+    def _has_kinds(self, values: list[Value]) -> bool:
+        """Return whether the kinds of values are known, or a later pass will know them."""
+        if not self.are_of_open_type(values) or len(values) > 2:
+            return False
+        return known_kinds(values) is not None or self.types.request_kinds(
+            path for value in values for path in value.undeclared
+        )
+
     def _any_open(self, values: list[Value]) -> bool:
         return any(self.types.are_open(value.fields) for value in values)
-
-
-def is_one_field(values: list[Value]) -> bool:
-    """Return whether all values are one field of the body, of several events: a.x, b.x => True"""
-    return len(values[0].fields) == 1 and all(value.fields == values[0].fields for value in values)
 
 
 def _concat_hint(value: Value) -> str:

@@ -27,6 +27,8 @@ class FieldTypes:
     _known: dict[Path, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
     _keys: dict[Path, exp.Expr] = field(default_factory=dict)
     _measures: set[Path] = field(default_factory=set)
+    kinds: set[Path] = field(default_factory=set)
+    """Fields of which a use needs the type of every single value."""
 
     def __post_init__(self) -> None:
         for path in self.declared or ():
@@ -77,6 +79,16 @@ class FieldTypes:
         whole = all(path in self._known for path in value.fields)
         return replace(value, type=kinds.pop()) if whole and len(kinds) == 1 else value
 
+    def is_declared(self, path: Path) -> bool:
+        """Return whether CREATE TABLE declares the type of a field."""
+        return self.declared is not None and path in self.declared
+
+    def request_kinds(self, paths: Iterable[Path]) -> bool:
+        """Ask for the type of every single value of some fields; return whether a later pass will know more of them."""
+        before = len(self.kinds)
+        self.kinds.update(paths)
+        return len(self.kinds) > before
+
     def note_measures(self, paths: Iterable[Path]) -> None:
         """Note fields that are aggregated as numbers: they are measures, not identifiers, even as keys."""
         self._measures.update(paths)
@@ -108,7 +120,7 @@ class FieldTypes:
         return {path: kind for path, (kind, _) in self._known.items()}
 
     def _decided(self, path: Path) -> bool:
-        return path in self._known or (self.declared is not None and path in self.declared)
+        return path in self._known or self.is_declared(path)
 
     def _within_record(self, path: Path) -> bool:
         declared = self.declared or {}

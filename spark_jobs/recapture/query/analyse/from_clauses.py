@@ -17,7 +17,7 @@ from recapture.query.analyse.step_relation import StepRelation
 from recapture.query.analyse.timestamp_by import time_of
 from recapture.query.functions import records
 from recapture.query.generate.statements import Lateral
-from recapture.query.parse.names import Path, call_name, identifiers
+from recapture.query.parse.names import Path, call_name, identifiers, is_analytic
 from recapture.query.parse.source import Source, require_only
 
 _ONE_TIME = "the input is read here with another TIMESTAMP BY than above: one pipeline orders its input in one way"
@@ -81,6 +81,10 @@ class FromCompiler:
             from_clause = From(self.source, self.types, [named], named.relation.table)
         else:
             from_clause = self._joined(named, joins, select)
+        analytic = next((node for node in select.walk() if is_analytic(node)), None)
+        if joins and analytic is not None:
+            raise self.source.error(analytic, "an analytic function next to JOIN is not supported: call it in a step")
+        from_clause.has_analytics = analytic is not None
         if joins and added[: len(joins)] != joins:
             raise self.source.error(added[0], "APPLY goes after the last JOIN; to apply it before, use a step of WITH")
         return from_clause, tuple(self._apply(from_clause, join) for join in added[len(joins) :])

@@ -12,7 +12,9 @@ Requests = dict[str, dict[Path, None]]
 """Columns of a step's * that later steps use, in order, by the step's name in lower case."""
 
 
-def infer_types(types: FieldTypes, requests: Requests, compile_script: Callable[[], T], most_passes: int) -> T:
+def compile_until_settled(
+    types: FieldTypes, requests: Requests, compile_script: Callable[[], T], most_passes: int
+) -> T:
     """Compile a script until a pass learns nothing new, and return what the last pass compiled.
 
     Each pass knows the types, and the columns of each *, that earlier passes asked for. For example:
@@ -39,4 +41,4 @@ def infer_types(types: FieldTypes, requests: Requests, compile_script: Callable[
 
 
 def _learnt(types: FieldTypes, requests: Requests) -> object:
-    return types.state(), {step: len(paths) for step, paths in requests.items()}
+    return types.state(), len(types.kinds), {step: len(paths) for step, paths in requests.items()}

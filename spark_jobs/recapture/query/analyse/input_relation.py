@@ -46,7 +46,7 @@ _OF_IOT_HUB = {
 }
 """Properties of the record IoTHub of an event, by the lower-case names of the system properties."""
 _PROPERTY = re.compile(r"(?:\[([^\]]+)\]|(\w+))(?:\.(?:\[([^\]]+)\]|([^\[\].]+)))?")
-_RESERVED = {"_partition", "_slice_start", "_slice_end", "_system_timestamp", "_arrival"}
+_RESERVED = {"_partition", "_slice_start", "_slice_end", "_system_timestamp", "_arrival", "_row"}
 
 
 @dataclass
@@ -62,6 +62,7 @@ class InputRelation:
     """Columns that are read for the rows, by lower-case name."""
     table: str = "`events`"
     ordered: bool = True
+    ties: None = None
     unanchored: bool = False
 
     def lookup(self, names: Sequence[exp.Identifier]) -> InputColumn | MetadataColumn:
@@ -75,7 +76,7 @@ class InputRelation:
         added = self._added(path)
         if added is not None:
             return self._checked(added, names[0])
-        if Metadata.IOT_HUB in self.offered.known and path[0].lower() == "iothub":
+        if self._is_of_iot_hub(path):
             return self._of_iot_hub(path[1:], names[0])
         path = self.types.spell(path)
         self._check(path, names[0])
@@ -83,7 +84,8 @@ class InputRelation:
             if "start" not in name.meta:
                 raise self.source.error(name, f"write [{name.name}], in brackets, for a field of this name")
             self.source.case_sensitive.add(name.meta["start"])
-        return self._checked(InputColumn(path, self.types.of(path, names[0])), names[0])
+        declared = self.types.is_declared(path)
+        return self._checked(InputColumn(path, self.types.of(path, names[0]), declared), names[0])
 
     def _added(self, path: Path) -> MetadataColumn | None:
         """Return the input column that a path names; it wins over a field of the body, even a declared one."""
@@ -94,10 +96,25 @@ class InputRelation:
             return None
         return MetadataColumn(metadata)
 
+    def checked(self) -> tuple[InputColumn, ...]:
+        """Return the declared fields of the body that can have a value of another type; a text is never of another."""
+        return tuple(
+            InputColumn(path, kind)
+            for path, kind in (self.types.declared or {}).items()
+            if kind is not AsaType.TEXT and self._added(path) is None and not self._is_of_iot_hub(path)
+        )
+
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         column = self.lookup(names)
         value = self._read(column, names[0])
-        return replace(value, fields=(column.path,)) if isinstance(column, InputColumn) else value
+        if not isinstance(column, InputColumn):
+            return value
+        if column.declared:
+            return replace(value, fields=(column.path,))
+        kind = None
+        if column.path in self.types.kinds:
+            kind = self._read(InputColumn(column.path, AsaType.TEXT, is_kind=True), names[0]).node
+        return replace(value, fields=(column.path,), undeclared=(column.path,), kind=kind)
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
         if self.types.declared is None:
@@ -112,7 +129,10 @@ class InputRelation:
         columns |= {str(metadata): MetadataColumn(metadata) for metadata in starred if metadata.lower() not in declared}
         return [(name, self._read(column, where)) for name, column in columns.items()]
 
-    def _of_iot_hub(self, path: Path, where: exp.Identifier) -> MetadataColumn:
+    def _is_of_iot_hub(self, path: Path) -> bool:
+        return Metadata.IOT_HUB in self.offered.known and path[0].lower() == "iothub"
+
+    def _of_iot_hub(self, path: Path, where: exp.Expr) -> MetadataColumn:
         column = _OF_IOT_HUB.get(".".join(path).lower())
         if column is None:
             raise self.source.error(
@@ -134,6 +154,14 @@ class InputRelation:
         for metadata in _ADAPTERS.get(group.lower(), ()):
             if name and metadata.lower() == name.lower():
                 return self._read(MetadataColumn(metadata), where)
+        if group.lower() == "iothub" and name and Metadata.IOT_HUB in self.offered.known:
+            return self._read(self._of_iot_hub((name,), where), where)
+        if group.lower() == "eventid":
+            raise self.source.error(
+                where,
+                "ASA does not publish how it makes an EventId: PartitionId and [EventHub].[SequenceNumber] identify an "
+                "event of a hub",
+            )
         known = ", ".join(f"[EventHub].[{metadata}]" for metadata in _ADAPTERS["eventhub"][:4])
         raise self.source.error(where, f"'{property_name}' is not supported: use {known} or [User].[name]")
 

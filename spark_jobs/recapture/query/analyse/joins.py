@@ -7,12 +7,13 @@ from functools import partial, reduce
 from sqlglot import exp
 
 from recapture.query.analyse.coercion import Coercion
-from recapture.query.analyse.expressions import Expressions, is_one_field
+from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.relations import From, NamedRelation
 from recapture.query.analyse.scopes import OnScope
 from recapture.query.analyse.time_bounds import limits_of
 from recapture.query.generate.joins import Join, side_time
+from recapture.query.generate.kinds import known_kinds, same_key
 from recapture.query.generate.trees import operation, shifted, spark_call
 from recapture.query.parse.names import Path, identifiers
 from recapture.query.parse.source import Source, require_only
@@ -74,8 +75,7 @@ class JoinCompiler:
         for node in _conjuncts(on):
             limits = limits_of(from_clause, node)
             if limits is None:
-                self._note_key(row, node)
-                conditions.append(row.condition(node))
+                conditions += [*self._keys(row, node), row.condition(node)]
                 continue
             if outer and (limits.start.optional or limits.end.optional):
                 raise self.source.error(node, "in LEFT JOIN, DATEDIFF takes no side that may be without a row")
@@ -85,11 +85,18 @@ class JoinCompiler:
                 bounds.append(bound)
         return reduce(partial(operation, exp.And), conditions), bounds
 
-    def _note_key(self, row: Expressions, node: exp.Expr) -> None:
-        """Note that a field is a key if ON compares it with itself: a.id = b.id"""
-        values = [row.value(side) for side in (node.this, node.expression)] if isinstance(node, exp.EQ) else []
-        if values and is_one_field(values):
+    def _keys(self, row: Expressions, node: exp.Expr) -> list[exp.Expr]:
+        """Return a condition by which Spark joins values of open type, for a condition that compares two.
+
+        A field that ON compares with itself, as in a.id = b.id, is a key.
+        """
+        if not isinstance(node, exp.EQ):
+            return []
+        values = [row.value(side) for side in (node.this, node.expression)]
+        if len(values[0].fields) == 1 and values[0].fields == values[1].fields:
             self.types.note_key(values[0].fields[0], node)
+        kinds = known_kinds(values) if row.are_of_open_type(values) else None
+        return [] if kinds is None else [same_key([value.node for value in values], kinds)]
 
     def _check_keys(self, from_clause: From, new: NamedRelation, on: exp.Expr) -> None:
         """Raise DefinitionError unless ON compares the keys of PARTITION BY and of OVER, as ASA demands."""

@@ -11,8 +11,10 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.properties import property_of
 from recapture.query.generate import trees
+from recapture.query.generate.analytics import AnalyticFunction, result_name
 from recapture.query.generate.joins import Join, JoinedTable, Side, side_column
 from recapture.query.generate.json_text import json_record
+from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path, identifiers, is_system_timestamp
 from recapture.query.parse.source import Source
@@ -29,6 +31,10 @@ class Relation(Protocol):
     @property
     def ordered(self) -> bool:
         """Return whether the rows of a partition come in arrival order, all in one task."""
+
+    @property
+    def ties(self) -> tuple[SelectItem, ...] | None:
+        """Return the columns that order rows of one partition and arrival; None if the rows are ordered anyway."""
 
     @property
     def unanchored(self) -> bool:
@@ -123,9 +129,14 @@ class NamedRelation:
         """Return a value over the columns of a joined table: UPPER(`x`) => UPPER(`1.x`)"""
         if self.number is None:
             return value
-        names = [node.name for node in value.node.find_all(exp.Column) if trees.is_of_row(node)]
+        kind = None if value.kind is None else self._renamed(value.kind, self.number)
+        return replace(value, node=self._renamed(value.node, self.number), kind=kind)
+
+    def _renamed(self, tree: exp.Expr, number: int) -> exp.Expr:
+        """Return a tree with the side's number in the names of its columns, which are read from now on."""
+        names = [node.name for node in tree.find_all(exp.Column) if trees.is_of_row(node)]
         self.columns.update(dict.fromkeys(names))
-        return replace(value, node=trees.renamed(value.node, {name: side_column(self.number, name) for name in names}))
+        return trees.renamed(tree, {name: side_column(number, name) for name in names})
 
 
 @dataclass
@@ -138,15 +149,24 @@ class From:
     """The relation, or the sides of the JOINs, in order."""
     table: str
     """Name of its rows in Spark SQL."""
+    has_analytics: bool = False
+    """Whether its SELECT calls analytic functions."""
     joins: list[Join] = field(default_factory=list)
     distances: Distances = field(default_factory=Distances)
     """How far apart the rows of the sides can be."""
     elements: list[Element] = field(default_factory=list)
+    analytics: list[AnalyticFunction] = field(default_factory=list)
+    """Analytic functions of its SELECT, as far as it is compiled."""
 
     @property
     def ordered(self) -> bool:
         """Whether the rows of a partition come in arrival order, all in one task."""
-        return len(self.relations) == 1 and self.relations[0].relation.ordered
+        return not self.joins and not self.has_analytics and self.relations[0].relation.ordered
+
+    @property
+    def ties(self) -> tuple[SelectItem, ...] | None:
+        """Columns that order the rows of one partition and arrival; None if they come in order."""
+        return () if self.joins else self.relations[0].relation.ties
 
     @property
     def unanchored(self) -> bool:
@@ -200,6 +220,12 @@ class From:
             written = " or ".join(f"{named.name}.{path}" for named in candidates)
             raise self.source.error(names[0], f"`{path}` may be a column of several sides of the JOIN: write {written}")
         return candidates[0].field(names) if candidates else None
+
+    def result(self, function: AnalyticFunction) -> exp.Expr:
+        """Return the column of an analytic function's result."""
+        if function not in self.analytics:
+            self.analytics.append(function)
+        return trees.column(result_name(self.analytics.index(function)))
 
     def lookup(self, node: exp.Expr) -> InputColumn | MetadataColumn | None:
         """Return the column of an event that a node names, without reading it for the rows.

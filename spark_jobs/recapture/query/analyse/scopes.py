@@ -8,9 +8,12 @@ from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.analyse.aggregate_calls import AggregateCall
+from recapture.query.analyse.analytic_calls import AnalyticCall
+from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.relations import From
 from recapture.query.generate.aggregates import AGGREGATES, Aggregate, Function
+from recapture.query.generate.kinds import bigint_flag, kind_of_flags
 from recapture.query.generate.trees import column
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import call_name, identifiers, is_system_timestamp, is_window_id
@@ -37,6 +40,11 @@ class RowScope:
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         word = self.from_clause.source.word(node)
         raise self.from_clause.source.error(node, f"{word} is an aggregate: it {self.no_aggregate}")
+
+    def analytic(self, node: exp.Expr) -> Value:
+        from_clause = self.from_clause
+        inside = Expressions(Coercion(from_clause.source, from_clause.types), EarlierRowScope(from_clause))
+        return AnalyticCall(inside, from_clause, node).compile()
 
     def metadata(self, node: exp.Anonymous) -> Value:
         source, arguments = self.from_clause.source, node.expressions
@@ -73,6 +81,26 @@ class ArgumentScope(RowScope):
 
 
 @dataclass
+class EarlierRowScope(RowScope):
+    """Names in an analytic function, which sees the rows of FROM as they are before APPLY."""
+
+    no_aggregate: ClassVar[str] = "cannot be inside an analytic function: aggregate in a step of WITH"
+
+    def named_value(self, node: exp.Expr) -> Value | None:
+        names = identifiers(node) or []
+        if names and names[0].name.lower() in (element.alias.lower() for element in self.from_clause.elements):
+            raise self.from_clause.source.error(
+                node, f"an analytic function sees the rows before APPLY, without `{names[0].name}`: APPLY in a step"
+            )
+        return super().named_value(node)
+
+    def analytic(self, node: exp.Expr) -> Value:
+        raise self.from_clause.source.error(
+            node, "an analytic function cannot be inside another one: name the inner one in a step of WITH"
+        )
+
+
+@dataclass
 class GroupScope:
     """Names in a group of a window: keys, aggregates and the window itself."""
 
@@ -100,16 +128,19 @@ class GroupScope:
             raise self.source.error(node, f"GROUP BY cannot take a {value.type}: take its properties")
         for path in value.fields:
             self.types.note_key(path, node)
-        if value.node not in [key.node for key, _ in self.keys]:
+        if self._index_of(value) is None:
             self.keys.append((value, node))
 
     def key_of(self, node: exp.Expr) -> int:
         """Return the index of a key. Raise DefinitionError if GROUP BY does not have it."""
-        value = self.row.value(node)
-        for index, (key, _) in enumerate(self.keys):
-            if key.node == value.node:
-                return index
-        raise self.source.error(node, f"`{self.source.word(node)}` is in PARTITION BY but not in GROUP BY: add it")
+        index = self._index_of(self.row.value(node))
+        if index is None:
+            raise self.source.error(node, f"`{self.source.word(node)}` is in PARTITION BY but not in GROUP BY: add it")
+        return index
+
+    def _index_of(self, value: Value) -> int | None:
+        """Return the index of a key, or None if GROUP BY does not have it."""
+        return next((index for index, (key, _) in enumerate(self.keys) if key.node == value.node), None)
 
     def named_value(self, node: exp.Expr) -> Value | None:
         """Return a key's column, or a column that SELECT names: UPPER(k) => `_k0`; None for anything else."""
@@ -120,9 +151,12 @@ class GroupScope:
         if selected is not None:
             return selected
         value = self.row.value(plain)
-        for index, (key, _) in enumerate(self.keys):
-            if key.node == value.node:
-                return replace(value, node=column(f"_k{index}"))
+        index = self._index_of(value)
+        if index is not None:
+            kind = None
+            if value.kind is not None:
+                kind = self._result(Aggregate(Function.MIN, Value(value.kind, AsaType.TEXT)))
+            return replace(value, node=column(f"_k{index}"), kind=kind)
         if self.from_clause.field(plain) is not None:
             name = ".".join(identifier.name for identifier in identifiers(plain) or [])
             raise self.source.error(plain, f"`{name}` is neither in GROUP BY nor in an aggregate")
@@ -146,19 +180,41 @@ class GroupScope:
     def window_id(self, node: exp.Expr) -> Value:
         return Value(column("_window_id"), AsaType.TEXT)
 
+    def analytic(self, node: exp.Expr) -> Value:
+        raise self.source.error(
+            node,
+            "an analytic function is computed for each row, before GROUP BY: make it a key, aggregate it, "
+            "or write it in a step that reads the groups",
+        )
+
     def metadata(self, node: exp.Anonymous) -> Value:
         raise self.source.error(node, "this is neither in GROUP BY nor in an aggregate")
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         inside = Expressions(self.row.coercion, ArgumentScope(self.from_clause))
         aggregate = AggregateCall(inside, self.from_clause, node, call, orderings).compile()
+        of_one = aggregate.argument if aggregate.function is Function.TOPONE else None
+        result = Value(
+            self._result(aggregate), aggregate.type, is_json_element=of_one is not None and of_one.is_json_element
+        )
+        return self._with_kind(result, aggregate)
+
+    def _with_kind(self, result: Value, aggregate: Aggregate) -> Value:
+        """Return a SUM, MIN, MAX or TopOne of numbers with its kind: a bigint if all numbers are bigints in ASA."""
+        argument = aggregate.argument
+        of_same_type = aggregate.function in (Function.SUM, Function.MIN, Function.MAX, Function.TOPONE)
+        if argument is None or not of_same_type or aggregate.type is not AsaType.FLOAT:
+            return result
+        if argument.kind is None or aggregate.function is Function.TOPONE:
+            return replace(result, undeclared=argument.undeclared)
+        flags = Aggregate(Function.MIN, Value(bigint_flag(argument.kind), AsaType.BIGINT))
+        return replace(result, undeclared=argument.undeclared, kind=kind_of_flags(self._result(flags)))
+
+    def _result(self, aggregate: Aggregate) -> exp.Expr:
+        """Return the column of an aggregate's result."""
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
-        index = self.aggregates.index(aggregate)
-        of_one = aggregate.argument if aggregate.function is Function.TOPONE else None
-        return Value(
-            column(f"_r{index}"), aggregate.type, is_json_element=of_one is not None and of_one.is_json_element
-        )
+        return column(f"_r{self.aggregates.index(aggregate)}")
 
 
 def _has_group_parts(node: exp.Expr) -> bool:

@@ -11,14 +11,15 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.scopes import GroupScope, RowScope
-from recapture.query.analyse.step_relation import WHOLE, WHOLE_NAME
+from recapture.query.analyse.step_relation import WHOLE, WHOLE_NAME, items_of, passed_on
+from recapture.query.generate.aggregates import AGGREGATES
+from recapture.query.generate.analytics import ROW, Analytics
 from recapture.query.generate.grouping import GroupedWindow, Grouping
 from recapture.query.generate.joins import JoinedTable
-from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import SLICE_START, Selection
 from recapture.query.generate.trees import operation
 from recapture.query.generate.values import Value
-from recapture.query.parse.names import Path, identifiers, is_system_timestamp, is_window_id
+from recapture.query.parse.names import Path, call_name, identifiers, is_system_timestamp, is_window_id
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import is_window, windows_of
 from recapture.time_model.windows import SnapshotWindow
@@ -87,8 +88,13 @@ class SelectCompiler:
             grouping = None
         else:
             items, grouping = self._groups(select, row, from_clause)
-        selected = tuple(SelectItem(name, value.node) for name, value in [*items.columns, *items.requested])
-        selection = Selection(from_clause.table, from_clause.unanchored, laterals, where, grouping, selected)
+        columns = [*items.columns, *items.requested]
+        selected = passed_on(columns) if requests is not None else items_of(columns)
+        ties = from_clause.ties
+        analytics = Analytics(tuple(from_clause.analytics), ties) if from_clause.analytics else None
+        numbered = ties is not None and ROW in ties
+        table, unanchored = from_clause.table, from_clause.unanchored
+        selection = Selection(table, unanchored, numbered, analytics, laterals, where, grouping, tuple(selected))
         ordered = from_clause.ordered and grouping is None
         return CompiledSelect(selection, items.columns, items.star_source, ordered, from_clause.joined_table())
 
@@ -243,7 +249,10 @@ class SelectCompiler:
             raise self.source.error(where, f"`{name}` names two columns: choose another name with AS")
 
     def _output_name(self, item: exp.Expr) -> tuple[str, exp.Expr]:
-        """Return a column's name, and the node that an error about the name shows: x * 2 AS y => y; site.id => id."""
+        """Return a column's name, and the node that an error about the name shows.
+
+        x * 2 AS y => y; site.id => id; COUNT(*) => COUNT
+        """
         if not isinstance(item, exp.Alias):
             names = identifiers(item)
             if names and not is_system_timestamp(item):
@@ -251,6 +260,10 @@ class SelectCompiler:
                 return names[-1].name, item
             if is_window_id(item):
                 return "Id", item
+            call = item.this if isinstance(item, exp.Window) else item
+            if call_name(call) in AGGREGATES:
+                self.source.case_sensitive.add(self.source.offset(call))
+                return str(call.this), item
             raise self.source.error(item, "this column has no name: write AS and a name after it")
         require_only(self.source, item, "this", "alias")
         alias = item.args["alias"]
@@ -290,6 +303,6 @@ class SelectCompiler:
 
 
 def _is_renamed(item: exp.Alias) -> bool:
-    """Return whether a column's name is not the name of the field that it has: x AS y, but not site.x AS x."""
+    """Return whether an alias differs from the name of the selected field: x AS y, but not site.x AS x."""
     names = identifiers(item.this)
     return not names or names[-1].name.lower() != item.alias.lower()

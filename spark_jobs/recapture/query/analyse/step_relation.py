@@ -9,7 +9,10 @@ from recapture.model import AsaType
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.relations import From
+from recapture.query.generate import select_items
+from recapture.query.generate.analytics import ROW
 from recapture.query.generate.json_text import json_record
+from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.trees import column
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path
@@ -18,6 +21,26 @@ from recapture.query.parse.source import Source
 WHOLE: Path = ()
 """Path of the whole row, as a record, among the columns of a * that later steps use."""
 WHOLE_NAME = "@body"
+
+
+def items_of(columns: Sequence[tuple[str, Value]]) -> list[SelectItem]:
+    """Return the items of a select list."""
+    return [SelectItem(name, value.node) for name, value in columns]
+
+
+def passed_on(columns: Sequence[tuple[str, Value]]) -> list[SelectItem]:
+    """Return the items of a step's select list: its columns, and their kinds where later steps ask for them."""
+    kinds = [SelectItem(_kind_name(name), value.kind) for name, value in columns if value.kind is not None]
+    return [*items_of(columns), *kinds]
+
+
+def taken_over(name: str, value: Value) -> Value:
+    """Return a step's column as a value of the step that reads it."""
+    return replace(value, node=column(name), kind=None if value.kind is None else column(_kind_name(name)))
+
+
+def _kind_name(name: str) -> str:
+    return f"@type of {name}"
 
 
 @dataclass
@@ -34,7 +57,17 @@ class StepRelation:
     """Columns of its * that later steps use, collected in this pass and earlier ones."""
     types: FieldTypes
     ordered: bool
+    numbered: bool
+    """Whether the rows have the column `_row`."""
     unanchored: bool
+
+    @property
+    def ties(self) -> tuple[SelectItem, ...] | None:
+        """Columns that order rows of one partition and arrival: the number of the row, and all others."""
+        if self.ordered:
+            return None
+        names = [name for name, _ in self.columns] + [".".join(path) or WHOLE_NAME for path in self.requests]
+        return (*([ROW] if self.numbered else []), *map(select_items.column, names))
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         first = names[0].name
@@ -49,7 +82,7 @@ class StepRelation:
         if starred is None:
             return None
         path = self._request(tuple(name.name for name in names), names[0])
-        return replace(starred, node=column(".".join(path)))
+        return taken_over(".".join(path), starred)
 
     def _request(self, path: Path, where: exp.Identifier) -> Path:
         """Request a column of the *, and return its path; a column in two spellings is one column."""
@@ -72,7 +105,7 @@ class StepRelation:
         for name, _ in below:
             if name.lower() not in own:
                 self.requests.setdefault((name,))
-        added = [(name, replace(value, node=column(name))) for name, value in below if name.lower() not in own]
+        added = [(name, taken_over(name, value)) for name, value in below if name.lower() not in own]
         return [*self.columns, *added]
 
     def record(self, where: exp.Expr) -> Value:

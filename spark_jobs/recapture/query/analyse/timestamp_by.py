@@ -3,17 +3,28 @@
 from sqlglot import exp
 
 from recapture.errors import DefinitionError
-from recapture.model import AsaType, FirstOf, InputColumn, Instant, MetadataColumn, Shifted, TimeExpression
+from recapture.model import (
+    AsaType,
+    Branch,
+    Chosen,
+    FirstOf,
+    InputColumn,
+    Instant,
+    MetadataColumn,
+    Shifted,
+    TimeExpression,
+)
 from recapture.query.analyse.coercion import ticks_of
 from recapture.query.analyse.relations import From
 from recapture.query.parse.names import call_name
-from recapture.query.parse.source import Source
+from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import UNITS
 
 _FORMS = (
     "a field, CAST(field AS datetime), DATEADD(millisecond, field, '1970-01-01T00:00:00Z'), a fixed time, "
-    "an input column such as EventEnqueuedUtcTime, or COALESCE of these"
+    "an input column such as EventEnqueuedUtcTime, or COALESCE or CASE of these"
 )
+_CASES = "in TIMESTAMP BY, write CASE field WHEN 'text' THEN time … ELSE time END, or COALESCE(time, time)"
 
 
 def time_of(from_clause: From, node: exp.Expr) -> TimeExpression:
@@ -29,6 +40,8 @@ def time_of(from_clause: From, node: exp.Expr) -> TimeExpression:
         if getattr(node.args["to"].this, "name", "") != "DATETIME":
             raise _unsupported(from_clause.source, node)
         return time_of(from_clause, node.this)
+    if isinstance(node, exp.Case):
+        return _case(from_clause, node)
     if isinstance(node, exp.Literal) and node.is_string:
         return _instant(from_clause.source, node)
     match call_name(node):
@@ -57,6 +70,44 @@ def _shifted(from_clause: From, node: exp.Expr) -> Shifted:
         )
     _require(from_clause, amount, AsaType.BIGINT, parts[1])
     return Shifted(unit, InputColumn(amount.path, AsaType.BIGINT), time_of(from_clause, parts[2]))
+
+
+def _case(from_clause: From, node: exp.Case) -> TimeExpression:
+    """Return the time that a CASE chooses, by the texts of fields or by the first time that is not NULL.
+
+    CASE k WHEN 'A' THEN a ELSE b END         => Chosen((Branch(k, "A", a),), b)
+    CASE WHEN a IS NOT NULL THEN a ELSE b END => FirstOf((a, b))
+    """
+    require_only(from_clause.source, node, "this", "ifs", "default")
+    default = node.args.get("default")
+    other = None if default is None or isinstance(default.unnest(), exp.Null) else time_of(from_clause, default)
+    whens = [(when.this.unnest(), when.args["true"]) for when in node.args["ifs"]]
+    if node.this is not None or not all(isinstance(condition, exp.Not) for condition, _ in whens):
+        return Chosen(tuple(_branch(from_clause, node.this, *when) for when in whens), other)
+    times = [_present(from_clause, *when) for when in whens]
+    return FirstOf((*times, *([other] if other else [])))
+
+
+def _present(from_clause: From, condition: exp.Expr, node: exp.Expr) -> TimeExpression:
+    """Return the time of a WHEN that says that it is not NULL: a IS NOT NULL, a => a"""
+    test = condition.this
+    is_null = isinstance(test, exp.Is) and isinstance(test.expression, exp.Null)
+    column = from_clause.lookup(test.this.unnest()) if is_null else None
+    time = time_of(from_clause, node)
+    decisive = time.amount if isinstance(time, Shifted) and isinstance(time.base, Instant) else time
+    if not isinstance(decisive, InputColumn | MetadataColumn) or column is None or column.name != decisive.name:
+        raise from_clause.source.error(condition, _CASES)
+    return time
+
+
+def _branch(from_clause: From, operand: exp.Expr | None, condition: exp.Expr, time: exp.Expr) -> Branch:
+    sides = (operand, condition) if operand is not None else (condition.this, condition.expression)
+    is_equality = operand is not None or isinstance(condition, exp.EQ)
+    column = from_clause.lookup(sides[0]) if is_equality else None
+    if not isinstance(column, InputColumn) or not (isinstance(sides[1], exp.Literal) and sides[1].is_string):
+        raise from_clause.source.error(condition, _CASES)
+    _require(from_clause, column, AsaType.TEXT, sides[0])
+    return Branch(InputColumn(column.path, AsaType.TEXT), sides[1].name, time_of(from_clause, time))
 
 
 def _require(from_clause: From, column: InputColumn, kind: AsaType, where: exp.Expr) -> None:

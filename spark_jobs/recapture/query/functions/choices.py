@@ -6,7 +6,8 @@ from sqlglot import exp
 
 from recapture.query.functions.arity import MANY, takes
 from recapture.query.functions.call import Call
-from recapture.query.generate.trees import case_when, spark_call
+from recapture.query.generate.kinds import with_kind_of_choice
+from recapture.query.generate.trees import case_when, spark_call, template
 from recapture.query.generate.values import Value
 
 
@@ -14,8 +15,10 @@ def coalesce(call: Call) -> Value:
     """COALESCE(x, y, …): the first value that is not NULL; all are unified, as in CASE."""
     takes(call, 2, MANY)
     values, kind = call.unify(*range(call.count))
-    first = spark_call("coalesce", *(value.node for value in values))
-    return Value(first, kind, fields=_shared_fields(values))
+    first = Value(spark_call("coalesce", *(value.node for value in values)), kind, fields=_shared_fields(values))
+    given = [call.value(index) for index in range(call.count)]
+    is_given = [template("{value} IS NOT NULL", value=value.node) for value in given]
+    return with_kind_of_choice(first, is_given[:-1], given)
 
 
 def nullif(call: Call) -> Value:
@@ -32,7 +35,8 @@ def iif(call: Call) -> Value:
     condition = call.condition(0)
     values, kind = call.unify(1, 2)
     one, other = values
-    return Value(case_when([(condition, one.node)], other.node), kind, fields=_shared_fields(values))
+    chosen = Value(case_when([(condition, one.node)], other.node), kind, fields=_shared_fields(values))
+    return with_kind_of_choice(chosen, [condition], [call.value(1), call.value(2)])
 
 
 def _shared_fields(values: list[Value]) -> tuple[tuple[str, ...], ...]:

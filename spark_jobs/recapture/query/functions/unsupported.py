@@ -1,6 +1,5 @@
 """The functions that are refused: why, and what to write instead."""
 
-_ANALYTIC = "looks at earlier events, which is not supported: aggregate in a window"
 _GEOSPATIAL = "is geospatial, which is not supported: backfill the coordinates, and compute it from the table"
 _NO_ASA = "is not a function of Azure Stream Analytics"
 
@@ -12,9 +11,6 @@ UNSUPPORTED = {
     "GETELEMENTS": "GetElements gives rows: write FROM input CROSS APPLY GetArrayElements(input.list) AS item",
     "GETRECORDPROPERTIES": "GetRecordProperties gives rows: "
     "write FROM input CROSS APPLY GetRecordProperties(input.record) AS item",
-    "LAG": f"LAG {_ANALYTIC}, such as MAX(x) over a HoppingWindow",
-    "LAST": f"LAST {_ANALYTIC}, such as TopOne() OVER (ORDER BY time DESC)",
-    "ISFIRST": f"ISFIRST {_ANALYTIC}, such as TopOne() OVER (ORDER BY time ASC) in a TumblingWindow",
     "ANOMALYDETECTION_SPIKEANDDIP": "AnomalyDetection_SpikeAndDip needs ASA's own model, which is not published: "
     "backfill its input, and score the table",
     "ANOMALYDETECTION_CHANGEPOINT": "AnomalyDetection_ChangePoint needs ASA's own model, which is not published: "

@@ -85,7 +85,7 @@ class Aggregate:
         return self.argument.type
 
     def prepared(self) -> exp.Expr:
-        """Return the argument as it enters the first step. Zeros are alike: -0.0 becomes 0.0.
+        """Return the argument as it enters the first step. For functions that compare floats, -0.0 becomes 0.0.
 
         AVG(i) => CAST(`i` AS DOUBLE)
         """

@@ -20,7 +20,7 @@ from recapture.time_model.windows import SessionWindow, Window
 SLICE_BOUNDS = (column("_slice_start"), column("_slice_end"))
 """Columns of the start and the end of a row's slice, in ticks."""
 UNANCHORED = column("_unanchored")
-"""Column that marks the rows of sessions that may have begun before the first event that was read."""
+"""Column that marks the rows of sessions cut by the rule for sparse streams (docs/time-model.md, section 4.2)."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""JOIN in Spark SQL (docs/time-model.md, section 4.3).
+"""JOIN in Spark SQL (docs/time-model.md, section 4.4).
 
 The rows of the view stand once for each slice, so every join is within a slice. Time bounds alone are no keys: Spark
 would compare every two rows with equal keys. So time is divided into buckets, each as long as the range of the bounds.
@@ -76,10 +76,15 @@ class JoinedTable:
         """Whether its rows have the column `_unanchored`."""
         return any(side.unanchored for side in self.sides)
 
+    @property
+    def windows(self) -> tuple[JoinedSide, ...]:
+        """Its sides, in the place of windows."""
+        return tuple(map(JoinedSide, self.look_backs))
+
     def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
         """Yield each table that it reads, and the reach of its rows."""
-        for side, look_back in zip(self.sides, self.look_backs, strict=True):
-            yield side.table, Reach(JoinedSide(look_back), extra_look_back)
+        for side, joined_side in zip(self.sides, self.windows, strict=True):
+            yield side.table, Reach(joined_side, extra_look_back)
 
     def sql(self, extra_look_back: int) -> str:
         """Return the statement that computes the rows after slice start - `extra_look_back` ticks.

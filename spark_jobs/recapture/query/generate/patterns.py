@@ -1,12 +1,14 @@
 """T-SQL's wildcards as Spark SQL: % any text, _ one character, [a-f] one of these, [^a-f] one of the others.
 
-A pattern is a text literal, translated when the query is compiled. Letter case and blanks at the end count, and ranges
-go by code point; Microsoft's page "WHERE (Azure Stream Analytics)" does not say.
+A pattern in quotes is translated when the query is compiled; one that each row computes cannot have sets.
+Letter case and blanks at the end count, and ranges go by code point; Microsoft's page "WHERE (Azure Stream Analytics)"
+does not say.
 """
 
 from sqlglot import exp
 
 from recapture.errors import DefinitionError
+from recapture.query.generate.let import failure, once
 from recapture.query.generate.trees import string, template
 
 _MANY = "%"
@@ -25,6 +27,27 @@ def like(text: exp.Expr, pattern: str, escape: str | None = None) -> exp.Expr:
         return template("({text} RLIKE {regex})", text=text, regex=string(f"(?s)^{_regex(pieces)}{_END}"))
     spark = "".join(piece if wild else _escaped(piece, r"\%_") for piece, wild in pieces)
     return template("({text} LIKE {pattern})", text=text, pattern=string(spark))
+
+
+def like_computed(text: exp.Expr, pattern: exp.Expr) -> exp.Expr:
+    """Return the condition `text LIKE pattern` for a pattern that each row computes; a `[` in it stops the run.
+
+    x, y => (CASE WHEN contains(y, '[') THEN raise_error('…') ELSE x LIKE replace(y, '\\', '\\\\') END)
+    """
+    return once(
+        pattern,
+        "pattern",
+        lambda once_a_row: template(
+            "(CASE WHEN contains({pattern}, '[') THEN {refused} ELSE {text} LIKE replace({pattern}, {one}, {two}) END)",
+            text=text,
+            pattern=once_a_row,
+            refused=failure(
+                "LIKE: a computed pattern has a `[`: write a set into a pattern in quotes, or use CHARINDEX"
+            ),
+            one=string("\\"),
+            two=string("\\\\"),
+        ),
+    )
 
 
 def position(text: exp.Expr, pattern: str) -> exp.Expr:

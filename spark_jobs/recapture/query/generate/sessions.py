@@ -17,7 +17,8 @@ def sessions(panes: Panes, window: SessionWindow, partition_by: Sequence[int], i
 
         `_before`, `_after`     the instants next to the pane's, and `_together`, its number of events
         `_opened`, `_anchor`    the first instant since the last pause, and the span whose end is the first deadline
-        `_reset`                the last span, up to the pane's, at whose end there is a cut whatever came before
+        `_reset`                the last span, up to the pane's, at whose end there is a cut whatever came before;
+                                before the first deadline, `_anchor`
         `_cut`, `_ruled`        whether there is a cut at the end of the pane's span, and whether by the rule for
                                 sparse streams
         `_begun`                the span at whose end the pane's session began; NULL if it opened after a pause

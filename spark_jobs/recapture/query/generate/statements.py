@@ -8,13 +8,14 @@ from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.generate import trees
+from recapture.query.generate.analytics import ROW, Analytics
 from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED, Grouping, unanchored_items
 from recapture.query.generate.select_items import SelectItem, column, select_list
 from recapture.query.generate.trees import bigint, render, string, template
 from recapture.query.generate.values import Value, quoted_name
 from recapture.query.generate.windows import groups
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
-from recapture.time_model.windows import Reach, SnapshotWindow, Window
+from recapture.time_model.windows import JoinedSide, Reach, SnapshotWindow, Window
 
 EVENTS = "`events`"
 SLICE_START = "slice_start"
@@ -52,6 +53,10 @@ class Selection:
     """What it reads: the view of events, or the table of a step or of a JOIN."""
     source_unanchored: bool
     """Whether `table` has the column `_unanchored`."""
+    source_numbered: bool
+    """Whether `table` has the column `_row`."""
+    analytics: Analytics | None
+    """Its analytic functions, over a row before APPLY."""
     laterals: tuple[Lateral, ...]
     """Its APPLYs."""
     where: exp.Expr | None
@@ -63,6 +68,16 @@ class Selection:
     def windows(self) -> list[Window]:
         """Windows of its GROUP BY; without one each row stands for its own time."""
         return [grouped.window for grouped in self.grouping.windows] if self.grouping else [SnapshotWindow()]
+
+    @property
+    def history(self) -> int:
+        """How long before a row its analytic functions look; ticks."""
+        return self.analytics.look_back if self.analytics else 0
+
+    @property
+    def numbered(self) -> bool:
+        """Whether its rows have the column `_row`."""
+        return self.grouping is None and (self.analytics.numbers_rows if self.analytics else self.source_numbered)
 
     @property
     def unanchored(self) -> bool:
@@ -80,6 +95,10 @@ class Table(Protocol):
     @property
     def unanchored(self) -> bool:
         """Return whether its rows have the column `_unanchored`."""
+
+    @property
+    def windows(self) -> Sequence[Window | JoinedSide]:
+        """Return its windows, or the sides of its JOINs."""
 
     def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
         """Yield each table that it reads, and the reach of its rows."""
@@ -99,21 +118,38 @@ class CommonTable:
     def unanchored(self) -> bool:
         return any(selection.unanchored for selection in self.selections)
 
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        return tuple(window for selection in self.selections for window in selection.windows)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether its rows have the column `_row`; those of a UNION do not."""
+        return len(self.selections) == 1 and self.selections[0].numbered
+
     def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
         for selection in self.selections:
             for window in selection.windows:
-                yield selection.table, Reach(window, extra_look_back)
+                yield selection.table, Reach(window, extra_look_back, selection.history)
 
     def sql(self, extra_look_back: int) -> str:
-        return "\nUNION ALL\n".join(
-            _selection(selection, extra_look_back, self.unanchored) for selection in self.selections
-        )
+        return "\nUNION ALL\n".join(_selection(selection, extra_look_back, self) for selection in self.selections)
 
 
-def output_sql(
-    steps: Sequence[Table], output: CommonTable, columns: list[tuple[str, Value]]
-) -> tuple[str, tuple[Reach, ...]]:
-    """Return the statement of an output, as CompiledOutput describes it, and the reaches of its windows and JOINs.
+@dataclass(frozen=True)
+class Statement:
+    """The statement of an output."""
+
+    sql: str
+    """Spark SQL, as CompiledOutput describes it."""
+    reaches: tuple[Reach, ...]
+    """Reaches of the windows and of the JOINs: the events that each needs."""
+    windows: tuple[Window | JoinedSide, ...]
+    """Windows, and sides of JOINs, over the events and over steps."""
+
+
+def output_statement(steps: Sequence[Table], output: CommonTable, columns: list[tuple[str, Value]]) -> Statement:
+    """Return the statement of an output.
 
     [`step 0`], `output`, [("x", a float)] => WITH `step 0` AS (…), `output` AS (…) SELECT `x`, … FROM `output` WHERE …
 
@@ -125,15 +161,16 @@ def output_sql(
     with_ = ",\n".join(
         f"{table.name} AS (\n{table.sql(extra_look_backs[table.name])}\n)" for table in [*needed, output]
     )
+    windows = [window for table in [*needed, output] for window in table.windows]
     published = [_published(name, value) for name, value in columns]
     published.append(SelectItem(SLICE_START, _timestamp(SLICE_BOUNDS[0].expression)))
     if output.unanchored:
         published.append(UNANCHORED)
-    return (
+    sql = (
         f"WITH {with_}\nSELECT {select_list(published)}\nFROM {output.name}\n"
-        "WHERE `_system_timestamp` > `_slice_start` AND `_system_timestamp` <= `_slice_end`",
-        reaches,
+        "WHERE `_system_timestamp` > `_slice_start` AND `_system_timestamp` <= `_slice_end`"
     )
+    return Statement(sql, reaches, tuple(dict.fromkeys(windows)))
 
 
 def _extra_look_backs(steps: Sequence[Table], output: CommonTable) -> tuple[dict[str, int], tuple[Reach, ...]]:
@@ -154,12 +191,17 @@ def _extra_look_backs(steps: Sequence[Table], output: CommonTable) -> tuple[dict
     return extra, tuple(reaches)
 
 
-def _selection(selection: Selection, extra_look_back: int, unanchored: bool) -> str:
-    items = [*unanchored_items(unanchored, selection.unanchored), *selection.items]
-    source = "\n".join([f"FROM {selection.table}", *(lateral.sql for lateral in selection.laterals)])
+def _selection(selection: Selection, extra_look_back: int, table: CommonTable) -> str:
+    items = [*unanchored_items(table.unanchored, selection.unanchored), *selection.items]
+    rows = selection.table
+    if selection.analytics:
+        row_look_back = extra_look_back + max(window.look_back for window in selection.windows)
+        rows = f"(\n{selection.analytics.sql(selection.table, row_look_back)}\n) AS `analysed`"
+    source = "\n".join([f"FROM {rows}", *(lateral.sql for lateral in selection.laterals)])
     source += _where(selection.where)
     if selection.grouping is None:
-        system = [*SLICE_BOUNDS, column("_partition"), column("_system_timestamp"), column("_arrival")]
+        numbers = [ROW] if table.numbered else []
+        system = [*SLICE_BOUNDS, column("_partition"), column("_system_timestamp"), column("_arrival"), *numbers]
         return f"SELECT {select_list([*system, *items])}\n{source}"
     system = [
         *SLICE_BOUNDS,

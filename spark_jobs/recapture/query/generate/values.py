@@ -20,6 +20,10 @@ class Value:
     """Text of a literal, as written; None for other expressions."""
     fields: tuple[Path, ...] = ()
     """Fields of the body that have this value's type."""
+    undeclared: tuple[Path, ...] = ()
+    """Fields whose types nothing declares and that decide, in ASA, of which type this value is."""
+    kind: exp.Expr | None = None
+    """Type of each single value in ASA, as text; None if it has one type, or nothing asks for it (see `kinds`)."""
     is_json_element: bool = False
     """Whether it was taken out of JSON: it is text, and is cast where another type is asked for."""
 

@@ -48,8 +48,7 @@ _NEAR = {
     "OVER": "OVER belongs to TIMESTAMP BY, right after the input: FROM input TIMESTAMP BY time OVER key",
     "TIMESTAMP": "TIMESTAMP BY follows the input, once: FROM input TIMESTAMP BY time",
     "INTO": "INTO goes after the columns and before FROM: SELECT … INTO output FROM …",
-    "DURATION": "LIMIT DURATION belongs to analytic functions, which are not supported: use the window of GROUP BY",
-    "LIMIT": "LIMIT DURATION belongs to analytic functions, which are not supported: use the window of GROUP BY",
+    "LIMIT": "LIMIT DURATION goes into OVER, after PARTITION BY: LAG(x) OVER (PARTITION BY id LIMIT DURATION(hour, 1))",
 }
 
 
@@ -57,7 +56,8 @@ class Asaql(TSQL):
     """T-SQL with ASA's clauses.
 
     A table's `timestamp_by` is the expression after TIMESTAMP BY, its `over` the list after OVER, its `partition_by`
-    the list after PARTITION BY. A call of a function is always an Anonymous, even if T-SQL knows the function.
+    the list after PARTITION BY. A Window has the `duration` after LIMIT, and the condition after WHEN as `when`. A call
+    of a function is always an Anonymous, even if T-SQL knows the function.
     """
 
     class Tokenizer(TSQL.Tokenizer):
@@ -71,7 +71,9 @@ class Asaql(TSQL):
         FUNCTIONS: ClassVar = {}
         FUNCTION_PARSERS: ClassVar = {name: TSQLParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")}
         FUNC_TOKENS: ClassVar = {*TSQLParser.FUNC_TOKENS, TokenType.SESSION}
+        WINDOW_ALIAS_TOKENS: ClassVar = TSQLParser.WINDOW_ALIAS_TOKENS - {TokenType.LIMIT, TokenType.WHEN}
         _reads_time = False
+        _limits: tuple[exp.Expr | None, exp.Expr | None] = (None, None)
         NO_PAREN_FUNCTIONS: ClassVar = {}
         NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": TSQLParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
 
@@ -103,6 +105,8 @@ class Asaql(TSQL):
                         table.set("over", self._parse_keys())
                 elif not table.args.get("partition_by") and self._match(TokenType.PARTITION_BY):
                     table.set("partition_by", self._parse_keys())
+                    if self._match(TokenType.INTO) and not self._match(TokenType.NUMBER):
+                        self.raise_error("the number of partitions is missing")
                 else:
                     break
             return table
@@ -119,7 +123,22 @@ class Asaql(TSQL):
                 self._reads_time = False
 
         def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
-            return this if self._reads_time else super()._parse_window(this, alias)
+            if self._reads_time:
+                return this
+            window = super()._parse_window(this, alias)
+            if isinstance(window, exp.Window) and window is not this:
+                for name, part in zip(("duration", "when"), self._limits, strict=True):
+                    window.set(name, part)
+                self._limits = (None, None)
+            return window
+
+        def _parse_partition_and_order(self) -> tuple[list[exp.Expr], exp.Expr | None]:
+            """Return PARTITION BY and ORDER BY of an OVER, and keep its LIMIT DURATION and WHEN for `_parse_window`."""
+            parts = super()._parse_partition_and_order()
+            duration = self._parse_unary() if self._match(TokenType.LIMIT) else None
+            when = self._parse_disjunction() if self._match(TokenType.WHEN) else None
+            self._limits = (duration, when)
+            return parts
 
         def _negate_range(self, this: exp.Expr | None = None) -> exp.Expr | None:
             """Return the Not of a predicate, for LIKE too, and mark it: x NOT IN (y) is not NOT x IN (y) for NULL."""
@@ -324,6 +343,8 @@ def _tokens(source: Source) -> list[Token]:
             raise source.error(token, f"`{token.text}` is not supported")
         if before == TokenType.COMMA and token.token_type in _NEVER_AFTER_COMMA:
             raise source.error(token, f"syntax error near `{token.text}`: something is missing after a comma")
+        if word == "-" and earlier in (TokenType.INTO, TokenType.FROM):
+            raise source.error(token, "a name with - in it goes in brackets, such as [in-orders]")
         is_clause = before in (TokenType.INTO, TokenType.FROM) and earlier not in _BEFORE_NAMES
         if is_clause and word.isidentifier():
             _read_as_name(source, token, word)

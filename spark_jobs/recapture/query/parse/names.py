@@ -2,6 +2,8 @@
 
 from sqlglot import exp
 
+ANALYTIC_FUNCTIONS = ("LAG", "LAST", "ISFIRST")
+"""Names of the functions that look at earlier rows; aggregates with LIMIT DURATION do, too."""
 Path = tuple[str, ...]
 """A field of the body, from its root: ("site", "id") for `site.id`."""
 
@@ -39,6 +41,16 @@ def is_window_id(node: exp.Expr) -> bool:
         and isinstance(node.this, exp.Dot)
         and _is_system_call(node.this, "window")
     )
+
+
+def is_analytic(node: exp.Expr) -> bool:
+    """Return whether a node is the call of an analytic function, with its OVER.
+
+    LAG(x) OVER (LIMIT DURATION(hour, 1)) is one, and so is AVG(x) OVER (LIMIT DURATION(hour, 1)).
+    """
+    if isinstance(node, exp.Window):
+        return call_name(node.this) in ANALYTIC_FUNCTIONS or bool(node.args.get("duration") and call_name(node.this))
+    return call_name(node) in ANALYTIC_FUNCTIONS
 
 
 def call_name(node: exp.Expr) -> str:

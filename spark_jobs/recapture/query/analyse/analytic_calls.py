@@ -1,0 +1,149 @@
+"""Calls of analytic functions: LAG, LAST, ISFIRST, and aggregates with LIMIT DURATION."""
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from recapture.model import AsaType
+from recapture.query.analyse.aggregate_calls import AggregateCall
+from recapture.query.analyse.expressions import Expressions
+from recapture.query.analyse.refusals import unsupported
+from recapture.query.analyse.relations import From
+from recapture.query.functions import UNSUPPORTED
+from recapture.query.generate.aggregates import AGGREGATES, Function
+from recapture.query.generate.analytics import EarlierValue, HistoryAggregate, IsFirst
+from recapture.query.generate.histories import History
+from recapture.query.generate.kinds import known_kind
+from recapture.query.generate.values import Value
+from recapture.query.parse.names import call_name
+from recapture.query.parse.source import require_only
+from recapture.query.parse.window_calls import UNITS
+
+_OVER = "OVER (PARTITION BY id LIMIT DURATION(hour, 1))"
+
+
+@dataclass(frozen=True)
+class AnalyticCall:
+    """One call of an analytic function."""
+
+    inside: Expressions
+    """Compiler of its arguments."""
+    from_clause: From
+    node: exp.Expr
+    """The call with its OVER; only ISFIRST may have none."""
+
+    def compile(self) -> Value:
+        """Compile the call, and add its function to the FROM clause.
+
+        Raise DefinitionError for arguments that it does not take.
+        """
+        if isinstance(self.node, exp.Window):
+            require_only(self.inside.source, self.node, "this", "partition_by", "over", "duration", "when")
+        match self._name:
+            case "LAG":
+                return self._lag()
+            case "LAST":
+                return self._earlier(0, self._call.expressions)
+            case "ISFIRST":
+                return self._is_first()
+        return self._aggregate()
+
+    @property
+    def _call(self) -> exp.Anonymous:
+        call = self.node.this if isinstance(self.node, exp.Window) else self.node
+        assert isinstance(call, exp.Anonymous)
+        return call
+
+    @property
+    def _name(self) -> str:
+        return call_name(self._call)
+
+    def _lag(self) -> Value:
+        arguments = self._call.expressions
+        steps = self._whole_number(arguments[1]) if len(arguments) > 1 else 1
+        return self._earlier(steps, [*arguments[:1], *arguments[2:]])
+
+    def _earlier(self, steps: int, arguments: list[exp.Expr]) -> Value:
+        """Compile LAG or LAST; `arguments` are the value and maybe the default."""
+        source, form = self.inside.source, "LAG(x, 1, default)" if self._name == "LAG" else "LAST(x, default)"
+        if not 1 <= len(arguments) <= 2:
+            raise source.error(self.node, f"write {form} {_OVER}; the default may be left out")
+        if isinstance(arguments[0], exp.Star):
+            require_only(source, arguments[0])
+            value = self.from_clause.record(arguments[0])
+        else:
+            value = self.inside.value(arguments[0])
+        if value.type is None:
+            raise source.error(arguments[0], "NULL alone has no type here")
+        default = self.inside.value(arguments[1]) if len(arguments) > 1 else Value(exp.Null(), None)
+        kinds = [exp.Null() if operand.type is None else known_kind(operand) for operand in (value, default)]
+        (value, default), type_ = self.inside.coercion.unify([value, default], self.node)
+        found = EarlierValue(self._history(), value.node, steps, default.node)
+        kind = None
+        if value.kind is not None and kinds[0] is not None and kinds[1] is not None:
+            kind = self.from_clause.result(replace(found, value=kinds[0], default=kinds[1]))
+        return replace(value, node=self.from_clause.result(found), type=type_, text=None, kind=kind)
+
+    def _is_first(self) -> Value:
+        duration = self.node.args.get("duration")
+        if duration is not None:
+            raise self.inside.source.error(
+                duration, "ISFIRST takes no LIMIT DURATION: its interval is ISFIRST(hour, 1)"
+            )
+        length = self._length(self._call, "ISFIRST(hour, 1)")
+        return Value(self.from_clause.result(IsFirst(self._over(length))), AsaType.BIGINT)
+
+    def _aggregate(self) -> Value:
+        source = self.inside.source
+        if self._name in UNSUPPORTED:
+            raise unsupported(source, self._call)
+        if self._name not in AGGREGATES:
+            raise source.error(self.node, f"{source.word(self._call)} takes no LIMIT DURATION")
+        aggregate = AggregateCall(self.inside, self.from_clause, self._call, self._call, []).compile()
+        if not aggregate.has_running_form:
+            raise source.error(self.node, "LIMIT DURATION goes with LAG, LAST, COUNT, SUM, AVG, MIN and MAX")
+        result = Value(self.from_clause.result(HistoryAggregate(self._history(), aggregate)), aggregate.type)
+        of_same_type = aggregate.argument is not None and aggregate.function is not Function.AVG
+        return (
+            replace(result, undeclared=aggregate.argument.undeclared) if of_same_type and aggregate.argument else result
+        )
+
+    def _history(self) -> History:
+        form = f"write {self._name}(…) {_OVER}"
+        duration = self.node.args.get("duration")
+        if duration is None:
+            raise self.inside.source.error(self.node, f"LIMIT DURATION is missing: {form}")
+        if call_name(duration) != "DURATION":
+            raise self.inside.source.error(duration, form)
+        return self._over(self._length(duration, "DURATION(hour, 1)"))
+
+    def _over(self, length: int) -> History:
+        when = self.node.args.get("when")
+        condition = self.inside.condition(when) if when is not None else None
+        keys = tuple(self._key(key) for key in self.node.args.get("partition_by") or [])
+        return History(keys, length, condition)
+
+    def _key(self, node: exp.Expr) -> exp.Expr:
+        value = self.inside.value(node)
+        if value.type is None or value.type in (AsaType.RECORD, AsaType.ARRAY):
+            raise self.inside.source.error(node, f"PARTITION BY cannot take {value.type or 'NULL'}: name a column")
+        for path in value.fields:
+            self.inside.types.note_key(path, node)
+        return value.node
+
+    def _length(self, call: exp.Expr, form: str) -> int:
+        """Return the ticks of (unit, number)."""
+        source, arguments = self.inside.source, call.expressions
+        if len(arguments) != 2:
+            raise source.error(call, f"write {form}, with a unit and a number")
+        unit = UNITS.get(arguments[0].name.lower()) if isinstance(arguments[0], exp.Column) else None
+        if unit is None:
+            units = "day, hour, minute, second, millisecond or microsecond"
+            raise source.error(arguments[0], f"the unit is {units}: write {form}")
+        return unit * self._whole_number(arguments[1])
+
+    def _whole_number(self, node: exp.Expr) -> int:
+        is_whole = isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal()
+        if not is_whole or int(node.name) == 0:
+            raise self.inside.source.error(node, "a whole number of at least 1 is expected here")
+        return int(node.name)

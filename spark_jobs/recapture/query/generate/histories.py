@@ -1,0 +1,115 @@
+"""The histories of rows, and their aggregates, in Spark SQL (docs/time-model.md, section 4.3).
+
+Time is divided into blocks, each as long as a history. The history of a row holds the rows of its block up to itself,
+and the last rows of the block before, which are less than one length older. One aggregate runs up through each block,
+and gives the first part. Another runs down from the end of each block. It gives the second part, at the earliest row
+that is still in the history.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from recapture.query.generate.aggregates import Aggregate, Function
+from recapture.query.generate.grouping import SLICE_BOUNDS
+from recapture.query.generate.select_items import SelectItem, select_list, struct
+from recapture.query.generate.trees import case_when, render, template
+
+
+@dataclass(frozen=True)
+class History:
+    """The rows that a row looks at: itself and rows before it."""
+
+    keys: tuple[exp.Expr, ...]
+    """Keys of PARTITION BY, over a row."""
+    length: int
+    """How far it goes back, in ticks."""
+    when: exp.Expr | None
+    """Condition of WHEN, over a row."""
+
+    def met(self, value: exp.Expr) -> exp.Expr:
+        """Return the value, or NULL if the row does not meet the condition."""
+        return value if self.when is None else case_when([(self.when, value)], exp.Null())
+
+    @property
+    def by(self) -> str:
+        """What rows must share to look at each other: the slice and the keys."""
+        return ", ".join([SLICE_BOUNDS[0].sql, *map(render, self.keys)])
+
+
+def with_aggregates(
+    rows: str, number: int, history: History, aggregates: Mapping[str, Aggregate], order: Sequence[SelectItem]
+) -> str:
+    """Return SQL of rows with the aggregates of their history, each under its name; `number` is that of the history.
+
+    COUNT(*) in histories of length 10, with one row at each of 3, 8 and 15:
+
+        row 3:   up to it in block 0: 1
+        row 8:   up to it in block 0: 2
+        row 15:  up to it in block 1: 1, and down to 8, the first row later than 5, in block 0: 1
+
+    So each row has two entries on the timelines of the blocks: it holds what runs down to it in its own block, and in
+    the block before it asks for what has run down to one length before it.
+    """
+    up, down, held, taken, asks, block, position = (
+        f"@@{name}{number}" for name in ("up", "down", "held", "taken", "asks", "block", "position")
+    )
+    by, time, length = history.by, "`_system_timestamp`", f"{history.length}L"
+    own_block, ascending = f"{time} div {length}", select_list(order)
+    descending = ", ".join(f"{item.sql} DESC" for item in order)
+
+    def running(ordered: str) -> str:
+        over = f"OVER (PARTITION BY {by}, {own_block} ORDER BY {ordered} ROWS UNBOUNDED PRECEDING)"
+        return render(struct(part for name in aggregates for part in _parts(name, aggregates[name], history, over)))
+
+    names = (block, position, asks, held)
+    holding, asking = (
+        (own_block, time, "FALSE", f"`{down}`"),
+        (f"{own_block} - 1L", f"{time} - {length}", "TRUE", "NULL"),
+    )
+    placed = [render(struct(map(SelectItem, names, map(template, entry)))) for entry in (holding, asking)]
+    timeline = f"PARTITION BY {by}, `{block}` ORDER BY `{position}` DESC, `{asks}` DESC, {descending}"
+    results = [SelectItem(name, _merged(name, aggregates[name], taken, up)) for name in aggregates]
+    return (
+        f"SELECT *, {select_list(results)}\nFROM (\n"
+        f"SELECT *, last(`{held}`, true) OVER ({timeline} ROWS UNBOUNDED PRECEDING) AS `{taken}`\nFROM (\n"
+        f"SELECT *, inline(array({', '.join(placed)}))\nFROM (\n"
+        f"SELECT *, {running(ascending)} AS `{up}`, {running(descending)} AS `{down}`\nFROM (\n"
+        f"{rows}\n)\n)\n)\n)\nWHERE `{asks}`"
+    )
+
+
+def _parts(name: str, aggregate: Aggregate, history: History, over: str) -> list[SelectItem]:
+    """Return the running aggregates that make up an aggregate.
+
+    AVG(x) => sum(CAST(`x` AS DOUBLE)) OVER (…), count(CAST(`x` AS DOUBLE)) OVER (…)
+    """
+    argument = history.met(aggregate.prepared())
+    functions = ("sum", "count") if aggregate.function is Function.AVG else (aggregate.function.value.lower(),)
+    return [
+        SelectItem(f"{name}_{function}", template(f"{function}({{argument}}) {over}", argument=argument))
+        for function in functions
+    ]
+
+
+def _merged(name: str, aggregate: Aggregate, earlier: str, later: str) -> exp.Expr:
+    """Return an aggregate of two adjacent parts of a history; the earlier one may be NULL.
+
+    COUNT => coalesce(a.n, 0L) + b.n
+    """
+
+    def parts(function: str) -> tuple[str, str]:
+        return f"`{earlier}`.`{name}_{function}`", f"`{later}`.`{name}_{function}`"
+
+    def total(function: str) -> str:
+        one, other = parts(function)
+        return f"coalesce({one} + {other}, {one}, {other})"
+
+    match aggregate.function:
+        case Function.MIN | Function.MAX as extreme:
+            one, other = parts(extreme.value.lower())
+            return template(f"{'least' if extreme is Function.MIN else 'greatest'}({one}, {other})")
+        case Function.AVG:
+            return template(f"({total('sum')} / nullif(CAST({total('count')} AS DOUBLE), 0.0D))")
+    return template(total(aggregate.function.value.lower()))

@@ -1,0 +1,141 @@
+"""Kinds: the type that each single value has in ASA, as text (docs/time-model.md, section 6).
+
+A field that nothing declares is read in the type that its uses ask for. Where ASA's result depends on the type of each
+value, as that of 5 / 2 does, its kind decides. Kinds are read only of fields for which a use has asked
+(FieldTypes.request_kinds): the first pass that needs one does without it, and a later pass has it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from recapture.model import AsaType
+from recapture.query.generate.trees import bigint, case_when, cast_as, operation, string, template
+from recapture.query.generate.values import Value
+
+
+def kind_of(type_: AsaType) -> exp.Expr:
+    """Return the kind of all values of a type: BIGINT => 'bigint'"""
+    return string(type_.value)
+
+
+def kind_of_json(text: exp.Expr) -> exp.Expr:
+    """Return the kind of a number that was taken out of JSON as text."""
+    digits = template("{text} RLIKE '^-?[0-9]+$'", text=text)
+    return case_when([(digits, kind_of(AsaType.BIGINT))], kind_of(AsaType.FLOAT))
+
+
+def is_bigint(kind: exp.Expr) -> exp.Expr:
+    """Return the condition that a value is a bigint in ASA."""
+    return operation(exp.EQ, kind, kind_of(AsaType.BIGINT))
+
+
+def number_kind(kinds: list[exp.Expr]) -> exp.Expr:
+    """Return the kind of a number that is computed from others: a bigint if all of them are, else a float."""
+    return case_when([(_all_bigint(kinds), kind_of(AsaType.BIGINT))], kind_of(AsaType.FLOAT))
+
+
+def divided(left: exp.Expr, right: exp.Expr, kinds: list[exp.Expr]) -> exp.Expr:
+    """Return the quotient of two floats, cut to a whole number if both are bigints in ASA: 5 / 2 is 2, 5.0 / 2 is 2.5.
+
+    `x`, 2.0D => (CASE WHEN … THEN CAST(CAST(`x` AS BIGINT) div CAST(2.0D AS BIGINT) AS DOUBLE) ELSE (`x` / 2.0D) END)
+    """
+    whole = template("({left} div {right})", left=cast_as(left, "BIGINT"), right=cast_as(right, "BIGINT"))
+    return case_when([(_all_bigint(kinds), cast_as(whole, "DOUBLE"))], operation(exp.Div, left, right))
+
+
+def compared(operator: type[exp.Expr], sides: list[exp.Expr], kinds: list[exp.Expr]) -> exp.Expr:
+    """Return the comparison of two values, read as texts, by their kinds: numbers as numbers, texts as texts.
+
+    Values of different kinds are not equal, and neither is less than the other. NULL if one of them is NULL.
+    """
+    one, other = sides
+    number = template("{one} IN ('bigint', 'float') AND {other} IN ('bigint', 'float')", one=kinds[0], other=kinds[1])
+    branches: list[tuple[exp.Expr, exp.Expr]] = [
+        (template("{one} IS NULL OR {other} IS NULL", one=one, other=other), exp.Null()),
+        (_all_bigint(kinds), operation(operator, cast_as(one, "BIGINT"), cast_as(other, "BIGINT"))),
+        (number, operation(operator, cast_as(one, "DOUBLE"), cast_as(other, "DOUBLE"))),
+        (operation(exp.EQ, *kinds), operation(operator, one, other)),
+    ]
+    return case_when(branches, exp.Boolean(this=operator is exp.NEQ))
+
+
+def _all_bigint(kinds: list[exp.Expr]) -> exp.Expr:
+    conditions = [is_bigint(kind) for kind in kinds]
+    return conditions[0] if len(conditions) == 1 else operation(exp.And, conditions[0], _all_bigint(kinds[1:]))
+
+
+def bigint_flag(kind: exp.Expr) -> exp.Expr:
+    """Return 1 for a bigint, 0 for another value, NULL for NULL: their minimum tells whether all are bigints."""
+    return case_when([(is_bigint(kind), bigint(1)), (template("{kind} IS NOT NULL", kind=kind), bigint(0))], exp.Null())
+
+
+def kind_of_flags(minimum: exp.Expr) -> exp.Expr:
+    """Return the kind of an aggregate of numbers, from the minimum of their flags."""
+    return case_when([(operation(exp.EQ, minimum, bigint(1)), kind_of(AsaType.BIGINT))], kind_of(AsaType.FLOAT))
+
+
+def known_kind(value: Value) -> exp.Expr | None:
+    """Return the kind of a value; None while it is not known."""
+    if value.kind is not None:
+        return value.kind
+    return None if value.undeclared or value.type is None else kind_of(value.type)
+
+
+def same_key(sides: list[exp.Expr], kinds: list[exp.Expr]) -> exp.Expr:
+    """Return a condition that is true if `compared` finds two values equal, and maybe for others; each side is a key.
+
+    Spark joins by equal keys, each over one row.
+    """
+    one, other = (
+        case_when(
+            [
+                (
+                    template("{kind} IN ('bigint', 'float')", kind=kind),
+                    template("CAST(CAST({side} AS DOUBLE) + 0.0D AS STRING)", side=side),
+                )
+            ],
+            side,
+        )
+        for side, kind in zip(sides, kinds, strict=True)
+    )
+    return operation(exp.EQ, one, other)
+
+
+def known_kinds(values: Iterable[Value]) -> list[exp.Expr] | None:
+    """Return the kinds of values; None unless all are known."""
+    kinds = [kind for kind in map(known_kind, values) if kind is not None]
+    return kinds if len(kinds) == len([*values]) else None
+
+
+def is_open_number(values: Sequence[Value]) -> bool:
+    """Return whether the events decide if a number that is computed from these is a bigint or a float."""
+    open_ = [value.kind is not None or bool(value.undeclared) for value in values]
+    return any(open_) and all(
+        is_open or value.type is AsaType.BIGINT for is_open, value in zip(open_, values, strict=True)
+    )
+
+
+def with_kind_of(value: Value, operands: Sequence[Value]) -> Value:
+    """Return a number with the kind that its operands give it.
+
+    x + 1 => a float that is a bigint in ASA wherever x is one
+    """
+    if not is_open_number(operands):
+        return value
+    kinds = known_kinds(operands)
+    undeclared = tuple(dict.fromkeys(path for operand in operands for path in operand.undeclared))
+    return replace(value, undeclared=undeclared, kind=None if kinds is None else number_kind(kinds))
+
+
+def with_kind_of_choice(chosen: Value, conditions: Sequence[exp.Expr], values: Sequence[Value]) -> Value:
+    """Return what a CASE chooses, with the kind of the value that it chooses; the last value has no condition."""
+    undeclared = tuple(dict.fromkeys(path for value in values for path in value.undeclared))
+    if not any(value.undeclared or value.kind is not None for value in values):
+        return chosen
+    kinds = [exp.Null() if value.type is None else known_kind(value) for value in values]
+    known = [kind for kind in kinds if kind is not None]
+    branches = list(zip(conditions, known, strict=False))
+    kind = case_when(branches, known[-1]) if len(known) == len(kinds) else None
+    return replace(chosen, undeclared=undeclared, kind=kind)

@@ -1,0 +1,194 @@
+"""LAG, LAST, ISFIRST and aggregates with LIMIT DURATION: each row has what the oracle finds in the whole stream."""
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recapture.errors import DefinitionError
+from tests.draws import slow
+from tests.oracle_analytics import Over, Payload, aggregate, field, in_order, is_first, lag, last
+from tests.oracle_windows import Event
+from tests.query.fast_path import Slice, compiled, published
+from tests.query.streams import FIRST_WEEK, WEEK, described, seconds
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DECLARED = "CREATE TABLE telemetry (t datetime, id bigint, k nvarchar(max), n bigint, x float);\n"
+LENGTH = seconds(10)
+X = field("x")
+
+
+def n_is_positive(payload: Payload) -> bool:
+    return payload["n"] is not None and payload["n"] > 0
+
+
+def minus_id(payload: Payload) -> int:
+    return -payload["id"]
+
+
+ALL, KEYED = Over(LENGTH), Over(LENGTH, ("k",))
+MET, KEYED_MET = Over(LENGTH, when=n_is_positive), Over(LENGTH, ("k", "n"), n_is_positive)
+LIMIT = "LIMIT DURATION(second, 10)"
+
+VALUES: dict[str, Callable[[list[Event]], list[Any]]] = {
+    f"LAG(id) OVER ({LIMIT})": lambda events: lag(events, ALL, field("id")),
+    f"LAG(x, 2) OVER (PARTITION BY k {LIMIT})": lambda events: lag(events, KEYED, X, 2),
+    f"LAG(id, 1, -id) OVER ({LIMIT} WHEN n > 0)": lambda events: lag(events, MET, field("id"), 1, minus_id),
+    f"LAG(x, 2) OVER (PARTITION BY k, n {LIMIT} WHEN n > 0)": lambda events: lag(events, KEYED_MET, X, 2),
+    f"LAST(x, 0.5) OVER ({LIMIT} WHEN n > 0)": lambda events: last(events, MET, X, lambda _: 0.5),
+    f"LAST(id) OVER (PARTITION BY k {LIMIT})": lambda events: last(events, KEYED, field("id")),
+    "ISFIRST(second, 10)": lambda events: is_first(events, LENGTH),
+    "ISFIRST(second, 10) OVER (PARTITION BY k WHEN n > 0)": lambda events: is_first(
+        events, LENGTH, ("k",), n_is_positive
+    ),
+    f"COUNT(*) OVER ({LIMIT})": lambda events: aggregate(events, ALL, "COUNT"),
+    f"COUNT(x) OVER ({LIMIT} WHEN n > 0)": lambda events: aggregate(events, MET, "COUNT", X),
+    f"SUM(n) OVER (PARTITION BY k {LIMIT})": lambda events: aggregate(events, KEYED, "SUM", field("n")),
+    f"AVG(x) OVER ({LIMIT})": lambda events: aggregate(events, ALL, "AVG", X),
+    f"MIN(x) OVER (PARTITION BY k, n {LIMIT} WHEN n > 0)": lambda events: aggregate(events, KEYED_MET, "MIN", X),
+    f"MAX(n) OVER (PARTITION BY k {LIMIT})": lambda events: aggregate(events, KEYED, "MAX", field("n")),
+}
+"""Analytic functions, each with what the oracle gives for the rows of a stream."""
+
+COLUMNS = ", ".join(f"{expression} AS v{number}" for number, expression in enumerate(VALUES))
+QUERY = f"{DECLARED}SELECT id, {COLUMNS} INTO out FROM telemetry TIMESTAMP BY t"
+
+_STEPS = st.sampled_from((0, 0, 0, 1, seconds(5), seconds(5), LENGTH - 1, LENGTH, LENGTH, LENGTH + 1))
+_PAYLOADS = st.fixed_dictionaries(
+    {
+        "k": st.sampled_from(("a", "a", "b", None)),
+        "n": st.one_of(st.none(), st.integers(-2, 3)),
+        "x": st.one_of(st.none(), st.integers(-6, 6).map(lambda halves: halves / 2)),
+    }
+)
+
+
+@st.composite
+def chopped(draw: st.DrawFn, week: int) -> list[Slice]:
+    """Draw a stream in a week of its own, with many equal times and gaps of one length, and its adjacent slices."""
+    zero = seconds((FIRST_WEEK + week) * WEEK + draw(st.integers(0, 10)))
+    times = itertools.accumulate(draw(st.lists(_STEPS, min_size=5, max_size=20)), initial=zero)
+    events = [Event(time, {"id": id, **draw(_PAYLOADS)}, draw(st.sampled_from("01"))) for id, time in enumerate(times)]
+    widths = draw(st.lists(st.sampled_from((3, 7, 20)), min_size=1, max_size=3))
+    inner = itertools.accumulate(map(seconds, widths), initial=zero)
+    edges = [zero - seconds(1), *(edge for edge in inner if edge < events[-1].time), events[-1].time]
+    return [Slice(start, end, events) for start, end in itertools.pairwise(sorted(set(edges)))]
+
+
+def of_spark(rows: Sequence[dict[str, Any]]) -> list[list[Any]]:
+    """Return the values of the rows, each after the row's id, by id."""
+    return sorted([row["id"], *(row[f"v{number}"] for number in range(len(VALUES)))] for row in rows)
+
+
+def of_oracle(slice_: Slice) -> list[list[Any]]:
+    """Return the same for the rows of the whole stream that lie in a slice."""
+    columns = [compute(list(slice_.events)) for compute in VALUES.values()]
+    rows = zip(in_order(slice_.events), *columns, strict=True)
+    return sorted([event.payload["id"], *values] for event, *values in rows if slice_.start < event.time <= slice_.end)
+
+
+@slow(4)
+@given(streams=st.tuples(*map(chopped, range(8))), shuffle_partitions=st.sampled_from((1, 8)))
+def test_each_row_has_what_the_whole_stream_gives_it(
+    spark: "SparkSession", streams: tuple[list[Slice], ...], shuffle_partitions: int
+) -> None:
+    slices = list(itertools.chain(*streams))
+    spark.conf.set("spark.sql.shuffle.partitions", shuffle_partitions)
+    try:
+        actual = published(spark, compiled(QUERY), slices)
+    finally:
+        spark.conf.unset("spark.sql.shuffle.partitions")
+    for slice_, rows in zip(slices, actual, strict=True):
+        assert of_spark(rows) == of_oracle(slice_), described(slice_)
+
+
+def stream(*times: int) -> Slice:
+    """Return a slice of one stream with events at some seconds, numbered by `id` and `n`."""
+    zero = seconds(FIRST_WEEK * WEEK)
+    events = [Event(zero + seconds(time), {"id": id, "k": "a", "n": id, "x": None}) for id, time in enumerate(times)]
+    return Slice(zero - seconds(1), zero + seconds(100), events)
+
+
+def rows_of(spark: "SparkSession", query: str, slice_: Slice) -> list[tuple[Any, ...]]:
+    [rows] = published(spark, compiled(DECLARED + query), [slice_])
+    return sorted(tuple(row.values()) for row in rows)
+
+
+def test_analytic_functions_see_the_rows_that_where_leaves_out(spark: "SparkSession") -> None:
+    query = f"SELECT id, LAG(id) OVER ({LIMIT}) AS before INTO out FROM telemetry WHERE n > 1"
+    assert rows_of(spark, query, stream(1, 2, 3, 4)) == [(2, 1), (3, 2)]
+
+
+def test_where_can_compare_a_row_with_the_one_before(spark: "SparkSession") -> None:
+    query = f"SELECT id INTO out FROM telemetry WHERE LAG(n) OVER ({LIMIT}) % 2 = 0"
+    assert rows_of(spark, query, stream(1, 2, 3, 4)) == [(1,), (3,)]
+
+
+def test_a_window_aggregates_analytic_functions_of_rows_from_before_it(spark: "SparkSession") -> None:
+    query = f"SELECT SUM(LAG(n) OVER ({LIMIT})) AS s INTO out FROM telemetry GROUP BY TumblingWindow(second, 5)"
+    assert rows_of(spark, query, stream(4, 5, 6, 9, 11)) == [(0,), (3,), (3,)]
+
+
+def test_an_analytic_function_can_be_a_key(spark: "SparkSession") -> None:
+    first = "ISFIRST(second, 5)"
+    query = f"SELECT {first} AS f, COUNT(*) AS n INTO out FROM telemetry GROUP BY {first}, TumblingWindow(second, 10)"
+    assert rows_of(spark, query, stream(1, 2, 3, 7)) == [(0, 2), (1, 2)]
+
+
+def test_a_step_s_rows_keep_their_order_of_arrival(spark: "SparkSession") -> None:
+    """All arrived at one time, so that only their order in the partition tells which came first."""
+    query = (
+        f"WITH a AS (SELECT *, LAG(id) OVER ({LIMIT}) AS before FROM telemetry), b AS (SELECT * FROM a WHERE id <> 1)\n"
+        f"SELECT id, LAG(before) OVER ({LIMIT}) AS twice_before INTO out FROM b"
+    )
+    slice_ = stream(1, 1, 1, 1)
+    [rows] = published(spark, compiled(DECLARED + query), [slice_], arrivals=[0] * 4)
+    assert sorted(map(tuple, (row.values() for row in rows))) == [(0, None), (2, None), (3, 1)]
+
+
+def test_analytic_functions_of_a_window_s_rows_look_back_over_slices(spark: "SparkSession") -> None:
+    query = (
+        "WITH a AS (SELECT k, COUNT(*) AS c FROM telemetry GROUP BY k, TumblingWindow(second, 5))\n"
+        "SELECT System.Timestamp() AS e, c, LAG(c) OVER (PARTITION BY k LIMIT DURATION(second, 6)) AS b INTO out FROM a"
+    )
+    slice_ = stream(1, 2, 7, 13, 14, 18, 29)
+    edges = [slice_.start, *(seconds(FIRST_WEEK * WEEK + second) for second in (5, 6, 12, 15, 20, 40))]
+    apart = [Slice(start, end, slice_.events) for start, end in itertools.pairwise(edges)]
+    rows = [row for rows in published(spark, compiled(DECLARED + query), apart) for row in rows]
+    assert [(row["c"], row["b"]) for row in sorted(rows, key=lambda row: row["e"])] == [
+        (2, None), (1, 2), (2, 1), (1, 2), (1, None)
+    ]  # fmt: skip
+
+
+def test_the_event_itself_is_the_value_of_a_star(spark: "SparkSession") -> None:
+    query = f"SELECT id, LAG(*) OVER ({LIMIT}) AS event INTO out FROM telemetry"
+    rows = rows_of(spark, query, stream(1, 2))
+    assert rows == [(0, None), (1, {"id": 0, "k": "a", "n": 0, "x": None})]
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("LAG(e.ArrayValue) OVER (LIMIT DURATION(hour, 1))", "sees the rows before APPLY, without `e`"),
+        ("LAG(x) OVER (LIMIT DURATION(fortnight, 1))", "the unit is day, hour, minute"),
+        ("LAG(x) OVER (LIMIT 5)", "write LAG(…) OVER (PARTITION BY id LIMIT DURATION(hour, 1))"),
+        ("LAG() OVER (LIMIT DURATION(hour, 1))", "write LAG(x, 1, default) OVER"),
+        ("LAST(x, 1, 2) OVER (LIMIT DURATION(hour, 1))", "write LAST(x, default) OVER"),
+        ("LAG(x)", "LIMIT DURATION is missing"),
+        ("LAG(NULL) OVER (LIMIT DURATION(hour, 1))", "NULL alone has no type"),
+        ("ISFIRST(hour, 1) OVER (LIMIT DURATION(hour, 1))", "ISFIRST takes no LIMIT DURATION"),
+        ("SUM(x) OVER (PARTITION BY telemetry.list LIMIT DURATION(hour, 1))", "PARTITION BY cannot take array"),
+        ("LAG(COUNT(*)) OVER (LIMIT DURATION(hour, 1))", "COUNT is an aggregate: it cannot be inside an analytic"),
+        ("AnomalyDetection_SpikeAndDip(x, 95, 120, 'spikes') OVER (LIMIT DURATION(hour, 1))", "needs ASA's own model"),
+    ],
+)
+def test_a_call_that_cannot_be_computed_is_refused(expression: str, message: str) -> None:
+    query = f"SELECT {expression} AS v INTO out FROM telemetry CROSS APPLY GetArrayElements(list) AS e"
+    with pytest.raises(DefinitionError, match=re.escape(message)):
+        compiled(query)

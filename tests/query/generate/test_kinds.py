@@ -1,0 +1,120 @@
+"""Fields that nothing declares: where ASA's result depends on the type of each value, so does ours."""
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from recapture.errors import DefinitionError
+from tests.oracle_windows import Event
+from tests.query.fast_path import Slice, compiled, published
+from tests.query.streams import FIRST_WEEK, WEEK, seconds
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NUMBERS = (7, -7, 2, 7.0, -7.5, 2.5)
+"""Numbers as bodies hold them: 7 is a bigint in ASA, 7.0 a float."""
+VALUES = (9007199254740992, 9007199254740993, 5, 5.0, 5.5, "5", "a", "b", True, False, None)
+
+
+def rows(spark: "SparkSession", query: str, payloads: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the published rows of events, one a second."""
+    zero = seconds(FIRST_WEEK * WEEK)
+    events = [Event(zero + seconds(second), payload) for second, payload in enumerate(payloads, 1)]
+    [published_rows] = published(spark, compiled(query), [Slice(zero, zero + seconds(1000), events)])
+    return published_rows
+
+
+def quotient(left: float, right: float) -> float:
+    """Return left / right as T-SQL does: of whole numbers the quotient cut towards zero."""
+    if isinstance(left, int) and isinstance(right, int):
+        return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+    return left / right
+
+
+def less(left: Any, right: Any) -> bool | None:
+    """Return left < right of two values of a body; NULL next to null; false for values of different types."""
+    if left is None or right is None:
+        return None
+    of_one_type = type(left) is type(right) or not {type(left), type(right)} - {int, float}
+    return of_one_type and left < right
+
+
+def equal(left: Any, right: Any) -> bool | None:
+    if left is None or right is None:
+        return None
+    of_one_type = type(left) is type(right) or not {type(left), type(right)} - {int, float}
+    return of_one_type and left == right
+
+
+PAIRS = [{"a": a, "b": b, "c": a} for a, b in itertools.product(NUMBERS, NUMBERS)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("a / b", lambda event: quotient(event["a"], event["b"])),
+        ("a / 2", lambda event: quotient(event["a"], 2)),
+        ("a / 2.0", lambda event: event["a"] / 2.0),
+        ("(a * 3 + 1) / b", lambda event: quotient(event["a"] * 3 + 1, event["b"])),
+        ("-a / b / 2", lambda event: quotient(quotient(-event["a"], event["b"]), 2)),
+        ("ABS(a) / NULLIF(b, 0)", lambda event: quotient(abs(event["a"]), event["b"])),
+        ("CASE WHEN a > 2 THEN a ELSE b END / 2", lambda e: quotient(e["a"] if e["a"] > 2 else e["b"], 2)),
+        ("COALESCE(missing, a) / 2", lambda event: quotient(event["a"], 2)),
+        ("CAST(a AS float) / 2", lambda event: event["a"] / 2),
+        ("CAST(a AS bigint) / 2", lambda event: quotient(int(event["a"]), 2)),
+    ],
+)
+def test_a_quotient_of_bigints_is_whole(spark: "SparkSession", expression: str, expected: Any) -> None:
+    actual = rows(spark, f"SELECT {expression} AS q INTO out FROM telemetry", PAIRS)
+    assert [row["q"] for row in actual] == [expected(event) for event in PAIRS]
+
+
+def test_steps_windows_and_lag_keep_the_types_of_values(spark: "SparkSession") -> None:
+    query = (
+        "WITH a AS (SELECT *, a + 1 AS next FROM telemetry), b AS (SELECT next AS n, c AS d FROM a)\n"
+        "SELECT SUM(n) / 2 AS s, MAX(n) / 2 AS m, SUM(d) / COUNT(*) AS e, AVG(d) / 2 AS g INTO out FROM b\n"
+        "GROUP BY TumblingWindow(second, 2)"
+    )
+    events = [{"a": a, "c": c} for a, c in [(4, 1), (1, 2), (2, 3), (2, 2), (2.0, 3.5), (1, 1)]]
+    actual = rows(spark, query, events)
+    assert sorted(tuple(row.values()) for row in actual) == [
+        (2.5, 1.5, 2.25, 1.125),
+        (3.0, 1.0, 2.0, 1.25),
+        (3.0, 2.0, 1.0, 0.75),
+    ]
+
+
+@pytest.mark.parametrize(("operator", "oracle"), [("=", equal), ("<", less)])
+def test_fields_are_compared_by_the_types_of_their_values(spark: "SparkSession", operator: str, oracle: Any) -> None:
+    query = f"SELECT CASE WHEN a {operator} b THEN 1 WHEN NOT a {operator} b THEN 0 END AS r INTO out FROM telemetry"
+    pairs = [{"a": a, "b": b} for a, b in itertools.product(VALUES, VALUES)]
+    actual = rows(spark, query, pairs)
+    assert [row["r"] for row in actual] == [int(bool(oracle(event["a"], event["b"]))) for event in pairs]
+
+
+def test_a_value_is_compared_with_that_of_the_event_before(spark: "SparkSession") -> None:
+    query = "SELECT a INTO out FROM telemetry WHERE LAG(a) OVER (LIMIT DURATION(hour, 1)) <> a"
+    actual = rows(spark, query, [{"a": value} for value in ("x", "x", "y", 5, 5.0, "5")])
+    assert [row["a"] for row in actual] == ["y", "5", "5"]
+
+
+def test_types_of_values_are_read_only_where_a_result_depends_on_them() -> None:
+    plain = compiled("SELECT a + b * 2 AS x, c INTO out FROM telemetry WHERE a > 1 AND c = 'x'")
+    assert not any(column.is_kind for column in plain.columns)
+    divided = compiled("SELECT a / b AS x, c, d / 2.5 AS y INTO out FROM telemetry")
+    assert {column.path for column in divided.columns if column.is_kind} == {("a",), ("b",)}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH u AS (SELECT a FROM telemetry UNION SELECT b AS a FROM telemetry) SELECT a / 2 AS q INTO out FROM u",
+        "SELECT SUM(a) OVER (LIMIT DURATION(hour, 1)) / 2 AS q INTO out FROM telemetry",
+    ],
+)
+def test_a_quotient_of_values_whose_types_are_not_known_is_refused(query: str) -> None:
+    with pytest.raises(DefinitionError, match="of two bigints this is a whole number"):
+        compiled(query)
