@@ -41,7 +41,7 @@ class JoinCompiler:
         if (side, kind) not in _KINDS or join.method:
             words = " ".join(word for word in (join.method.upper(), side, kind, "JOIN") if word)
             instead = _INSTEAD.get(side, f"write {form}")
-            raise self.source.error(join, f"{words} is not supported, nor in ASA: {instead}")
+            raise self.source.error(join, f"ASA has no {words}: {instead}")
         require_only(self.source, join, "this", "side", "kind", "on")
         if join.args.get("on") is None:
             raise self.source.error(join, f"FROM takes one name; others follow with {form}")

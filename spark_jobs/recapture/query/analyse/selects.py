@@ -223,7 +223,7 @@ class SelectCompiler:
         if named is None:
             form = " and ".join(f"{one.name}.*" for one in from_clause.relations)
             raise self.source.error(
-                item, f"* cannot be used next to JOIN, nor in ASA: name the columns, or write {form}"
+                item, f"* cannot be used next to JOIN, as in ASA: name the columns, or write {form}"
             )
         return from_clause.only(named)
 
