@@ -14,6 +14,7 @@ PAGE = (ROOT / "docs" / "query-language.md").read_text(encoding="utf-8")
 
 TEMPLATES = {
     "Statements and clauses": "{}",
+    "Joins": "SELECT a.id INTO out FROM telemetry a TIMESTAMP BY t {}",
     "Windows": "SELECT COUNT(*) AS n INTO out FROM telemetry TIMESTAMP BY t GROUP BY {}",
     "Aggregates": "SELECT {} AS x INTO out FROM telemetry TIMESTAMP BY t GROUP BY Tumbling(s, 1)",
     "Analytic functions": "SELECT {} AS x INTO out FROM telemetry TIMESTAMP BY t",

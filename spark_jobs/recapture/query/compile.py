@@ -15,7 +15,7 @@ from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation, taken_over
 from recapture.query.generate.select_items import SelectItem
-from recapture.query.generate.statements import CommonTable, Selection, output_statement
+from recapture.query.generate.statements import CommonTable, Selection, Table, output_statement
 from recapture.query.generate.values import Value
 from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
@@ -119,8 +119,8 @@ class _Pass:
     input_alias: str
     output_aliases: Sequence[str]
     input_metadata: InputMetadata
-    tables: list[CommonTable] = field(default_factory=list)
-    """Tables of the steps compiled so far."""
+    tables: list[Table] = field(default_factory=list)
+    """Tables of the steps compiled so far, and of the JOINs."""
     outputs: list[_Output] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -175,7 +175,7 @@ class _Pass:
             if select.args.get("into"):
                 raise self.source.error(select.args["into"], "INTO belongs to the SELECTs after WITH, outside of FROM")
         requests = self.requests[key] if len(selects) == 1 else None
-        parts = [self.selects.compile(select, requests, is_output=False) for select in selects]
+        parts = [self._select(select, requests, is_output=False) for select in selects]
         columns, selections = _united(self.source, self.types, parts, selects)
         table = CommonTable(f"`step {len(self.tables)}`", selections)
         self.tables.append(table)
@@ -204,12 +204,19 @@ class _Pass:
         if not selects[0].expressions:
             raise self.source.error(selects[0], "SELECT names no column")
         alias = self._into(selects[0])
-        parts = [self.selects.compile(select, None, is_output=True) for select in selects]
+        parts = [self._select(select, None, is_output=True) for select in selects]
         columns, selections = _united(self.source, self.types, parts, selects)
         columns = [
             (name, replace(value, type=AsaType.TEXT) if value.is_json_element else value) for name, value in columns
         ]
         self.outputs.append(_Output(alias, CommonTable("`output`", selections), columns))
+
+    def _select(self, select: exp.Select, requests: dict[Path, None] | None, is_output: bool) -> CompiledSelect:
+        """Compile a SELECT, and keep the table of its JOINs."""
+        part = self.selects.compile(select, requests, is_output)
+        if part.joined is not None:
+            self.tables.append(part.joined)
+        return part
 
     def _into(self, select: exp.Select) -> str:
         """Return the alias of the output that a SELECT writes to, as the pipeline spells it."""

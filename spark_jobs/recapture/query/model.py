@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recapture.model import InputColumn, MetadataColumn, OutputColumn, TimeExpression, dateadd_fields
-from recapture.time_model.windows import HoppingWindow, Reach, SessionWindow, Window
+from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach, SessionWindow, Window
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class CompiledQuery:
     over: tuple[InputColumn | MetadataColumn, ...]
     """Keys after OVER, each with a timeline of its own."""
     reaches: tuple[Reach, ...]
-    """Reaches of the windows over the events: which events each needs."""
-    windows: tuple[Window, ...]
-    """Windows over the events and over steps."""
+    """Reaches of the windows and of the JOINs: the events that each needs."""
+    windows: tuple[Window | JoinedSide, ...]
+    """Windows, and sides of JOINs, over the events and over steps."""
     outputs: tuple[CompiledOutput, ...]
     canonical: str
     """Query in one spelling, whatever its white space and the letter case of its keywords."""
@@ -64,10 +64,11 @@ class CompiledQuery:
     def ends_windows_every(self, length: int) -> bool:
         """Return whether every window, those over steps included, ends in each stretch of `length` ticks with events.
 
-        Sessions may not, and neither may hops longer than `length`.
+        Sessions may not, and neither may hops longer than `length`. A JOIN may have no rows.
         """
         return not any(
-            isinstance(window, SessionWindow) or (isinstance(window, HoppingWindow) and window.hop > length)
+            isinstance(window, SessionWindow | JoinedSide)
+            or (isinstance(window, HoppingWindow) and window.hop > length)
             for window in self.windows
         )
 

@@ -60,7 +60,7 @@ def slices_between(start: int, end: int, length: int) -> Iterator[Slice]:
 def arrivals_of(slice_: Slice, policies: Policies | None, look_back: int) -> Arrivals:
     """Return what must be read, from empty state, for exact rows and exact verdicts of a slice.
 
-    `look_back` is that of the query's windows, in ticks. `policies` is None without TIMESTAMP BY: System.Timestamp is
+    `look_back` is that of the query, in ticks. `policies` is None without TIMESTAMP BY: System.Timestamp is
     the arrival then. Without a late limit, only the rows are exact. Without an early window, neither the rows nor the
     verdicts are; the slice is then read as if the window were ASA's, so that every run gives the same result. The range
     starts DUPLICATE_HORIZON earlier than rows and verdicts need, so that duplicates are recognised.

@@ -88,12 +88,20 @@ Window = HoppingWindow | SlidingWindow | SessionWindow | SnapshotWindow
 
 
 @dataclass(frozen=True)
-class Reach:
-    """The events that a window needs if later steps look back at its rows."""
+class JoinedSide:
+    """The rows of one side of a JOIN (docs/time-model.md, section 4.4)."""
 
-    window: Window
+    look_back: int
+    """How long before a joined row's System.Timestamp the side's row may lie."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The events that a window, or one side of a JOIN, needs if later steps look back at its rows."""
+
+    window: Window | JoinedSide
     extra_look_back: int = 0
-    """How long before a slice the window's rows are needed, because later steps look back that far."""
+    """How long before a slice the rows of the window or of the JOIN are needed, because later steps look back."""
     history: int = 0
     """How long before an event of the window the analytic functions look."""
 
@@ -103,7 +111,7 @@ class Reach:
         return self.window.look_back + self.extra_look_back + self.history
 
     def holds(self, time: NDArray[np.int64], start: int, end: int) -> NDArray[np.bool_]:
-        """Return which events, by time, may matter to a window that ends in (start - extra_look_back, end]."""
+        """Return which events, by time, may matter to a window or a joined row in (start - extra_look_back, end]."""
         if self.history or not isinstance(self.window, HoppingWindow):
             return (time > start - self.look_back) & (time <= end)
         start -= self.extra_look_back

@@ -72,8 +72,12 @@ class AggregateCall:
 
     def _is_row(self, node: exp.Expr) -> bool:
         """Return whether an argument of COUNT is the name in FROM, which stands for the whole row."""
-        names = identifiers(node) or []
-        return [name.name.lower() for name in names] == [self.from_clause.qualifier.lower()]
+        names = [name.name for name in identifiers(node) or []]
+        if len(names) != 1 or not self.from_clause.named(names[0]):
+            return False
+        if self.from_clause.joins:
+            raise self.inside.source.error(node, f"next to JOIN, name a column of `{names[0]}`; COUNT(*) counts rows")
+        return True
 
     def _percentile(self) -> Aggregate:
         form = f"write {self.function}(0.95) OVER (ORDER BY x)"
@@ -108,9 +112,10 @@ class AggregateCall:
         return Aggregate(self.function, value, orderings, limit=limit, ordered=self.from_clause.ordered)
 
     def _row(self) -> Value:
-        if self.from_clause.elements:
-            raise self.inside.source.error(self.node, f"next to APPLY, name what {self.function} takes")
-        return self.from_clause.relation.record(self.node)
+        if self.from_clause.elements or self.from_clause.joins:
+            clause = "JOIN" if self.from_clause.joins else "APPLY"
+            raise self.inside.source.error(self.node, f"next to {clause}, name what {self.function} takes")
+        return self.from_clause.record(self.node)
 
     def _collected(self, node: exp.Expr) -> Value:
         value = self.inside.value(node)

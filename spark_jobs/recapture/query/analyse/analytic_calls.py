@@ -70,7 +70,7 @@ class AnalyticCall:
             raise source.error(self.node, f"write {form} {_OVER}; the default may be left out")
         if isinstance(arguments[0], exp.Star):
             require_only(source, arguments[0])
-            value = self.from_clause.relation.record(arguments[0])
+            value = self.from_clause.record(arguments[0])
         else:
             value = self.inside.value(arguments[0])
         if value.type is None:

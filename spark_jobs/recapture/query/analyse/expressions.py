@@ -320,7 +320,7 @@ class Expressions:
         """
         (one, other), _ = self._comparable([left, right], operator, where)
         kinds = known_kinds([left, right])
-        if kinds is not None and self._are_of_open_type([left, right]):
+        if kinds is not None and self.are_of_open_type([left, right]):
             return compared(operator, [left.node, right.node], kinds)
         return operation(operator, one.node, other.node)
 
@@ -389,13 +389,13 @@ class Expressions:
             raise self.source.error(where, f"{kind} is compared with = and <> only, not with {ORDERED[operator]}")
         return unified, kind
 
-    def _are_of_open_type(self, values: list[Value]) -> bool:
+    def are_of_open_type(self, values: list[Value]) -> bool:
         """Return whether values are fields whose type nothing has decided, so that their kinds decide."""
         return self.types.closed and all(self.types.are_undecided(value.fields) for value in values)
 
     def _has_kinds(self, values: list[Value]) -> bool:
         """Return whether the kinds of values are known, or a later pass will know them."""
-        if not self._are_of_open_type(values) or len(values) > 2:
+        if not self.are_of_open_type(values) or len(values) > 2:
             return False
         return known_kinds(values) is not None or self.types.request_kinds(
             path for value in values for path in value.undeclared

@@ -1,4 +1,4 @@
-"""FROM: what a SELECT reads, in which order in time, and the elements that APPLY adds."""
+"""FROM: what a SELECT reads, in which order in time, its JOINs, and the elements that APPLY adds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,13 +10,14 @@ from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
-from recapture.query.analyse.relations import Element, From
+from recapture.query.analyse.joins import JoinCompiler
+from recapture.query.analyse.relations import Element, From, NamedRelation
 from recapture.query.analyse.scopes import RowScope
 from recapture.query.analyse.step_relation import StepRelation
 from recapture.query.analyse.timestamp_by import time_of
 from recapture.query.functions import records
 from recapture.query.generate.statements import Lateral
-from recapture.query.parse.names import call_name, identifiers, is_analytic
+from recapture.query.parse.names import Path, call_name, identifiers, is_analytic
 from recapture.query.parse.source import Source, require_only
 
 _ONE_TIME = "the input is read here with another TIMESTAMP BY than above: one pipeline orders its input in one way"
@@ -66,33 +67,71 @@ class FromCompiler:
         """Return what a SELECT reads, and its APPLYs.
 
         FROM input AS i TIMESTAMP BY i.t CROSS APPLY GetArrayElements(i.list) AS e
-        => From("i", the input, [Element("e")]), Lateral(0, `i.list`'s elements), and `timing` is i.t
+        => From([i: the input], [Element("e")]), Lateral(0, `i.list`'s elements), and `timing` is i.t
         """
         clause = select.args.get("from_")
-        named = [step.name for key, step in self.steps.items() if key == step.name.lower()]
-        names = [self.input.alias, *named]
         if clause is None:
-            raise self.source.error(select, f"the query has no FROM: write FROM {names[-1]}")
+            raise self.source.error(select, f"the query has no FROM: write FROM {self._names[-1]}")
         require_only(self.source, clause, "this")
         table = clause.this
+        named = self._named(table, select, "FROM")
+        added = [*(table.args.get("joins") or []), *(select.args.get("joins") or [])]
+        joins = [join for join in added if not _is_apply(join)]
+        if not joins:
+            from_clause = From(self.source, self.types, [named], named.relation.table)
+        else:
+            from_clause = self._joined(named, joins, select)
+        analytic = next((node for node in select.walk() if is_analytic(node)), None)
+        if joins and analytic is not None:
+            raise self.source.error(analytic, "an analytic function next to JOIN is not supported: call it in a step")
+        from_clause.has_analytics = analytic is not None
+        if joins and added[: len(joins)] != joins:
+            raise self.source.error(added[0], "APPLY goes after the last JOIN; to apply it before, use a step of WITH")
+        return from_clause, tuple(self._apply(from_clause, join) for join in added[len(joins) :])
+
+    @property
+    def _names(self) -> list[str]:
+        """Names that FROM takes, those of the queries in FROM left out."""
+        return [self.input.alias, *(step.name for key, step in self.steps.items() if key == step.name.lower())]
+
+    def _joined(self, first: NamedRelation, joins: list[exp.Join], select: exp.Select) -> From:
+        """Return the FROM clause of JOINs.
+
+        FROM a JOIN b ON … => From([0: a, 1: b], `join 0`, [Join(…)])
+        """
+        first.number = 0
+        from_clause = From(self.source, self.types, [first], f"`join {self.source.offset(select)}`")
+        compiler = JoinCompiler(self.source, self.types)
+        for number, join in enumerate(joins, 1):
+            compiler.check_kind(first, join)
+            new = self._named(join.this, select, "JOIN")
+            if join.this.args.get("joins"):
+                raise self.source.error(join.this, "write ON after each JOIN: a JOIN b ON … JOIN c ON …")
+            new.number = number
+            compiler.add(from_clause, new, join)
+        return from_clause
+
+    def _named(self, table: exp.Expr, select: exp.Select, word: str) -> NamedRelation:
+        """Return a relation that FROM or JOIN names. Read its TIMESTAMP BY and PARTITION BY."""
+        names = self._names
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-            raise self.source.error(table, f"FROM takes a name, such as `{names[-1]}`, or (SELECT …) AS name")
+            raise self.source.error(table, f"{word} takes a name, such as `{names[-1]}`, or (SELECT …) AS name")
         require_only(self.source, table, "this", "alias", "timestamp_by", "over", "partition_by", "joins", "laterals")
         if table.args.get("alias"):
             require_only(self.source, table.args["alias"], "this")
-        qualifier = table.args["alias"].name if table.args.get("alias") else table.name
+        name = table.args["alias"].name if table.args.get("alias") else table.name
         step = self.steps.get(table.name.lower())
         if step is None and table.name.lower() != self.input.alias.lower():
             hint = f"; its steps are {', '.join(f'`{name}`' for name in names[1:])}" if names[1:] else ""
             if table.name.lower() in self.step_keys:
                 hint = "; a step can read only the steps before it"
-            raise self.source.error(table, f"FROM {table.name}: the pipeline's input is `{self.input.alias}`{hint}")
-        has_analytics = any(is_analytic(node) for node in select.walk())
-        from_clause = From(self.source, self.types, qualifier, step or self.input, has_analytics)
-        self._read_time(from_clause, table, step)
-        self._check_partition_by(table, select)
-        joins = [*(table.args.get("joins") or []), *(select.args.get("joins") or [])]
-        return from_clause, tuple(self._apply(from_clause, join) for join in joins)
+            if word == "JOIN":
+                hint += "; other inputs and reference data cannot be joined"
+            raise self.source.error(table, f"{word} {table.name}: the pipeline's input is `{self.input.alias}`{hint}")
+        relation = step or self.input
+        self._read_time(From(self.source, self.types, [NamedRelation(name, relation)], relation.table), table, step)
+        over = tuple(_column(node, name) for node in table.args.get("over") or [])
+        return NamedRelation(name, relation, partition_by=self._partition_by(table, select, name), over=over)
 
     def _read_time(self, from_clause: From, table: exp.Table, step: StepRelation | None) -> None:
         """Read TIMESTAMP BY and OVER. Raise DefinitionError for a step, and for times that differ from above."""
@@ -120,8 +159,9 @@ class FromCompiler:
                 keys.setdefault(column)
         return tuple(keys)
 
-    def _check_partition_by(self, table: exp.Table, select: exp.Select) -> None:
-        """Raise DefinitionError if GROUP BY lacks a key of PARTITION BY, which ASA aggregates by itself."""
+    def _partition_by(self, table: exp.Table, select: exp.Select, name: str) -> tuple[Path, ...]:
+        """Return the keys of PARTITION BY. Raise DefinitionError if GROUP BY lacks one: ASA aggregates by it."""
+        keys = []
         for node in table.args.get("partition_by") or []:
             names = identifiers(node)
             if not names:
@@ -132,6 +172,8 @@ class FromCompiler:
                 raise self.source.error(
                     group, f"PARTITION BY {key} aggregates each {key} by itself: add {key} to GROUP BY"
                 )
+            keys.append(_column(node, name))
+        return tuple(keys)
 
     def _apply(self, from_clause: From, join: exp.Join) -> Lateral:
         """Add the element of an APPLY to the FROM clause, and return the APPLY.
@@ -139,8 +181,6 @@ class FromCompiler:
         OUTER APPLY GetArrayElements(list) AS e => Lateral(0, `list`'s elements, outer=True)
         """
         lateral = join.this
-        if not isinstance(lateral, exp.Lateral) or lateral.args.get("cross_apply") is None:
-            raise self.source.error(join, "JOIN is not supported: a pipeline has one input, and steps are not joined")
         call, alias = lateral.this, lateral.args.get("alias")
         applied = _APPLIED.get(call_name(call))
         if applied is None or len(call.expressions) != 1:
@@ -148,10 +188,8 @@ class FromCompiler:
         if alias is None or not alias.name:
             raise self.source.error(call, "name what APPLY gives: CROSS APPLY GetArrayElements(array) AS element")
         require_only(self.source, alias, "this")
-        if alias.name.lower() in (
-            from_clause.qualifier.lower(),
-            *(element.alias.lower() for element in from_clause.elements),
-        ):
+        taken = [*(named.name for named in from_clause.relations), *(one.alias for one in from_clause.elements)]
+        if alias.name.lower() in (name.lower() for name in taken):
             raise self.source.error(alias, f"`{alias.name}` is taken: choose another name")
         self.source.case_sensitive.add(alias.this.meta["start"])
         row = Expressions(Coercion(self.source, self.types), RowScope(from_clause))
@@ -165,3 +203,13 @@ class FromCompiler:
         added = Lateral(len(from_clause.elements), applied.rows(value.node), outer)
         from_clause.elements.append(Element(alias.name, added.column, applied.fields))
         return added
+
+
+def _column(node: exp.Expr, name: str) -> Path:
+    """Return the column of the relation `name` that a dotted path names: a.site.id, "a" => ("site", "id")"""
+    path = tuple(identifier.name for identifier in identifiers(node) or [])
+    return path[1:] if len(path) > 1 and path[0].lower() == name.lower() else path
+
+
+def _is_apply(join: exp.Join) -> bool:
+    return isinstance(join.this, exp.Lateral) and join.this.args.get("cross_apply") is not None

@@ -208,3 +208,12 @@ class InputRelation:
 
     def has(self, name: str) -> bool:
         return name.lower() in self.columns
+
+    def can_have(self, name: str) -> bool:
+        declared = self.types.declared
+        return (
+            declared is None
+            or name.lower() in (path[0].lower() for path in declared)
+            or self._added((name,)) is not None
+            or (Metadata.IOT_HUB in self.offered.known and name.lower() == "iothub")
+        )

@@ -1,7 +1,7 @@
-"""FROM as a value: a relation under a name, and the elements that APPLY adds to its rows."""
+"""FROM as a value: relations under their names, and the elements that APPLY adds to their rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from sqlglot import exp
@@ -12,11 +12,13 @@ from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.properties import property_of
 from recapture.query.generate import trees
 from recapture.query.generate.analytics import AnalyticFunction, result_name
+from recapture.query.generate.joins import Join, JoinedTable, Side, side_column
 from recapture.query.generate.json_text import json_record
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.values import Value
-from recapture.query.parse.names import identifiers, is_system_timestamp
+from recapture.query.parse.names import Path, identifiers, is_system_timestamp
 from recapture.query.parse.source import Source
+from recapture.time_model.joins import Distances
 
 
 class Relation(Protocol):
@@ -53,6 +55,9 @@ class Relation(Protocol):
     def has(self, name: str) -> bool:
         """Return whether a column of this name, in any letter case, is known."""
 
+    def can_have(self, name: str) -> bool:
+        """Return whether there may be a column of this name, in any letter case."""
+
 
 @dataclass(frozen=True)
 class Element:
@@ -81,15 +86,80 @@ class Element:
 
 
 @dataclass
+class NamedRelation:
+    """A relation under its name in FROM."""
+
+    name: str
+    relation: Relation
+    number: int | None = None
+    """Place among the sides of a JOIN, which is part of the names of its columns; None without a JOIN."""
+    partition_by: tuple[Path, ...] = ()
+    """Columns of PARTITION BY."""
+    over: tuple[Path, ...] = ()
+    """Columns of TIMESTAMP BY … OVER."""
+    optional: bool = False
+    """Whether it is the right side of a LEFT JOIN, which may have no row."""
+    columns: dict[str, None] = field(default_factory=dict)
+    """Columns that are read, in order; only next to a JOIN."""
+
+    def field(self, names: Sequence[exp.Identifier]) -> Value | None:
+        """Return the column that a dotted path names; None if there is none."""
+        value = self.relation.field(names)
+        return value and self._numbered(value)
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        """Return all columns by name; None if they are not known."""
+        columns = self.relation.star(where)
+        return columns and [(name, self._numbered(value)) for name, value in columns]
+
+    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
+        """Return the declared properties of a record by name; none if there are none."""
+        if not isinstance(self.relation, InputRelation):
+            return []
+        return [(name, self._numbered(value)) for name, value in self.relation.properties(names)]
+
+    def record(self, where: exp.Expr) -> Value:
+        """Return the whole row as a record."""
+        return self._numbered(self.relation.record(where))
+
+    def metadata(self, property_name: str, where: exp.Expr) -> Value:
+        """Return the value of GetMetadataPropertyValue."""
+        return self._numbered(self.relation.metadata(property_name, where))
+
+    def is_column(self, value: Value, name: str) -> bool:
+        """Return whether a value is the column of this name, in any letter case, next to a JOIN."""
+        is_column, number = isinstance(value.node, exp.Column), self.number or 0
+        return is_column and value.node.name.lower() == side_column(number, name).lower()
+
+    def _numbered(self, value: Value) -> Value:
+        """Return a value over the columns of a joined table: UPPER(`x`) => UPPER(`1.x`)"""
+        if self.number is None:
+            return value
+        kind = None if value.kind is None else self._renamed(value.kind, self.number)
+        return replace(value, node=self._renamed(value.node, self.number), kind=kind)
+
+    def _renamed(self, tree: exp.Expr, number: int) -> exp.Expr:
+        """Return a tree with the side's number in the names of its columns, which are read from now on."""
+        names = [node.name for node in tree.find_all(exp.Column) if trees.is_of_row(node)]
+        self.columns.update(dict.fromkeys(names))
+        return trees.renamed(tree, {name: side_column(number, name) for name in names})
+
+
+@dataclass
 class From:
-    """A FROM clause: a relation under a name, and the elements that APPLY adds to its rows."""
+    """A FROM clause: relations under their names, and the elements that APPLY adds to their rows."""
 
     source: Source
     types: FieldTypes
-    qualifier: str
-    relation: Relation
+    relations: list[NamedRelation]
+    """The relation, or the sides of the JOINs, in order."""
+    table: str
+    """Name of its rows in Spark SQL."""
     has_analytics: bool = False
     """Whether its SELECT calls analytic functions."""
+    joins: list[Join] = field(default_factory=list)
+    distances: Distances = field(default_factory=Distances)
+    """How far apart the rows of the sides can be."""
     elements: list[Element] = field(default_factory=list)
     analytics: list[AnalyticFunction] = field(default_factory=list)
     """Analytic functions of its SELECT, as far as it is compiled."""
@@ -97,26 +167,65 @@ class From:
     @property
     def ordered(self) -> bool:
         """Whether the rows of a partition come in arrival order, all in one task."""
-        return self.relation.ordered and not self.has_analytics
+        return not self.joins and not self.has_analytics and self.relations[0].relation.ordered
+
+    @property
+    def ties(self) -> tuple[SelectItem, ...] | None:
+        """Columns that order the rows of one partition and arrival; None if they come in order."""
+        return () if self.joins else self.relations[0].relation.ties
+
+    @property
+    def unanchored(self) -> bool:
+        """Whether the rows have the column `_unanchored`; see `CompiledOutput.sql`."""
+        return any(named.relation.unanchored for named in self.relations)
+
+    def joined_table(self) -> JoinedTable | None:
+        """Return the rows of the JOINs, once all columns that are read are known; None without a JOIN."""
+        if not self.joins:
+            return None
+        sides = tuple(
+            Side(named.relation.table, named.relation.unanchored, tuple(named.columns)) for named in self.relations
+        )
+        return JoinedTable(self.table, sides, tuple(self.joins), tuple(self.distances.look_backs))
+
+    def named(self, name: str) -> NamedRelation | None:
+        """Return the relation of this name, in any letter case; None if there is none."""
+        return next((named for named in self.relations if named.name.lower() == name.lower()), None)
+
+    def only(self, named: NamedRelation) -> "From":
+        """Return a FROM with one of the sides, which name.* stands for."""
+        return From(self.source, self.types, [named], self.table)
 
     def field(self, node: exp.Expr) -> Value | None:
         """Return a column's value; None for a node that is not a dotted path."""
         names = _path(node)
         if not names:
             return None
-        value = self.relation.field(names[1:]) if self._is_qualified(names) else self.unqualified(names)
+        named = self._qualifier(names)
+        value = named.field(names[1:]) if named else self.unqualified(names)
         if value is None:
-            raise self.source.error(names[0], f"`{self.qualifier}` has no column `{names[0].name}`")
+            known = " and ".join(f"`{one.name}`" for one in ([named] if named else self.relations))
+            column = names[1] if named and len(self.relations) > 1 else names[0]
+            raise self.source.error(names[0], f"{known} has no column `{column.name}`")
         return value
 
     def unqualified(self, names: Sequence[exp.Identifier]) -> Value | None:
-        """Return the value of a dotted path without the relation's name before it; None if there is no such column."""
+        """Return the value of a dotted path without the relation's name before it; None if there is no such column.
+
+        Raise DefinitionError if several sides of a JOIN may have it.
+        """
         for element in self.elements:
             if names[0].name.lower() == element.alias.lower():
                 return element.field(self.source, self.types, names[1:]) if len(names) > 1 else element.record
-        if isinstance(self.relation, InputRelation):
-            self._refuse_other_name(self.relation, names)
-        return self.relation.field(names)
+        self._refuse_other_name(names)
+        if len(self.relations) == 1:
+            return self.relations[0].field(names)
+        candidates = [named for named in self.relations if named.relation.can_have(names[0].name)]
+        if len(candidates) > 1:
+            path = ".".join(name.name for name in names)
+            written = " or ".join(f"{named.name}.{path}" for named in candidates)
+            raise self.source.error(names[0], f"`{path}` may be a column of several sides of the JOIN: write {written}")
+        return candidates[0].field(names) if candidates else None
 
     def result(self, function: AnalyticFunction) -> exp.Expr:
         """Return the column of an analytic function's result."""
@@ -129,43 +238,63 @@ class From:
 
         None for a node that is not a dotted path. For a FROM of the input only.
         """
-        assert isinstance(self.relation, InputRelation)
+        [named] = self.relations
+        assert isinstance(named.relation, InputRelation)
         names = _path(node)
         if not names:
             return None
-        if self._is_qualified(names):
-            return self.relation.lookup(names[1:])
-        self._refuse_other_name(self.relation, names)
-        return self.relation.lookup(names)
+        if self._qualifier(names):
+            return named.relation.lookup(names[1:])
+        self._refuse_other_name(names)
+        return named.relation.lookup(names)
 
-    def _is_qualified(self, names: Sequence[exp.Identifier]) -> bool:
-        """Return whether a path begins with the relation's name. Raise DefinitionError for the name alone."""
-        if names[0].name.lower() != self.qualifier.lower():
-            return False
-        if len(names) == 1:
-            name = f"{self.qualifier}.{names[0].name}"
+    def _qualifier(self, names: Sequence[exp.Identifier]) -> NamedRelation | None:
+        """Return the relation whose name a path begins with. Raise DefinitionError for the name alone."""
+        named = self.named(names[0].name)
+        if named and len(names) == 1:
+            name = f"{named.name}.{names[0].name}"
             raise self.source.error(names[0], f"`{names[0].name}` is the name of FROM: write {name} for such a field")
-        return True
+        return named
 
-    def _refuse_other_name(self, relation: InputRelation, names: Sequence[exp.Identifier]) -> None:
+    def _refuse_other_name(self, names: Sequence[exp.Identifier]) -> None:
         """Raise DefinitionError for a path that begins with the input's alias where FROM gives it another name."""
-        if len(names) > 1 and names[0].name.lower() == relation.alias.lower():
-            raise self.source.error(names[0], f"FROM calls the input `{self.qualifier}`: write that")
+        inputs = [named for named in self.relations if isinstance(named.relation, InputRelation)]
+        aliases = {named.relation.alias.lower() for named in inputs if isinstance(named.relation, InputRelation)}
+        if len(names) > 1 and names[0].name.lower() in aliases:
+            given = " and ".join(f"`{named.name}`" for named in inputs)
+            raise self.source.error(names[0], f"FROM calls the input {given}: write that")
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
         """Return the declared properties of the record that a dotted path names, by name; none if there are none."""
         is_element = names[0].name.lower() in (element.alias.lower() for element in self.elements)
-        if is_element or not isinstance(self.relation, InputRelation):
+        named = self.named(names[0].name)
+        sides = [named] if named else self.relations
+        if is_element or len(sides) > 1:
             return []
-        return self.relation.properties(names[1:] if len(names) > 1 and self._is_qualified(names) else names)
+        return sides[0].properties(names[1:] if named else names)
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
         """Return all columns by name, an element of APPLY as one record; None if they are not known."""
-        columns = self.relation.star(where)
+        [named] = self.relations
+        columns = named.star(where)
         if columns is None:
             return None
         added = [(element.alias, element.record) for element in self.elements]
         return [*columns, *added]
+
+    def record(self, where: exp.Expr) -> Value:
+        """Return the whole row as a record, for a FROM without APPLY and JOIN."""
+        [named] = self.relations
+        return named.record(where)
+
+    def has(self, name: str) -> bool:
+        """Return whether a column of this name, in any letter case, is known."""
+        return any(named.relation.has(name) for named in self.relations)
+
+    def can_have(self, name: str) -> bool:
+        """Return whether there may be a column of this name, in any letter case."""
+        is_element = name.lower() in (element.alias.lower() for element in self.elements)
+        return is_element or any(named.relation.can_have(name) for named in self.relations)
 
 
 def _path(node: exp.Expr) -> list[exp.Identifier] | None:

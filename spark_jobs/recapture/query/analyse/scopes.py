@@ -51,11 +51,21 @@ class RowScope:
         if len(arguments) != 2 or not (isinstance(arguments[1], exp.Literal) and arguments[1].is_string):
             raise source.error(node, "write GetMetadataPropertyValue(input, '[EventHub].[SequenceNumber]')")
         names = identifiers(arguments[0]) or []
-        if [name.name.lower() for name in names] != [self.from_clause.qualifier.lower()]:
-            raise source.error(
-                arguments[0], f"the first argument is the input as FROM names it: {self.from_clause.qualifier}"
-            )
-        return self.from_clause.relation.metadata(arguments[1].name, arguments[1])
+        named = self.from_clause.named(names[0].name) if len(names) == 1 else None
+        if named is None:
+            known = " or ".join(named.name for named in self.from_clause.relations)
+            raise source.error(arguments[0], f"the first argument is the input as FROM names it: {known}")
+        return named.metadata(arguments[1].name, arguments[1])
+
+
+@dataclass
+class OnScope(RowScope):
+    """Names in ON of a JOIN."""
+
+    def system_timestamp(self, node: exp.Expr) -> Value:
+        raise self.from_clause.source.error(
+            node, "System.Timestamp() is that of the joined row, which ON decides: use DATEDIFF with the names of FROM"
+        )
 
 
 @dataclass

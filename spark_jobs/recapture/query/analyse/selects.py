@@ -9,12 +9,13 @@ from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
-from recapture.query.analyse.relations import From
+from recapture.query.analyse.relations import From, NamedRelation
 from recapture.query.analyse.scopes import GroupScope, RowScope
 from recapture.query.analyse.step_relation import DECLARE, WHOLE, WHOLE_NAME, items_of, passed_on
 from recapture.query.generate.aggregates import AGGREGATES
 from recapture.query.generate.analytics import ROW, Analytics
 from recapture.query.generate.grouping import GroupedWindow, Grouping
+from recapture.query.generate.joins import JoinedTable
 from recapture.query.generate.statements import SLICE_START, Selection
 from recapture.query.generate.trees import operation
 from recapture.query.generate.values import Value
@@ -44,6 +45,8 @@ class CompiledSelect:
     """FROM clause that its * stands for, in a step; None without a *."""
     ordered: bool
     """Whether its rows come in arrival order."""
+    joined: JoinedTable | None
+    """Rows of the JOINs that it reads; None without a JOIN."""
 
 
 @dataclass
@@ -85,18 +88,15 @@ class SelectCompiler:
             grouping = None
         else:
             items, grouping = self._groups(select, row, from_clause, is_output)
-        relation = from_clause.relation
         columns = [*items.columns, *items.requested]
         selected = passed_on(columns) if requests is not None else items_of(columns)
-        ties = relation.ties
+        ties = from_clause.ties
         analytics = Analytics(tuple(from_clause.analytics), ties) if from_clause.analytics else None
         numbered = ties is not None and ROW in ties
-        selection = Selection(
-            relation.table, relation.unanchored, numbered, analytics, laterals, where, grouping, tuple(selected)
-        )
-        return CompiledSelect(
-            selection, items.columns, items.star_source, ordered=from_clause.ordered and grouping is None
-        )
+        table, unanchored = from_clause.table, from_clause.unanchored
+        selection = Selection(table, unanchored, numbered, analytics, laterals, where, grouping, tuple(selected))
+        ordered = from_clause.ordered and grouping is None
+        return CompiledSelect(selection, items.columns, items.star_source, ordered, from_clause.joined_table())
 
     def _filter(self, select: exp.Select, row: Expressions, where: exp.Expr | None) -> exp.Expr:
         """Return the condition of WHERE and of a HAVING without GROUP BY, which filters rows as WHERE does.
@@ -176,7 +176,7 @@ class SelectCompiler:
             if value.type is None:
                 raise self.source.error(node, "NULL alone has no type here: write, for example, CAST(NULL AS float)")
             self._check_name(name, where, items, is_output)
-            if items.star_source is not None and items.star_source.relation.has(name):
+            if items.star_source is not None and items.star_source.has(name):
                 raise self.source.error(where, f"the * before it already has a column `{name}`: choose another name")
             items.columns.append((name, value))
         return items
@@ -193,17 +193,20 @@ class SelectCompiler:
 
         * => id, site, …    with requests: only the columns that later steps use
         """
-        record = star_of(item)
-        if record and [name.name.lower() for name in record] != [star_source.qualifier.lower()]:
-            for name, read in self._properties(record, star_source):
+        names = star_of(item)
+        named = star_source.named(names[0].name) if len(names) == 1 else None
+        if names and named is None:
+            for name, read in self._properties(names, star_source):
                 self._check_name(name, item, items, is_output)
                 items.columns.append((name, read))
             return
+        if star_source.joins:
+            star_source = self._side(items, item, star_source, named)
         if requests is not None:
             items.star_source = star_source
             for path in requests:
                 if path == WHOLE:
-                    items.requested.append((WHOLE_NAME, star_source.relation.record(item)))
+                    items.requested.append((WHOLE_NAME, star_source.record(item)))
                     continue
                 names = [exp.to_identifier(name) for name in path]
                 for identifier in names:
@@ -234,6 +237,22 @@ class SelectCompiler:
                 f"such as {shown}.id",
             )
         return properties
+
+    def _side(self, items: _SelectList, item: exp.Expr, from_clause: From, named: NamedRelation | None) -> From:
+        """Return the side of a JOIN that name.* stands for. Raise DefinitionError if it may repeat a column."""
+        if named is None:
+            form = " and ".join(f"{one.name}.*" for one in from_clause.relations)
+            raise self.source.error(
+                item, f"* cannot be used next to JOIN, as in ASA: name the columns, or write {form}"
+            )
+        if items.star_source is not None:
+            raise self.source.error(item, "a step with JOIN takes one .*: name the columns of the other sides")
+        side = from_clause.only(named)
+        for name, value in items.columns:
+            is_own = side.has(name) if self.types.declared is None else side.can_have(name)
+            if is_own and not named.is_column(value, name):
+                raise self.source.error(item, f"`{named.name}` may have a column `{name}` too: name the columns")
+        return side
 
     def _check_name(self, name: str, where: exp.Expr, items: _SelectList, is_output: bool) -> None:
         """Raise DefinitionError for a name that a column cannot have, or another column has."""

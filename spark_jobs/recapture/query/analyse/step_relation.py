@@ -113,7 +113,7 @@ class StepRelation:
     def record(self, where: exp.Expr) -> Value:
         if self.star_source is not None and not self.columns and not self.star_source.elements:
             self.requests.setdefault(WHOLE)
-            return replace(self.star_source.relation.record(where), node=column(WHOLE_NAME))
+            return replace(self.star_source.record(where), node=column(WHOLE_NAME))
         columns = self.star(where)
         if columns is None:
             raise self.source.error(
@@ -128,5 +128,10 @@ class StepRelation:
         raise self.source.error(where, "GetMetadataPropertyValue needs the input: select it in the step that reads it")
 
     def has(self, name: str) -> bool:
-        is_own = name.lower() in (column.lower() for column, _ in self.columns)
-        return is_own or (self.star_source is not None and self.star_source.relation.has(name))
+        return self._has_own(name) or (self.star_source is not None and self.star_source.has(name))
+
+    def can_have(self, name: str) -> bool:
+        return self._has_own(name) or (self.star_source is not None and self.star_source.can_have(name))
+
+    def _has_own(self, name: str) -> bool:
+        return name.lower() in (column.lower() for column, _ in self.columns)

@@ -83,6 +83,26 @@ def known_kind(value: Value) -> exp.Expr | None:
     return None if value.undeclared or value.type is None else kind_of(value.type)
 
 
+def same_key(sides: list[exp.Expr], kinds: list[exp.Expr]) -> exp.Expr:
+    """Return a condition that is true if `compared` finds two values equal, and maybe for others; each side is a key.
+
+    Spark joins by equal keys, each over one row.
+    """
+    one, other = (
+        case_when(
+            [
+                (
+                    template("{kind} IN ('bigint', 'float')", kind=kind),
+                    template("CAST(CAST({side} AS DOUBLE) + 0.0D AS STRING)", side=side),
+                )
+            ],
+            side,
+        )
+        for side, kind in zip(sides, kinds, strict=True)
+    )
+    return operation(exp.EQ, one, other)
+
+
 def known_kinds(values: Iterable[Value]) -> list[exp.Expr] | None:
     """Return the kinds of values; None unless all are known."""
     kinds = [kind for kind in map(known_kind, values) if kind is not None]

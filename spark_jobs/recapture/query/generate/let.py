@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from recapture.query.generate.trees import column, render, spark_call, string, template
+from recapture.query.generate.trees import BOUND, column, render, spark_call, string, template
 
 _SHORT = 120
 """SQL of up to this many characters is repeated: Spark computes equal expressions once. Longer SQL is bound to a name,
@@ -16,7 +16,7 @@ def let(value: exp.Expr, name: str, use: Callable[[exp.Expr], exp.Expr]) -> exp.
 
     f(`x`), "y", lambda y: y + y => transform(array(f(`x`)), `@@y` -> `@@y` + `@@y`)[0]
     """
-    bound = column("@@" + name)
+    bound = column(BOUND + name)
     return template("transform(array({value}), {bound} -> {used})[0]", value=value, bound=bound, used=use(bound))
 
 

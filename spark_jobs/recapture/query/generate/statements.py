@@ -1,6 +1,8 @@
 """The Spark SQL statement of an output: its steps as common table expressions, each a SELECT or a UNION of several."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -13,7 +15,7 @@ from recapture.query.generate.trees import bigint, render, string, template
 from recapture.query.generate.values import Value, quoted_name
 from recapture.query.generate.windows import groups
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
-from recapture.time_model.windows import Reach, SnapshotWindow, Window
+from recapture.time_model.windows import JoinedSide, Reach, SnapshotWindow, Window
 
 EVENTS = "`events`"
 SLICE_START = "slice_start"
@@ -48,7 +50,7 @@ class Selection:
     """One SELECT."""
 
     table: str
-    """What it reads: the view of events, or the table of a step."""
+    """What it reads: the view of events, or the table of a step or of a JOIN."""
     source_unanchored: bool
     """Whether `table` has the column `_unanchored`."""
     source_numbered: bool
@@ -73,11 +75,6 @@ class Selection:
         return self.analytics.look_back if self.analytics else 0
 
     @property
-    def look_back(self) -> int:
-        """How long before its windows' ends a row can matter; ticks."""
-        return max(window.look_back for window in self.windows) + self.history
-
-    @property
     def numbered(self) -> bool:
         """Whether its rows have the column `_row`."""
         return self.grouping is None and (self.analytics.numbers_rows if self.analytics else self.source_numbered)
@@ -86,6 +83,28 @@ class Selection:
     def unanchored(self) -> bool:
         """Whether its rows have the column `_unanchored`: they, or what they come from, are sessions."""
         return self.source_unanchored or bool(self.grouping and self.grouping.unanchored)
+
+
+class Table(Protocol):
+    """A common table expression."""
+
+    @property
+    def name(self) -> str:
+        """Return its name in Spark SQL."""
+
+    @property
+    def unanchored(self) -> bool:
+        """Return whether its rows have the column `_unanchored`."""
+
+    @property
+    def windows(self) -> Sequence[Window | JoinedSide]:
+        """Return its windows, or the sides of its JOINs."""
+
+    def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
+        """Yield each table that it reads, and the reach of its rows."""
+
+    def sql(self, extra_look_back: int) -> str:
+        """Return SQL of the rows after slice start - `extra_look_back` ticks, and maybe of some earlier ones."""
 
 
 @dataclass(frozen=True)
@@ -97,13 +116,24 @@ class CommonTable:
 
     @property
     def unanchored(self) -> bool:
-        """Whether its rows have the column `_unanchored`."""
         return any(selection.unanchored for selection in self.selections)
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        return tuple(window for selection in self.selections for window in selection.windows)
 
     @property
     def numbered(self) -> bool:
         """Whether its rows have the column `_row`; those of a UNION do not."""
         return len(self.selections) == 1 and self.selections[0].numbered
+
+    def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
+        for selection in self.selections:
+            for window in selection.windows:
+                yield selection.table, Reach(window, extra_look_back, selection.history)
+
+    def sql(self, extra_look_back: int) -> str:
+        return "\nUNION ALL\n".join(_selection(selection, extra_look_back, self) for selection in self.selections)
 
 
 @dataclass(frozen=True)
@@ -113,24 +143,25 @@ class Statement:
     sql: str
     """Spark SQL, as CompiledOutput describes it."""
     reaches: tuple[Reach, ...]
-    """Reaches of the windows over the events."""
-    windows: tuple[Window, ...]
-    """Windows over the events and over steps."""
+    """Reaches of the windows and of the JOINs: the events that each needs."""
+    windows: tuple[Window | JoinedSide, ...]
+    """Windows, and sides of JOINs, over the events and over steps."""
 
 
-def output_statement(steps: list[CommonTable], output: CommonTable, columns: list[tuple[str, Value]]) -> Statement:
+def output_statement(steps: Sequence[Table], output: CommonTable, columns: list[tuple[str, Value]]) -> Statement:
     """Return the statement of an output.
 
     [`step 0`], `output`, [("x", a float)] => WITH `step 0` AS (…), `output` AS (…) SELECT `x`, … FROM `output` WHERE …
 
-    `steps` come in the order of WITH; those that the output does not need are left out.
+    `steps` come in the order of WITH, with the JOINs before the steps that read them. Those that the output does not
+    need are left out.
     """
     extra_look_backs, reaches = _extra_look_backs(steps, output)
     needed = [table for table in steps if table.name in extra_look_backs]
     with_ = ",\n".join(
-        f"{table.name} AS (\n{_table(table, extra_look_backs[table.name])}\n)" for table in [*needed, output]
+        f"{table.name} AS (\n{table.sql(extra_look_backs[table.name])}\n)" for table in [*needed, output]
     )
-    windows = [window for table in [*needed, output] for part in table.selections for window in part.windows]
+    windows = [window for table in [*needed, output] for window in table.windows]
     published = [_published(name, value) for name, value in columns]
     published.append(SelectItem(SLICE_START, _timestamp(SLICE_BOUNDS[0].expression)))
     if output.unanchored:
@@ -142,8 +173,8 @@ def output_statement(steps: list[CommonTable], output: CommonTable, columns: lis
     return Statement(sql, reaches, tuple(dict.fromkeys(windows)))
 
 
-def _extra_look_backs(steps: list[CommonTable], output: CommonTable) -> tuple[dict[str, int], tuple[Reach, ...]]:
-    """Return how long before the slice the rows of each needed table must begin, in ticks, and the windows' reaches.
+def _extra_look_backs(steps: Sequence[Table], output: CommonTable) -> tuple[dict[str, int], tuple[Reach, ...]]:
+    """Return how long before the slice the rows of each needed table must begin, in ticks, and the reaches of events.
 
     For example, a window of 5 minutes over the rows of a step needs that step's rows from 5 minutes before the slice.
     """
@@ -152,27 +183,19 @@ def _extra_look_backs(steps: list[CommonTable], output: CommonTable) -> tuple[di
     for table in (output, *reversed(steps)):
         if table.name not in extra:
             continue
-        for selection in table.selections:
-            if selection.table == EVENTS:
-                reaches.update(
-                    (Reach(window, extra[table.name], selection.history), None) for window in selection.windows
-                )
+        for name, reach in table.reads(extra[table.name]):
+            if name == EVENTS:
+                reaches[reach] = None
             else:
-                needed = extra[table.name] + selection.look_back
-                extra[selection.table] = max(extra.get(selection.table, 0), needed)
+                extra[name] = max(extra.get(name, 0), reach.look_back)
     return extra, tuple(reaches)
-
-
-def _table(table: CommonTable, extra_look_back: int) -> str:
-    """Return SQL of a table's rows after slice start - `extra_look_back` ticks, and maybe of some earlier ones."""
-    return "\nUNION ALL\n".join(_selection(selection, extra_look_back, table) for selection in table.selections)
 
 
 def _selection(selection: Selection, extra_look_back: int, table: CommonTable) -> str:
     items = [*unanchored_items(table.unanchored, selection.unanchored), *selection.items]
     rows = selection.table
     if selection.analytics:
-        row_look_back = extra_look_back + selection.look_back - selection.history
+        row_look_back = extra_look_back + max(window.look_back for window in selection.windows)
         rows = f"(\n{selection.analytics.sql(selection.table, row_look_back)}\n) AS `analysed`"
     source = "\n".join([f"FROM {rows}", *(lateral.sql for lateral in selection.laterals)])
     source += _where(selection.where)

@@ -5,7 +5,7 @@ built, so several trees may share a part; the `parent` of a node then means noth
 trees of its items and conditions when it is written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from sqlglot import exp
@@ -13,6 +13,11 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 
 from recapture.query.generate.values import quoted_text
+
+BOUND = "@@"
+"""Beginning of the names of values that are bound within an expression, and of the elements of APPLY."""
+_TEXT = "sql"
+"""Key in the `meta` of a node that keeps its text."""
 
 
 class Template(exp.Expression):
@@ -51,6 +56,11 @@ def bigint(number: int) -> exp.Literal:
     return exp.Literal(this=f"{number}L", is_string=False)
 
 
+def shifted(tree: exp.Expr, number: int) -> exp.Paren:
+    """Return a bigint plus a number, which may be negative: `x`, -5 => (`x` - 5L)"""
+    return operation(exp.Add if number >= 0 else exp.Sub, tree, bigint(abs(number)))
+
+
 def double(number: float) -> exp.Literal:
     """Return the literal of a double that is not negative: 1.5 => 1.5D"""
     return exp.Literal(this=f"{number!r}D", is_string=False)
@@ -80,6 +90,21 @@ def case_when(branches: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr) 
     return exp.Paren(this=exp.Case(ifs=ifs, default=default))
 
 
+def is_of_row(node: exp.Column) -> bool:
+    """Return whether a column is one of the row: not a field of a struct, not a value that `let` bound to a name."""
+    return not node.table and not node.name.startswith(BOUND)
+
+
+def renamed(tree: exp.Expr, names: Mapping[str, str]) -> exp.Expr:
+    """Return a tree over columns of the row with other names: upper(`x`), {"x": "y"} => upper(`y`)"""
+    copy = tree.copy()
+    for node in copy.walk():
+        node.meta.pop(_TEXT, None)
+        if isinstance(node, exp.Column) and is_of_row(node):
+            node.set("this", exp.Identifier(this=names.get(node.name, node.name), quoted=True))
+    return copy
+
+
 def _template_sql(generator: SparkGenerator, node: Template) -> str:
     return node.name.format(**{place: generator.sql(part) for place, part in node.args.items() if place != "this"})
 
@@ -97,9 +122,9 @@ class _Generator(SparkGenerator):
         """Return the text of a node, or of its part `key`; a node of _KEEPING keeps its text."""
         if key or not isinstance(expression, _KEEPING):
             return super().sql(expression, key, comment)
-        text = expression.meta_get("sql")
+        text = expression.meta_get(_TEXT)
         if text is None:
-            text = expression.meta["sql"] = super().sql(expression)
+            text = expression.meta[_TEXT] = super().sql(expression)
         return str(text)
 
 

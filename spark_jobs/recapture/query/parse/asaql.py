@@ -266,17 +266,18 @@ def _steps(source: Source, tokens: list[Token]) -> tuple[list[Step], list[Token]
 
 
 def _lifted(source: Source, query: exp.Query) -> list[Step]:
-    """Return the queries in the FROMs of a query as steps, inner ones first, and let FROM name these steps.
+    """Return the queries in the FROMs and JOINs of a query as steps, inner ones first, and let these name the steps.
 
     SELECT id FROM (SELECT id FROM input) AS s => Step(s, SELECT id FROM input), and SELECT id FROM <its key> AS s
     """
     steps = []
-    for clause in reversed([*query.find_all(exp.From)]):
+    for clause in reversed([*query.find_all(exp.From, exp.Join)]):
         table = clause.this
         if not isinstance(table, exp.Subquery) or not isinstance(table.unnest(), exp.Select | exp.SetOperation):
             continue
         if not table.alias:
-            raise source.error(table, "name the query in FROM: write FROM (SELECT …) AS name")
+            word = "FROM" if isinstance(clause, exp.From) else "JOIN"
+            raise source.error(table, f"name the query in {word}: write {word} (SELECT …) AS name")
         key = f"\0{source.offset(table)}"
         steps.append(Step(table.args["alias"].this, key, table.this))
         name = exp.Identifier(this=key, quoted=True)

@@ -1,0 +1,145 @@
+"""JOIN: the sides that it joins, and the rows of them that match."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial, reduce
+
+from sqlglot import exp
+
+from recapture.query.analyse.coercion import Coercion
+from recapture.query.analyse.expressions import Expressions
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.relations import From, NamedRelation
+from recapture.query.analyse.scopes import OnScope
+from recapture.query.analyse.time_bounds import limits_of
+from recapture.query.generate.joins import Join, side_time
+from recapture.query.generate.kinds import known_kinds, same_key
+from recapture.query.generate.trees import operation, shifted, spark_call
+from recapture.query.parse.names import Path, identifiers
+from recapture.query.parse.source import Source, require_only
+from recapture.time_model.joins import TimeBound
+
+_KINDS = {("", ""): False, ("", "INNER"): False, ("LEFT", ""): True, ("LEFT", "OUTER"): True}
+"""Whether each supported JOIN is a LEFT JOIN, by side and kind."""
+_INSTEAD = {
+    "RIGHT": "write LEFT JOIN, with the two sides exchanged",
+    "FULL": "write LEFT JOIN, and add the rows that only the other side has with UNION",
+}
+
+
+@dataclass(frozen=True)
+class JoinCompiler:
+    """Compiles the JOINs of one script."""
+
+    source: Source
+    types: FieldTypes
+
+    def check_kind(self, first: NamedRelation, join: exp.Join) -> None:
+        """Raise DefinitionError for kinds of JOIN that ASA lacks, and for a JOIN without ON."""
+        side, kind = join.side.upper(), join.kind.upper()
+        form = f"JOIN … ON {_form(first.name, join.this.alias_or_name or 'b')}"
+        if (side, kind) not in _KINDS or join.method:
+            words = " ".join(word for word in (join.method.upper(), side, kind, "JOIN") if word)
+            instead = _INSTEAD.get(side, f"write {form}")
+            raise self.source.error(join, f"ASA has no {words}: {instead}")
+        require_only(self.source, join, "this", "side", "kind", "on")
+        if join.args.get("on") is None:
+            raise self.source.error(join, f"FROM takes one name; others follow with {form}")
+
+    def add(self, from_clause: From, new: NamedRelation, join: exp.Join) -> None:
+        """Add a side and its JOIN to a FROM clause.
+
+        FROM a JOIN b ON a.id = b.id AND DATEDIFF(second, a, b) BETWEEN 0 AND 5
+        => Join(`0.id` = `1.id` AND …, TimeRange(0, 0, 5 s))
+
+        Raise DefinitionError if the time bounds leave a distance without a limit, and for what is not supported in ON.
+        """
+        if from_clause.named(new.name):
+            raise self.source.error(join.this, f"`{new.name}` is taken: give each side of a JOIN a name of its own")
+        from_clause.relations.append(new)
+        outer = _KINDS[join.side.upper(), join.kind.upper()]
+        condition, bounds = self._on(from_clause, new, join.args["on"], outer)
+        self._check_keys(from_clause, new, join.args["on"])
+        range = from_clause.distances.add(bounds, outer)
+        if range is None:
+            problem = "has a time bound on one side only" if bounds else "has no time bounds"
+            form = _form(from_clause.relations[0].name, new.name)
+            raise self.source.error(join.args["on"], f"this JOIN {problem}: add {form} to ON, with your own numbers")
+        new.optional = outer
+        from_clause.joins.append(Join(condition, range, _latest_match(bounds) if outer else None))
+
+    def _on(self, from_clause: From, new: NamedRelation, on: exp.Expr, outer: bool) -> tuple[exp.Expr, list[TimeBound]]:
+        """Return the condition of ON over the joined rows, and its bounds of the new side's time."""
+        row = Expressions(Coercion(self.source, self.types), OnScope(from_clause))
+        conditions, bounds = [], []
+        for node in _conjuncts(on):
+            limits = limits_of(from_clause, node)
+            if limits is None:
+                conditions += [*self._keys(row, node), row.condition(node)]
+                continue
+            if outer and (limits.start.optional or limits.end.optional):
+                raise self.source.error(node, "in LEFT JOIN, DATEDIFF takes no side that may be without a row")
+            conditions.append(limits.condition)
+            bound = limits.bound_of(new)
+            if bound is not None:
+                bounds.append(bound)
+        return reduce(partial(operation, exp.And), conditions), bounds
+
+    def _keys(self, row: Expressions, node: exp.Expr) -> list[exp.Expr]:
+        """Return a condition by which Spark joins values of open type, for a condition that compares two.
+
+        A field that ON compares with itself, as in a.id = b.id, is a key.
+        """
+        if not isinstance(node, exp.EQ):
+            return []
+        values = [row.value(side) for side in (node.this, node.expression)]
+        if len(values[0].fields) == 1 and values[0].fields == values[1].fields:
+            self.types.note_key(values[0].fields[0], node)
+        kinds = known_kinds(values) if row.are_of_open_type(values) else None
+        return [] if kinds is None else [same_key([value.node for value in values], kinds)]
+
+    def _check_keys(self, from_clause: From, new: NamedRelation, on: exp.Expr) -> None:
+        """Raise DefinitionError unless ON compares the keys of PARTITION BY and of OVER, as ASA demands."""
+        earlier = from_clause.relations[:-1]
+        if any(len(named.partition_by) != len(new.partition_by) for named in earlier):
+            raise self.source.error(on, "write PARTITION BY after every side of a JOIN, or after none")
+        inputs = [named for named in earlier if named.over]
+        for clause, sides, keys in (
+            ("PARTITION BY", [(named.name, named.partition_by) for named in earlier], new.partition_by),
+            ("OVER", [(named.name, named.over) for named in inputs], new.over if inputs else ()),
+        ):
+            for place, key in enumerate(keys):
+                pairs = [((name, *columns[place]), (new.name, *key)) for name, columns in sides]
+                if not any(_compares(node, *pair) for pair in pairs for node in _conjuncts(on)):
+                    written = " = ".join(map(".".join, pairs[0]))
+                    raise self.source.error(on, f"a JOIN with {clause} compares the keys: add {written} to ON")
+
+
+def _form(first: str, new: str) -> str:
+    """Return time bounds as an example for messages."""
+    return f"DATEDIFF(minute, {first}, {new}) BETWEEN 0 AND 5"
+
+
+def _latest_match(bounds: list[TimeBound]) -> exp.Expr:
+    """Return the latest time at which a match could occur: TimeBound(0, 0, 5) => (`0._system_timestamp` + 5L)"""
+    ends = [shifted(side_time(bound.side), bound.high) for bound in bounds if bound.high is not None]
+    return ends[0] if len(ends) == 1 else spark_call("least", *ends)
+
+
+def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the conditions that AND connects: a AND (b AND c) => a, b, c"""
+    node = node.unnest()
+    if isinstance(node, exp.And):
+        yield from _conjuncts(node.this)
+        yield from _conjuncts(node.expression)
+    else:
+        yield node
+
+
+def _compares(node: exp.Expr, one: Path, other: Path) -> bool:
+    """Return whether a condition is that two dotted paths are equal."""
+    if not isinstance(node, exp.EQ):
+        return False
+    written = [identifiers(side.unnest()) or [] for side in (node.this, node.expression)]
+    paths = {tuple(name.name.lower() for name in side) for side in written}
+    return paths == {tuple(name.lower() for name in path) for path in (one, other)}

@@ -1,0 +1,185 @@
+"""JOIN in Spark SQL (docs/time-model.md, section 4.4).
+
+The rows of the view stand once for each slice, so every join is within a slice. Time bounds alone are no keys: Spark
+would compare every two rows with equal keys. So time is divided into buckets, each as long as the range of the bounds.
+A row of the left side is in one bucket. A row of the right side is in the two buckets that hold its possible matches.
+Sides are merged, since Spark spills what it merges to disk: rows with one key may be more than fit into memory.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial, reduce
+
+from sqlglot import exp
+
+from recapture.query.generate import trees
+from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED
+from recapture.query.generate.select_items import SelectItem, column, columns, select_list
+from recapture.query.generate.trees import operation, render, spark_call, string, template
+from recapture.time_model.joins import TimeRange
+from recapture.time_model.windows import JoinedSide, Reach
+
+_TIME = "_system_timestamp"
+_ARRIVAL = "_arrival"
+
+
+def side_column(number: int, name: str) -> str:
+    """Return the name of a side's column in the joined rows: 1, "x" => 1.x"""
+    return f"{number}.{name}"
+
+
+def side_time(number: int) -> exp.Column:
+    """Return the System.Timestamp of a side's row: 1 => `1._system_timestamp`"""
+    return trees.column(side_column(number, _TIME))
+
+
+@dataclass(frozen=True)
+class Side:
+    """A relation of a JOIN."""
+
+    table: str
+    unanchored: bool
+    """Whether `table` has the column `_unanchored`."""
+    columns: tuple[str, ...]
+    """Columns that are read."""
+
+
+@dataclass(frozen=True)
+class Join:
+    """One JOIN: how the next side is joined to the rows of the sides before it."""
+
+    condition: exp.Expr
+    """ON with its time bounds, over the columns of the sides."""
+    range: TimeRange
+    """Range in which the new side's rows lie."""
+    latest_match: exp.Expr | None
+    """Latest time at which a match could occur, over the columns of the sides; None for an inner join."""
+
+
+@dataclass(frozen=True)
+class JoinedTable:
+    """A common table expression: the rows of the JOINs of a FROM.
+
+    It has the columns of the view that the generator adds to rows, and the columns of each side under their names after
+    the side's number, such as `0.x`.
+    """
+
+    name: str
+    sides: tuple[Side, ...]
+    joins: tuple[Join, ...]
+    """How each side after the first is joined."""
+    look_backs: tuple[int, ...]
+    """How long before a joined row's System.Timestamp the rows of each side may lie; ticks."""
+
+    @property
+    def unanchored(self) -> bool:
+        """Whether its rows have the column `_unanchored`."""
+        return any(side.unanchored for side in self.sides)
+
+    @property
+    def windows(self) -> tuple[JoinedSide, ...]:
+        """Its sides, in the place of windows."""
+        return tuple(map(JoinedSide, self.look_backs))
+
+    def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
+        """Yield each table that it reads, and the reach of its rows."""
+        for side, joined_side in zip(self.sides, self.windows, strict=True):
+            yield side.table, Reach(joined_side, extra_look_back)
+
+    def sql(self, extra_look_back: int) -> str:
+        """Return the statement that computes the rows after slice start - `extra_look_back` ticks.
+
+        FROM s AS a JOIN s AS b ON … => SELECT …, `0.x`, `1.x` FROM (… JOIN … ON `0._slice_start` = …) WHERE …
+        """
+        rows = self._side(0, extra_look_back)
+        for number, join in enumerate(self.joins, 1):
+            rows = self._joined(rows, join, number, extra_look_back)
+        last = len(self.joins)
+        system = [
+            *(SelectItem(bound.name, trees.column(side_column(0, bound.name))) for bound in SLICE_BOUNDS),
+            SelectItem("_partition", string("")),
+            SelectItem(_TIME, trees.column(_row_time(last))),
+            SelectItem(_ARRIVAL, spark_call("greatest", *self._each(_ARRIVAL))),
+        ]
+        if self.unanchored:
+            flags: list[exp.Expr] = [spark_call("coalesce", flag, exp.false()) for flag in self._each(UNANCHORED.name)]
+            system.append(SelectItem(UNANCHORED.name, reduce(partial(operation, exp.Or), flags)))
+        names = [side_column(number, name) for number, side in enumerate(self.sides) for name in side.columns]
+        return (
+            f"SELECT {select_list([*system, *map(column, names)])}\nFROM (\n{rows}\n) AS `joined`\n"
+            f"WHERE `{_row_time(last)}` > `0._slice_start` - {extra_look_back}L"
+            f" AND `{_row_time(last)}` <= `0._slice_end`"
+        )
+
+    def _each(self, name: str) -> list[exp.Expr]:
+        """Return a column of all sides that have it."""
+        return [
+            trees.column(side_column(number, name))
+            for number, side in enumerate(self.sides)
+            if name != UNANCHORED.name or side.unanchored
+        ]
+
+    def _items(self, number: int) -> list[SelectItem]:
+        """Return the columns of a side, under their names in the joined rows."""
+        side = self.sides[number]
+        bounds = SLICE_BOUNDS if number == 0 else SLICE_BOUNDS[:1]
+        system = [*(bound.name for bound in bounds), _TIME, _ARRIVAL]
+        flag = [UNANCHORED.name] if side.unanchored else []
+        names = dict.fromkeys([*system, *flag, *side.columns])
+        return [SelectItem(side_column(number, name), trees.column(name)) for name in names]
+
+    def _side(self, number: int, extra_look_back: int, *added: SelectItem) -> str:
+        """Return the statement that reads a side, as far back as its look-back."""
+        items = [*self._items(number), *added]
+        if number == 0:
+            items.append(SelectItem(_row_time(0), trees.column(_TIME)))
+        return (
+            f"SELECT {select_list(items)}\nFROM {self.sides[number].table}\n"
+            f"WHERE `{_TIME}` > `_slice_start` - {extra_look_back + self.look_backs[number]}L"
+        )
+
+    def _joined(self, left: str, join: Join, number: int, extra_look_back: int) -> str:
+        """Return the statement that joins a side to the rows of the sides before it."""
+        bucket = SelectItem("_bucket", _buckets(join.range))
+        items = [*(item for before in range(number) for item in columns(self._items(before))), *self._items(number)]
+        matched = spark_call("greatest", trees.column(_row_time(number - 1)), side_time(number))
+        time: exp.Expr = matched
+        if join.latest_match is not None:
+            time = template(
+                "CASE WHEN {other} IS NULL THEN greatest({row}, {latest}) ELSE {matched} END",
+                other=side_time(number),
+                row=trees.column(_row_time(number - 1)),
+                latest=join.latest_match,
+                matched=matched,
+            )
+        selected = [*columns(items), SelectItem(_row_time(number), time)]
+        kind = "JOIN" if join.latest_match is None else "LEFT JOIN"
+        return (
+            f"SELECT /*+ MERGE(`right`) */ {select_list(selected)}\nFROM (\n{left}\n) AS `left`\n"
+            f"{kind} (\n{self._side(number, extra_look_back, bucket)}\n) AS `right`\n"
+            f"ON `0._slice_start` = `{side_column(number, '_slice_start')}`"
+            f" AND {render(_bucket(join.range))} = `_bucket` AND {render(join.condition)}"
+        )
+
+
+def _row_time(number: int) -> str:
+    """Return the name of the column with the System.Timestamp of the rows of the sides up to a number."""
+    return f"_system_timestamp {number}"
+
+
+def _bucket(range: TimeRange) -> exp.Expr:
+    """Return the bucket of a row of the left side; the time itself if the range has no length."""
+    time, width = side_time(range.side), range.high - range.low
+    return template("{time} div {width}", time=time, width=trees.bigint(width)) if width > 0 else time
+
+
+def _buckets(range: TimeRange) -> exp.Expr:
+    """Return the buckets in which a row of the right side may have matches.
+
+    TimeRange(0, 0, 5) => explode(array((`_system_timestamp` - 5) div 5, (`_system_timestamp` - 5) div 5 + 1))
+    """
+    time, width = f"`{_TIME}`", range.high - range.low
+    if width <= 0:
+        return template(f"{time} - ({range.low}L)")
+    first = f"({time} - ({range.high}L)) div {width}L"
+    return template(f"explode(array({first}, {first} + 1L))")

@@ -1,0 +1,198 @@
+"""What FROM, ON and names next to a JOIN mean, and what is refused."""
+
+import re
+
+import pytest
+
+from recapture.errors import DefinitionError
+from recapture.time_model.ticks import TICKS_PER_SECOND
+from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach
+from tests.query.small_stream import compiled
+
+SECOND = TICKS_PER_SECOND
+A, B, C = (f"telemetry {name} TIMESTAMP BY t" for name in "abc")
+NEAR = "DATEDIFF(second, a, b) BETWEEN 0 AND 5"
+
+
+def query(joins: str, items: str = "a.id", rest: str = "", before: str = "") -> str:
+    return f"{before} SELECT {items} INTO out FROM {A} {joins} {rest}"
+
+
+def refused(text: str) -> str:
+    with pytest.raises(DefinitionError) as error:
+        compiled(text)
+    return str(error.value).split("\n")[0].partition(": ")[2]
+
+
+def look_backs(text: str) -> list[float]:
+    """Return how far back each side is read, in seconds."""
+    return [reach.look_back / SECOND for reach in compiled(text).reaches]
+
+
+@pytest.mark.parametrize(
+    ("on", "bounds"),
+    [
+        ("DATEDIFF(second, a, b) BETWEEN 0 AND 5", (0, 5 * SECOND)),
+        ("DATEDIFF(second, A, [b]) >= -1 AND (DATEDIFF(ms, a, b) <= 2000)", (-SECOND, 2 * SECOND)),
+        ("5 > DATEDIFF(second, a, b) AND 0 < DATEDIFF(second, a, b)", (1, 5 * SECOND - 1)),
+        ("DATEDIFF(mi, a, b) = -(1)", (-60 * SECOND, -60 * SECOND)),
+        ("DATEDIFF(wk, a, b) BETWEEN 0 AND 1", (0, 7 * 24 * 3600 * SECOND)),
+        ("DATEDIFF(hour, a, b) BETWEEN 0 AND 5 AND DATEDIFF(ss, a, b) BETWEEN -5 AND 7", (0, 7 * SECOND)),
+    ],
+)
+def test_the_same_bounds_can_be_written_in_several_ways(on: str, bounds: tuple[int, int]) -> None:
+    sql = compiled(query(f"JOIN {B} ON {on}")).outputs[0].sql
+    low, high = bounds
+    limit = r"\(`1\._system_timestamp` {} \(`0\._system_timestamp` ([+-]) (\d+)L\)\)"
+    lows = [int(sign + ticks) for sign, ticks in re.findall(limit.format(">="), sql)]
+    highs = [int(sign + ticks) for sign, ticks in re.findall(limit.format("<="), sql)]
+    assert (max(lows), min(highs)) == (low, high)
+
+
+@pytest.mark.parametrize(
+    ("joins", "expected"),
+    [
+        (f"JOIN {B} ON {NEAR}", [5, 0]),
+        (f"LEFT JOIN {B} ON {NEAR}", [5]),
+        (f"LEFT JOIN {B} ON DATEDIFF(second, a, b) BETWEEN -2 AND 5", [5, 7]),
+        (f"JOIN {B} ON {NEAR} JOIN {C} ON DATEDIFF(second, b, c) BETWEEN 0 AND 2", [7, 2, 0]),
+    ],
+)
+def test_each_side_is_read_as_far_back_as_the_bounds_say(joins: str, expected: list[float]) -> None:
+    """Sides with equal look-backs share a reach."""
+    assert look_backs(query(joins)) == expected
+
+
+def test_the_look_back_of_a_window_adds_to_that_of_a_join() -> None:
+    text = query(f"JOIN {B} ON {NEAR}", "COUNT(*) AS n", "GROUP BY a.id, Hopping(second, 60, 10)")
+    window = HoppingWindow(60 * SECOND, 10 * SECOND)
+    assert compiled(text).reaches == (
+        Reach(JoinedSide(5 * SECOND), window.look_back),
+        Reach(JoinedSide(0), window.look_back),
+    )
+
+
+def test_the_look_back_of_a_join_adds_to_that_of_a_step() -> None:
+    step = f"WITH s AS (SELECT id, COUNT(*) AS n FROM {A} GROUP BY id, Tumbling(minute, 1))"
+    text = f"{step} SELECT a.id INTO out FROM {A} JOIN s b ON {NEAR} AND a.id = b.id"
+    assert sorted(look_backs(text)) == [5, 60]
+    text = f"{step} SELECT a.id INTO out FROM s a LEFT JOIN s b ON {NEAR} AND a.id = b.id"
+    assert look_backs(text) == [65]
+
+
+def test_a_slice_may_have_no_joined_rows() -> None:
+    assert not compiled(query(f"JOIN {B} ON {NEAR}")).ends_windows_every(3600 * SECOND)
+
+
+STEP = f"WITH s AS (SELECT id, x AS total FROM {A})"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        query(f"INNER JOIN {B} ON {NEAR}", "System.Timestamp() AS time, b.site.floor AS floor"),
+        query(f"JOIN {B} ON {NEAR}", "a.id", "WHERE a.id <> b.id"),
+        query(f"JOIN {B} ON {NEAR} AND a.id = b.parent"),
+        f"WITH s AS (SELECT a.id, b.x FROM {A} JOIN {B} ON {NEAR})"
+        " SELECT LAG(x) OVER (PARTITION BY id LIMIT DURATION(hour, 1)) AS before INTO out FROM s",
+        query("JOIN s ON DATEDIFF(second, a, s) = 0", "a.id, site, s.total", before=STEP),
+        query(f"JOIN {B} ON {NEAR}", "a.PartitionId, GetMetadataPropertyValue(b, '[EventHub].[Offset]') AS o"),
+        query(f"JOIN {B} ON {NEAR} CROSS APPLY GetArrayElements(b.list) AS e", "e.ArrayIndex, a.id"),
+        query("JOIN (SELECT id FROM telemetry TIMESTAMP BY t) AS b ON DATEDIFF(second, a, b) = 0"),
+        "SELECT a.id INTO out FROM telemetry a TIMESTAMP BY t OVER id JOIN telemetry b TIMESTAMP BY t OVER b.id"
+        f" ON {NEAR} AND b.ID = a.id",
+        f"WITH j AS (SELECT a.*, b.x AS y FROM {A} JOIN {B} ON {NEAR}) SELECT id, y, site.floor INTO out FROM j",
+        f"WITH j AS (SELECT a.id, a.* FROM {A} JOIN {B} ON {NEAR}) SELECT id, x INTO out FROM j",
+        f"WITH j AS (SELECT b.* FROM {A} JOIN {B} ON {NEAR})"
+        " SELECT Collect() AS rows INTO out FROM j GROUP BY Tumbling(s, 1)",
+    ],
+)
+def test_names_and_clauses_next_to_a_join(text: str) -> None:
+    assert compiled(text).outputs
+
+
+def test_a_star_of_a_side_has_the_declared_columns() -> None:
+    create = "CREATE TABLE telemetry (t datetime, id bigint, x float)"
+    output = compiled(query(f"JOIN {B} ON {NEAR}", "b.x AS later, a.*", before=create)).outputs[0]
+    assert [column.name for column in output.columns][:4] == ["later", "t", "id", "x"]
+    assert "may have a column `x` too" in refused(query(f"JOIN {B} ON {NEAR}", "b.x, a.*", before=create))
+
+
+PARTITIONED = f"SELECT a.id INTO out FROM {A} PARTITION BY PartitionId"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (query("JOIN telemetry TIMESTAMP BY t ON a.x = 1"), "this JOIN has no time bounds"),
+        (
+            query(f"JOIN {B}"),
+            "FROM takes one name; others follow with JOIN … ON DATEDIFF(minute, a, b) BETWEEN 0 AND 5",
+        ),
+        (query(f", {B}"), "FROM takes one name"),
+        (query(f"JOIN {A} ON {NEAR}"), "`a` is taken: give each side of a JOIN a name of its own"),
+        (query(f"JOIN {B} ON DATEDIFF(second, a.t, b.t) BETWEEN 0 AND 5"), "this JOIN has no time bounds"),
+        (query(f"JOIN {B} ON NOT (DATEDIFF(second, a, b) > 5)"), "DATEDIFF of two sides is a time bound"),
+        (query(f"JOIN {B} ON DATEDIFF(second, a, b) <> 0"), "DATEDIFF of two sides is a time bound"),
+        (query(f"JOIN {B} ON DATEDIFF(second, a, b) NOT BETWEEN 0 AND 5"), "DATEDIFF of two sides is a time bound"),
+        (query(f"JOIN {B} ON DATEDIFF(second, a, b) < a.x"), "DATEDIFF of two sides is a time bound"),
+        (query(f"JOIN {B} ON DATEDIFF(second, a, b) < 2.5"), "DATEDIFF of two sides is a time bound"),
+        (query(f"JOIN {B} ON ABS(DATEDIFF(second, a, b)) < 5"), "DATEDIFF of two sides is a time bound"),
+        (query(f"JOIN {B} ON DATEDIFF(second, a, a) = 0"), "DATEDIFF in ON takes two sides of the JOIN"),
+        (query(f"JOIN {B} ON DATEDIFF(second, a, b) BETWEEN 5 AND 0"), "BETWEEN takes the smaller number first"),
+        (query(f"JOIN {B} ON DATEDIFF(second, a, b) = 604801"), "a time bound is at most 7 days"),
+        (query(f"JOIN {B} ON DATEDIFF(fortnight, a, b) = 0"), "a time bound takes a unit from week to microsecond"),
+        (query(f"JOIN {B} ON {NEAR} AND System.Timestamp() > a.t"), "System.Timestamp() is that of the joined row"),
+        (query(f"JOIN {B} ON {NEAR} AND COUNT(*) > 1"), "COUNT is an aggregate"),
+        (query(f"NATURAL JOIN {B}"), "ASA has no NATURAL JOIN"),
+        (query(f"LEFT SEMI JOIN {B} ON {NEAR}"), "ASA has no LEFT SEMI JOIN"),
+        (query(f"JOIN {B} USING (id)"), "USING is not supported here"),
+        (query(f"INNER HASH JOIN {B} ON {NEAR}"), "HINT is not supported here"),
+        (query(f"JOIN {B} JOIN {C} ON {NEAR} ON {NEAR}"), "write ON after each JOIN"),
+        (query(f"CROSS APPLY GetArrayElements(a.list) AS e JOIN {B} ON {NEAR}"), "APPLY goes after the last JOIN"),
+        (query("JOIN telemetry b ON DATEDIFF(second, a, b) = 0"), "with another TIMESTAMP BY than above"),
+        (query("JOIN (SELECT id FROM telemetry TIMESTAMP BY t) ON x = 1"), "name the query in JOIN"),
+        (query(f"JOIN {B} ON {NEAR}", "id"), "`id` may be a column of several sides of the JOIN: write a.id or b.id"),
+        (query("JOIN s ON DATEDIFF(second, a, s) = 0", "s.y", before=STEP), "`s` has no column `y`"),
+        (query("JOIN s ON DATEDIFF(second, a, s) = 0", "id", before=STEP), "write a.id or s.id"),
+        (query(f"JOIN {B} ON {NEAR}", "telemetry.id"), "FROM calls the input `a` and `b`: write that"),
+        (query(f"JOIN {B} ON {NEAR}", "a"), "`a` is the name of FROM: write a.a for such a field"),
+        (query(f"JOIN {B} ON {NEAR}", "a.id, b.id"), "`id` names two columns: choose another name with AS"),
+        (
+            query(f"JOIN {B} ON {NEAR}", "COUNT(b) AS n", "GROUP BY Tumbling(s, 1)"),
+            "next to JOIN, name a column of `b`",
+        ),
+        (query(f"JOIN {B} ON {NEAR}", "Collect() AS l", "GROUP BY Tumbling(s, 1)"), "next to JOIN, name what COLLECT"),
+        (query(f"JOIN {B} ON {NEAR}", "a.x = b.y AS c"), "a condition is not a value"),
+        (
+            query(f"JOIN {B} ON {NEAR}", "LAG(a.x) OVER (LIMIT DURATION(hour, 1)) AS x"),
+            "an analytic function next to JOIN is not supported: call it in a step",
+        ),
+        (query(f"JOIN {B} ON {NEAR} AND a.x = b.x", rest="WHERE a.x > 1"), "`x` is a key, but is used as float here"),
+        (
+            f"WITH j AS (SELECT a.*, b.* FROM {A} JOIN {B} ON {NEAR}) SELECT id INTO out FROM j",
+            "a step with JOIN takes one .*",
+        ),
+        (
+            query(f"LEFT JOIN {B} ON {NEAR} LEFT JOIN {C} ON DATEDIFF(second, b, c) = 0"),
+            "in LEFT JOIN, DATEDIFF takes no side that may be without a row",
+        ),
+        (f"{PARTITIONED} JOIN {B} ON {NEAR}", "write PARTITION BY after every side of a JOIN, or after none"),
+        (
+            f"{PARTITIONED} JOIN {B} PARTITION BY PartitionId ON {NEAR} AND a.PartitionId = a.PartitionId",
+            "a JOIN with PARTITION BY compares the keys: add a.PartitionId = b.PartitionId",
+        ),
+        (
+            "SELECT a.id INTO out FROM telemetry a TIMESTAMP BY t OVER a.site.id JOIN telemetry b TIMESTAMP BY t"
+            f" OVER site.id ON {NEAR} AND a.site.id = b.id",
+            "a JOIN with OVER compares the keys: add a.site.id = b.site.id to ON",
+        ),
+        (
+            f"{PARTITIONED} JOIN {B} PARTITION BY PartitionId ON {NEAR} AND b.partitionid = a.PARTITIONID"
+            " GROUP BY Tumbling(s, 1)",
+            "PARTITION BY PartitionId aggregates each PartitionId by itself",
+        ),
+    ],
+)
+def test_what_a_join_cannot_be_is_refused_with_what_to_write(text: str, reason: str) -> None:
+    assert reason in refused(text)

@@ -1,0 +1,374 @@
+"""JOIN in Spark SQL agrees with the oracle, each slice computed from no more than it may read."""
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+
+from recapture.time_model.ticks import TICKS_PER_MICROSECOND
+from tests.draws import slow
+from tests.oracle_joins import Bound, Row, join, rows_of
+from tests.oracle_windows import Event, Hopping, Session, Sliding, Window, contents, ending_in
+from tests.query import small_stream
+from tests.query.fast_path import Slice, compiled, published
+from tests.query.small_stream import at
+from tests.query.streams import batches, described, seconds
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CREATE = "CREATE TABLE telemetry (t datetime, k nvarchar(max), id bigint, n bigint, x float);\n"
+INPUT = "telemetry {} TIMESTAMP BY t"
+IDS = "SELECT System.Timestamp() AS e, a.id AS a, b.id AS b INTO out "
+
+
+def always(row: Row, event: Event) -> bool:
+    return True
+
+
+def same_key(row: Row, event: Event) -> bool:
+    """a.k = …, which is false for NULL."""
+    [first, *_] = row.events
+    return first is not None and first.payload["k"] is not None and first.payload["k"] == event.payload["k"]
+
+
+def other_id(row: Row, event: Event) -> bool:
+    """a.id < b.id OR a.x > b.x"""
+    [first, *_] = row.events
+    assert first is not None
+    x, y = first.payload["x"], event.payload["x"]
+    return first.payload["id"] < event.payload["id"] or (x is not None and y is not None and x > y)
+
+
+@dataclass(frozen=True)
+class Case:
+    """ON of a self-join, and what it means."""
+
+    on: str
+    low: int
+    high: int
+    condition: Callable[[Row, Event], bool] = always
+
+
+CASES = [
+    Case("a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 0 AND 5", 0, seconds(5), same_key),
+    Case("DATEDIFF(ss, a, b) BETWEEN -3 AND 4 AND (a.id < b.id OR a.x > b.x)", -seconds(3), seconds(4), other_id),
+    Case("DATEDIFF(second, a, b) > 0 AND DATEDIFF(second, a, b) < 5", 1, seconds(5) - 1),
+    Case("3 >= DATEDIFF(second, b, a) AND 1 <= DATEDIFF(second, b, a)", -seconds(3), -seconds(1)),
+    Case("DATEDIFF(ms, a, b) = 0 AND a.k = b.k", 0, 0, same_key),
+    Case("DATEDIFF(second, b, a) = 2", -seconds(2), -seconds(2)),
+    Case("(a.k = b.k) AND (DATEDIFF(mi, a, b) >= 0 AND DATEDIFF(second, a, b) <= 20)", 0, seconds(20), same_key),
+]
+
+
+def of_oracle(rows: Iterable[Row], slice_: Slice) -> list[tuple[Any, ...]]:
+    """Return the rows that a slice publishes: System.Timestamp, and the id of each side."""
+    return in_order(
+        (to_microsecond(row.time), *(event and event.payload["id"] for event in row.events))
+        for row in rows
+        if slice_.start < row.time <= slice_.end
+    )
+
+
+def in_order(rows: Iterable[Any]) -> list[Any]:
+    return sorted(rows, key=repr)
+
+
+def to_microsecond(time: int) -> int:
+    return time // TICKS_PER_MICROSECOND * TICKS_PER_MICROSECOND
+
+
+def of_spark(rows: Iterable[dict[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
+    return in_order(tuple(row[column] for column in ("e", *columns)) for row in rows)
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT OUTER JOIN"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.on)
+@slow(2)
+@given(slices=batches(size=20))
+def test_a_join_of_the_input_with_itself_has_the_rows_of_the_oracle(
+    spark: "SparkSession", kind: str, case: Case, slices: list[Slice]
+) -> None:
+    query = compiled(f"{CREATE}{IDS} FROM {INPUT.format('a')} {kind} {INPUT.format('b')} ON {case.on}")
+    bounds = [Bound(0, case.low, case.high)]
+    for slice_, rows in zip(slices, published(spark, query, slices), strict=True):
+        expected = join(rows_of(slice_.events), slice_.events, bounds, case.condition, kind.startswith("LEFT"))
+        assert of_spark(rows, "a", "b") == of_oracle(expected, slice_), described(slice_)
+
+
+WINDOWS: dict[str, Window] = {
+    "five": Hopping(seconds(5), seconds(5)),
+    "sliding": Sliding(seconds(4)),
+    "session": Session(seconds(3), seconds(8)),
+}
+
+
+STEPS = (
+    "WITH five AS (SELECT k, COUNT(*) AS n FROM telemetry TIMESTAMP BY t GROUP BY k, Tumbling(second, 5)),\n"
+    "sliding AS (SELECT k, COUNT(*) AS n FROM telemetry TIMESTAMP BY t GROUP BY k, Sliding(second, 4)),\n"
+    "session AS (SELECT k, COUNT(*) AS n FROM telemetry TIMESTAMP BY t GROUP BY k, Session(second, 3, 8)),\n"
+    "plain AS (SELECT k, id AS n FROM telemetry TIMESTAMP BY t WHERE x > 0)\n"
+)
+
+
+def step(name: str, events: Sequence[Event]) -> list[Event]:
+    """Return the rows of a step of STEPS."""
+    if name == "plain":
+        chosen = [event for event in events if (event.payload["x"] or 0) > 0]
+        return [Event(event.time, {"k": event.payload["k"], "n": event.payload["id"]}) for event in chosen]
+    window = WINDOWS[name]
+    return [Event(row.end, {"k": row.group[0], "n": len(row.members)}) for row in contents(events, window, ("k",))]
+
+
+@pytest.mark.parametrize(
+    ("left", "kind", "right", "difference", "bound"),
+    [
+        ("plain", "JOIN", "five", "DATEDIFF(second, a, b) BETWEEN 0 AND 5", Bound(0, 0, seconds(5))),
+        ("five", "JOIN", "sliding", "DATEDIFF(second, b, a) BETWEEN 0 AND 3", Bound(0, -seconds(3), 0)),
+        ("five", "LEFT JOIN", "plain", "DATEDIFF(mcs, a, b) BETWEEN 1 AND 6000000", Bound(0, 10, seconds(6))),
+        ("plain", "LEFT JOIN", "session", "DATEDIFF(second, a, b) BETWEEN 0 AND 3", Bound(0, 0, seconds(3))),
+        ("five", "LEFT JOIN", "five", "DATEDIFF(ss, a, b) BETWEEN -10 AND -5", Bound(0, -seconds(10), -seconds(5))),
+    ],
+)
+@slow(2)
+@given(slices=batches(size=20))
+def test_a_join_of_steps_has_the_rows_of_the_oracle(
+    spark: "SparkSession", left: str, kind: str, right: str, difference: str, bound: Bound, slices: list[Slice]
+) -> None:
+    query = compiled(
+        f"{CREATE}{STEPS}SELECT System.Timestamp() AS e, a.k AS k, a.n AS a, b.n AS b INTO out"
+        f" FROM {left} a {kind} {right} b ON a.k = b.k AND {difference}"
+    )
+    for slice_, rows in zip(slices, published(spark, query, slices), strict=True):
+        steps = step(left, slice_.events), step(right, slice_.events)
+        joined = join(rows_of(steps[0]), steps[1], [bound], same_key, kind == "LEFT JOIN")
+        expected = [
+            (to_microsecond(row.time), a.payload["k"], a.payload["n"], b and b.payload["n"])
+            for row in joined
+            for a, b in [row.events]
+            if a is not None and slice_.start < row.time <= slice_.end
+        ]
+        if not any(row.get("_unanchored") for row in rows):
+            assert of_spark(rows, "k", "a", "b") == in_order(expected), described(slice_)
+
+
+THREE = "SELECT System.Timestamp() AS e, a.id AS a, b.id AS b, c.id AS c INTO out "
+
+
+@pytest.mark.parametrize(
+    ("second", "second_bounds", "third", "third_bounds"),
+    [
+        (
+            "JOIN {b} ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 0 AND 5",
+            [Bound(0, 0, seconds(5))],
+            "JOIN {c} ON a.k = c.k AND DATEDIFF(second, a, c) >= 0 AND DATEDIFF(second, b, c) < 0",
+            [Bound(0, 0, None), Bound(1, None, -1)],
+        ),
+        (
+            "LEFT JOIN {b} ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 1 AND 4",
+            [Bound(0, seconds(1), seconds(4))],
+            "LEFT JOIN {c} ON a.k = c.k AND DATEDIFF(second, a, c) BETWEEN -6 AND -2",
+            [Bound(0, -seconds(6), -seconds(2))],
+        ),
+        (
+            "LEFT JOIN {b} ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 1 AND 4",
+            [Bound(0, seconds(1), seconds(4))],
+            "JOIN {c} ON a.k = c.k AND DATEDIFF(second, b, c) BETWEEN -1 AND 2",
+            [Bound(1, -seconds(1), seconds(2))],
+        ),
+        (
+            "JOIN {b} ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 0 AND 3",
+            [Bound(0, 0, seconds(3))],
+            "LEFT JOIN {c} ON a.k = c.k AND DATEDIFF(second, a, c) BETWEEN 1 AND 6 AND DATEDIFF(second, b, c) <= 4",
+            [Bound(0, seconds(1), seconds(6)), Bound(1, None, seconds(4))],
+        ),
+    ],
+)
+@slow(2)
+@given(slices=batches(size=15))
+def test_several_joins_have_the_rows_of_the_oracle(
+    spark: "SparkSession",
+    second: str,
+    second_bounds: list[Bound],
+    third: str,
+    third_bounds: list[Bound],
+    slices: list[Slice],
+) -> None:
+    joins = f"{second} {third}".format(b=INPUT.format("b"), c=INPUT.format("c"))
+    query = compiled(f"{CREATE}{THREE} FROM {INPUT.format('a')} {joins}")
+    for slice_, rows in zip(slices, published(spark, query, slices), strict=True):
+        pairs = join(rows_of(slice_.events), slice_.events, second_bounds, same_key, second.startswith("LEFT"))
+        expected = join(pairs, slice_.events, third_bounds, same_key, third.startswith("LEFT"))
+        assert of_spark(rows, "a", "b", "c") == of_oracle(expected, slice_), described(slice_)
+
+
+@pytest.mark.parametrize(
+    ("window", "means"),
+    [
+        ("HoppingWindow(second, 10, 4)", Hopping(seconds(10), seconds(4))),
+        ("SlidingWindow(second, 5)", Sliding(seconds(5))),
+        ("SessionWindow(second, 3, 8)", Session(seconds(3), seconds(8))),
+    ],
+)
+@slow(2)
+@given(slices=batches(size=15))
+def test_a_window_over_a_left_join_has_the_rows_of_the_oracle(
+    spark: "SparkSession", window: str, means: Hopping | Sliding | Session, slices: list[Slice]
+) -> None:
+    """The sides are read as far back as the window and the bounds together look."""
+    query = compiled(
+        f"{CREATE}SELECT System.Timestamp() AS e, a.k AS k, COUNT(*) AS n, COUNT(b.id) AS matches, SUM(b.x) AS total"
+        f" INTO out FROM {INPUT.format('a')} LEFT JOIN {INPUT.format('b')}"
+        f" ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 1 AND 6 GROUP BY a.k, {window}"
+    )
+    bounds = [Bound(0, seconds(1), seconds(6))]
+    for slice_, rows in zip(slices, published(spark, query, slices), strict=True):
+        joined = join(rows_of(slice_.events), slice_.events, bounds, same_key, outer=True)
+        events = [
+            Event(row.time, {"k": a.payload["k"], "b": b and b.payload["id"], "x": b and b.payload["x"]})
+            for row in joined
+            for a, b in [row.events]
+            if a is not None
+        ]
+        expected = []
+        for row in ending_in(contents(events, means, ("k",)), slice_.start, slice_.end):
+            present = [event.payload["x"] for event in row.members if event.payload["x"] is not None]
+            matches = sum(event.payload["b"] is not None for event in row.members)
+            total = sum(present) if present else None
+            expected.append((to_microsecond(row.end), row.group[0], len(row.members), matches, total))
+        if not any(row.get("_unanchored") for row in rows):
+            assert of_spark(rows, "k", "n", "matches", "total") == in_order(expected), described(slice_)
+
+
+@slow(2)
+@given(slices=batches(size=10))
+def test_a_join_gives_the_same_values_however_spark_distributes_it(spark: "SparkSession", slices: list[Slice]) -> None:
+    query = compiled(
+        f"{CREATE}SELECT System.Timestamp() AS e, a.k AS k, SUM(a.x * b.x) AS total, STDEV(b.x) AS spread,"
+        " Collect(b.id) AS ids, TopOne(b.id) OVER (ORDER BY a.n) AS top"
+        f" INTO out FROM {INPUT.format('a')} LEFT JOIN {INPUT.format('b')}"
+        " ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 0 AND 6 GROUP BY a.k, Tumbling(second, 7)"
+    )
+    before = spark.conf.get("spark.sql.shuffle.partitions", "1") or "1"
+    results = []
+    try:
+        for partitions in ("1", "8"):
+            spark.conf.set("spark.sql.shuffle.partitions", partitions)
+            results.append([in_order(map(repr, rows)) for rows in published(spark, query, slices)])
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
+def test_a_slice_has_the_same_joined_rows_alone_and_among_others(spark: "SparkSession", kind: str) -> None:
+    query = compiled(
+        f"{CREATE}{IDS} FROM {INPUT.format('a')} {kind} {INPUT.format('b')} ON DATEDIFF(second, a, b) BETWEEN 1 AND 7"
+    )
+    zero = seconds(10**10)
+    events = [Event(zero + seconds(time), {"id": id}) for id, time in enumerate((1, 2, 2, 5, 9, 10, 22, 23, 30, 37))]
+    edges = [zero + seconds(edge) for edge in (0, 10, 15, 30, 60)]
+    slices = [Slice(start, end, events) for start, end in itertools.pairwise(edges)]
+    alone = [published(spark, query, [slice_])[0] for slice_ in reversed(slices)][::-1]
+    among = published(spark, query, slices)
+    assert [of_spark(rows, "a", "b") for rows in alone] == [of_spark(rows, "a", "b") for rows in among]
+    whole = join(rows_of(events), events, [Bound(0, seconds(1), seconds(7))], always, kind == "LEFT JOIN")
+    assert sum(map(len, among)) == len(whole)
+
+
+TOLL = "CREATE TABLE telemetry (t datetime, id nvarchar(max), x float, site record, list array);\n"
+NEAR = "ON a.id = b.id AND DATEDIFF(second, a, b) BETWEEN 1 AND 60"
+VISITS = [
+    at(0, id="car", x=1.5, site={"name": "north"}, list=[1, 2]),
+    at(30, id="van", x=2.5, site={"name": "south"}, list=[3]),
+    at(45, "1", id="car", x=3.5, site={"name": "west"}, list=[]),
+]
+
+
+def joined(spark: "SparkSession", text: str, *outputs: str) -> list[Any]:
+    return small_stream.rows(
+        spark, TOLL + text.format(a=INPUT.format("a"), b=INPUT.format("b"), near=NEAR), VISITS, *outputs
+    )
+
+
+def test_a_row_without_a_match_has_the_last_time_at_which_a_match_could_occur(spark: "SparkSession") -> None:
+    text = "SELECT System.Timestamp() AS e, a.id, b.x AS later INTO out FROM {a} LEFT JOIN {b} {near}"
+    assert joined(spark, text) == [
+        [
+            {"e": 105.0, "id": "car", "later": None},
+            {"e": 45.0, "id": "car", "later": 3.5},
+            {"e": 90.0, "id": "van", "later": None},
+        ]
+    ]
+
+
+def test_a_match_may_be_in_another_partition(spark: "SparkSession") -> None:
+    text = "SELECT a.x, b.x AS later INTO out FROM {a} JOIN {b} {near}"
+    assert joined(spark, text) == [[{"x": 1.5, "later": 3.5}]]
+
+
+def test_properties_elements_and_conditions_are_those_of_their_side(spark: "SparkSession") -> None:
+    text = (
+        "SELECT a.site.name AS here, b.site.name AS there, e.ArrayValue AS v INTO out FROM {a} JOIN {b} {near}"
+        " CROSS APPLY GetArrayElements(a.list) AS e WHERE b.x > 3 AND a.x < 3"
+    )
+    assert joined(spark, text) == [
+        [{"here": "north", "there": "west", "v": "1"}, {"here": "north", "there": "west", "v": "2"}]
+    ]
+
+
+def test_a_step_may_take_all_columns_of_a_side(spark: "SparkSession") -> None:
+    text = (
+        "WITH j AS (SELECT a.*, b.x AS later FROM {a} LEFT JOIN {b} {near})"
+        " SELECT id, later, site.name AS name INTO out FROM j WHERE later IS NULL"
+    )
+    assert joined(spark, text) == [
+        [{"id": "car", "later": None, "name": "west"}, {"id": "van", "later": None, "name": "south"}]
+    ]
+
+
+def test_two_outputs_may_read_one_join_of_a_step_and_their_own(spark: "SparkSession") -> None:
+    text = (
+        "WITH j AS (SELECT a.id AS id, b.x AS later FROM {a} JOIN {b} {near})"
+        " SELECT id, later INTO first FROM j"
+        " SELECT j.id, a.x INTO second FROM j JOIN {a} ON DATEDIFF(second, a, j) BETWEEN 0 AND 20"
+        " UNION SELECT j.id, b.x FROM j JOIN {b} ON DATEDIFF(second, b, j) = 45"
+    )
+    assert joined(spark, text, "first", "second") == [
+        [{"id": "car", "later": 3.5}],
+        [{"id": "car", "x": 1.5}, {"id": "car", "x": 2.5}, {"id": "car", "x": 3.5}],
+    ]
+
+
+def test_groups_of_joined_rows_may_use_columns_of_both_sides(spark: "SparkSession") -> None:
+    text = (
+        "SELECT a.id, COUNT(b.x) AS matches, MAX(b.x - a.x) AS growth INTO out FROM {a} LEFT JOIN {b} {near}"
+        " GROUP BY a.id, Tumbling(minute, 2) HAVING COUNT(*) > 1"
+    )
+    assert joined(spark, text) == [[{"id": "car", "matches": 1, "growth": 2.0}]]
+
+
+@pytest.mark.parametrize(
+    "sides",
+    [
+        "telemetry a TIMESTAMP BY t JOIN telemetry b TIMESTAMP BY t ON a.id = b.id",
+        "telemetry a TIMESTAMP BY t JOIN telemetry b TIMESTAMP BY t ON a.id = b.other",
+        "s a JOIN s b ON a.id = b.id",
+    ],
+)
+def test_keys_that_nothing_declares_are_equal_as_the_values_that_the_events_hold(
+    spark: "SparkSession", sides: str
+) -> None:
+    """Numbers are equal as numbers, and a text is no number."""
+    query = compiled(
+        "WITH s AS (SELECT id, n FROM telemetry TIMESTAMP BY t)"
+        f" SELECT a.n AS a, b.n AS b INTO out FROM {sides} AND DATEDIFF(second, a, b) BETWEEN 1 AND 60"
+    )
+    zero = seconds(10**10)
+    ids = (1, 1.0, "1", "x", "x", None, None, -0.0, 0)
+    events = [Event(zero + seconds(n + 1), {"id": id, "other": id, "n": str(n)}) for n, id in enumerate(ids)]
+    [rows] = published(spark, query, [Slice(zero, zero + seconds(100), events)])
+    assert sorted((row["a"], row["b"]) for row in rows) == [("0", "1"), ("3", "4"), ("7", "8")]
