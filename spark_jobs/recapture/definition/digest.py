@@ -1,5 +1,7 @@
 """The parts of a pipeline that decide its rows."""
 
+from dataclasses import asdict
+
 from recapture import __version__
 from recapture.archive.manifest import RunDefinition
 from recapture.definition.pipeline import Pipeline
@@ -20,4 +22,5 @@ def run_definition(pipeline: Pipeline) -> RunDefinition:
         arrival_time=pipeline.input.arrival_time,
         search_hours=pipeline.input.search_hours,
         partitions=pipeline.input.partitions,
+        functions=[asdict(function) for function in pipeline.query.functions],
     )

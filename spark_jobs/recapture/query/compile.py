@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
-from recapture.model import AsaType, InputColumn, InputMetadata, MetadataColumn, OutputColumn
+from recapture.model import AsaType, InputColumn, InputMetadata, JavaScriptFunction, MetadataColumn, OutputColumn
 from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
@@ -23,14 +23,20 @@ from recapture.query.parse.asaql import Script, Step, parse, selects_of
 from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
 from recapture.query.parse.source import Source, require_only
+from recapture.query.parse.user_functions import bind_functions
 
 _DEFAULT_OUTPUT = "output"
 
 
 def compile_query(
-    text: str, *, input_alias: str, output_aliases: Sequence[str], input_metadata: InputMetadata
+    text: str,
+    *,
+    input_alias: str,
+    output_aliases: Sequence[str],
+    input_metadata: InputMetadata,
+    functions: Sequence[JavaScriptFunction] = (),
 ) -> CompiledQuery:
-    """Compile a query that reads `input_alias` and writes each of `output_aliases`.
+    """Compile a query that reads `input_alias`, writes each of `output_aliases` and may call `functions`.
 
     Raise DefinitionError, with line and column of the text, for a syntax error and for whatever is not supported.
     """
@@ -38,6 +44,7 @@ def compile_query(
     try:
         script = parse(text)
         source = script.source
+        called = bind_functions(script, functions)
         types = FieldTypes(source, input_alias, declared_types(source, script.declarations, input_alias))
         requests: Requests = {step.key: {} for step in script.steps}
 
@@ -46,7 +53,8 @@ def compile_query(
             compiled.compile()
             return compiled
 
-        return infer_types(types, requests, compile_script, _most_passes(script)).result()
+        compiled = infer_types(types, requests, compile_script, _most_passes(script)).result()
+        return replace(compiled, functions=called)
     except RecursionError:
         raise source.error(0, "the query is nested too deeply") from None
 

@@ -33,6 +33,7 @@ from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.values import quoted_name
 from recapture.query.model import CompiledQuery
 from recapture.run.files import RunFiles, StagedSlice
+from recapture.run.functions import register
 from recapture.run.metrics import metric_rows
 from recapture.run.planned import PlannedRun, load_run
 from recapture.run.session import pin_settings
@@ -143,6 +144,7 @@ def _stage(
     if tasks:
         pin_settings(spark)
         with _view(_events(spark, context, tasks)) as events:
+            register(spark, context.query.functions)
             results = [spark.sql(destination.sql) for destination in destinations]
             if sum(map(_count_reads, results)) > 1:
                 events.persist(StorageLevel.MEMORY_AND_DISK)

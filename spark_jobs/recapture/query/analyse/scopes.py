@@ -10,6 +10,7 @@ from recapture.model import AsaType
 from recapture.query.analyse.aggregate_calls import AggregateCall
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.relations import From
+from recapture.query.analyse.user_functions import whole_row
 from recapture.query.generate.aggregates import AGGREGATES, Aggregate, Function
 from recapture.query.generate.trees import column
 from recapture.query.generate.values import Value
@@ -48,6 +49,9 @@ class RowScope:
                 arguments[0], f"the first argument is the input as FROM names it: {self.from_clause.qualifier}"
             )
         return self.from_clause.relation.metadata(arguments[1].name, arguments[1])
+
+    def whole_row(self, node: exp.Expr) -> exp.Expr | None:
+        return whole_row(self.from_clause, node)
 
 
 @dataclass
@@ -138,6 +142,9 @@ class GroupScope:
 
     def metadata(self, node: exp.Anonymous) -> Value:
         raise self.source.error(node, "this is neither in GROUP BY nor in an aggregate")
+
+    def whole_row(self, node: exp.Expr) -> exp.Expr | None:
+        return None
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         inside = Expressions(self.row.coercion, ArgumentScope(self.from_clause))
