@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -260,6 +261,10 @@ def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
     listed = capsys.readouterr().out
     text = file.read_text()
     file.unlink()
+    again = refused(capsys, "import", folder, "--output", file)
+    assert "classify.js already exists and is not overwritten" in again
+    assert not file.exists()
+    shutil.rmtree(tmp_path / "contoso_telemetry_functions")
     assert cli.main(["import", str(folder), "--output", str(file), "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert file.read_text() == text
@@ -270,8 +275,9 @@ def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
         "Inputs/regions.json",
         "Functions/classify.js.json",
         "Outputs/dashboard.json",
-        "Transformation.asaql",
     ]
+    assert report["scripts"] == [str(tmp_path / "contoso_telemetry_functions" / "classify.js")]
+    assert "return x > 30" in Path(report["scripts"][0]).read_text()
     assert "to do before the pipeline gives the results of the job:" in listed
     for entry in [*report["missing"], *report["different"]]:
         assert f"  {entry['where']}: {entry['what']}" in listed

@@ -45,10 +45,13 @@ class Limits:
     memory: int = MEMORY_LIMIT
 
 
+DEFAULT = Limits()
+
+
 class Engine:
     """One function, compiled in a V8 context of its own."""
 
-    def __init__(self, function: JavaScriptFunction, limits: Limits = Limits()) -> None:
+    def __init__(self, function: JavaScriptFunction, limits: Limits = DEFAULT) -> None:
         """Compile the function. Raise DefinitionError if its script has an error or is not a function."""
         self.function, self.limits = function, limits
         with _environment():

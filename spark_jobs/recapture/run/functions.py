@@ -36,6 +36,10 @@ def _caller(function: JavaScriptFunction) -> Callable[..., pa.Array]:
             values, errors = engine(function).call(columns, len(columns[0]))
         except DefinitionError as error:
             raise RunError(str(error)) from error
+        except RunError:
+            # A context that reached a limit is of no more use.
+            engine.cache_clear()
+            raise
         return pa.StructArray.from_arrays([values, errors], ["value", "error"])
 
     return call
