@@ -11,8 +11,20 @@ import pytest
 
 from recapture import cli, printing
 from recapture.definition.pipeline import load
+from recapture.model import AsaType, JavaScriptFunction
 from recapture.run.status import status
-from tests.asa_job.jobs import PLAIN, SECRET, WIDE, WIDE_QUERY, capture_input, project, template, template_job
+from tests.asa_job.jobs import (
+    PLAIN,
+    PLAIN_QUERY,
+    RATE,
+    SECRET,
+    WIDE,
+    WIDE_QUERY,
+    capture_input,
+    project,
+    template,
+    template_job,
+)
 from tests.conftest import Python
 from tests.worlds import COUNTS, TEN, World, at, backfill, body, published, version
 
@@ -251,6 +263,19 @@ def test_import_writes_a_pipeline_that_loads_and_exits_0(
     assert lines[0] == "contoso_telemetry.yaml: the pipeline of the ASA job contoso-telemetry"
     assert lines[1] == "not quite as in the job:"
     assert load(Path("contoso_telemetry.yaml")).name == "contoso_telemetry"
+
+
+def test_import_writes_the_scripts_of_functions_next_to_the_pipeline(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = {**PLAIN, **RATE, "Inputs/telemetry.json": capture_input("telemetry")}
+    project(tmp_path / "job", files, PLAIN_QUERY.replace("COUNT(*)", "udf.rate(COUNT(*))"))
+    assert cli.main(["import", "job", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["scripts"] == ["contoso_telemetry_functions/rate.js"]
+    script = str(RATE["Functions/rate.js"])
+    expected = JavaScriptFunction("rate", script, AsaType.FLOAT, (AsaType.BIGINT,))
+    assert load(Path("contoso_telemetry.yaml")).query.functions == (expected,)
 
 
 def test_import_writes_what_it_can_lists_the_rest_and_exits_1(

@@ -135,6 +135,18 @@ WIDE = PLAIN | {
 }
 """Files of a project with two streams, a reference input, a function and an output that is not a storage."""
 
+RATE: dict[str, Any] = {
+    "Functions/rate.js.json": {
+        "Name": "rate",
+        "Type": "Scalar",
+        "ScriptType": "JSFunction",
+        "FunctionInputs": [{"DataType": "bigint"}],
+        "OutputType": "Float",
+    },
+    "Functions/rate.js": "function main(n) { return n / 300; }",
+}
+"""Files of a JavaScript function that takes a bigint and returns a float."""
+
 
 def project(folder: Path, files: Mapping[str, Any], query: str = PLAIN_QUERY) -> Path:
     """Write a project of Visual Studio Code that lists its files as the tools do; return its folder."""

@@ -9,6 +9,7 @@ from recapture.asa_job import Draft, carry_over, read_job
 from tests.asa_job.jobs import (
     PLAIN,
     PLAIN_QUERY,
+    RATE,
     WIDE,
     WIDE_QUERY,
     blob_output,
@@ -264,16 +265,6 @@ def test_a_function_is_reported_with_its_language(tmp_path: Path, sub_type: str,
 
 
 CALLING = PLAIN_QUERY.replace("COUNT(*)", "udf.rate(COUNT(*))")
-RATE: dict[str, Any] = {
-    "Functions/rate.js.json": {
-        "Name": "rate",
-        "Type": "Scalar",
-        "ScriptType": "JSFunction",
-        "FunctionInputs": [{"DataType": "bigint"}],
-        "OutputType": "Float",
-    },
-    "Functions/rate.js": "function main(n) { return n / 300; }",
-}
 
 
 def test_a_javascript_function_is_carried_over_with_its_script_and_types(tmp_path: Path) -> None:

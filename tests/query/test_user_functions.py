@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType, JavaScriptFunction
+from recapture.run.functions import register
 from recapture.time_model.ticks import UNIX_EPOCH
 from tests.query.small_stream import at, compiled, rows
 
@@ -122,6 +123,50 @@ def test_functions_nest_and_go_into_built_in_functions(spark: SparkSession) -> N
         h, g, h, g)), udf.hex2Int(h), udf.five() - 2) AS part INTO out FROM telemetry
     """
     assert rows(spark, text, [at(1, h="2", g="f")], functions=FUNCTIONS) == [[{"total": 17.0, "part": "F2F"}]]
+
+
+TEXT, RECORD, LIST_ = (f"CAST(UPPER(t) AS {kind})" for kind in ("nvarchar(max)", "record", "array"))
+NUMBER, FLOAT, TIME = (f"CAST(UPPER(t) AS {kind})" for kind in ("bigint", "float", "datetime"))
+NESTED = [
+    f"DATEADD(month, {NUMBER}, {TIME})",
+    f"DATEDIFF(month, {TIME}, CAST(LOWER(t) AS datetime))",
+    f"DATEPART(week, {TIME})",
+    f"DATENAME(month, {TIME})",
+    f"DATETIMEFROMPARTS({NUMBER}, {NUMBER}, {NUMBER}, {NUMBER}, {NUMBER}, {NUMBER}, {NUMBER})",
+    f"ROUND({FLOAT}, 1)",
+    f"POWER({NUMBER}, {FLOAT})",
+    f"CHARINDEX({TEXT}, {TEXT}, {NUMBER})",
+    f"CONCAT({TEXT}, {NUMBER}, {FLOAT}, {TIME})",
+    f"SUBSTRING({TEXT}, {NUMBER}, {NUMBER})",
+    f"STUFF({TEXT}, {NUMBER}, {NUMBER}, {TEXT})",
+    f"REGEXMATCH({TEXT}, 'a+')",
+    f"TRANSLATE({TEXT}, {TEXT}, {TEXT})",
+    f"REPLICATE({TEXT}, {NUMBER})",
+    f"JSON_PARSE({TEXT})",
+    f"CAST(GetArrayElement({LIST_}, {NUMBER}) AS nvarchar(max))",
+    f"CAST(GetRecordPropertyValue({RECORD}, {TEXT}) AS nvarchar(max))",
+    f"CAST({RECORD}.x.y.z AS datetime)",
+    f"CASE WHEN {FLOAT} > 1 THEN {NUMBER} ELSE {NUMBER} + 1 END",
+]
+
+
+def test_the_value_of_every_function_can_be_an_argument_and_takes_a_result(spark: SparkSession) -> None:
+    """Spark leaves some calls of Python functions in the plan, unevaluated, if lambdas in their arguments nest."""
+    items = [
+        f"udf.stringify({nested}) AS a{number}, udf.stringify(CONCAT('x', udf.stringify({nested}))) AS b{number}"
+        for number, nested in enumerate(NESTED)
+    ]
+    query = compiled(f"SELECT {', '.join(items)} INTO out FROM telemetry", functions=FUNCTIONS)
+    register(spark, query.functions)
+    times = ("_slice_start", "_slice_end", "_system_timestamp", "_arrival")
+    columns = ", ".join(f"id AS {name}" for name in times)
+    spark.sql(f"SELECT CAST(NULL AS STRING) AS t, '0' AS _partition, {columns} FROM range(1)").createOrReplaceTempView(
+        "events"
+    )
+    plan = spark.sql(query.outputs[0].sql)._jdf.queryExecution().optimizedPlan().toString()
+    left = [line for line in plan.splitlines() if "udf_stringify(" in line and "ArrowEvalPython" not in line]
+    assert "ArrowEvalPython" in plan
+    assert left == []
 
 
 def test_the_properties_and_elements_of_a_result_are_read(spark: SparkSession) -> None:

@@ -7,7 +7,7 @@ from recapture.asa_job.documents import SettingsPart, SourcePart
 from recapture.asa_job.job import OPEN_VALUE, BlobFolder, BlobPath, EventHub, JobSettings
 from recapture.model import AsaType
 
-_TYPES = {"".join(kind.split()): kind for kind in AsaType}
+_TYPES = {"".join(kind.split()): kind.value for kind in AsaType}
 _NAMESPACE = re.compile(r"[A-Za-z][A-Za-z0-9-]{1,49}")
 _EVENT_HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
 _FOLDER = re.compile(r"[A-Za-z0-9._=-]{1,256}")
