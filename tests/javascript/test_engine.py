@@ -124,16 +124,26 @@ def test_only_the_rows_with_an_error_have_one() -> None:
 
 
 def test_a_loop_without_end_stops_the_run() -> None:
-    limited = engine("function main(x) { while (true) {} }", limits=Limits(seconds=0.2))
-    with pytest.raises(RunError, match=r"udf.hex2Int took more than 0.2 seconds for a batch of calls"):
-        limited.call([ROW], 1)
+    limited = engine("function main(x) { while (x < 3) {} return x; }", limits=Limits(seconds=0.2))
+    with pytest.raises(RunError) as error:
+        limited.call([pa.array([5, 1])], 2)
+    assert str(error.value) == (
+        "udf.hex2Int took more than 0.2 seconds for a batch of calls: simplify its script; its arguments are (1)"
+    )
 
 
 def test_too_much_memory_stops_the_run() -> None:
     script = "function main(x) { const all = []; while (true) all.push(new Array(1000).fill(x)); }"
     limited = engine(script, limits=Limits(memory=50_000_000))
-    with pytest.raises(RunError, match=r"udf.hex2Int needs more than 47 MiB of memory for a batch of calls"):
+    with pytest.raises(RunError, match=r"^udf\.hex2Int needs more than 47 MiB of memory: simplify its script"):
         limited.call([ROW], 1)
+
+
+@pytest.mark.parametrize("name", ["delete", "my-function"])
+def test_a_name_that_javascript_does_not_take_is_no_obstacle(name: str) -> None:
+    script = "const two = 2;\nfunction main(x) { return two; }"
+    values, _ = Engine(JavaScriptFunction(name, script, AsaType.BIGINT)).call([ROW], 1)
+    assert values.to_pylist() == [2]
 
 
 def test_a_deep_recursion_is_an_error_of_its_row() -> None:

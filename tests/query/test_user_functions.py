@@ -68,7 +68,7 @@ def test_a_declared_type_of_an_argument_decides_the_type_of_a_field() -> None:
         ),
         (
             "SELECT udf.hex2Int(5) AS y INTO out FROM telemetry",
-            "HEX2INT takes nvarchar(max) here, but this is bigint",
+            "udf.hex2Int takes nvarchar(max) here, but this is bigint",
         ),
         (
             "SELECT udf.hex2Int(telemetry) AS y INTO out FROM telemetry",

@@ -80,6 +80,11 @@ class Engine:
             errors |= {start + row: f"udf.{self.function.name}: {text}" for row, text in failed.items()}
         return pa.concat_arrays(values), pa.array([errors.get(row) for row in range(rows)], pa.string())
 
+    def _call(self, method: str, seconds: float, *arguments: str) -> object:
+        function = self._runtime[method]
+        assert isinstance(function, JSFunction)
+        return function(*arguments, timeout_sec=seconds)
+
     def _syntax_error(self) -> str | None:
         """Return the first syntax error of the script, with its line; None if it has none."""
         try:
@@ -89,24 +94,29 @@ class Engine:
             return f"{found[2]} (line {found[1]})" if found else None
         return None
 
+    def _last_arguments(self) -> str:
+        """Return a text with the arguments of the call that was stopped; empty if V8 cannot tell."""
+        with contextlib.suppress(JSEvalException):
+            self._context.set_hard_memory_limit(0)
+            return f"; {self._call('lastArguments', 1)}"
+        return ""
+
     def _limited(self, method: str, *arguments: str) -> object:
         try:
-            function = self._runtime[method]
-            assert isinstance(function, JSFunction)
-            return function(*arguments, timeout_sec=self.limits.seconds)
-        except JSTimeoutException as error:
-            reason = f"took more than {self.limits.seconds:g} seconds"
-            raise RunError(f"udf.{self.function.name} {reason} for a batch of calls: simplify its script") from error
+            return self._call(method, self.limits.seconds, *arguments)
         except JSEvalException as error:
-            if not self._context.was_hard_memory_limit_reached():
-                raise RunError(f"udf.{self.function.name} failed: {str(error).splitlines()[0]}") from error
-            reason = f"needs more than {self.limits.memory // 1024**2} MiB of memory"
-            raise RunError(f"udf.{self.function.name} {reason} for a batch of calls: simplify its script") from error
+            if isinstance(error, JSTimeoutException):
+                reason = f"took more than {self.limits.seconds:g} seconds for a batch of calls: simplify its script"
+            elif self._context.was_hard_memory_limit_reached():
+                reason = f"needs more than {self.limits.memory // 1024**2} MiB of memory: simplify its script"
+            else:
+                reason = f"failed: {str(error).splitlines()[0]}"
+            raise RunError(f"udf.{self.function.name} {reason}{self._last_arguments()}") from error
 
 
 @lru_cache(maxsize=64)
 def engine(function: JavaScriptFunction) -> Engine:
-    """Return this process's engine of a function."""
+    """Return this process's engine of a function. Raise DefinitionError if its script cannot run."""
     return Engine(function)
 
 

@@ -35,13 +35,13 @@
     deleteProperty(globalThis, name);
   }
 
-  let make, output, current = 0;
+  let make, output, readers = [], current = 0;
 
   // Return a maker of the function, whose script runs anew for each call, so that no call sees what an earlier one left.
   function compile(name, script, type) {
     output = CONVERSIONS[type];
     const whole = script.replace(/[;\s]+$/, "");
-    const own = /^[A-Za-z_$][\w$]*$/.test(name) ? ` : typeof ${name} === "function" ? ${name}` : "";
+    const own = isIdentifier(name) ? ` : typeof ${name} === "function" ? ${name}` : "";
     const chosen = `typeof main === "function" ? main${own} : undefined`;
     let failure;
     for (const text of [`return (${whole}\n)`, `${script}\nreturn ${chosen}`]) {
@@ -56,17 +56,26 @@
     return failure ? described(failure) : `it has neither a function main nor a function ${name}`;
   }
 
+  function isIdentifier(name) {
+    try {
+      evaluate(`(function () { var ${name}; })`);
+      return !name.includes("-");
+    } catch {
+      return false;
+    }
+  }
+
   // Call the function for each row of a batch. Return the values, and the errors by row.
   function run(batch) {
     const { count, columns } = parse(batch);
-    const readers = columns.map(reader);
+    readers = columns.map(reader);
     const values = new Array(count), errors = {};
     for (current = 0; current < count; current++) {
       try {
         values[current] = output(make().apply(undefined, readers.map((read) => read(current))));
       } catch (error) {
         values[current] = "null";
-        errors[current] = `${described(error)}; ${given(readers)}`;
+        errors[current] = `${described(error)}; ${lastArguments()}`;
       }
       for (const name in globalThis) deleteProperty(globalThis, name);
     }
@@ -138,7 +147,7 @@
     return `${short(`${error.name}: ${error.message}`, SHOWN)}${line ? ` (line ${line[1]} of its script)` : ""}`;
   }
 
-  function given(readers) {
+  function lastArguments() {
     return `its arguments are (${short(readers.map((read) => shown(read(current))).join(", "), SHOWN_ARGUMENTS)})`;
   }
 
@@ -157,5 +166,5 @@
 
   // Time zone and language of the process are read once, here.
   new RealDate(0).toString() + new RealDate(0).toLocaleString();
-  return { compile, run, current: () => current };
+  return { compile, run, lastArguments };
 })();

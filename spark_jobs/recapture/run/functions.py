@@ -22,12 +22,6 @@ def register(spark: SparkSession, functions: Iterable[JavaScriptFunction]) -> No
         spark.udf.register(function.spark_name, caller)
 
 
-def require_running_scripts(functions: Iterable[JavaScriptFunction]) -> None:
-    """Raise DefinitionError if the script of a function has a syntax error, or is not a function."""
-    for function in functions:
-        engine(function)
-
-
 def _caller(function: JavaScriptFunction) -> Callable[..., pa.Array]:
     """Return what calls a function for a batch of rows on an executor."""
 

@@ -10,7 +10,7 @@ from recapture.archive.manifest import Manifest
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
-from recapture.run.functions import require_running_scripts
+from recapture.javascript.engine import engine
 from recapture.run.planned import PlannedRun, files_of, require_same_definition
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.suites import load_suites
@@ -79,7 +79,8 @@ def changed_since(pipeline: Pipeline, manifest: Manifest) -> list[changes.Change
 
 def _require_publishable(pipeline: Pipeline) -> None:
     """Raise DefinitionError if a suite or a script has a mistake, or a table has other columns than the query."""
-    require_running_scripts(pipeline.query.functions)
+    for function in pipeline.query.functions:
+        engine(function)
     load_suites(pipeline)
     tables_of(pipeline).require_columns()
 

@@ -120,9 +120,9 @@ class Expressions:
         if isinstance(node, exp.Anonymous):
             return self._call(node)
         if USER_FUNCTION in node.meta:
-            call = _Call(self, node.expression, call_name(node.expression), len(node.expression.expressions))
-            rows = [self.scope.whole_row(argument) for argument in node.expression.expressions]
-            return user_function(call, node.meta[USER_FUNCTION], self.types, rows)
+            function, given = node.meta[USER_FUNCTION], node.expression.expressions
+            call = _Call(self, node.expression, f"udf.{function.name}", len(given))
+            return user_function(call, function, self.types, [self.scope.whole_row(argument) for argument in given])
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
             return property_of(self.source, self.types, self.value(node.this), [node.expression])
         raise unsupported(self.source, node)
