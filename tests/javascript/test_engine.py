@@ -82,6 +82,8 @@ def test_a_call_does_not_see_what_an_earlier_call_left(script: str) -> None:
         ("Date.now()", "the clock gives another value in every run"),
         ("new Date().getTime()", "the clock gives another value in every run"),
         ("Date().length", "the clock gives another value in every run"),
+        ("new Intl.DateTimeFormat().format()", "the clock gives another value in every run"),
+        ("new Intl.DateTimeFormat().formatToParts()", "the clock gives another value in every run"),
         ("Math.random()", "Math.random gives another value in every run"),
     ],
 )
@@ -95,9 +97,10 @@ def test_a_script_has_nothing_but_the_objects_of_ecmascript(name: str) -> None:
 
 
 def test_time_zone_and_language_are_those_of_asa_whatever_the_machine_has() -> None:
-    script = "x => [new Date(2026, 6, 1).toISOString(), new Date(0).toLocaleString(), (1234.5).toLocaleString()].join()"
+    times = "new Date(2026, 6, 1).toISOString(), new Date(0).toLocaleString(), new Intl.DateTimeFormat().format(0)"
+    script = f"x => [{times}, (1234.5).toLocaleString()].join()"
     with mock.patch.dict(os.environ, {"TZ": "Asia/Tokyo", "LC_ALL": "de_DE.UTF-8"}):
-        assert value(script, AsaType.TEXT) == "2026-07-01T00:00:00.000Z,1/1/1970, 12:00:00 AM,1,234.5"
+        assert value(script, AsaType.TEXT) == "2026-07-01T00:00:00.000Z,1/1/1970, 12:00:00 AM,1/1/1970,1,234.5"
         assert os.environ["TZ"] == "Asia/Tokyo"
 
 

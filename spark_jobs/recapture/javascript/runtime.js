@@ -26,6 +26,17 @@
   });
   RealDate.now = clock;
   RealDate.prototype.constructor = globalThis.Date;
+  const formats = Intl.DateTimeFormat.prototype, { formatToParts } = formats;
+  const { get } = Object.getOwnPropertyDescriptor(formats, "format");
+  Object.defineProperty(formats, "format", {
+    get() {
+      const format = get.call(this);
+      return (date) => (date === undefined ? clock() : format(date));
+    },
+  });
+  formats.formatToParts = function (date) {
+    return date === undefined ? clock() : formatToParts.call(this, date);
+  };
   Math.random = () => refused("Math.random", "derive the number from the event");
   for (const name of [
     "Atomics", "FinalizationRegistry", "SharedArrayBuffer", "Temporal", "WeakRef", "WebAssembly",
