@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,20 @@ import pytest
 
 from recapture import cli, printing
 from recapture.definition.pipeline import load
+from recapture.model import AsaType, JavaScriptFunction
 from recapture.run.status import status
-from tests.asa_job.jobs import PLAIN, SECRET, WIDE, WIDE_QUERY, capture_input, project, template, template_job
+from tests.asa_job.jobs import (
+    PLAIN,
+    PLAIN_QUERY,
+    RATE,
+    SECRET,
+    WIDE,
+    WIDE_QUERY,
+    capture_input,
+    project,
+    template,
+    template_job,
+)
 from tests.conftest import Python
 from tests.worlds import COUNTS, TEN, World, at, backfill, body, published, version
 
@@ -252,6 +265,19 @@ def test_import_writes_a_pipeline_that_loads_and_exits_0(
     assert load(Path("contoso_telemetry.yaml")).name == "contoso_telemetry"
 
 
+def test_import_writes_the_scripts_of_functions_next_to_the_pipeline(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = {**PLAIN, **RATE, "Inputs/telemetry.json": capture_input("telemetry")}
+    project(tmp_path / "job", files, PLAIN_QUERY.replace("COUNT(*)", "udf.rate(COUNT(*))"))
+    assert cli.main(["import", "job", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["scripts"] == ["contoso_telemetry_functions/rate.js"]
+    script = str(RATE["Functions/rate.js"])
+    expected = JavaScriptFunction("rate", script, AsaType.FLOAT, (AsaType.BIGINT,))
+    assert load(Path("contoso_telemetry.yaml")).query.functions == (expected,)
+
+
 def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -260,6 +286,10 @@ def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
     listed = capsys.readouterr().out
     text = file.read_text()
     file.unlink()
+    again = refused(capsys, "import", folder, "--output", file)
+    assert "classify.js already exists and is not overwritten" in again
+    assert not file.exists()
+    shutil.rmtree(tmp_path / "contoso_telemetry_functions")
     assert cli.main(["import", str(folder), "--output", str(file), "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert file.read_text() == text
@@ -270,8 +300,9 @@ def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
         "Inputs/regions.json",
         "Functions/classify.js.json",
         "Outputs/dashboard.json",
-        "Transformation.asaql",
     ]
+    assert report["scripts"] == [str(tmp_path / "contoso_telemetry_functions" / "classify.js")]
+    assert "return x > 30" in Path(report["scripts"][0]).read_text()
     assert "to do before the pipeline gives the results of the job:" in listed
     for entry in [*report["missing"], *report["different"]]:
         assert f"  {entry['where']}: {entry['what']}" in listed

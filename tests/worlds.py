@@ -106,6 +106,7 @@ class World:
         quality: str | None = None,
         outputs: list[dict[str, Any]] | None = None,
         on_damaged_blob: str = "stop",
+        functions: dict[str, dict[str, Any]] | None = None,
         **job: Any,
     ) -> Pipeline:
         """Write the pipeline file, with these settings of the job, and load it. `outputs` replaces `table`."""
@@ -117,6 +118,8 @@ class World:
             "job": {**settings, "query": query},
             "output": outputs or {"alias": "aggregates", "table": table},
         }
+        if functions is not None:
+            sections["functions"] = functions
         if quality is not None:
             sections["quality"] = {"suite": quality}
         self.home.mkdir(parents=True, exist_ok=True)

@@ -31,6 +31,8 @@ from recapture.run.scratch import scratch_folder
 from recapture.run.status import status
 from recapture.time_model import ticks
 
+_OTHER_PLACE = "choose another file with --output"
+
 
 @dataclass(frozen=True, kw_only=True)
 class _PipelineArguments:
@@ -190,30 +192,37 @@ def _import(arguments: _ImportArguments) -> int:
     job = asa_job.read_job(arguments.path, arguments.job)
     draft = asa_job.carry_over(job)
     file = arguments.output or Path(f"{draft.name}.yaml")
-    text = asa_job.pipeline_text(draft, job.origin)
-    try:
-        with file.open("x", encoding="utf-8") as out:
-            out.write(text)
-    except FileExistsError:
-        raise DefinitionError(
-            f"{file} already exists and is not overwritten: choose another file with --output"
-        ) from None
-    except OSError as error:
-        raise DefinitionError(
-            f"{file} cannot be written ({error.strerror}): choose another file with --output"
-        ) from error
+    texts = {file: asa_job.pipeline_text(draft, job.origin)}
+    texts |= {file.parent / path: script for path, script in draft.scripts.items()}
+    for path in texts:
+        if path.exists():
+            raise DefinitionError(f"{path} already exists and is not overwritten: {_OTHER_PLACE}")
+    for path, text in texts.items():
+        _write_new(path, text, in_folder=path != file)
     if not draft.missing:
         try:
             load(file)
         except DefinitionError as error:
             draft.missing.append(asa_job.Finding(file.name, str(error)))
     if arguments.json:
-        summary = {"job": job.name, "pipeline": str(file), "ready": not draft.missing}
+        scripts = [str(path) for path in texts if path != file]
+        summary = {"job": job.name, "pipeline": str(file), "scripts": scripts, "ready": not draft.missing}
         findings = {kind: [asdict(finding) for finding in getattr(draft, kind)] for kind in printing.FINDINGS}
         print(json.dumps(summary | findings))
     else:
         printing.print_import(printing.console(), job.name, file, draft)
     return 1 if draft.missing else 0
+
+
+def _write_new(path: Path, text: str, *, in_folder: bool) -> None:
+    """Write a new file, `in_folder` of its own. Raise DefinitionError if it cannot be written."""
+    try:
+        if in_folder:
+            path.parent.mkdir(exist_ok=True)
+        with path.open("x", encoding="utf-8") as out:
+            out.write(text)
+    except OSError as error:
+        raise DefinitionError(f"{path} cannot be written ({error.strerror}): {_OTHER_PLACE}") from error
 
 
 def _plan(pipeline: Pipeline, arguments: _PlanArguments, stderr: Console) -> dict[str, Any]:

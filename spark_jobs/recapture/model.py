@@ -64,6 +64,24 @@ class InputColumn:
         return f"@type of {name}" if self.is_kind else name
 
 
+@dataclass(frozen=True)
+class JavaScriptFunction:
+    """A JavaScript function of the job, which a query calls as udf.NAME(…)."""
+
+    name: str
+    script: str
+    """Text of the script."""
+    output: AsaType
+    """Type of what it returns."""
+    arguments: tuple[AsaType | None, ...] | None = None
+    """Types of its arguments, None for any type; None if the job does not declare its arguments."""
+
+    @property
+    def spark_name(self) -> str:
+        """Name in Spark SQL."""
+        return f"udf_{self.name.lower()}"
+
+
 class Metadata(StrEnum):
     """The kinds of metadata that an input adds to its events."""
 

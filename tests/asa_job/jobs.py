@@ -124,19 +124,40 @@ WIDE = PLAIN | {
         "PowellBIProperties": {"RefreshToken": SECRET, "Dataset": "devices"},
         "ScriptType": "Output",
     },
-    "Functions/classify.js.json": {"Name": "classify", "Type": "Scalar", "ScriptType": "JSFunction"},
+    "Functions/classify.js.json": {
+        "Name": "classify",
+        "Type": "Scalar",
+        "ScriptType": "JSFunction",
+        "FunctionInputs": [{"DataType": "any", "IsConfigurationParameter": None}],
+        "OutputType": "any",
+    },
+    "Functions/classify.js": "function main(x) {\n    return x > 30 ? 'hot' : 'cold';\n}\n",
 }
 """Files of a project with two streams, a reference input, a function and an output that is not a storage."""
+
+RATE: dict[str, Any] = {
+    "Functions/rate.js.json": {
+        "Name": "rate",
+        "Type": "Scalar",
+        "ScriptType": "JSFunction",
+        "FunctionInputs": [{"DataType": "bigint"}],
+        "OutputType": "Float",
+    },
+    "Functions/rate.js": "function main(n) { return n / 300; }",
+}
+"""Files of a JavaScript function that takes a bigint and returns a float."""
 
 
 def project(folder: Path, files: Mapping[str, Any], query: str = PLAIN_QUERY) -> Path:
     """Write a project of Visual Studio Code that lists its files as the tools do; return its folder."""
-    listed = [{"filePath": name, "subType": _sub_type(name, text)} for name, text in files.items()]
+    listed = [
+        {"filePath": name, "subType": _sub_type(name, text)} for name, text in files.items() if not name.endswith(".js")
+    ]
     document = {"name": "contoso-telemetry", "startFile": "Transformation.asaql", "configurations": listed}
     for name, text in {"asaproj.json": document, **files}.items():
         file = folder / name.replace("\\", "/")
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(text, indent=4))
+        file.write_text(text if name.endswith(".js") else json.dumps(text, indent=4))
     folder.joinpath("Transformation.asaql").write_text(query, newline="")
     return folder
 

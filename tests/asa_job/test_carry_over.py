@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 
 from recapture.asa_job import Draft, carry_over, read_job
-from recapture.errors import DefinitionError
-from recapture.formats.event_hubs import CaptureInput
-from recapture.query.compile import compile_query
 from tests.asa_job.jobs import (
     PLAIN,
     PLAIN_QUERY,
+    RATE,
     WIDE,
     WIDE_QUERY,
     blob_output,
@@ -46,24 +44,16 @@ def different(draft: Draft) -> list[str]:
 
 def test_every_part_that_a_pipeline_cannot_take_is_named_exactly(tmp_path: Path) -> None:
     draft = carry_over(read_job(project(tmp_path, WIDE, WIDE_QUERY)))
-    with pytest.raises(DefinitionError) as refusal:
-        compile_query(
-            WIDE_QUERY,
-            input_alias="telemetry",
-            output_aliases=["aggregates", "dashboard"],
-            input_metadata=CaptureInput.metadata,
-        )
     assert missing(draft) == [
         NO_CAPTURE,
         "Inputs/alerts.json: input alerts is another stream (query line 15), but a pipeline reads only one: remove it "
         "from the query, and write a separate pipeline for it",
         "Inputs/regions.json: input regions is reference data (query line 5), which a pipeline cannot read: remove "
         "its JOIN from the query, and join the published table with the reference data",
-        "Functions/classify.js.json: function classify is written in JavaScript (query lines 3 and 13), but "
-        "Recapture does not run functions: write what it computes in the query language",
+        "Functions/classify.js.json: function classify returns a value of any type (query lines 3 and 13), but a "
+        "published column has one: set output_type",
         "Outputs/dashboard.json: output dashboard goes to Power BI, but rows are published in Delta tables: set the "
         "url of its table",
-        f"Transformation.asaql: {refusal.value}",
     ]
     assert different(draft) == [
         "JobConfig.json: outputErrorPolicy Stop is written to the file but never applies: a table takes every row of "
@@ -263,7 +253,6 @@ def test_functions_and_outputs_that_the_query_does_not_use_are_left_out(tmp_path
 @pytest.mark.parametrize(
     ("sub_type", "language"),
     [
-        ("JSFunction", "JavaScript"),
         ("CSharpFunction", "C#"),
         ("AMLFunction", "machine learning"),
         ("XFunction", "XFunction"),
@@ -273,6 +262,53 @@ def test_a_function_is_reported_with_its_language(tmp_path: Path, sub_type: str,
     query = PLAIN_QUERY.replace("COUNT(*)", "udf.rate(deviceId)")
     draft = drafted(tmp_path, {"Functions/rate.json": {"Name": "rate", "ScriptType": sub_type}}, query)
     assert any(f"function rate is written in {language} (query line 1)" in message for message in missing(draft))
+
+
+CALLING = PLAIN_QUERY.replace("COUNT(*)", "udf.rate(COUNT(*))")
+
+
+def test_a_javascript_function_is_carried_over_with_its_script_and_types(tmp_path: Path) -> None:
+    draft = drafted(tmp_path, RATE, CALLING)
+    assert draft.values["functions"] == {
+        "rate": {
+            "script": "contoso_telemetry_functions/rate.js",
+            "output_type": "float",
+            "argument_types": ["bigint"],
+        }
+    }
+    assert draft.scripts == {"contoso_telemetry_functions/rate.js": "function main(n) { return n / 300; }"}
+    assert missing(draft) == [NO_CAPTURE]
+
+
+def test_a_function_of_a_template_is_that_of_a_project(tmp_path: Path) -> None:
+    binding = {
+        "type": "Microsoft.StreamAnalytics/JavascriptUdf",
+        "properties": {"script": "function main(n) { return n / 300; }"},
+    }
+    signature = {"inputs": [{"dataType": "bigint"}], "output": {"dataType": "float"}, "binding": binding}
+    functions = [{"name": "rate", "properties": {"type": "Scalar", "properties": signature}}]
+    transformation = {"name": "t", "properties": {"query": CALLING}}
+    file = template(tmp_path / "t.json", template_job(functions=functions, transformation=transformation))
+    draft, other = carry_over(read_job(file)), drafted(tmp_path, RATE, CALLING)
+    assert (draft.values["functions"], draft.scripts) == (other.values["functions"], other.scripts)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"Functions/rate.js.json": RATE["Functions/rate.js.json"] | {"Type": "Aggregate"}},
+            "function rate is a user-defined aggregate (query line 1), which is not supported: give the values of the "
+            "window to a function, as in udf.f(Collect(x)), or aggregate the published table",
+        ),
+        (
+            {"Functions/rate.js.json": RATE["Functions/rate.js.json"]},
+            "function rate has no script that can be read (query line 1): set script to its file",
+        ),
+    ],
+)
+def test_a_function_that_cannot_run_is_reported(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    assert f"Functions/rate.js.json: {message}" in missing(drafted(tmp_path, changes, CALLING))
 
 
 def test_an_output_that_the_job_does_not_define_is_reported(tmp_path: Path) -> None:

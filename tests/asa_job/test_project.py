@@ -34,7 +34,10 @@ def test_a_project_gives_its_query_its_settings_and_its_parts(tmp_path: Path) ->
         ("dashboard", "Power BI"),
     ]
     assert job.outputs[0].target == BlobFolder("contosodata", "curated", ("rows",))
-    assert job.functions == (JobFunction("classify", "Functions/classify.js.json", "JavaScript"),)
+    script = "function main(x) {\n    return x > 30 ? 'hot' : 'cold';\n}\n"
+    assert job.functions == (
+        JobFunction("classify", "Functions/classify.js.json", "JavaScript", script=script, argument_types=("any",)),
+    )
 
 
 def test_the_project_file_stands_for_its_folder(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_a_query_that_does_not_compile_either_way_is_not_changed(
     out, err = infer(capsys, file, "--write", code=2)
     assert "id nvarchar(max)" in declared(out)
     assert "is unchanged, because with this CREATE TABLE the query does not compile" in err
-    assert "udf.f is a user-defined function" in err
+    assert "udf.f is not declared" in err
     assert world.file.read_text() == before
     _, err = infer(capsys, file)
     assert "warning: with this CREATE TABLE the query does not compile: query, line 10, column 11" in err

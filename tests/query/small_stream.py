@@ -1,7 +1,7 @@
 """Queries on a handful of events: what each output publishes for one hour, as dictionaries."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,9 +9,10 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from recapture.formats.event_hubs import CaptureInput
-from recapture.model import TYPES, AsaType, InputColumn, MetadataColumn
+from recapture.model import TYPES, AsaType, InputColumn, JavaScriptFunction, MetadataColumn
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
+from recapture.run.functions import register
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
 
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
@@ -27,15 +28,22 @@ def at(seconds: float, partition: str = "0", **fields: Any) -> Row:
     return {"at": seconds, "_partition": partition, **fields}
 
 
-def compiled(text: str, *outputs: str) -> CompiledQuery:
+def compiled(text: str, *outputs: str, functions: Sequence[JavaScriptFunction] = ()) -> CompiledQuery:
     return compile_query(
-        text, input_alias="telemetry", output_aliases=outputs or ["out"], input_metadata=CaptureInput.metadata
+        text,
+        input_alias="telemetry",
+        output_aliases=outputs or ["out"],
+        input_metadata=CaptureInput.metadata,
+        functions=functions,
     )
 
 
-def rows(spark: SparkSession, text: str, events: Iterable[Row], *outputs: str) -> list[list[Row]]:
+def rows(
+    spark: SparkSession, text: str, events: Iterable[Row], *outputs: str, functions: Sequence[JavaScriptFunction] = ()
+) -> list[list[Row]]:
     """Return the rows of every output for the hour from ten. Datetimes are seconds after ten; JSON is parsed."""
-    query = compiled(text, *outputs)
+    query = compiled(text, *outputs, functions=functions)
+    register(spark, query.functions)
     read: tuple[InputColumn | MetadataColumn, ...] = (*query.columns, *query.metadata)
     columns = [(column.name, TYPES[column.type].view) for column in read]
     schema = pa.schema([*columns, ("_partition", pa.string()), *((name, pa.int64()) for name in _SYSTEM)])
@@ -61,7 +69,8 @@ def rows(spark: SparkSession, text: str, events: Iterable[Row], *outputs: str) -
 
 def _inside(event: Row, name: str) -> Any:
     if name == "@body":
-        return json.dumps({field: value for field, value in event.items() if field not in ("at", "_partition")})
+        body = {field: value for field, value in event.items() if field not in ("at", "_partition") and field[0] != "@"}
+        return json.dumps(body)
     value: Any = event
     for step in name.split(".") if name not in event else [name]:
         value = value.get(step) if isinstance(value, dict) else None

@@ -79,7 +79,7 @@ def test_the_template_itself_compiles() -> None:
         ("PERCENTILE_CONT(2) OVER (ORDER BY x) AS n", 24, "a number from 0 to 1"),
         ("PERCENTILE_CONT(0.5) AS n", 8, "write PERCENTILE_CONT(0.95) OVER (ORDER BY x)"),
         ("LAG(x) OVER (LIMIT DURATION(hour, 1)) AS n", 8, "computed for each row, before GROUP BY"),
-        ("UDF.f(x) AS n", 8, "UDF.f is a user-defined function"),
+        ("UDF.f(x) AS n", 8, "udf.f is not declared: add it to functions in the pipeline file"),
         ("GetMetadataPropertyValue(a, 'b') AS n", 33, "the first argument is the input as FROM names it: telemetry"),
         ("COUNT(GetMetadataPropertyValue(telemetry, 'b')) AS n", 50, "'b' is not supported: use [EventHub]"),
         ("CAST(x AS bigint) AS n", 13, "`x` is neither in GROUP BY nor in an aggregate"),

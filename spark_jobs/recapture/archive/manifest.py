@@ -220,6 +220,8 @@ class RunDefinition:
     search_hours: int = SEARCH_HOURS
     partitions: int | None = None
     """Number of partitions of the hub; None if it is not known."""
+    functions: Sequence[Mapping[str, Any]] = ()
+    """JavaScript functions that the query calls, with their scripts, as JSON."""
 
     @property
     def longest_write_delay(self) -> int:
@@ -273,6 +275,7 @@ class RunDefinition:
                 "format": FORMAT,
                 "engine": self.engine,
                 "query": self.canonical_query,
+                "functions": list(self.functions),
                 "policies": None if self.policies is None else asdict(self.policies),
                 "arrival_time": self.arrival_time,
                 "input": self.reading,

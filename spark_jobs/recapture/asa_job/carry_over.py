@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recapture.asa_job import query_text
-from recapture.asa_job.job import OPEN_VALUE, AsaJob, BlobFolder, BlobPath, EventHub, JobInput
+from recapture.asa_job.job import OPEN_VALUE, AsaJob, BlobFolder, BlobPath, EventHub, JobFunction, JobInput
 from recapture.errors import DefinitionError
 from recapture.formats.sections import DEFAULT_FORMAT, FORMATS
+from recapture.model import AsaType, JavaScriptFunction
 from recapture.query.compile import compile_query
 
 CAPTURE_INTERVAL = 300
@@ -21,6 +22,7 @@ NO_CONTAINER = "https://ACCOUNT.blob.core.windows.net/CONTAINER"
 
 _DELIMITERS = (",", ";", "\t", "|", " ")
 _CAPTURE_FIELDS = ("SequenceNumber", "Offset", "EnqueuedTimeUtc", "SystemProperties", "Properties", "Body")
+_FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _BEFORE_1_2 = "true and false in JSON are bit instead of bigint 1 and 0: add a CAST if the query relies on bigint"
 _LEVELS = {
     "1.1": _BEFORE_1_2,
@@ -55,6 +57,8 @@ class Draft:
     """Findings to resolve before the pipeline runs as the job did."""
     different: list[Finding] = field(default_factory=list)
     """Findings about parts that are carried over or left out, and differ slightly from the job."""
+    scripts: dict[str, str] = field(default_factory=dict)
+    """Texts of the scripts of functions, by their paths relative to the file."""
     notes: dict[Place, list[str]] = field(default_factory=dict)
     """Comments above the line of a key, by its place."""
 
@@ -242,18 +246,49 @@ def _other_inputs(draft: Draft, job: AsaJob, stream: JobInput | None) -> None:
 
 
 def _functions(draft: Draft, job: AsaJob) -> None:
-    """Add a finding for each user-defined function."""
+    """Carry over each JavaScript function that the query calls, and add a finding for each other function."""
     for function in job.functions:
         lines = query_text.lines_calling(job.query, function.name)
         if not lines:
             reason = f"function {function.name} is not called by the query: left out"
             draft.different.append(Finding(function.where, reason))
             continue
+        if function.is_aggregate:
+            reason = (
+                f"function {function.name} is a user-defined aggregate ({_on(lines)}), which is not supported: give "
+                "the values of the window to a function, as in udf.f(Collect(x)), or aggregate the published table"
+            )
+            draft.add_missing(Finding(function.where, reason), ("job", "query"))
+        elif function.language != "JavaScript":
+            reason = (
+                f"function {function.name} is written in {function.language} ({_on(lines)}), but only JavaScript runs: "
+                "write what it computes in the query language, or compute it after the backfill"
+            )
+            draft.add_missing(Finding(function.where, reason), ("job", "query"))
+        elif not _FUNCTION_NAME.fullmatch(function.name):
+            reason = f"function {function.name} has a name that no query can call ({_on(lines)}): rename it"
+            draft.add_missing(Finding(function.where, reason), ("job", "query"))
+        else:
+            draft.values.setdefault("functions", {})[function.name] = _javascript(draft, function, lines)
+
+
+def _javascript(draft: Draft, function: JobFunction, lines: list[int]) -> dict[str, Any]:
+    """Return the section of a JavaScript function, and add its script to the draft."""
+    place: Place = ("functions", function.name)
+    path = f"{draft.name}_functions/{function.name}.js"
+    if function.script is None:
+        reason = f"function {function.name} has no script that can be read ({_on(lines)}): set script to its file"
+        draft.add_missing(Finding(function.where, reason), (*place, "script"))
+    else:
+        draft.scripts[path] = function.script
+    if function.output_type == "any":
         reason = (
-            f"function {function.name} is written in {function.language} ({_on(lines)}), but Recapture does not run "
-            "functions: write what it computes in the query language"
+            f"function {function.name} returns a value of any type ({_on(lines)}), but a published column has one: "
+            "set output_type"
         )
-        draft.add_missing(Finding(function.where, reason), ("job", "query"))
+        draft.add_missing(Finding(function.where, reason), (*place, "output_type"))
+    types = {"argument_types": list(function.argument_types)} if function.argument_types else {}
+    return {"script": path, "output_type": function.output_type, **types}
 
 
 def _settings(draft: Draft, job: AsaJob) -> dict[str, Any]:
@@ -362,7 +397,10 @@ def _leaves(value: Any, place: Place = ()) -> list[tuple[Place, Any]]:
 
 
 def _query(draft: Draft, job: AsaJob) -> None:
-    """Add a finding if the query does not compile."""
+    """Add a finding if the query does not compile. It needs the types of all functions that it calls."""
+    functions = draft.values.get("functions", {})
+    if any(section["output_type"] == "any" for section in functions.values()):
+        return
     alias = draft.values["input"]["alias"] or "input"
     try:
         compile_query(
@@ -370,9 +408,16 @@ def _query(draft: Draft, job: AsaJob) -> None:
             input_alias=alias,
             output_aliases=query_text.outputs(job.query),
             input_metadata=FORMATS[draft.values["input"].get("format", DEFAULT_FORMAT)].metadata,
+            functions=[_declared(name, section) for name, section in functions.items()],
         )
     except DefinitionError as error:
         draft.add_missing(Finding(job.query_where, str(error)), ("job", "query"))
+
+
+def _declared(name: str, section: dict[str, Any]) -> JavaScriptFunction:
+    types = section.get("argument_types")
+    arguments = None if types is None else tuple(None if type_ == "any" else AsaType(type_) for type_ in types)
+    return JavaScriptFunction(name, "", AsaType(section["output_type"]), arguments)
 
 
 def _container_url(folder: BlobFolder) -> str | None:

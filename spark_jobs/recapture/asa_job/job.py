@@ -80,6 +80,13 @@ class JobFunction:
     where: str
     language: str
     """Language: `JavaScript`, `C#`, `machine learning`, or the name in the job's file."""
+    is_aggregate: bool = False
+    script: str | None = None
+    """Text of the script; None if the job has none, or it cannot be read."""
+    output_type: str = "any"
+    """Type of what it returns, as a pipeline file writes it."""
+    argument_types: tuple[str, ...] = ()
+    """Types of its arguments, as a pipeline file writes them."""
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,15 @@ class _Output(JobPart):
     watermark_settings: Any = None
 
 
+class _FunctionInput(JobPart):
+    data_type: str = "any"
+
+
 class _Function(JobPart):
     name: str
+    type: str = "Scalar"
+    output_type: str = "any"
+    function_inputs: tuple[_FunctionInput, ...] = ()
 
 
 def read_project(file: Path) -> AsaJob:
@@ -183,7 +190,21 @@ def _functions(folder: Path, project: _Project) -> Iterator[JobFunction]:
             continue
         read = parse_part(_Function, _document(folder, configuration), _relative_path(configuration))
         language = next((language for word, language in _LANGUAGES.items() if sub_type.startswith(word)), None)
-        yield JobFunction(read.name, _relative_path(configuration), language or configuration.sub_type)
+        yield JobFunction(
+            name=read.name,
+            where=_relative_path(configuration),
+            language=language or configuration.sub_type,
+            is_aggregate=read.type.lower() == "aggregate",
+            script=_script(folder, configuration) if language == "JavaScript" else None,
+            output_type=sources.data_type(read.output_type),
+            argument_types=tuple(sources.data_type(argument.data_type) for argument in read.function_inputs),
+        )
+
+
+def _script(folder: Path, configuration: _Configuration) -> str | None:
+    """Return the script of a function, which is next to its file: classify.js.json => classify.js; None without one."""
+    path = folder / _relative_path(configuration).removesuffix(".json")
+    return read_text(path, path.name) if path.suffix.lower() == ".js" and path.is_file() else None
 
 
 def _is_known(configuration: _Configuration) -> bool:

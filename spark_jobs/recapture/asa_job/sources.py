@@ -5,7 +5,9 @@ import re
 
 from recapture.asa_job.documents import SettingsPart, SourcePart
 from recapture.asa_job.job import OPEN_VALUE, BlobFolder, BlobPath, EventHub, JobSettings
+from recapture.model import AsaType
 
+_TYPES = {"".join(kind.split()): kind.value for kind in AsaType}
 _NAMESPACE = re.compile(r"[A-Za-z][A-Za-z0-9-]{1,49}")
 _EVENT_HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
 _FOLDER = re.compile(r"[A-Za-z0-9._=-]{1,256}")
@@ -61,3 +63,8 @@ def _folders(path_pattern: str) -> tuple[str, ...]:
 def _name(allowed: re.Pattern[str], text: str | None) -> str | None:
     """Return the text if it is a valid name, else None, so that a misplaced connection string is never shown."""
     return text if text and allowed.fullmatch(OPEN_VALUE.sub("xxx", text)) else None
+
+
+def data_type(written: str) -> str:
+    """Return the type of an argument or a result of a function: NVarChar(Max) => nvarchar(max); else any"""
+    return _TYPES.get("".join(written.lower().split()), "any")

@@ -98,12 +98,27 @@ class _OutputProperties(JobPart):
     watermark_settings: Any = None
 
 
-class _Binding(JobPart):
-    binding: _Typed = _Typed()
+class _Script(JobPart):
+    script: str | None = None
+
+
+class _Binding(_Typed):
+    properties: _Script = _Script()
+
+
+class _DataType(JobPart):
+    data_type: str = "any"
+
+
+class _Signature(JobPart):
+    binding: _Binding = _Binding()
+    inputs: tuple[_DataType, ...] = ()
+    output: _DataType = _DataType()
 
 
 class _FunctionProperties(JobPart):
-    properties: _Binding = _Binding()
+    type: str = "Scalar"
+    properties: _Signature = _Signature()
 
 
 class _Query(JobPart):
@@ -271,8 +286,18 @@ def _output(name: str, properties: dict[str, Any], where: str) -> JobOutput:
 
 
 def _function(name: str, properties: dict[str, Any], where: str) -> JobFunction:
-    kind = parse_part(_FunctionProperties, properties, where).properties.binding.type
-    return JobFunction(name, where, _LANGUAGES.get(kind.lower(), kind))
+    read = parse_part(_FunctionProperties, properties, where)
+    signature, kind = read.properties, read.properties.binding.type
+    language = _LANGUAGES.get(kind.lower(), kind)
+    return JobFunction(
+        name=name,
+        where=where,
+        language=language,
+        is_aggregate=read.type.lower() == "aggregate",
+        script=signature.binding.properties.script if language == "JavaScript" else None,
+        output_type=sources.data_type(signature.output.data_type),
+        argument_types=tuple(sources.data_type(argument.data_type) for argument in signature.inputs),
+    )
 
 
 def _kind(source: _DataSource) -> str:

@@ -1,6 +1,6 @@
 """The parts of a pipeline that decide its rows."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from recapture import __version__
 from recapture.archive.manifest import RunDefinition
@@ -11,7 +11,13 @@ def run_definition(pipeline: Pipeline) -> RunDefinition:
     """Return the parts of a pipeline that decide which blobs a slice needs and what becomes of their events."""
     query = pipeline.query
     definition = definition_without_query(pipeline)
-    return replace(definition, canonical_query=query.canonical, policies=pipeline.policies, look_back=query.look_back)
+    return replace(
+        definition,
+        canonical_query=query.canonical,
+        policies=pipeline.policies,
+        look_back=query.look_back,
+        functions=[asdict(function) for function in query.functions],
+    )
 
 
 def definition_without_query(pipeline: Pipeline) -> RunDefinition:
@@ -29,4 +35,5 @@ def definition_without_query(pipeline: Pipeline) -> RunDefinition:
         arrival_time=pipeline.input.arrival_time,
         search_hours=pipeline.input.search_hours,
         partitions=pipeline.input.partitions,
+        functions=[],
     )

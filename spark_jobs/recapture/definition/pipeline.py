@@ -10,13 +10,13 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from recapture.archive.manifest import ArrivalTime
 from recapture.definition.document import Document, KeyPath, read
-from recapture.definition.sections import Job, Output, Quality
+from recapture.definition.sections import Function, Job, Output, Quality
 from recapture.definition.validation import definition_error
 from recapture.errors import DefinitionError
-from recapture.formats.base import Section
+from recapture.formats.base import Alias, Section
 from recapture.formats.events import Reader
 from recapture.formats.sections import Input
-from recapture.model import time_fields
+from recapture.model import JavaScriptFunction, time_fields
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.storage.address import AzureAddress, normal_form, parse
@@ -25,6 +25,8 @@ from recapture.time_model.ticks import from_seconds
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
+MAX_SCRIPT_BYTES = 1024 * 1024
+"""Largest size of the script of a function."""
 _NOT_REPEATED = "runs do not repeat what the live job did"
 
 
@@ -45,6 +47,8 @@ class Pipeline(Section):
     """Query and time settings."""
     outputs: Annotated[tuple[Output, ...], Field(alias="output"), BeforeValidator(_as_list)]
     """Outputs, at least one. The folder of the first one holds the run files."""
+    functions: dict[Alias, Function] = Field(default_factory=dict)
+    """JavaScript functions, by their names after `udf.`."""
     quality: Quality | None = None
     """Suite of the output, if there is only one."""
     slice_hours: Literal[1, 2, 3, 4, 6, 8, 12, 24] = 1
@@ -60,7 +64,13 @@ class Pipeline(Section):
             input_alias=self.input.alias,
             output_aliases=aliases,
             input_metadata=self.input.metadata,
+            functions=self.javascript,
         )
+
+    @cached_property
+    def javascript(self) -> tuple[JavaScriptFunction, ...]:
+        """The JavaScript functions, with the texts of their scripts. Raise DefinitionError if one cannot be read."""
+        return tuple(_javascript(self.file.parent, name, function) for name, function in self.functions.items())
 
     def compiled(self, output: Output) -> CompiledOutput:
         """Return what the query writes into an output."""
@@ -177,6 +187,8 @@ def _load(path: Path) -> tuple[Pipeline, Document]:
         require_outputs_outside_input,
         require_distinct_aliases,
         require_distinct_tables,
+        require_distinct_functions,
+        require_readable_scripts,
     ):
         require(pipeline, document)
     return pipeline, document
@@ -249,12 +261,49 @@ def require_distinct_tables(pipeline: Pipeline, document: Document) -> None:
                 raise document.error(("output", index, "table"), reason)
 
 
+def require_distinct_functions(pipeline: Pipeline, document: Document) -> None:
+    """Raise DefinitionError if two functions have one name, in any letter case."""
+    names: dict[str, str] = {}
+    for name in pipeline.functions:
+        other = names.setdefault(name.lower(), name)
+        if other != name:
+            raise document.error(("functions", name), f"another function is named {other}: rename one")
+
+
+def require_readable_scripts(pipeline: Pipeline, document: Document) -> None:
+    """Raise DefinitionError if the script of a function cannot be read."""
+    for name, function in pipeline.functions.items():
+        try:
+            _javascript(pipeline.file.parent, name, function)
+        except DefinitionError as error:
+            raise document.error(("functions", name, "script"), str(error)) from error
+
+
 def require_compiling_query(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError, with line and column of the query, if it does not compile."""
     try:
         _ = pipeline.query
     except DefinitionError as error:
         raise document.error(("job", "query"), str(error)) from error
+
+
+def _javascript(folder: Path, name: str, function: Function) -> JavaScriptFunction:
+    """Return a function with the text of its script. Raise DefinitionError if the script cannot be read."""
+    path = folder / function.script
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_SCRIPT_BYTES + 1)
+        script = content.decode("utf-8-sig")
+    except OSError as error:
+        raise DefinitionError(f"{path} cannot be read ({error.strerror}): correct the path") from error
+    except UnicodeDecodeError as error:
+        raise DefinitionError(f"{path} is not UTF-8 text: save it as UTF-8") from error
+    if len(content) > MAX_SCRIPT_BYTES:
+        raise DefinitionError(f"{path} is larger than {MAX_SCRIPT_BYTES // 1024} KiB: shorten it")
+    types = function.argument_types
+    arguments = None if types is None else tuple(None if type_ == "any" else type_ for type_ in types)
+    lines = script.replace("\r\n", "\n").replace("\r", "\n")
+    return JavaScriptFunction(name, lines, function.output_type, arguments)
 
 
 def _tables(pipeline: Pipeline) -> list[tuple[KeyPath, str]]:

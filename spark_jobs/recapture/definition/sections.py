@@ -2,10 +2,13 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from recapture.formats.base import Alias, Number, Section, reject_bool
+from recapture.model import AsaType
 from recapture.time_model.policies import EARLY_SECONDS
+
+_TYPES = ", ".join(AsaType)
 
 Seconds = Annotated[int, Field(ge=0, le=1_814_399)]
 """Number of seconds, up to three weeks: the longest tolerance of ASA."""
@@ -30,6 +33,33 @@ class Job(Section):
     """What happens to early events: Drop them, as in ASA, or Adjust their times."""
     query: str
     """Query in ASA's language."""
+
+
+def _output_type(written: object) -> object:
+    if written == "any":
+        raise ValueError(f"a published column has one type: write {_TYPES}")
+    return _type(written)
+
+
+def _type(written: object) -> object:
+    if written not in list(AsaType):
+        raise ValueError(f"should be one of {_TYPES}")
+    return written
+
+
+def _argument_type(written: object) -> object:
+    return written if written == "any" else _type(written)
+
+
+class Function(Section):
+    """A JavaScript function of the job."""
+
+    script: str
+    """Path of the script, relative to the pipeline file."""
+    output_type: Annotated[AsaType, BeforeValidator(_output_type)]
+    """Type of what it returns."""
+    argument_types: tuple[Annotated[AsaType | Literal["any"], BeforeValidator(_argument_type)], ...] | None = None
+    """Types of its arguments; None if they are not declared."""
 
 
 class Quality(Section):

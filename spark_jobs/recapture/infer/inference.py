@@ -171,6 +171,7 @@ def _used(pipeline: Pipeline, sampled: list[TypedField]) -> Mapping[str, AsaType
                 input_alias=pipeline.input.alias,
                 output_aliases=[output.alias for output in pipeline.outputs],
                 input_metadata=pipeline.input.metadata,
+                functions=pipeline.javascript,
             )
         except DefinitionError:
             continue
@@ -187,6 +188,7 @@ def _refusal(pipeline: Pipeline, text: str) -> DefinitionError | None:
                 input_alias=pipeline.input.alias,
                 output_aliases=[output.alias for output in pipeline.outputs],
                 input_metadata=pipeline.input.metadata,
+                functions=pipeline.javascript,
             )
     except DefinitionError as error:
         return error

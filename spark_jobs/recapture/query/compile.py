@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
-from recapture.model import AsaType, InputColumn, InputMetadata, MetadataColumn, OutputColumn
+from recapture.model import AsaType, InputColumn, InputMetadata, JavaScriptFunction, MetadataColumn, OutputColumn
 from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
@@ -23,22 +23,29 @@ from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source, require_only
+from recapture.query.parse.user_functions import bind_functions
 
 _DEFAULT_OUTPUT = "output"
 
 
 def compile_query(
-    text: str, *, input_alias: str, output_aliases: Sequence[str], input_metadata: InputMetadata
+    text: str,
+    *,
+    input_alias: str,
+    output_aliases: Sequence[str],
+    input_metadata: InputMetadata,
+    functions: Sequence[JavaScriptFunction] = (),
 ) -> CompiledQuery:
-    """Compile a query that reads `input_alias` and writes each of `output_aliases`.
+    """Compile a query that reads `input_alias`, writes each of `output_aliases` and may call `functions`.
 
     Raise DefinitionError, with line and column of the text, for a syntax error and for whatever is not supported.
     """
     source = Source(text)
     try:
         script = parse(text)
+        called = bind_functions(script, functions)
         types = FieldTypes(script.source, input_alias, declared_types(source, script.declarations, input_alias))
-        return _compiled(script, types, output_aliases, input_metadata).result()
+        return replace(_compiled(script, types, output_aliases, input_metadata).result(), functions=called)
     except RecursionError:
         raise source.error(0, "the query is nested too deeply") from None
 
@@ -50,6 +57,7 @@ def fields_used(
     input_alias: str,
     output_aliases: Sequence[str],
     input_metadata: InputMetadata,
+    functions: Sequence[JavaScriptFunction] = (),
 ) -> dict[str, AsaType | None]:
     """Return the fields of the body that a query reads and those of `types`, with their types; None if it is open.
 
@@ -63,6 +71,7 @@ def fields_used(
     source = Source(text)
     try:
         script = parse(text)
+        bind_functions(script, functions)
         known: dict[Path, AsaType | None] = {(name,): kind for name, kind in types.items()}
         fields = FieldTypes(script.source, input_alias, known, has_every_field=False)
         _compiled(script, fields, output_aliases, input_metadata)

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recapture.model import InputColumn, MetadataColumn, OutputColumn, TimeExpression, dateadd_fields
+from recapture.model import (
+    InputColumn,
+    JavaScriptFunction,
+    MetadataColumn,
+    OutputColumn,
+    TimeExpression,
+    dateadd_fields,
+)
 from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach, SessionWindow, Window
 
 
@@ -51,6 +58,8 @@ class CompiledQuery:
     outputs: tuple[CompiledOutput, ...]
     canonical: str
     """Query in one spelling, whatever its white space and the letter case of its keywords."""
+    functions: tuple[JavaScriptFunction, ...] = ()
+    """JavaScript functions that it calls. The session in which the SQL runs has them; see run.functions."""
 
     @property
     def look_back(self) -> int:

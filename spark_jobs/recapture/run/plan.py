@@ -10,6 +10,7 @@ from recapture.archive.manifest import Manifest
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
+from recapture.javascript.engine import engine
 from recapture.quality import checkpoint
 from recapture.run.planned import PlannedRun, files_of, require_same_definition
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
@@ -86,7 +87,9 @@ def _require_auditable(pipeline: Pipeline) -> None:
 
 
 def _require_publishable(pipeline: Pipeline) -> None:
-    """Raise DefinitionError if a suite has a mistake, or a table has other columns than the query."""
+    """Raise DefinitionError if a suite or a script has a mistake, or a table has other columns than the query."""
+    for function in pipeline.query.functions:
+        engine(function)
     load_suites(pipeline)
     tables_of(pipeline).require_columns()
 

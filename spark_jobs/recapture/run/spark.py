@@ -33,6 +33,7 @@ from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.values import quoted_name
 from recapture.query.model import CompiledQuery
 from recapture.run.files import RunFiles, StagedSlice
+from recapture.run.functions import register
 from recapture.run.metrics import metric_rows
 from recapture.run.planned import PlannedRun, load_run
 from recapture.run.session import pin_settings
@@ -146,6 +147,7 @@ def _stage(
     if tasks:
         pin_settings(spark)
         with _view(_events(spark, context, tasks)) as events:
+            register(spark, context.query.functions)
             results = [spark.sql(destination.sql) for destination in destinations]
             if sum(map(_count_reads, results)) > 1:
                 events.persist(StorageLevel.MEMORY_AND_DISK)
@@ -275,6 +277,7 @@ def _reason(error: PySparkException) -> str:
     """Return the message of Recapture's own error, else the last exception in Spark's text, else its first line."""
     text = str(error)
     ours = re.findall(r"^(?:recapture\.[\w.]+Error): (.*)$", text, re.MULTILINE)
+    ours += re.findall(r"\[USER_RAISED_EXCEPTION\] (udf\..*) SQLSTATE: \w+$", text, re.MULTILINE)
     if ours:
         return str(ours[-1])
     raised = re.findall(r"^[\w.]+(?:Error|Exception): .*$", text, re.MULTILINE)

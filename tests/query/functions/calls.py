@@ -63,6 +63,9 @@ class _GivenScope:
     def metadata(self, node: exp.Anonymous) -> Value:
         raise NotImplementedError
 
+    def whole_row(self, node: exp.Expr) -> exp.Expr | None:
+        raise NotImplementedError
+
 
 def compiled(expression: str, *values: Value) -> Value:
     """Return what the compiler makes of an expression in which `g0`, `g1`, … stand for values."""

@@ -18,6 +18,7 @@ from recapture.query.analyse.coercion import INCOMPARABLE, Coercion
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.refusals import not_a_condition, unsupported
+from recapture.query.analyse.user_functions import user_function
 from recapture.query.functions import FUNCTIONS, OF_THE_SAME_TYPE
 from recapture.query.generate.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
 from recapture.query.generate.kinds import (
@@ -35,6 +36,7 @@ from recapture.query.parse.asaql import NEGATED_PREDICATE
 from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_window_id
 from recapture.query.parse.operators import ARITHMETIC, BITWISE, COMPARISONS, ORDERED
 from recapture.query.parse.source import Source, require_only
+from recapture.query.parse.user_functions import USER_FUNCTION
 
 METADATA_CALL = "GETMETADATAPROPERTYVALUE"
 _LARGEST_BIGINT = 2**63 - 1
@@ -72,6 +74,9 @@ class NameScope(Protocol):
 
     def metadata(self, node: exp.Anonymous) -> Value:
         """Return the value of GetMetadataPropertyValue(…)."""
+
+    def whole_row(self, node: exp.Expr) -> exp.Expr | None:
+        """Return the record of a whole row, if a node is its name; None for any other node."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +131,10 @@ class Expressions:
             return self._ordered_aggregate(node)
         if isinstance(node, exp.Anonymous):
             return self._call(node)
+        if USER_FUNCTION in node.meta:
+            function, given = node.meta[USER_FUNCTION], node.expression.expressions
+            call = _Call(self, node.expression, f"udf.{function.name}", len(given))
+            return user_function(call, function, self.types, [self.scope.whole_row(argument) for argument in given])
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
             return property_of(self.source, self.types, self.value(node.this), [node.expression])
         raise unsupported(self.source, node)

@@ -116,9 +116,13 @@ class InputRelation:
             if len(path) == 1
         }
         declared = {name.lower() for name in columns}
+        own = [(name, self._value(column, where)) for name, column in columns.items()]
+        return [*own, *((name, value) for name, value in self.starred(where) if name.lower() not in declared)]
+
+    def starred(self, where: exp.Expr) -> list[tuple[str, Value]]:
+        """Return the input columns that * has after the fields of the body."""
         starred = _STARRED_OF_A_HUB if Metadata.EVENT_ENQUEUED in self.offered.known else _STARRED_OF_BLOBS
-        columns |= {str(metadata): MetadataColumn(metadata) for metadata in starred if metadata.lower() not in declared}
-        return [(name, self._value(column, where)) for name, column in columns.items()]
+        return [(str(metadata), self._read(MetadataColumn(metadata), where)) for metadata in starred]
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
         """Return the properties of a record that CREATE TABLE declares, by name."""

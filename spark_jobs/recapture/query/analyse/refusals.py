@@ -50,8 +50,7 @@ def unsupported(source: Source, node: exp.Expr) -> DefinitionError:
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
         return source.error(
             node,
-            f"{word}.{node.expression.name} is a user-defined function, which Recapture cannot run: "
-            "write it as an expression, or compute it after the backfill",
+            f"there is no function {word}.{node.expression.name}: a JavaScript function is called as udf.name(…)",
         )
     return _unsupported_node(source, node)
 

@@ -12,6 +12,7 @@ from recapture.query.analyse.analytic_calls import AnalyticCall
 from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.relations import From
+from recapture.query.analyse.user_functions import whole_row
 from recapture.query.generate.aggregates import AGGREGATES, Aggregate, Function
 from recapture.query.generate.kinds import bigint_flag, kind_of_flags
 from recapture.query.generate.trees import column
@@ -56,6 +57,9 @@ class RowScope:
             known = " or ".join(named.name for named in self.from_clause.relations)
             raise source.error(arguments[0], f"the first argument is the input as FROM names it: {known}")
         return named.metadata(arguments[1].name, arguments[1])
+
+    def whole_row(self, node: exp.Expr) -> exp.Expr | None:
+        return whole_row(self.from_clause, node)
 
 
 @dataclass
@@ -189,6 +193,9 @@ class GroupScope:
 
     def metadata(self, node: exp.Anonymous) -> Value:
         raise self.source.error(node, "this is neither in GROUP BY nor in an aggregate")
+
+    def whole_row(self, node: exp.Expr) -> exp.Expr | None:
+        return None
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         inside = Expressions(self.row.coercion, ArgumentScope(self.from_clause))

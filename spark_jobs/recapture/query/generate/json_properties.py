@@ -31,8 +31,8 @@ def _in_other_letters(record: exp.Expr, name: exp.Expr) -> exp.Expr:
         properties,
         "properties",
         lambda it: template(
-            "get(map_values(map_filter({it}, (`@@key`, `@@value`) ->"
-            " lower(`@@key`) = lower({name}) AND NOT map_contains_key({it}, CAST({name} AS STRING)))), 0)",
+            "CASE WHEN NOT map_contains_key({it}, CAST({name} AS STRING)) THEN"
+            " get(map_values(map_filter({it}, (`@@key`, `@@value`) -> lower(`@@key`) = lower({name}))), 0) END",
             it=it,
             name=name,
         ),

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from recapture.query.generate.trees import BOUND, column, render, spark_call, string, template
+from recapture.query.generate.select_items import SelectItem, struct
+from recapture.query.generate.trees import BOUND, column, render, replaced, spark_call, string, template, user_calls
 
 _SHORT = 120
 """SQL of up to this many characters is repeated: Spark computes equal expressions once. Longer SQL is bound to a name,
@@ -17,7 +18,16 @@ def let(value: exp.Expr, name: str, use: Callable[[exp.Expr], exp.Expr]) -> exp.
     f(`x`), "y", lambda y: y + y => transform(array(f(`x`)), `@@y` -> `@@y` + `@@y`)[0]
     """
     bound = column(BOUND + name)
-    return template("transform(array({value}), {bound} -> {used})[0]", value=value, bound=bound, used=use(bound))
+    used = use(bound)
+    # Spark allows no function of Python in a lambda.
+    calls = user_calls(used)
+    if calls:
+        calls = list(dict.fromkeys([*user_calls(value), *calls]))
+        fields = [template(f"`{BOUND}calls`.c{index}") for index in range(len(calls))]
+        all_calls = struct(SelectItem(f"c{index}", call) for index, call in enumerate(calls))
+        inner = let(replaced(value, calls, fields), name, lambda _: replaced(used, calls, fields))
+        return let(all_calls, "calls", lambda _: inner)
+    return template("transform(array({value}), {bound} -> {used})[0]", value=value, bound=bound, used=used)
 
 
 def once(value: exp.Expr, name: str, use: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:

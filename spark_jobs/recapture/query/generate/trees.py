@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 
-from recapture.query.generate.values import quoted_text
+from recapture.query.generate.values import quoted_name, quoted_text
 
 BOUND = "@@"
 """Beginning of the names of values that are bound within an expression, and of the elements of APPLY."""
@@ -69,6 +69,39 @@ def double(number: float) -> exp.Literal:
 def spark_call(function: str, *arguments: exp.Expr) -> exp.Anonymous:
     """Return the call of a Spark function: "upper", `s` => upper(`s`)"""
     return exp.Anonymous(this=function, expressions=list(arguments))
+
+
+def user_call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """Return the call of a user-defined function: "udf_f", `x` => `udf_f`(`x`)"""
+    return spark_call(quoted_name(name), *arguments)
+
+
+def user_calls(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the different calls of user-defined functions in a tree that are in no other call, in order."""
+    calls: list[exp.Expr] = []
+    for node in tree.walk(prune=_is_user_call):
+        if _is_user_call(node) and node not in calls:
+            calls.append(node)
+    return calls
+
+
+def _is_user_call(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and str(node.this).startswith("`")
+
+
+def replaced(tree: exp.Expr, old: Sequence[exp.Expr], new: Sequence[exp.Expr]) -> exp.Expr:
+    """Return a tree with other parts in the places of some: `x` + f(`y`), [f(`y`)], [`z`] => `x` + `z`"""
+    if tree in old:
+        return new[old.index(tree)]
+    parts = {
+        key: [replaced(part, old, new) if isinstance(part, exp.Expr) else part for part in value]
+        if isinstance(value, list)
+        else replaced(value, old, new)
+        if isinstance(value, exp.Expr)
+        else value
+        for key, value in tree.args.items()
+    }
+    return type(tree)(**parts)
 
 
 def operation(operator: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Paren:

@@ -1,0 +1,84 @@
+"""The arguments of JavaScript functions: values of a known type, and whole rows."""
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from recapture.errors import DefinitionError
+from recapture.model import AsaType, JavaScriptFunction, Metadata
+from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.input_relation import InputRelation
+from recapture.query.analyse.relations import From
+from recapture.query.functions.call import Call
+from recapture.query.generate.user_functions import javascript_argument, javascript_call, javascript_record
+from recapture.query.generate.values import Value
+from recapture.query.parse.names import identifiers
+
+
+def user_function(
+    call: Call, function: JavaScriptFunction, types: FieldTypes, rows: Sequence[exp.Expr | None]
+) -> Value:
+    """Return the value of udf.NAME(…); `rows` has the record of each argument that is a whole row.
+
+    Raise DefinitionError for arguments that the function does not take.
+    """
+    kinds = function.arguments
+    if kinds is not None and len(kinds) != call.count:
+        raise call.error(None, f"udf.{function.name} has {len(kinds)} argument_types, but this has {call.count}")
+    arguments = []
+    for index, row in enumerate(rows):
+        kind = kinds[index] if kinds is not None else None
+        if row is not None:
+            if kind not in (None, AsaType.RECORD):
+                raise call.error(index, f"udf.{function.name} takes {kind} here, but this is a record: the whole row")
+            arguments.append(row)
+            continue
+        value = call.value(index) if kind is None else call.argument(index, kind)
+        if kind is None and value.type is not None and types.untyped(value):
+            raise call.error(index, _unknown_type(function))
+        arguments.append(javascript_argument(value))
+    return javascript_call(function, arguments)
+
+
+def _unknown_type(function: JavaScriptFunction) -> str:
+    return (
+        "the type of this is not known, and JavaScript tells a text from a number: "
+        f"CAST it, or declare functions.{function.name}.argument_types in the pipeline file"
+    )
+
+
+def whole_row(from_clause: From, node: exp.Expr) -> exp.Expr | None:
+    """Return the row that the name in FROM stands for, as a record; None for any other node.
+
+    udf.f(input) => the fields of the body, with EventProcessedUtcTime and the other input columns
+    """
+    names = identifiers(node) or []
+    named = from_clause.named(names[0].name) if len(names) == 1 else None
+    if named is None:
+        return None
+    if from_clause.elements or from_clause.joins:
+        clause = "JOIN" if from_clause.joins else "APPLY"
+        raise from_clause.source.error(node, f"next to {clause}, a row cannot be an argument: name its columns")
+    relation = named.relation
+    if not isinstance(relation, InputRelation):
+        columns = relation.star(node)
+        if columns is None:
+            raise _unknown_columns(from_clause, named.name, node)
+        for name, value in columns:
+            if from_clause.types.untyped(value):
+                raise from_clause.source.error(
+                    node, f"the type of `{name}`, a column of the row, is not known: CAST it, or CREATE TABLE"
+                )
+        return javascript_record(columns, None)
+    if Metadata.IOT_HUB in relation.offered.known:
+        raise from_clause.source.error(
+            node, "a whole message of an IoT hub cannot be an argument: select what the function reads in a step"
+        )
+    columns = relation.star(node)
+    if columns is not None:
+        return javascript_record(columns, None)
+    return javascript_record(relation.starred(node), relation.record(node))
+
+
+def _unknown_columns(from_clause: From, name: str, node: exp.Expr) -> DefinitionError:
+    return from_clause.source.error(node, f"the columns of `{name}` are not known: name them there instead of *")

@@ -1,0 +1,56 @@
+"""Calls of JavaScript functions in Spark SQL.
+
+Spark computes a function of Python for all rows before anything else of a SELECT. So a call gives a struct of a value
+and an error, and the error is raised only where the value is used: a CASE guards a call, as it guards a CAST.
+"""
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from recapture.javascript.columns import DATE, JSON, TICKS_PER_MILLISECOND
+from recapture.model import AsaType, JavaScriptFunction
+from recapture.query.generate.let import let
+from recapture.query.generate.select_items import SelectItem, struct
+from recapture.query.generate.trees import bigint, cast_as, template, user_call
+from recapture.query.generate.values import Value
+from recapture.time_model.ticks import UNIX_EPOCH
+
+
+def javascript_call(function: JavaScriptFunction, arguments: Sequence[exp.Expr]) -> Value:
+    """Return the value of a call; an error of the script stops the run.
+
+    f, [`x`] => transform(array(`udf_f`(`x`)), `@@result` -> CASE WHEN `@@result`.error IS NOT NULL THEN … END)[0]
+    """
+    # Spark has no function of Python without arguments.
+    call = user_call(function.spark_name, *(arguments or [exp.false()]))
+    value = let(
+        call,
+        "result",
+        lambda it: template("CASE WHEN {it}.error IS NOT NULL THEN raise_error({it}.error) ELSE {it}.value END", it=it),
+    )
+    return Value(value, function.output)
+
+
+def javascript_argument(value: Value) -> exp.Expr:
+    """Return a value as recapture.javascript.columns takes it: datetime `t` => a struct of `@date`"""
+    match value.type:
+        case None:
+            return cast_as(exp.Null(), "STRING")
+        case AsaType.DATETIME:
+            milliseconds = template(
+                "({ticks} div {millisecond} - {epoch})",
+                ticks=value.node,
+                millisecond=bigint(TICKS_PER_MILLISECOND),
+                epoch=bigint(UNIX_EPOCH // TICKS_PER_MILLISECOND),
+            )
+            return struct([SelectItem(DATE, milliseconds)])
+        case AsaType.RECORD | AsaType.ARRAY:
+            return struct([SelectItem(JSON, value.node)])
+    return value.node
+
+
+def javascript_record(columns: Sequence[tuple[str, Value]], body: Value | None) -> exp.Expr:
+    """Return a row as a record: its columns, and the fields of the record `body` if there is one."""
+    rest = [SelectItem(JSON, body.node)] if body else []
+    return struct([*rest, *(SelectItem(name, javascript_argument(value)) for name, value in columns)])
