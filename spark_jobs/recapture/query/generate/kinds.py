@@ -1,8 +1,8 @@
 """Kinds: the type that each single value has in ASA, as text (docs/time-model.md, section 6).
 
 A field that nothing declares is read in the type that its uses ask for. Where ASA's result depends on the type of each
-value, as that of 5 / 2 does, its kind decides. Kinds are read only of fields for which a use has asked
-(FieldTypes.request_kinds): the first pass that needs one does without it, and a later pass has it.
+value, as that of 5 / 2 does, its kind decides. The kind of a field is read only if an expression requests it
+(FieldTypes.request_kinds). The pass that makes the request compiles without the kind; a later pass has it.
 """
 
 from collections.abc import Iterable, Sequence
