@@ -49,11 +49,12 @@ def with_aggregates(
         row 8:   up to it in block 0: 2
         row 15:  up to it in block 1: 1, and down to 8, the first row later than 5, in block 0: 1
 
-    So each row has two entries on the timelines of the blocks: it holds what runs down to it in its own block, and in
-    the block before it asks for what has run down to one length before it.
+    Each row therefore gets two entries. On the timeline of its own block, which runs backwards, it supplies its
+    running-down aggregate at its own time. On the timeline of the previous block, at its own time minus the length, it
+    looks up the aggregate that was supplied last.
     """
-    up, down, held, taken, asks, block, position = (
-        f"@@{name}{number}" for name in ("up", "down", "held", "taken", "asks", "block", "position")
+    up, down, supplied, earlier, is_request, block, position = (
+        f"@@{name}{number}" for name in ("up", "down", "supplied", "earlier", "is_request", "block", "position")
     )
     by, time, length = history.by, "`_system_timestamp`", f"{history.length}L"
     own_block, ascending = f"{time} div {length}", select_list(order)
@@ -63,20 +64,20 @@ def with_aggregates(
         over = f"OVER (PARTITION BY {by}, {own_block} ORDER BY {ordered} ROWS UNBOUNDED PRECEDING)"
         return render(struct(part for name in aggregates for part in _parts(name, aggregates[name], history, over)))
 
-    names = (block, position, asks, held)
-    holding, asking = (
+    names = (block, position, is_request, supplied)
+    supply, request = (
         (own_block, time, "FALSE", f"`{down}`"),
         (f"{own_block} - 1L", f"{time} - {length}", "TRUE", "NULL"),
     )
-    placed = [render(struct(map(SelectItem, names, map(template, entry)))) for entry in (holding, asking)]
-    timeline = f"PARTITION BY {by}, `{block}` ORDER BY `{position}` DESC, `{asks}` DESC, {descending}"
-    results = [SelectItem(name, _merged(name, aggregates[name], taken, up)) for name in aggregates]
+    placed = [render(struct(map(SelectItem, names, map(template, entry)))) for entry in (supply, request)]
+    timeline = f"PARTITION BY {by}, `{block}` ORDER BY `{position}` DESC, `{is_request}` DESC, {descending}"
+    results = [SelectItem(name, _merged(name, aggregates[name], earlier, up)) for name in aggregates]
     return (
         f"SELECT *, {select_list(results)}\nFROM (\n"
-        f"SELECT *, last(`{held}`, true) OVER ({timeline} ROWS UNBOUNDED PRECEDING) AS `{taken}`\nFROM (\n"
+        f"SELECT *, last(`{supplied}`, true) OVER ({timeline} ROWS UNBOUNDED PRECEDING) AS `{earlier}`\nFROM (\n"
         f"SELECT *, inline(array({', '.join(placed)}))\nFROM (\n"
         f"SELECT *, {running(ascending)} AS `{up}`, {running(descending)} AS `{down}`\nFROM (\n"
-        f"{rows}\n)\n)\n)\n)\nWHERE `{asks}`"
+        f"{rows}\n)\n)\n)\n)\nWHERE `{is_request}`"
     )
 
 
@@ -94,9 +95,9 @@ def _parts(name: str, aggregate: Aggregate, history: History, over: str) -> list
 
 
 def _merged(name: str, aggregate: Aggregate, earlier: str, later: str) -> exp.Expr:
-    """Return an aggregate of two adjacent parts of a history; the earlier one may be NULL.
+    """Return an aggregate of two adjacent parts of a history; either may be NULL.
 
-    COUNT => coalesce(a.n, 0L) + b.n
+    COUNT => coalesce(a.n + b.n, a.n, b.n)
     """
 
     def parts(function: str) -> tuple[str, str]:
