@@ -197,7 +197,7 @@ class _Pass:
             self.requests[key],
             self.types,
             ordered=len(parts) == 1 and parts[0].ordered,
-            numbered=table.numbered,
+            has_row_column=table.has_row_column,
             unanchored=table.unanchored,
         )
 

@@ -91,7 +91,7 @@ class AnalyticCall:
                 duration, "ISFIRST takes no LIMIT DURATION: its interval is ISFIRST(hour, 1)"
             )
         length = self._length(self._call, "ISFIRST(hour, 1)")
-        return Value(self.from_clause.result(IsFirst(self._over(length))), AsaType.BIGINT)
+        return Value(self.from_clause.result(IsFirst(self._history_of(length))), AsaType.BIGINT)
 
     def _aggregate(self) -> Value:
         source = self.inside.source
@@ -115,9 +115,9 @@ class AnalyticCall:
             raise self.inside.source.error(self.node, f"LIMIT DURATION is missing: {form}")
         if call_name(duration) != "DURATION":
             raise self.inside.source.error(duration, form)
-        return self._over(self._length(duration, "DURATION(hour, 1)"))
+        return self._history_of(self._length(duration, "DURATION(hour, 1)"))
 
-    def _over(self, length: int) -> History:
+    def _history_of(self, length: int) -> History:
         when = self.node.args.get("when")
         condition = self.inside.condition(when) if when is not None else None
         keys = tuple(self._key(key) for key in self.node.args.get("partition_by") or [])

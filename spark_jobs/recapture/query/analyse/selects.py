@@ -92,9 +92,9 @@ class SelectCompiler:
         selected = passed_on(columns) if requests is not None else items_of(columns)
         ties = from_clause.ties
         analytics = Analytics(tuple(from_clause.analytics), ties) if from_clause.analytics else None
-        numbered = ties is not None and ROW in ties
+        has_row_column = ties is not None and ROW in ties
         table, unanchored = from_clause.table, from_clause.unanchored
-        selection = Selection(table, unanchored, numbered, analytics, laterals, where, grouping, tuple(selected))
+        selection = Selection(table, unanchored, has_row_column, analytics, laterals, where, grouping, tuple(selected))
         ordered = from_clause.ordered and grouping is None
         return CompiledSelect(selection, items.columns, items.star_source, ordered, from_clause.joined_table())
 

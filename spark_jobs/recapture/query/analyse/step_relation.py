@@ -59,7 +59,7 @@ class StepRelation:
     """Columns of its * that later steps use, collected in this pass and earlier ones."""
     types: FieldTypes
     ordered: bool
-    numbered: bool
+    has_row_column: bool
     """Whether the rows have the column `_row`."""
     unanchored: bool
 
@@ -69,7 +69,7 @@ class StepRelation:
         if self.ordered:
             return None
         names = [name for name, _ in self.columns] + [".".join(path) or WHOLE_NAME for path in self.requests]
-        return (*([ROW] if self.numbered else []), *map(select_items.column, names))
+        return (*([ROW] if self.has_row_column else []), *map(select_items.column, names))
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         first = names[0].name

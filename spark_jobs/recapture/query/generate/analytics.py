@@ -65,17 +65,17 @@ class Analytics:
         return max(function.history.length for function in self.functions)
 
     @property
-    def numbers_rows(self) -> bool:
+    def has_row_column(self) -> bool:
         """Whether its rows have the column `_row`."""
         return self.ties is None or ROW in self.ties
 
-    def sql(self, table: str, row_look_back: int) -> str:
+    def sql(self, table: str, extra_look_back: int) -> str:
         """Return the statement of a table's rows, each with the results `@@f0`, … of the functions.
 
         LAG(x) OVER (LIMIT DURATION(second, 1)) => SELECT *, CASE WHEN `@@e0`.t > … THEN `@@e0`.v END AS `@@f0` FROM (…)
 
-        It gives the rows later than `row_look_back` ticks before the slice: those before have not seen all of their
-        history.
+        Rows at or before slice start - `extra_look_back` ticks are left out, because their history was not read
+        completely.
         """
         rows = f"SELECT *\nFROM {table}"
         if self.ties is None:
@@ -90,7 +90,7 @@ class Analytics:
         found = [SelectItem(f"@@e{number}", self._found(function)) for number, function in others]
         results = [SelectItem(result_name(number), _result(number, function)) for number, function in others]
         rows = _extended(_extended(f"FROM (\n{rows}\n)", found), results)
-        return f"SELECT *\n{rows}\nWHERE `_system_timestamp` > `_slice_start` - {row_look_back}L"
+        return f"SELECT *\n{rows}\nWHERE `_system_timestamp` > `_slice_start` - {extra_look_back}L"
 
     @property
     def _aggregates(self) -> dict[History, dict[str, Aggregate]]:

@@ -53,7 +53,7 @@ class Selection:
     """What it reads: the view of events, or the table of a step or of a JOIN."""
     source_unanchored: bool
     """Whether `table` has the column `_unanchored`."""
-    source_numbered: bool
+    source_has_row_column: bool
     """Whether `table` has the column `_row`."""
     analytics: Analytics | None
     """Its analytic functions, over a row before APPLY."""
@@ -75,9 +75,11 @@ class Selection:
         return self.analytics.look_back if self.analytics else 0
 
     @property
-    def numbered(self) -> bool:
+    def has_row_column(self) -> bool:
         """Whether its rows have the column `_row`."""
-        return self.grouping is None and (self.analytics.numbers_rows if self.analytics else self.source_numbered)
+        return self.grouping is None and (
+            self.analytics.has_row_column if self.analytics else self.source_has_row_column
+        )
 
     @property
     def unanchored(self) -> bool:
@@ -123,9 +125,9 @@ class CommonTable:
         return tuple(window for selection in self.selections for window in selection.windows)
 
     @property
-    def numbered(self) -> bool:
+    def has_row_column(self) -> bool:
         """Whether its rows have the column `_row`; those of a UNION do not."""
-        return len(self.selections) == 1 and self.selections[0].numbered
+        return len(self.selections) == 1 and self.selections[0].has_row_column
 
     def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
         for selection in self.selections:
@@ -195,12 +197,12 @@ def _selection(selection: Selection, extra_look_back: int, table: CommonTable) -
     items = [*unanchored_items(table.unanchored, selection.unanchored), *selection.items]
     rows = selection.table
     if selection.analytics:
-        row_look_back = extra_look_back + max(window.look_back for window in selection.windows)
-        rows = f"(\n{selection.analytics.sql(selection.table, row_look_back)}\n) AS `analysed`"
+        window_look_back = max(window.look_back for window in selection.windows)
+        rows = f"(\n{selection.analytics.sql(selection.table, extra_look_back + window_look_back)}\n) AS `analysed`"
     source = "\n".join([f"FROM {rows}", *(lateral.sql for lateral in selection.laterals)])
     source += _where(selection.where)
     if selection.grouping is None:
-        numbers = [ROW] if table.numbered else []
+        numbers = [ROW] if table.has_row_column else []
         system = [*SLICE_BOUNDS, column("_partition"), column("_system_timestamp"), column("_arrival"), *numbers]
         return f"SELECT {select_list([*system, *items])}\n{source}"
     system = [
