@@ -9,7 +9,7 @@ from threading import Barrier
 
 from recapture.formats import bodies
 from recapture.formats.avro import decode
-from recapture.formats.duckdb_sql import whole
+from recapture.formats.duckdb_sql import one_array
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.model import time_fields
 from recapture.query.model import CompiledQuery
@@ -43,6 +43,6 @@ def _warm_up(blob: Path, query: CompiledQuery, warm: Barrier) -> None:
 def _read(blobs: Iterable[Path], query: CompiledQuery) -> int:
     count = 0
     for blob in blobs:
-        body = whole(decode(blob.name, blob.read_bytes(), EVENT_DATA)["Body"])
+        body = one_array(decode(blob.name, blob.read_bytes(), EVENT_DATA)["Body"])
         count += len(bodies.parse(body, query.columns, time_fields(query.timestamp_by)).malformed)
     return count

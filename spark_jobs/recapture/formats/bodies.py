@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recapture.formats import spellings
-from recapture.formats.duckdb_sql import literal, pointer, select, utf8, whole
+from recapture.formats.duckdb_sql import literal, one_array, pointer, select, utf8
 from recapture.formats.spellings import Spelling
 from recapture.model import TYPES, AsaType, InputColumn
 from recapture.time_model import timestamps
@@ -92,11 +92,11 @@ def _parse(
 ) -> tuple[Bodies, dict[InputColumn, pa.Array]]:
     """Return bodies that spell the columns in one way, and what was read of each column before it was converted."""
     read = select({"body": text}, _reading(tuple(dict.fromkeys(spelling.values()))))
-    kind = whole(read["kind"])
+    kind = one_array(read["kind"])
     malformed = _first(malformed, pc.if_else(pc.is_valid(kind), None, "not JSON"))
     malformed = _first(malformed, pc.if_else(pc.equal(kind, "OBJECT"), None, "not a JSON object"))
     places = {spelt: place for place, spelt in enumerate(dict.fromkeys(spelling.values()))}
-    raw = {column: whole(read[f"c{places[spelt]}"]) for column, spelt in spelling.items()}
+    raw = {column: one_array(read[f"c{places[spelt]}"]) for column, spelt in spelling.items()}
     converted: dict[InputColumn, pa.Array] = {}
     for column in columns:
         if not column.path:
@@ -214,7 +214,7 @@ def _bits(values: pa.Array) -> pa.Array:
 
 def _long_integers(values: pa.Array, exact: pa.Array) -> pa.Array:
     integer = "CASE WHEN regexp_full_match(value, '-?[0-9]+') THEN try_cast(value AS BIGINT) END"
-    return pc.coalesce(exact, whole(select({"value": values}, f"SELECT {integer} AS value FROM bodies")["value"]))
+    return pc.coalesce(exact, one_array(select({"value": values}, f"SELECT {integer} AS value FROM bodies")["value"]))
 
 
 def _with_whole_floats(bigints: pa.Array, raw: pa.Array, text: pa.Array, path: Sequence[str]) -> pa.Array:
@@ -227,7 +227,7 @@ def _with_whole_floats(bigints: pa.Array, raw: pa.Array, text: pa.Array, path: S
         return bigints
     is_whole = f"json_type(body, {pointer(path)}) = 'DOUBLE' AND value = trunc(value)"
     floats = f"SELECT CASE WHEN {is_whole} THEN try_cast(value AS BIGINT) END AS value FROM ({_AS_DOUBLE})"
-    found = whole(select({"body": text.take(suspects), "value": raw.take(suspects)}, floats)["value"])
+    found = one_array(select({"body": text.take(suspects), "value": raw.take(suspects)}, floats)["value"])
     mask = pa.array(np.isin(np.arange(len(bigints)), suspects.to_numpy()))
     return pc.replace_with_mask(bigints, mask, found)
 
@@ -243,7 +243,7 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn, path: Se
     readable = " AND ".join(["json_valid(body)", *steps])
     kind = f"CASE WHEN {readable} THEN json_type(body, {pointer(path)}) END"
     kinds = select({"body": text.take(suspects)}, f"SELECT {kind} AS kind FROM bodies")["kind"]
-    present = pc.fill_null(pc.not_equal(whole(kinds), "NULL"), False)
+    present = pc.fill_null(pc.not_equal(one_array(kinds), "NULL"), False)
     wrong = suspects.filter(present)
     if not len(wrong):
         return reasons
@@ -277,7 +277,7 @@ def _inexact(text: pa.Array, values: pa.Array, column: InputColumn, path: Sequen
     if column.type is AsaType.FLOAT:
         inexact = literal(f"{column.name} is a bigint that no float equals; {advice}")
         reason += f" WHEN CAST(CAST({number} AS DOUBLE) AS HUGEINT) <> CAST({number} AS HUGEINT) THEN {inexact}"
-    found = whole(select({"body": text.take(suspects)}, f"SELECT {reason} END AS reason FROM bodies")["reason"])
+    found = one_array(select({"body": text.take(suspects)}, f"SELECT {reason} END AS reason FROM bodies")["reason"])
     mask = pa.array(np.isin(np.arange(len(values)), suspects.to_numpy()))
     return pc.replace_with_mask(reasons, mask, found.cast(pa.string()))
 

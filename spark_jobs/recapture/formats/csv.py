@@ -14,7 +14,7 @@ from pyarrow.csv import ConvertOptions, InvalidRow, ParseOptions, ReadOptions, r
 from recapture.archive.manifest import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.base import BLOB_METADATA, BodiesInput
-from recapture.formats.duckdb_sql import identifier, select, utf8, whole
+from recapture.formats.duckdb_sql import identifier, one_array, select, utf8
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import in_place, lines, text
@@ -117,6 +117,6 @@ class CsvReader:
 def _bodies(table: pa.Table) -> pa.Array:
     """Return the rows as JSON (binary)."""
     fields = ", ".join(f"{identifier(field)} := nullif(c{index}, '')" for index, field in enumerate(table.column_names))
-    columns = {f"c{index}": whole(column) for index, column in enumerate(table.columns)}
+    columns = {f"c{index}": one_array(column) for index, column in enumerate(table.columns)}
     query = f"SELECT encode(to_json(struct_pack({fields}))::VARCHAR) AS body FROM bodies"
-    return whole(select(columns, query)["body"])
+    return one_array(select(columns, query)["body"])

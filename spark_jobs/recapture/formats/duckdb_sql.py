@@ -32,7 +32,7 @@ def utf8(values: pa.Array) -> pa.Array:
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
-        return whole(select({"value": values}, "SELECT try(decode(value)) AS value FROM bodies")["value"])
+        return one_array(select({"value": values}, "SELECT try(decode(value)) AS value FROM bodies")["value"])
 
 
 def pointer(path: Sequence[str]) -> str:
@@ -40,7 +40,7 @@ def pointer(path: Sequence[str]) -> str:
     return literal("".join("/" + step.replace("~", "~0").replace("/", "~1") for step in path))
 
 
-def whole(column: pa.ChunkedArray) -> pa.Array:
+def one_array(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array."""
     together = column.combine_chunks()
     return together if isinstance(together, pa.Array) else pa.concat_arrays(together.chunks)

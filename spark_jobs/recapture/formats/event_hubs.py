@@ -16,7 +16,7 @@ from recapture.archive.name_format import HUB_PARTITIONS, WIDTHS, Piece, Vocabul
 from recapture.formats import event_hubs_metadata
 from recapture.formats.avro import END_BODY, Record, decode, has_block
 from recapture.formats.base import AvroInput, Number
-from recapture.formats.duckdb_sql import whole
+from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import ENQUEUED, Events, Reader
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.model import InputColumn, InputMetadata, Metadata, MetadataColumn
@@ -131,10 +131,10 @@ class CaptureReader:
         events = decode(pinned.blob.name, content, EVENT_DATA, tuple(fields), self.limits)
         metadata = event_hubs_metadata.read(columns, pinned, events)
         if pinned.enqueued is None:
-            enqueued = event_hubs_metadata.seconds(whole(events["EnqueuedTimeUtc"]))
+            enqueued = event_hubs_metadata.seconds(one_array(events["EnqueuedTimeUtc"]))
         else:
             instants = metadata[ENQUEUED].to_numpy()
             enqueued = instants - instants % ticks.TICKS_PER_SECOND
         without_block = not events.num_rows and not has_block(pinned.blob.name, content, EVENT_DATA)
         numbers = events["SequenceNumber"].to_numpy()
-        return Events(numbers, enqueued, whole(events["Body"]), metadata, without_block=without_block)
+        return Events(numbers, enqueued, one_array(events["Body"]), metadata, without_block=without_block)

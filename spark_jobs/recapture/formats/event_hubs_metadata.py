@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from recapture.archive.manifest import PinnedBlob
 from recapture.errors import DamagedBlobError
-from recapture.formats.duckdb_sql import utf8, whole
+from recapture.formats.duckdb_sql import one_array, utf8
 from recapture.formats.events import metadata_of
 from recapture.model import Metadata, MetadataColumn
 from recapture.time_model import ticks
@@ -48,15 +48,15 @@ def read(columns: Iterable[MetadataColumn], pinned: PinnedBlob, events: pa.Table
             case Metadata.EVENT_ENQUEUED:
                 return _enqueued(pinned.blob.name, events)
             case Metadata.SEQUENCE_NUMBER:
-                return whole(events["SequenceNumber"])
+                return one_array(events["SequenceNumber"])
             case Metadata.OFFSET:
-                return whole(events["Offset"])
+                return one_array(events["Offset"])
             case Metadata.PARTITION_KEY:
-                return text_of(whole(events["SystemProperties"]), "x-opt-partition-key")
+                return text_of(one_array(events["SystemProperties"]), "x-opt-partition-key")
             case Metadata.PUBLISHER:
-                return text_of(whole(events["SystemProperties"]), "x-opt-publisher")
+                return text_of(one_array(events["SystemProperties"]), "x-opt-publisher")
             case Metadata.USER:
-                return text_of(whole(events["Properties"]), key)
+                return text_of(one_array(events["Properties"]), key)
         return None
 
     return metadata_of(columns, pinned, events.num_rows, own)
@@ -98,7 +98,7 @@ def _values(properties: pa.MapArray, key: str) -> Iterator[tuple[NDArray[np.intp
 def _enqueued(name: str, events: pa.Table) -> pa.Array:
     """Return the enqueued time of every event, in ticks: to the millisecond if the file has it, else to the second."""
     instants = np.full(events.num_rows, -1, np.int64)
-    for rows, milliseconds in _values(whole(events["SystemProperties"]), "x-opt-enqueued-time"):
+    for rows, milliseconds in _values(one_array(events["SystemProperties"]), "x-opt-enqueued-time"):
         if not pa.types.is_int64(milliseconds.type):
             raise _untimed(name, events, int(rows[0]), f"x-opt-enqueued-time {milliseconds[0].as_py()!r}")
         values = milliseconds.to_numpy()
@@ -108,7 +108,7 @@ def _enqueued(name: str, events: pa.Table) -> pa.Array:
         instants[rows] = values * ticks.TICKS_PER_MILLISECOND + ticks.UNIX_EPOCH
     rest = np.flatnonzero(instants < 0)
     if len(rest):
-        instants[rest] = seconds(whole(events["EnqueuedTimeUtc"]).take(pa.array(rest)))
+        instants[rest] = seconds(one_array(events["EnqueuedTimeUtc"]).take(pa.array(rest)))
         wrong = np.flatnonzero(instants < 0)
         if len(wrong):
             row = int(wrong[0])

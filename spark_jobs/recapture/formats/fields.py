@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recapture.formats.bodies import KINDS, as_text
-from recapture.formats.duckdb_sql import literal, select, whole
+from recapture.formats.duckdb_sql import literal, one_array, select
 from recapture.model import AsaType
 from recapture.time_model import timestamps
 
@@ -71,8 +71,8 @@ def count_values(bodies: pa.Array, only_texts: bool) -> pa.Table:
     """
     text, _ = as_text(bodies)
     values = select({"body": text}, _READING.format(json=_JSON))
-    kinds = _read_texts(whole(values["text"]), whole(values["kind"]), only_texts)
-    columns = {"name": whole(values["name"]), "counts": whole(values["counts"]), "kind": kinds}
+    kinds = _read_texts(one_array(values["text"]), one_array(values["kind"]), only_texts)
+    columns = {"name": one_array(values["name"]), "counts": one_array(values["counts"]), "kind": kinds}
     return select(columns, _COUNTING)
 
 

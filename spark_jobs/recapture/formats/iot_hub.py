@@ -18,7 +18,7 @@ from recapture.archive.name_format import HUB_PARTITIONS, Piece, Vocabulary, pie
 from recapture.errors import DamagedBlobError
 from recapture.formats.avro import END_BODY, MAGIC, Record, decode, has_block
 from recapture.formats.base import BLOB_METADATA, AvroInput, Number
-from recapture.formats.duckdb_sql import pointer, select, utf8, whole
+from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
 from recapture.formats.events import Events, Reader, enqueued_times, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import lines, text
@@ -150,19 +150,19 @@ class IotHubReader:
 def _of_avro(pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn], limits: Limits) -> Events:
     maps = {_FIELDS[column.metadata] for column in columns if column.metadata in _FIELDS}
     events = decode(pinned.blob.name, content, MESSAGE, tuple(sorted(maps)), limits)
-    times, enqueued = enqueued_times(pinned, whole(events["EnqueuedTimeUtc"]), "EnqueuedTimeUtc")
+    times, enqueued = enqueued_times(pinned, one_array(events["EnqueuedTimeUtc"]), "EnqueuedTimeUtc")
 
     def own(metadata: Metadata, key: str) -> pa.Array | None:
         if metadata is Metadata.EVENT_ENQUEUED:
             return times
         if metadata in _FIELDS:
-            return pc.map_lookup(whole(events[_FIELDS[metadata]]), key, "first")
+            return pc.map_lookup(one_array(events[_FIELDS[metadata]]), key, "first")
         return None
 
     count = events.num_rows
     without_block = not count and not has_block(pinned.blob.name, content, MESSAGE)
     metadata = metadata_of(columns, pinned, count, own)
-    return Events(np.arange(count), enqueued, whole(events["Body"]), metadata, without_block=without_block)
+    return Events(np.arange(count), enqueued, one_array(events["Body"]), metadata, without_block=without_block)
 
 
 def _of_lines(pinned: PinnedBlob, plain: bytes, columns: Sequence[MetadataColumn]) -> Events:
@@ -173,17 +173,17 @@ def _of_lines(pinned: PinnedBlob, plain: bytes, columns: Sequence[MetadataColumn
         for index, column in enumerate(keyed)
     )
     read = select({"line": utf8(line)}, _READING.format(structure=_STRUCTURE, more=more))
-    times, enqueued = enqueued_times(pinned, whole(read["enqueued"]), "EnqueuedTimeUtc")
+    times, enqueued = enqueued_times(pinned, one_array(read["enqueued"]), "EnqueuedTimeUtc")
 
     def own(metadata: Metadata, key: str) -> pa.Array | None:
         if metadata is Metadata.EVENT_ENQUEUED:
             return times
         if metadata in _FIELDS:
-            return whole(read[f"m{keyed.index(MetadataColumn(metadata, key))}"])
+            return one_array(read[f"m{keyed.index(MetadataColumn(metadata, key))}"])
         return None
 
-    unreadable = whole(read["unreadable"])
-    body = pc.if_else(pc.is_null(unreadable), whole(read["body"]), line)
+    unreadable = one_array(read["unreadable"])
+    body = pc.if_else(pc.is_null(unreadable), one_array(read["body"]), line)
     count = len(line)
     return Events(np.arange(count), enqueued, body, metadata_of(columns, pinned, count, own), unreadable=unreadable)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from recapture.archive.manifest import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.base import BLOB_METADATA, BodiesInput
-from recapture.formats.duckdb_sql import duckdb_connection, literal, whole
+from recapture.formats.duckdb_sql import duckdb_connection, literal, one_array
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import in_place, lines, text
@@ -86,7 +86,7 @@ def _elements(file: IO[bytes]) -> pa.Array | None:
             if "maximum_object_size" not in str(error):
                 return None
         else:
-            return whole(elements["json"]).cast(pa.binary())
+            return one_array(elements["json"]).cast(pa.binary())
     raise AssertionError("no element is longer than its array")
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from recapture.archive.manifest import ArrivalTime, PinnedBlob
 from recapture.formats.base import BLOB_METADATA, PathInput, Section
-from recapture.formats.duckdb_sql import pointer, select, utf8, whole
+from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
 from recapture.formats.events import UNNUMBERED, Events, Reader, enqueued_times, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import lines, text
@@ -66,15 +66,15 @@ class ServiceBusReader:
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         line = lines(text(pinned.blob.name, content, self.limits))
         read = select({"line": utf8(line)}, self._reading())
-        number = whole(read["number"])
+        number = one_array(read["number"])
         unreadable = pc.coalesce(
-            pc.if_else(pc.is_valid(whole(read["kind"])), pa.scalar(None, pa.string()), "its line is not JSON"),
+            pc.if_else(pc.is_valid(one_array(read["kind"])), pa.scalar(None, pa.string()), "its line is not JSON"),
             pc.if_else(pc.is_valid(number), None, f"its line has no whole number in {self.sequence_number}"),
         )
         readable = pc.is_null(unreadable).to_numpy(zero_copy_only=False)
         numbers = np.where(readable, number.fill_null(0).to_numpy(), np.arange(len(line)))
         sequence_partition = np.where(readable, partition_of(numbers), UNNUMBERED)
-        times, enqueued = enqueued_times(pinned, whole(read["enqueued"]), self.enqueued_time)
+        times, enqueued = enqueued_times(pinned, one_array(read["enqueued"]), self.enqueued_time)
 
         def own(metadata: Metadata, key: str) -> pa.Array | None:
             match metadata:
@@ -86,7 +86,7 @@ class ServiceBusReader:
                     return times
             return None
 
-        body = pc.if_else(pc.is_null(unreadable), whole(read["body"]), line)
+        body = pc.if_else(pc.is_null(unreadable), one_array(read["body"]), line)
         metadata = metadata_of(columns, pinned, len(line), own)
         return Events(numbers, enqueued, body, metadata, sequence_partition, unreadable)
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.formats.duckdb_sql import literal, pointer, select, whole
+from recapture.formats.duckdb_sql import literal, one_array, pointer, select
 from recapture.model import InputColumn
 
 Spelling = Mapping[InputColumn, InputColumn]
@@ -78,7 +78,7 @@ def _keys(text: pa.Array, record: Path, names: Sequence[str]) -> Iterator[tuple[
         f"SELECT array_to_string(list_transform({spelt_so}, lambda name: to_json(name)), ',') AS keys "
         "FROM (SELECT CASE WHEN json_valid(body) THEN body END AS body FROM bodies)"
     )
-    spelt = whole(select({"body": text}, query)["keys"]).fill_null("").dictionary_encode()
+    spelt = one_array(select({"body": text}, query)["keys"]).fill_null("").dictionary_encode()
     index = spelt.indices.to_numpy()
     for number, listed in enumerate(spelt.dictionary.to_pylist()):
         yield _chosen(names, json.loads(f"[{listed}]")), np.flatnonzero(index == number)
