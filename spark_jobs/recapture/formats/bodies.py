@@ -114,7 +114,10 @@ def _parse(
 
 
 def as_text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return the bodies as text, without byte order marks, and the reasons why some are not text; NULL is not."""
+    """Return the bodies as text, without byte order marks, and, for each body that is not text, the reason.
+
+    A NULL body is not text.
+    """
     malformed = pc.if_else(pc.is_valid(bodies), pa.scalar(None, pa.string()), "no body")
     text = utf8(bodies)
     marked = pc.starts_with(text, _BYTE_ORDER_MARK)
@@ -255,7 +258,8 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn, path: Se
 def _inexact(text: pa.Array, values: pa.Array, column: InputColumn, path: Sequence[str]) -> pa.Array:
     """Return why a body holds a whole number that the column does not hold as ASA does; else NULL.
 
-    ASA's whole numbers are bigints: one that exceeds 64 bits is an error of the input, and no float holds all others.
+    In ASA, whole numbers are bigints. A whole number beyond 64 bits is an input error. Not every smaller one is exactly
+    representable as a float.
     """
     if column.type is AsaType.FLOAT:
         large = pc.greater_equal(pc.abs(values), float(_EXACT_FLOATS))
