@@ -18,7 +18,7 @@ _READING = f"""
         WHERE json_type(doc) = 'OBJECT'
     )
     SELECT key AS name, atom->>'$' AS text,
-        row_number() OVER (PARTITION BY event, lower(key) ORDER BY id) = 1 AS counts,
+        row_number() OVER (PARTITION BY event, lower(key) ORDER BY id) = 1 AS is_first,
         CASE
             WHEN type = 'UBIGINT' AND try_cast(atom->>'$' AS BIGINT) IS NULL THEN 'float'
             {_KINDS}
@@ -27,7 +27,7 @@ _READING = f"""
 """
 _JSON = "CASE WHEN json_valid(body) THEN body::JSON END"
 _COUNTING = """
-    SELECT name, kind, count(*) FILTER (counts) AS events, count(*) AS spelt
+    SELECT name, kind, count(*) FILTER (is_first) AS events, count(*) AS spelt
     FROM (SELECT *, row_number() OVER () AS place FROM bodies) GROUP BY name, kind ORDER BY min(place)
 """
 _IN_TEXTS = {
@@ -67,16 +67,17 @@ def count_values(bodies: pa.Array, only_texts: bool) -> pa.Table:
     """Return how often each name has values of each type in bodies (binary), in order of first appearance.
 
     With `only_texts`, a text has the type that it can be read as. The columns are `name`, `kind` (an AsaType, or NULL
-    for null), `events`, and `spelt`, which also counts a name that is not the first in its body in this letter case.
+    for null), `events` and `spelt`. Of the fields of a body whose names differ only in letter case, `events` counts the
+    first, and `spelt` counts all.
     """
     text, _ = as_text(bodies)
     values = select({"body": text}, _READING.format(json=_JSON))
-    kinds = _read_texts(one_array(values["text"]), one_array(values["kind"]), only_texts)
-    columns = {"name": one_array(values["name"]), "counts": one_array(values["counts"]), "kind": kinds}
+    kinds = _refined_kinds(one_array(values["text"]), one_array(values["kind"]), only_texts)
+    columns = {"name": one_array(values["name"]), "is_first": one_array(values["is_first"]), "kind": kinds}
     return select(columns, _COUNTING)
 
 
-def _read_texts(text: pa.Array, kinds: pa.Array, only_texts: bool) -> pa.Array:
+def _refined_kinds(text: pa.Array, kinds: pa.Array, only_texts: bool) -> pa.Array:
     """Return the types of values; a text that is a time is a datetime."""
     is_text = pc.fill_null(pc.equal(kinds, AsaType.TEXT), False)
     texts = pc.if_else(is_text, text, None)
