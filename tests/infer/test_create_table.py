@@ -61,7 +61,7 @@ def test_the_use_of_a_field_decides_among_the_types_that_hold_at_least_some_valu
 
 def test_a_field_that_only_the_query_has_comes_last_in_the_type_of_its_use() -> None:
     fields = typed([Field("a", {BIGINT: 1})], {"b": None, "A": None, "c": FLOAT, "d": RECORD})
-    assert [(known.field.name, known.type) for known in fields] == [
+    assert [(typed_field.field.name, typed_field.type) for typed_field in fields] == [
         ("a", BIGINT),
         ("b", TEXT),
         ("c", FLOAT),
@@ -93,13 +93,13 @@ def test_a_field_that_only_the_query_has_comes_last_in_the_type_of_its_use() -> 
 def test_a_comment_gives_the_share_the_types_the_conflict_and_the_spellings(
     field: Field, use: AsaType | None, text: str
 ) -> None:
-    (known,) = typed([field], {"x": use})
-    assert comment(known, 200) == text
+    (typed_field,) = typed([field], {"x": use})
+    assert comment(typed_field, 200) == text
 
 
 def test_a_share_is_never_rounded_to_none_or_all() -> None:
-    (known,) = typed([Field("x", {TEXT: 99_999, None: 1})], {})
-    assert comment(known, 100_001) == "in 99.9% of the events; 99.9% nvarchar(max), 0.1% null"
+    (typed_field,) = typed([Field("x", {TEXT: 99_999, None: 1})], {})
+    assert comment(typed_field, 100_001) == "in 99.9% of the events; 99.9% nvarchar(max), 0.1% null"
 
 
 def test_the_statement_has_a_line_and_a_comment_for_each_field() -> None:

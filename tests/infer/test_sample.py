@@ -55,7 +55,7 @@ def test_a_large_range_is_read_up_to_a_limit_of_events_evenly_from_each_blob(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampling, "MAX_EVENTS", 100)
-    monkeypatch.setattr(sampling, "LEAST_OF_A_BLOB", 20)
+    monkeypatch.setattr(sampling, "MIN_EVENTS_PER_BLOB", 20)
     sample = read(tmp_path, pinned(tmp_path, 2, 50, 1000))
     assert (sample.blobs, sample.events) == (5, 100)
 

@@ -31,12 +31,13 @@ class TypedField:
 def typed(fields: Iterable[Field], used: Mapping[str, AsaType | None]) -> list[TypedField]:
     """Return the fields in the types that fit their values and the query.
 
-    `used` has the fields that the query reads, with the types that their use decides; it may have others. A field that
-    only the query has comes last: in the type of its use, or else as nvarchar(max).
+    `used` has the fields that the query reads, with the types that their use decides; it may also contain fields that
+    the query does not read. A field that only the query has comes last: in the type of its use, or else as
+    nvarchar(max).
     """
     uses = {name.lower(): kind for name, kind in used.items()}
     sampled = [TypedField(field, type_of(field.kinds, uses.get(field.name.lower()))) for field in fields]
-    names = {known.field.name.lower() for known in sampled}
+    names = {typed_field.field.name.lower() for typed_field in sampled}
     unseen = [Field(name) for name in used if name.lower() not in names]
     return [*sampled, *(TypedField(field, used[field.name] or AsaType.TEXT) for field in unseen)]
 
@@ -45,6 +46,8 @@ def type_of(kinds: Iterable[AsaType | None], use: AsaType | None = None) -> AsaT
     """Return the type of a field whose values have these types, and which the query uses as `use`, if it is not None.
 
     bigint => bigint · bigint, float => float · bigint, nvarchar(max) => nvarchar(max), or float if it is used as float
+
+    A field whose values are all whole numbers stays a bigint, even if it is used as float.
     """
     known = {kind for kind in kinds if kind is not None}
     best = AsaType.TEXT
@@ -52,44 +55,45 @@ def type_of(kinds: Iterable[AsaType | None], use: AsaType | None = None) -> AsaT
         [best] = known
     elif known == {AsaType.BIGINT, AsaType.FLOAT}:
         best = AsaType.FLOAT
-    widens = (best, use) == (AsaType.BIGINT, AsaType.FLOAT)
-    if use is None or widens or (known and not any(_fits(kind, use) for kind in known)):
+    only_widens = (best, use) == (AsaType.BIGINT, AsaType.FLOAT)
+    if use is None or only_widens or (known and not any(_fits(kind, use) for kind in known)):
         return best
     return use
 
 
 def statement(alias: str, fields: Sequence[TypedField], events: int, origin: str) -> str:
-    """Return CREATE TABLE for an input, with a comment on each field. `events` is the number of events of the sample.
+    """Return CREATE TABLE for an input, with a comment on each field.
 
-    `origin` is a line that says where the sample comes from.
+    `events` is the number of events of the sample that could be read. `origin` is a line that says where the sample
+    comes from.
     """
-    declared = [known for known in fields if not _NEVER_NAMES.fullmatch(known.field.name)]
-    columns = [f"{_quoted(known.field.name)} {known.type}" for known in declared]
+    declared = [typed_field for typed_field in fields if not _NEVER_NAMES.fullmatch(typed_field.field.name)]
+    columns = [f"{_quoted(typed_field.field.name)} {typed_field.type}" for typed_field in declared]
     columns = [column + "," * (index < len(columns) - 1) for index, column in enumerate(columns)]
     width = max(map(len, columns), default=0)
     lines = [
-        f"{_INDENT}{column:{width}}  -- {comment(known, events)}"
-        for column, known in zip(columns, declared, strict=True)
+        f"{_INDENT}{column:{width}}  -- {comment(typed_field, events)}"
+        for column, typed_field in zip(columns, declared, strict=True)
     ]
     left_out = [
-        f"{_INDENT}-- {json.dumps(known.field.name)} is left out: a query cannot read a field of this name"
-        for known in fields
-        if known not in declared
+        f"{_INDENT}-- {json.dumps(typed_field.field.name)} is left out: a query cannot read a field of this name"
+        for typed_field in fields
+        if typed_field not in declared
     ]
     return "\n".join([f"-- {origin}", f"CREATE TABLE {_quoted(alias)} (", *lines, *left_out, ");"]) + "\n"
 
 
-def comment(known: TypedField, events: int) -> str:
-    """Return what the sample, of so many events, says about a field: its share, its values and its spellings."""
-    field = known.field
+def comment(typed_field: TypedField, events: int) -> str:
+    """Return what the sample says about a field: its share of these events, its values and its spellings."""
+    field = typed_field.field
     if not field.events:
         return "not seen, but the query reads it"
     parts = ["in every event" if field.events == events else f"in {_share(field.events, events)} of the events"]
-    if set(field.kinds) != {known.type}:
+    if set(field.kinds) != {typed_field.type}:
         parts.append(", ".join(f"{_share(count, field.events)} {kind or 'null'}" for kind, count in _sorted(field)))
-    if known.misfits:
-        parts.append(f"an event whose value is not a {known.type} is quarantined")
-    elif known.type is AsaType.TEXT and set(field.kinds) - {AsaType.TEXT, None}:
+    if typed_field.misfits:
+        parts.append(f"an event whose value is not a {typed_field.type} is quarantined")
+    elif typed_field.type is AsaType.TEXT and set(field.kinds) - {AsaType.TEXT, None}:
         parts.append("every value is read as text")
     others = [spelling for spelling in field.spellings if spelling != field.name]
     if others:

@@ -51,13 +51,13 @@ class Inference:
             "events": self.sample.events,
             "fields": [
                 {
-                    "name": known.field.name,
-                    "type": str(known.type),
-                    "events": known.field.events,
-                    "values": {str(kind or "null"): events for kind, events in known.field.kinds.items()},
-                    "spellings": known.field.spellings,
+                    "name": typed_field.field.name,
+                    "type": str(typed_field.type),
+                    "events": typed_field.field.events,
+                    "values": {str(kind or "null"): events for kind, events in typed_field.field.kinds.items()},
+                    "spellings": typed_field.field.spellings,
                 }
-                for known in self.fields
+                for typed_field in self.fields
             ],
             "warnings": self.warnings,
         }
@@ -131,7 +131,7 @@ def write(pipeline: Pipeline, inference: Inference) -> None:
 
 
 def _newest_hour(definition: RunDefinition, container: Container) -> tuple[datetime, datetime]:
-    """Return the hour before the newest arrival."""
+    """Return the hour before the newest arrival among the blobs whose names have the newest hour."""
     blobs = newest_blobs(definition.names, container, datetime.now(UTC))
     if not blobs:
         raise no_partitions(definition.names, container)
@@ -158,12 +158,15 @@ def _arrived(definition: RunDefinition, container: Container, start: datetime, e
 
 
 def _used(pipeline: Pipeline, sampled: list[TypedField]) -> Mapping[str, AsaType | None]:
-    """Return the fields that the query reads, with the types that their use decides.
+    """Return the sampled fields and those that the query reads, with the types that their use decides.
 
-    A query that does not compile with open types, such as one with a key that is a number, is compiled with the types
-    of the values. Nothing is known of a query that does not compile either way.
+    A query that does not compile with open types, such as one that groups by a field and also uses it as a number, is
+    compiled with the types of the values. Nothing is known of a query that does not compile either way.
     """
-    for types in ({known.field.name: None for known in sampled}, {known.field.name: known.type for known in sampled}):
+    for types in (
+        {typed_field.field.name: None for typed_field in sampled},
+        {typed_field.field.name: typed_field.type for typed_field in sampled},
+    ):
         try:
             return fields_used(
                 pipeline.job.query,

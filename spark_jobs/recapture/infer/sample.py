@@ -19,7 +19,7 @@ from recapture.storage import Container
 
 MAX_EVENTS = 50_000
 """Number of events after which no more blobs are read."""
-LEAST_OF_A_BLOB = 1000
+MIN_EVENTS_PER_BLOB = 1000
 """Number of events that are taken of a blob, if it has as many, however many blobs are read."""
 MAX_BLOBS = 500
 """Largest number of blobs that are read; many of them may be empty."""
@@ -55,20 +55,20 @@ class Sample:
         """Whether a limit is reached."""
         return self.events >= MAX_EVENTS or self.blobs >= MAX_BLOBS or self.size >= MAX_BYTES
 
-    def add(self, events: Events, most: int) -> None:
-        """Add at most so many events of a blob, evenly spaced."""
+    def add(self, events: Events, max_events: int) -> None:
+        """Add at most `max_events` events of a blob, evenly spaced."""
         count = len(events.body)
-        chosen = pa.array(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
+        chosen = pa.array(np.linspace(0, count - 1, min(count, max_events)).astype(np.int64))
         bodies = events.body.take(chosen)
         if events.unreadable is not None:
             bodies = bodies.filter(pc.is_null(events.unreadable.take(chosen)))
         self.events += len(chosen)
         self.bodies.append(bodies)
         if sum(array.nbytes for array in self.bodies) > BATCH_BYTES:
-            self.count()
+            self.count_pending()
 
-    def count(self) -> None:
-        """Count what the bodies have that are not counted yet."""
+    def count_pending(self) -> None:
+        """Count the fields of the bodies that have not been counted yet, and drop these bodies."""
         if self.bodies:
             bodies = pa.concat_arrays(self.bodies)
             self.objects += count_objects(bodies)
@@ -86,7 +86,7 @@ def read_sample(container: Container, reader: Reader, blobs: Sequence[PinnedBlob
     sample = Sample(only_texts)
     decoder = Decoder(reader, (), quarantine_damaged=True)
     ordered = list(itertools.islice(spread(blobs), MAX_BLOBS))
-    most = _most_of_a_blob(ordered)
+    max_events = _max_events_per_blob(ordered)
     with ThreadPoolExecutor(1) as pool:
         for pinned, download in zip(ordered, prefetched(pool, container, ordered), strict=True):
             decoded = decoder.decode(pinned, download)
@@ -94,10 +94,10 @@ def read_sample(container: Container, reader: Reader, blobs: Sequence[PinnedBlob
             sample.size += pinned.blob.size
             if decoded.damage is not None:
                 sample.damaged.append(pinned.blob.name)
-            sample.add(decoded.events, min(most, MAX_EVENTS - sample.events))
+            sample.add(decoded.events, min(max_events, MAX_EVENTS - sample.events))
             if sample.is_full:
                 break
-    sample.count()
+    sample.count_pending()
     return sample
 
 
@@ -116,8 +116,8 @@ def spread(blobs: Sequence[PinnedBlob]) -> Iterator[PinnedBlob]:
         yield from (pinned for pinned in turn if pinned is not None)
 
 
-def _most_of_a_blob(blobs: Sequence[PinnedBlob]) -> int:
+def _max_events_per_blob(blobs: Sequence[PinnedBlob]) -> int:
     """Return how many events to take of one blob, so that the sample has many blobs and nearly MAX_EVENTS."""
     mean_size = sum(pinned.blob.size for pinned in blobs) // max(len(blobs), 1) + 1
     read = min(len(blobs), MAX_BYTES // mean_size)
-    return max(MAX_EVENTS // max(read, 1), LEAST_OF_A_BLOB)
+    return max(MAX_EVENTS // max(read, 1), MIN_EVENTS_PER_BLOB)
