@@ -43,6 +43,7 @@ RowIndex = slice | NDArray[np.intp]
 class Chunk:
     """Events of one partition in arrival order: by the arrival of their blobs, then by sequence number.
 
+    If the numbers come from several sequence partitions (Service Bus), the sequence partition comes before the number.
     Events without sequence numbers keep the order that they have in their blob.
     """
 
@@ -164,13 +165,14 @@ def chunks(
     """Yield the events of a task. The errors are those of `Decoder.decode`."""
     over = [column for column in query.over if isinstance(column, MetadataColumn)]
     metadata = tuple(dict.fromkeys([*query.metadata, *over, *metadata_of(query.timestamp_by)]))
-    numbering, judging = Decoder(reader, (), quarantine_damaged), Decoder(reader, metadata, quarantine_damaged)
+    numbers_decoder = Decoder(reader, (), quarantine_damaged)
+    events_decoder = Decoder(reader, metadata, quarantine_damaged)
     numbers = ContinuousNumbers()
     with ThreadPoolExecutor(1) as pool:
         downloads = prefetched(pool, container, task.blobs)
-        for batch in batched(_decoded(numbering, task.blobs[: task.first_judged_index], downloads)):
+        for batch in batched(_decoded(numbers_decoder, task.blobs[: task.first_judged_index], downloads)):
             yield _chunk(batch, (), False, reader.numbered, numbers)
-        for batch in batched(_decoded(judging, task.blobs[task.first_judged_index :], downloads)):
+        for batch in batched(_decoded(events_decoder, task.blobs[task.first_judged_index :], downloads)):
             yield _chunk(batch, metadata, True, reader.numbered, numbers)
 
 
