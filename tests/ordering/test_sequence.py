@@ -138,7 +138,7 @@ def test_gaps_are_not_reported_after_an_hour_without_events() -> None:
     assert read([blob(0, [1]), blob(61, [5])])[1] == []
 
 
-def test_duplicates_of_old_events_are_not_evidence_of_a_gap_whether_the_events_are_read_or_not() -> None:
+def test_duplicates_of_old_events_are_not_evidence_of_a_gap_whether_or_not_the_originals_are_read() -> None:
     original, part, later = blob(0, range(2)), blob(50, range(1), enqueued=-1), blob(100, range(2, 5))
     assert read([original, part, later])[1] == read([part, later])[1] == []
 

@@ -128,7 +128,8 @@ class _Arrived:
     def highest(self, oldest: int) -> int | None:
         """Return the highest number that was not enqueued before `oldest`.
 
-        Older events may be duplicates, and a duplicate does not show how far the numbers had got when it arrived.
+        An older event may be a duplicate whose original was not read, and a duplicate does not show how far the numbers
+        had got when it arrived. So every older event is ignored.
         """
         recent = (self.enqueued >= oldest) | (self.enqueued == UNKNOWN)
         return int(self.ranges.last[recent][-1]) if recent.any() else None
@@ -211,13 +212,13 @@ class SequenceNumbers:
     ) -> AscendingEvents | None:
         """Return these rows, whose numbers ascend, with the gaps that they reveal; None if `rows` is empty.
 
-        For example, after 4 as the highest number within DUPLICATE_HORIZON:
+        For example, after 4 as the highest number that arrived, and was enqueued, within DUPLICATE_HORIZON:
 
             numbers    3  6  7  10
             gaps       5 (overtaken by 6) and 8-9 (overtaken by 10)
 
-        The 3 may fill an earlier gap, because it is not above 4. If no number arrived within DUPLICATE_HORIZON, gaps
-        are reported only above the 3: 4-5 and 8-9.
+        The 3 may fill an earlier gap, because it is not above 4. If no number arrived, and was enqueued, within
+        DUPLICATE_HORIZON, gaps are reported only above the 3: 4-5 and 8-9.
         """
         if not len(rows):
             return None
