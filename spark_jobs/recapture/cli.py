@@ -165,7 +165,10 @@ def _parser() -> argparse.ArgumentParser:
     back = add("rollback", _rollback, _RollbackArguments, text)
     text = "the run that every slice must hold now; required to go back further than one publication"
     back.add_argument("--run", metavar="RUN", help=text)
-    text = "Print CREATE TABLE for the input, from a sample of a range, or else of the newest hour, and from the query."
+    text = (
+        "Print CREATE TABLE for the input. The types come from a sample of the archive (the range, or the newest hour) "
+        "and from the query."
+    )
     inferred = add("infer", _infer, _InferArguments, text, required=False)
     text = "write it in front of the query in the pipeline file"
     inferred.add_argument("--write", action="store_true", help=text)

@@ -8,7 +8,10 @@ class RecaptureError(Exception):
 
 
 class DefinitionError(RecaptureError):
-    """A mistake in a pipeline file, query, suite, argument or installation; reported before any blob is read."""
+    """A mistake in a pipeline file, query, suite, argument or installation.
+
+    It is reported before any blob is read; only `infer --write` reads a sample first.
+    """
 
     exit_code = 2
 

@@ -323,7 +323,10 @@ def pin_blobs(definition: RunDefinition, container: Container, slices: Iterable[
 
 
 def no_partitions(names: BlobNames, container: Container) -> RunError:
-    """Return the error for a survey without partitions. Without their folders, only blobs near the range show them."""
+    """Return the error for a survey that finds no partition.
+
+    If names have no partition folders, only blobs near the range reveal partitions.
+    """
     message = f"no blob of this input under {container.url}/{names.prefix}"
     advice = "check input.container, input.path and the other names in the input section"
     if names.partitioned and names.folder_of_partitions() is None:
