@@ -90,8 +90,8 @@ def _value(event: Event, column: InputColumn) -> Any:
     if not column.path:
         return json.dumps(event.payload)
     value = event.payload.get(column.path[0])
-    is_other_json = column.type is AsaType.TEXT and value is not None and not isinstance(value, str)
-    return json.dumps(value) if is_other_json else value
+    held_as_text = column.type in (AsaType.TEXT, AsaType.RECORD, AsaType.ARRAY)
+    return json.dumps(value) if held_as_text and value is not None and not isinstance(value, str) else value
 
 
 def _kind(value: Any) -> str | None:

@@ -62,7 +62,7 @@ def test_the_template_itself_compiles() -> None:
         ("COUNT(x, y) AS n", 8, "COUNT takes one argument"),
         ("COUNT(telemetry, y) AS n", 8, "COUNT takes one argument"),
         ("COUNT(DISTINCT telemetry) AS n", 23, "COUNT(DISTINCT …) of whole rows is not supported"),
-        ("SUM(telemetry) AS n", 12, "`telemetry` is the name of FROM"),
+        ("SUM(telemetry) AS n", 12, "`telemetry` is a name in FROM, not a column"),
         ("MIN(x, y) AS n", 8, "MIN takes one argument"),
         ("SUM('a') AS n", 12, "SUM takes bigint or float"),
         ("SUM(eventTime) AS n", 12, "SUM takes bigint or float"),

@@ -535,7 +535,7 @@ TUMBLING = "FROM telemetry GROUP BY Tumbling(s, 1)"
         ("SELECT k INTO out FROM telemetry PARTITION BY k INTO n", "syntax error near `n`"),
         ("SELECT k INTO out FROM telemetry TIMESTAMP BY COALESCE()", "TIMESTAMP BY takes a field"),
         ("SELECT k FROM telemetry INTO out", "INTO goes after the columns and before FROM"),
-        ("SELECT t INTO out FROM telemetry t", "`t` is the name of FROM: write t.t"),
+        ("SELECT t INTO out FROM telemetry t", "`t` is a name in FROM, not a column: write t.t"),
         ("SELECT k INTO out FROM telemetry UNION (SELECT k FROM telemetry) AS q", "is not supported here"),
         ("SELECT telemetry.null AS k INTO out FROM telemetry", "write [null], in brackets"),
         ("SELECT k INTO cold-temps FROM telemetry", "a name with - in it goes in brackets, such as [in-orders]"),

@@ -133,6 +133,7 @@ class _Pass:
     outputs: list[_Output] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.types.begin_pass()
         self.source = self.script.source
         self.input = InputRelation(self.source, self.input_alias, self.types, self.input_metadata)
         keys = [step.key for step in self.script.steps]

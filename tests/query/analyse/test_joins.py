@@ -156,7 +156,7 @@ PARTITIONED = f"SELECT a.id INTO out FROM {A} PARTITION BY PartitionId"
         (query("JOIN s ON DATEDIFF(second, a, s) = 0", "s.y", before=STEP), "`s` has no column `y`"),
         (query("JOIN s ON DATEDIFF(second, a, s) = 0", "id", before=STEP), "write a.id or s.id"),
         (query(f"JOIN {B} ON {NEAR}", "telemetry.id"), "FROM calls the input `a` and `b`: write that"),
-        (query(f"JOIN {B} ON {NEAR}", "a"), "`a` is the name of FROM: write a.a for such a field"),
+        (query(f"JOIN {B} ON {NEAR}", "a"), "`a` is a name in FROM, not a column: write a.a for a field called"),
         (query(f"JOIN {B} ON {NEAR}", "a.id, b.id"), "`id` names two columns: choose another name with AS"),
         (
             query(f"JOIN {B} ON {NEAR}", "COUNT(b) AS n", "GROUP BY Tumbling(s, 1)"),

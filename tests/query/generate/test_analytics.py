@@ -166,6 +166,20 @@ def test_analytic_functions_of_a_window_s_rows_look_back_over_slices(spark: "Spa
     ]  # fmt: skip
 
 
+def test_analytic_functions_stand_next_to_apply(spark: "SparkSession") -> None:
+    query = (
+        f"SELECT id, e.ArrayValue AS v, LAG(id) OVER ({LIMIT}) AS before INTO out\n"
+        "FROM telemetry CROSS APPLY GetArrayElements(JSON_PARSE('{\"a\":[7,8]}').a) AS e"
+    )
+    assert rows_of(spark, query, stream(1, 2)) == [(0, "7", None), (0, "8", None), (1, "7", 0), (1, "8", 0)]
+
+
+def test_an_aggregate_of_the_history_can_be_a_key(spark: "SparkSession") -> None:
+    count = f"COUNT(*) OVER ({LIMIT})"
+    query = f"SELECT {count} AS c, COUNT(*) AS n INTO out FROM telemetry GROUP BY {count}, TumblingWindow(second, 50)"
+    assert rows_of(spark, query, stream(1, 2, 30, 31)) == [(1, 2), (2, 2)]
+
+
 def test_keys_may_hold_braces(spark: "SparkSession") -> None:
     over = f"OVER (PARTITION BY CONCAT(k, '{{x}}') {LIMIT} WHEN k <> '}}')"
     query = f"SELECT id, LAG(id) {over} AS before, SUM(id) {over} AS s INTO out FROM telemetry"
@@ -183,6 +197,8 @@ def test_the_event_itself_is_the_value_of_a_star(spark: "SparkSession") -> None:
     [
         ("LAG(e.ArrayValue) OVER (LIMIT DURATION(hour, 1))", "sees the rows before APPLY, without `e`"),
         ("LAG(x) OVER (LIMIT DURATION(fortnight, 1))", "the unit is day, hour, minute"),
+        ("LAG(x, 2147483648) OVER (LIMIT DURATION(hour, 1))", "a whole number from 1 to 2,147,483,647 is expected"),
+        ("LAG(x) OVER (LIMIT DURATION(day, 8))", "a length is at most 7 days"),
         ("LAG(x) OVER (LIMIT 5)", "write LAG(…) OVER (PARTITION BY id LIMIT DURATION(hour, 1))"),
         ("LAG() OVER (LIMIT DURATION(hour, 1))", "write LAG(x, 1, default) OVER"),
         ("LAST(x, 1, 2) OVER (LIMIT DURATION(hour, 1))", "write LAST(x, default) OVER"),

@@ -63,6 +63,9 @@ PAIRS = [{"a": a, "b": b, "c": a} for a, b in itertools.product(NUMBERS, NUMBERS
         ("ABS(a) / NULLIF(b, 0)", lambda event: quotient(abs(event["a"]), event["b"])),
         ("CASE WHEN a > 2 THEN a ELSE b END / 2", lambda e: quotient(e["a"] if e["a"] > 2 else e["b"], 2)),
         ("COALESCE(missing, a) / 2", lambda event: quotient(event["a"], 2)),
+        ("MAX(a) OVER (LIMIT DURATION(microsecond, 1)) / 2", lambda event: quotient(event["a"], 2)),
+        ("LAG(a, 9, b) OVER (LIMIT DURATION(second, 1)) / 2", lambda event: quotient(event["b"], 2)),
+        ("b / COUNT(a) OVER (LIMIT DURATION(microsecond, 1))", lambda event: event["b"]),
         ("CAST(a AS float) / 2", lambda event: event["a"] / 2),
         ("CAST(a AS bigint) / 2", lambda event: quotient(int(event["a"]), 2)),
     ],
@@ -72,7 +75,7 @@ def test_a_quotient_of_bigints_is_whole(spark: "SparkSession", expression: str, 
     assert [row["q"] for row in actual] == [expected(event) for event in PAIRS]
 
 
-def test_steps_windows_and_lag_keep_the_types_of_values(spark: "SparkSession") -> None:
+def test_steps_and_windows_keep_the_types_of_values(spark: "SparkSession") -> None:
     query = (
         "WITH a AS (SELECT *, a + 1 AS next FROM telemetry), b AS (SELECT next AS n, c AS d FROM a)\n"
         "SELECT SUM(n) / 2 AS s, MAX(n) / 2 AS m, SUM(d) / COUNT(*) AS e, AVG(d) / 2 AS g INTO out FROM b\n"
@@ -95,6 +98,28 @@ def test_fields_are_compared_by_the_types_of_their_values(spark: "SparkSession",
     assert [row["r"] for row in actual] == [int(bool(oracle(event["a"], event["b"]))) for event in pairs]
 
 
+@pytest.mark.parametrize(
+    "written", ["COALESCE(missing, a) = b", "CASE WHEN 1 = 1 THEN a ELSE b END = b", "a IN (b, b)"]
+)
+def test_an_expression_of_fields_is_compared_as_the_fields_are(spark: "SparkSession", written: str) -> None:
+    pairs = [{"a": a, "b": b} for a, b in ((5, 5.0), ("5", 5), ("a", "a"), (True, True), (None, 5), ("a", None))]
+    query = f"SELECT CASE WHEN {written} THEN 1 ELSE 0 END AS r INTO out FROM telemetry"
+    assert [row["r"] for row in rows(spark, query, pairs)] == [1, 0, 1, 1, 0, 0]
+
+
+def test_elements_of_json_in_a_case_or_a_lag_are_numbers_where_they_are_used_as_such(spark: "SparkSession") -> None:
+    query = (
+        "WITH s AS (\n"
+        "  SELECT e.ArrayValue AS v, e.ArrayIndex AS i FROM telemetry CROSS APPLY GetArrayElements(list) AS e\n"
+        ")\n"
+        "SELECT SUM(CASE WHEN i > 0 THEN v END) AS total, MAX(COALESCE(v, 0) / 2) AS half,"
+        " MAX(LAG(v, 1, 0) OVER (PARTITION BY i LIMIT DURATION(hour, 1)) / 2) AS before\n"
+        "INTO out FROM s GROUP BY TumblingWindow(second, 10)"
+    )
+    [row] = rows(spark, query, [{"list": [1, 5]}, {"list": [1, 2.5]}])
+    assert row == {"total": 7.5, "half": 2.0, "before": 2.0}
+
+
 def test_a_value_is_compared_with_that_of_the_event_before(spark: "SparkSession") -> None:
     query = "SELECT a INTO out FROM telemetry WHERE LAG(a) OVER (LIMIT DURATION(hour, 1)) <> a"
     actual = rows(spark, query, [{"a": value} for value in ("x", "x", "y", 5, 5.0, "5")])
@@ -108,13 +133,22 @@ def test_types_of_values_are_read_only_where_a_result_depends_on_them() -> None:
     assert {column.path for column in divided.columns if column.is_kind} == {("a",), ("b",)}
 
 
+def test_two_elements_of_json_are_not_compared_without_their_types() -> None:
+    with pytest.raises(DefinitionError, match="the type of the values that are compared here is not known: CAST them"):
+        compiled("WITH s AS (SELECT r FROM telemetry) SELECT r INTO out FROM s WHERE r.a < r.b")
+
+
+def test_a_comparison_may_be_repeated_over_a_step() -> None:
+    step = "WITH s AS (SELECT a, b FROM telemetry)"
+    assert compiled(f"{step} SELECT CASE WHEN a < b THEN 1 WHEN a = b THEN 2 END AS r INTO out FROM s").outputs
+
+
 @pytest.mark.parametrize(
     "query",
     [
         "WITH u AS (SELECT a FROM telemetry UNION SELECT b AS a FROM telemetry) SELECT a / 2 AS q INTO out FROM u",
-        "SELECT SUM(a) OVER (LIMIT DURATION(hour, 1)) / 2 AS q INTO out FROM telemetry",
     ],
 )
 def test_a_quotient_of_values_whose_types_are_not_known_is_refused(query: str) -> None:
-    with pytest.raises(DefinitionError, match="of two bigints this is a whole number"):
+    with pytest.raises(DefinitionError, match="if both values are bigints, ASA cuts this quotient"):
         compiled(query)

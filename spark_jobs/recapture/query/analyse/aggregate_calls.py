@@ -123,7 +123,7 @@ class AggregateCall:
             raise self.inside.source.error(
                 node, f"the type of this is not known, and {self.function} writes it as JSON: CAST it, or CREATE TABLE"
             )
-        return self._value(node)
+        return value if self.function is Function.TOPONE and value.type is not None else self._value(node)
 
     def _value(self, node: exp.Expr) -> Value:
         value = self.inside.value(node)

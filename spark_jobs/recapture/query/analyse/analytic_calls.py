@@ -10,15 +10,17 @@ from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.refusals import unsupported
 from recapture.query.analyse.relations import From
 from recapture.query.functions import UNSUPPORTED
-from recapture.query.generate.aggregates import AGGREGATES, Function
+from recapture.query.generate.aggregates import AGGREGATES, Aggregate, Function
 from recapture.query.generate.analytics import EarlierValue, HistoryAggregate, IsFirst
 from recapture.query.generate.histories import History
-from recapture.query.generate.kinds import known_kind
+from recapture.query.generate.kinds import bigint_flag, kind_of_flags, kinds_of
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import call_name
 from recapture.query.parse.source import require_only
 from recapture.query.parse.window_calls import UNITS
+from recapture.time_model.windows import LARGEST_SIZE
 
+_LARGEST_NUMBER = 2**31 - 1
 _OVER = "OVER (PARTITION BY id LIMIT DURATION(hour, 1))"
 
 
@@ -76,13 +78,15 @@ class AnalyticCall:
         if value.type is None:
             raise source.error(arguments[0], "NULL alone has no type here")
         default = self.inside.value(arguments[1]) if len(arguments) > 1 else Value(exp.Null(), None)
-        kinds = [exp.Null() if operand.type is None else known_kind(operand) for operand in (value, default)]
-        (value, default), type_ = self.inside.coercion.unify([value, default], self.node)
+        given = [value, default]
+        (value, default), type_ = self.inside.coercion.unify(given, self.node)
         found = EarlierValue(self._history(), value.node, steps, default.node)
-        kind = None
-        if value.kind is not None and kinds[0] is not None and kinds[1] is not None:
-            kind = self.from_clause.result(replace(found, value=kinds[0], default=kinds[1]))
-        return replace(value, node=self.from_clause.result(found), type=type_, text=None, kind=kind)
+        undeclared = tuple(dict.fromkeys([*value.undeclared, *default.undeclared]))
+        result = replace(value, node=self.from_clause.result(found), type=type_, text=None, undeclared=undeclared)
+        kinds = kinds_of(given, [value, default])
+        if kinds is None or (value.kind is None and default.kind is None):
+            return replace(result, kind=None)
+        return replace(result, kind=self.from_clause.result(replace(found, value=kinds[0], default=kinds[1])))
 
     def _is_first(self) -> Value:
         duration = self.node.args.get("duration")
@@ -102,11 +106,15 @@ class AnalyticCall:
         aggregate = AggregateCall(self.inside, self.from_clause, self._call, self._call, []).compile()
         if not aggregate.has_running_form:
             raise source.error(self.node, "LIMIT DURATION goes with LAG, LAST, COUNT, SUM, AVG, MIN and MAX")
-        result = Value(self.from_clause.result(HistoryAggregate(self._history(), aggregate)), aggregate.type)
-        of_same_type = aggregate.argument is not None and aggregate.function is not Function.AVG
-        return (
-            replace(result, undeclared=aggregate.argument.undeclared) if of_same_type and aggregate.argument else result
-        )
+        history = self._history()
+        result = Value(self.from_clause.result(HistoryAggregate(history, aggregate)), aggregate.type)
+        argument = aggregate.argument
+        if argument is None or aggregate.function in (Function.COUNT, Function.AVG):
+            return result
+        if argument.kind is None:
+            return replace(result, undeclared=argument.undeclared)
+        flags = HistoryAggregate(history, Aggregate(Function.MIN, Value(bigint_flag(argument.kind), AsaType.BIGINT)))
+        return replace(result, undeclared=argument.undeclared, kind=kind_of_flags(self.from_clause.result(flags)))
 
     def _history(self) -> History:
         form = f"write {self._name}(…) {_OVER}"
@@ -140,10 +148,13 @@ class AnalyticCall:
         if unit is None:
             units = "day, hour, minute, second, millisecond or microsecond"
             raise source.error(arguments[0], f"the unit is {units}: write {form}")
-        return unit * self._whole_number(arguments[1])
+        length = unit * self._whole_number(arguments[1])
+        if length > LARGEST_SIZE:
+            raise source.error(arguments[1], "a length is at most 7 days")
+        return length
 
     def _whole_number(self, node: exp.Expr) -> int:
         is_whole = isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal()
-        if not is_whole or int(node.name) == 0:
-            raise self.inside.source.error(node, "a whole number of at least 1 is expected here")
+        if not is_whole or not 1 <= int(node.name) <= _LARGEST_NUMBER:
+            raise self.inside.source.error(node, f"a whole number from 1 to {_LARGEST_NUMBER:,} is expected here")
         return int(node.name)

@@ -121,7 +121,7 @@ class Coercion:
 
     def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
         """Return the CAST of a value, or its TRY_CAST if `lenient`. Raise DefinitionError for types without a cast."""
-        if kind is AsaType.BIGINT and (value.is_json_element or self.types.are_undecided(value.fields)):
+        if kind is AsaType.BIGINT and self.types.untyped(value):
             value = Value(_bigint_text(value.node), AsaType.TEXT)
         try:
             return Value(cast(value, kind, lenient), kind)

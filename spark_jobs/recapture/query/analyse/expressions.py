@@ -8,6 +8,7 @@ CASE or TRY_CAST.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Protocol
 
 from sqlglot import exp
@@ -228,8 +229,8 @@ class Expressions:
         if not self.types.request_kinds(undeclared) and self.types.closed:
             raise self.source.error(
                 where,
-                "of two bigints this is a whole number, and nothing tells here whether they are: "
-                f"CAST one to bigint or float, or {self.types.advice(undeclared[0])}",
+                "if both values are bigints, ASA cuts this quotient to a whole number, but their types are not known "
+                f"here: CAST one to bigint or float, or {self.types.advice(undeclared[0])}",
             )
         return Value(operation(exp.Div, left.node, right.node), AsaType.FLOAT)
 
@@ -281,7 +282,7 @@ class Expressions:
         branches = [(condition, value.node) for condition, value in zip(conditions, values, strict=True)]
         fields = values[0].fields if self.types.are_open(values[0].fields) else ()
         chosen = Value(case_when(branches, other.node), kind, fields=fields)
-        return with_kind_of_choice(chosen, conditions, of_branches)
+        return with_kind_of_choice(chosen, conditions, of_branches, [*values, other])
 
     def _cast(self, node: exp.Cast) -> Value:
         require_only(self.source, node, "this", "to", "safe", "_type")
@@ -320,7 +321,8 @@ class Expressions:
         """Return the result of a function with the kind of its first argument, if it has the type of this argument."""
         if call_name(node) not in OF_THE_SAME_TYPE or result.type is not AsaType.FLOAT:
             return result
-        return with_kind_of(result, [self.number(node.expressions[0])])
+        argument = node.expressions[0]
+        return result if isinstance(argument.unnest(), exp.Null) else with_kind_of(result, [self.number(argument)])
 
     def comparison(self, operator: type[exp.Expr], left: Value, right: Value, where: exp.Expr) -> exp.Expr:
         """Return a comparison, both sides in one type. Raise DefinitionError if they have none.
@@ -337,8 +339,15 @@ class Expressions:
         if not node.expressions:
             raise self.source.error(node, "IN takes a list of values, such as IN (1, 2), not a table or a query")
         values = [self.value(part) for part in (node.this, *node.expressions)]
+        if sum(map(self.types.is_of_open_type, values)) > 1 and self.types.is_of_open_type(values[0]):
+            return self._any_equal(values[0], values[1:], node)
         (subject, *members), _ = self._comparable(values, exp.EQ, node)
         return exp.Paren(this=exp.In(this=subject.node, expressions=[member.node for member in members]))
+
+    def _any_equal(self, subject: Value, members: list[Value], where: exp.Expr) -> exp.Expr:
+        """Return whether a value equals one of others, of which the kinds decide: x IN (1, y) => x = 1 OR x = y"""
+        first, *others = (self.comparison(exp.EQ, subject, member, where) for member in members)
+        return reduce(partial(operation, exp.Or), others, first)
 
     def _not(self, node: exp.Not) -> exp.Expr:
         """Return the opposite of a condition (docs/time-model.md, section 6).
@@ -384,12 +393,10 @@ class Expressions:
     ) -> tuple[list[Value], AsaType]:
         if any(value.type is None for value in values):
             raise self.source.error(where, "nothing is equal to NULL: write IS NULL or IS NOT NULL")
-        fields = [path for value in values for path in value.fields]
-        undecided = all(value.is_json_element or self.types.are_undecided(value.fields) for value in values)
-        if self.types.closed and fields and undecided and not self._has_kinds(values):
-            raise self.source.error(
-                where, f"the type of the fields that are compared here is not known: {self.types.advice(fields[0])}"
-            )
+        undeclared = [path for value in values for path in value.undeclared]
+        if self.types.closed and all(map(self.types.untyped, values)) and not self._has_kinds(values):
+            advice = self.types.advice(undeclared[0]) if undeclared else "CAST them"
+            raise self.source.error(where, f"the type of the values that are compared here is not known: {advice}")
         unified, kind = self.coercion.unify(values, where)
         if kind in INCOMPARABLE:
             parts = "properties" if kind is AsaType.RECORD else "elements"
@@ -399,12 +406,12 @@ class Expressions:
         return unified, kind
 
     def are_of_open_type(self, values: list[Value]) -> bool:
-        """Return whether values are fields whose type nothing has decided, so that their kinds decide."""
-        return self.types.closed and all(self.types.are_undecided(value.fields) for value in values)
+        """Return whether nothing decides the types of values, so that their kinds do."""
+        return all(map(self.types.is_of_open_type, values))
 
     def _has_kinds(self, values: list[Value]) -> bool:
         """Return whether the kinds of values are known, or a later pass will know them."""
-        if not self.are_of_open_type(values) or len(values) > 2:
+        if not self.are_of_open_type(values):
             return False
         return known_kinds(values) is not None or self.types.request_kinds(
             path for value in values for path in value.undeclared

@@ -32,6 +32,8 @@ class FieldTypes:
     _texts: set[Path] = field(default_factory=set)
     kinds: set[Path] = field(default_factory=set)
     """Fields of which a use needs the type of every single value."""
+    _kinds_of_pass: frozenset[Path] = frozenset()
+    """Those of them that this pass reads."""
 
     def __post_init__(self) -> None:
         for path in self.declared or ():
@@ -73,7 +75,12 @@ class FieldTypes:
 
     def untyped(self, value: Value) -> bool:
         """Return whether a value may be of any type of JSON, in the last pass: its text would be a guess."""
-        return value.is_json_element or (self.closed and self.are_undecided(value.fields))
+        return value.is_json_element or self.is_of_open_type(value)
+
+    def is_of_open_type(self, value: Value) -> bool:
+        """Return whether nothing decides the type of a value that is not taken out of JSON, in the last pass."""
+        is_open = any(not self._decided(path) for path in value.undeclared)
+        return self.closed and value.type is AsaType.TEXT and is_open
 
     def refreshed(self, value: Value) -> Value:
         """Return a step's column in the type that a use of its fields has decided since the step was compiled."""
@@ -87,9 +94,17 @@ class FieldTypes:
 
     def request_kinds(self, paths: Iterable[Path]) -> bool:
         """Ask for the type of every single value of some fields; return whether a later pass will know more of them."""
-        before = len(self.kinds)
-        self.kinds.update(paths)
-        return len(self.kinds) > before
+        requested = set(paths)
+        self.kinds |= requested
+        return not requested <= self._kinds_of_pass
+
+    def has_kind(self, path: Path) -> bool:
+        """Return whether this pass reads the type of every single value of a field."""
+        return path in self._kinds_of_pass
+
+    def begin_pass(self) -> None:
+        """Begin a pass over the script: it reads the types of single values that earlier passes asked for."""
+        self._kinds_of_pass = frozenset(self.kinds)
 
     def note_text(self, paths: Iterable[Path]) -> None:
         """Note fields of open type that are used as texts; another use may still decide their type."""

@@ -174,7 +174,7 @@ class InputRelation:
         if column.declared:
             return replace(value, fields=(column.path,))
         kind = None
-        if column.path in self.types.kinds:
+        if self.types.has_kind(column.path):
             kind = self._read(InputColumn(column.path, AsaType.TEXT, is_kind=True), where).node
         return replace(value, fields=(column.path,), undeclared=(column.path,), kind=kind)
 

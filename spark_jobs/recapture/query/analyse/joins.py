@@ -14,7 +14,7 @@ from recapture.query.analyse.scopes import OnScope
 from recapture.query.analyse.time_bounds import limits_of
 from recapture.query.generate.joins import Join, side_time
 from recapture.query.generate.kinds import known_kinds, same_key
-from recapture.query.generate.trees import operation, shifted, spark_call
+from recapture.query.generate.trees import operation, shifted, spark_call, user_calls
 from recapture.query.parse.names import Path, identifiers
 from recapture.query.parse.source import Source, require_only
 from recapture.time_model.joins import TimeBound
@@ -75,7 +75,12 @@ class JoinCompiler:
         for node in _conjuncts(on):
             limits = limits_of(from_clause, node)
             if limits is None:
-                conditions += [*self._keys(row, node), row.condition(node)]
+                condition = row.condition(node)
+                if outer and user_calls(condition):
+                    raise self.source.error(
+                        node, "a JavaScript function in ON of LEFT JOIN is not supported: call it in a step"
+                    )
+                conditions += [*self._keys(row, node), condition]
                 continue
             if outer and (limits.start.optional or limits.end.optional):
                 raise self.source.error(node, "in LEFT JOIN, DATEDIFF takes no side that may be without a row")

@@ -252,8 +252,11 @@ class From:
         """Return the relation whose name a path begins with. Raise DefinitionError for the name alone."""
         named = self.named(names[0].name)
         if named and len(names) == 1:
-            name = f"{named.name}.{names[0].name}"
-            raise self.source.error(names[0], f"`{names[0].name}` is the name of FROM: write {name} for such a field")
+            name = names[0].name
+            raise self.source.error(
+                names[0],
+                f"`{name}` is a name in FROM, not a column: write {named.name}.{name} for a field called `{name}`",
+            )
         return named
 
     def _refuse_other_name(self, names: Sequence[exp.Identifier]) -> None:

@@ -17,7 +17,7 @@ from recapture.query.generate.aggregates import AGGREGATES, Aggregate, Function
 from recapture.query.generate.kinds import bigint_flag, kind_of_flags
 from recapture.query.generate.trees import column
 from recapture.query.generate.values import Value
-from recapture.query.parse.names import call_name, identifiers, is_system_timestamp, is_window_id
+from recapture.query.parse.names import call_name, identifiers, is_analytic, is_system_timestamp, is_window_id
 
 
 @dataclass
@@ -200,19 +200,19 @@ class GroupScope:
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         inside = Expressions(self.row.coercion, ArgumentScope(self.from_clause))
         aggregate = AggregateCall(inside, self.from_clause, node, call, orderings).compile()
-        of_one = aggregate.argument if aggregate.function is Function.TOPONE else None
-        result = Value(
-            self._result(aggregate), aggregate.type, is_json_element=of_one is not None and of_one.is_json_element
-        )
-        return self._with_kind(result, aggregate)
+        result, argument = Value(self._result(aggregate), aggregate.type), aggregate.argument
+        if argument is not None and aggregate.function is Function.TOPONE:
+            kind = None
+            if argument.kind is not None:
+                kind = self._result(replace(aggregate, argument=Value(argument.kind, AsaType.TEXT)))
+            return replace(argument, node=result.node, kind=kind, text=None)
+        if argument is not None and aggregate.function in (Function.SUM, Function.MIN, Function.MAX):
+            return self._with_kind(result, argument)
+        return result
 
-    def _with_kind(self, result: Value, aggregate: Aggregate) -> Value:
-        """Return a SUM, MIN, MAX or TopOne of numbers with its kind: a bigint if all numbers are bigints in ASA."""
-        argument = aggregate.argument
-        of_same_type = aggregate.function in (Function.SUM, Function.MIN, Function.MAX, Function.TOPONE)
-        if argument is None or not of_same_type or aggregate.type is not AsaType.FLOAT:
-            return result
-        if argument.kind is None or aggregate.function is Function.TOPONE:
+    def _with_kind(self, result: Value, argument: Value) -> Value:
+        """Return a SUM, MIN or MAX with its kind: a bigint if all numbers of the argument are bigints in ASA."""
+        if result.type is not AsaType.FLOAT or argument.kind is None:
             return replace(result, undeclared=argument.undeclared)
         flags = Aggregate(Function.MIN, Value(bigint_flag(argument.kind), AsaType.BIGINT))
         return replace(result, undeclared=argument.undeclared, kind=kind_of_flags(self._result(flags)))
@@ -226,4 +226,7 @@ class GroupScope:
 
 def _has_group_parts(node: exp.Expr) -> bool:
     """Return whether a part of an expression exists in a group only: an aggregate or the window."""
-    return any(is_system_timestamp(part) or is_window_id(part) or call_name(part) in AGGREGATES for part in node.walk())
+    return any(
+        is_system_timestamp(part) or is_window_id(part) or call_name(part) in AGGREGATES
+        for part in node.walk(prune=is_analytic)
+    )

@@ -84,7 +84,7 @@ class SelectCompiler:
         if select.args.get("group") is None:
             items = self._select_list(select, row, from_clause, requests, is_output)
             if select.args.get("having"):
-                where = self._filter(select, row, where)
+                where = self._filter(select, from_clause, row, where)
             grouping = None
         else:
             items, grouping = self._groups(select, row, from_clause, is_output)
@@ -98,7 +98,7 @@ class SelectCompiler:
         ordered = from_clause.ordered and grouping is None
         return CompiledSelect(selection, items.columns, items.star_source, ordered, from_clause.joined_table())
 
-    def _filter(self, select: exp.Select, row: Expressions, where: exp.Expr | None) -> exp.Expr:
+    def _filter(self, select: exp.Select, from_clause: From, row: Expressions, where: exp.Expr | None) -> exp.Expr:
         """Return the condition of WHERE and of a HAVING without GROUP BY, which filters rows as WHERE does.
 
         WHERE x > 1 HAVING y > 2 => ((`x` > 1.0D) AND (`y` > 2.0D))
@@ -106,8 +106,9 @@ class SelectCompiler:
         having = select.args["having"].this
         new = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias) and _is_renamed(item)}
         for column in having.find_all(exp.Column):
-            names = identifiers(column)
-            if names and names[0].name.lower() in new:
+            names = identifiers(column) or []
+            is_qualified = len(names) > 1 and from_clause.named(names[0].name) is not None
+            if names and names[0].name.lower() in new and not is_qualified:
                 raise self.source.error(
                     column,
                     f"HAVING without GROUP BY is WHERE, which does not know `{names[0].name}` of SELECT: "
@@ -258,9 +259,9 @@ class SelectCompiler:
         """Raise DefinitionError for a name that a column cannot have, or another column has."""
         if not name or (is_output and _NOT_IN_DELTA.search(name)):
             raise self.source.error(where, f"`{name}` cannot name a column: leave out blanks and ,;{{}}()=")
-        if name.lower() == SLICE_START or name.startswith("_"):
+        if name.lower() == SLICE_START or name.startswith(("_", "@")):
             raise self.source.error(
-                where, f"`{name}` is reserved: choose a name other than slice_start that does not begin with _"
+                where, f"`{name}` is reserved: choose a name other than slice_start that does not begin with _ or @"
             )
         if name.lower() in (other.lower() for other, _ in items.columns):
             raise self.source.error(where, f"`{name}` names two columns: choose another name with AS")

@@ -18,7 +18,7 @@ def coalesce(call: Call) -> Value:
     first = Value(spark_call("coalesce", *(value.node for value in values)), kind, fields=_shared_fields(values))
     given = [call.value(index) for index in range(call.count)]
     is_given = [template("{value} IS NOT NULL", value=value.node) for value in given]
-    return with_kind_of_choice(first, is_given[:-1], given)
+    return with_kind_of_choice(first, is_given[:-1], given, values)
 
 
 def nullif(call: Call) -> Value:
@@ -36,7 +36,7 @@ def iif(call: Call) -> Value:
     values, kind = call.unify(1, 2)
     one, other = values
     chosen = Value(case_when([(condition, one.node)], other.node), kind, fields=_shared_fields(values))
-    return with_kind_of_choice(chosen, [condition], [call.value(1), call.value(2)])
+    return with_kind_of_choice(chosen, [condition], [call.value(1), call.value(2)], values)
 
 
 def _shared_fields(values: list[Value]) -> tuple[tuple[str, ...], ...]:

@@ -72,7 +72,8 @@ class Analytics:
     def sql(self, table: str, extra_look_back: int) -> str:
         """Return the statement of a table's rows, each with the results `@@f0`, … of the functions.
 
-        LAG(x) OVER (LIMIT DURATION(second, 1)) => SELECT *, CASE WHEN `@@e0`.t > … THEN `@@e0`.v END AS `@@f0` FROM (…)
+        LAG(x) OVER (LIMIT DURATION(second, 1))
+        => SELECT *, CASE WHEN `@@found0`.t > … THEN `@@found0`.v END AS `@@f0` FROM (…)
 
         Rows at or before slice start - `extra_look_back` ticks are left out, because their history was not read
         completely.
@@ -87,7 +88,7 @@ class Analytics:
             for number, function in enumerate(self.functions)
             if not isinstance(function, HistoryAggregate)
         ]
-        found = [SelectItem(f"@@e{number}", self._found(function)) for number, function in others]
+        found = [SelectItem(f"@@found{number}", self._found(function)) for number, function in others]
         results = [SelectItem(result_name(number), _result(number, function)) for number, function in others]
         rows = _extended(_extended(f"FROM (\n{rows}\n)", found), results)
         return f"SELECT *\n{rows}\nWHERE `_system_timestamp` > `_slice_start` - {extra_look_back}L"
@@ -137,7 +138,7 @@ def _extended(source: str, items: list[SelectItem]) -> str:
 
 
 def _result(number: int, function: EarlierValue | IsFirst) -> exp.Expr:
-    found, length = trees.column(f"@@e{number}"), function.history.length
+    found, length = trees.column(f"@@found{number}"), function.history.length
     if isinstance(function, IsFirst):
         is_first = operation(exp.EQ, found, bigint(1))
         when = function.history.when

@@ -129,13 +129,32 @@ def with_kind_of(value: Value, operands: Sequence[Value]) -> Value:
     return replace(value, undeclared=undeclared, kind=None if kinds is None else number_kind(kinds))
 
 
-def with_kind_of_choice(chosen: Value, conditions: Sequence[exp.Expr], values: Sequence[Value]) -> Value:
-    """Return what a CASE chooses, with the kind of the value that it chooses; the last value has no condition."""
-    undeclared = tuple(dict.fromkeys(path for value in values for path in value.undeclared))
-    if not any(value.undeclared or value.kind is not None for value in values):
-        return chosen
-    kinds = [exp.Null() if value.type is None else known_kind(value) for value in values]
+def kinds_of(values: Sequence[Value], converted: Sequence[Value]) -> list[exp.Expr] | None:
+    """Return the kinds of values that were converted to one type, NULL's being NULL; None unless all are known.
+
+    The kind of a bigint is lost in a conversion to float, and a value that was taken out of JSON gets one by it.
+    """
+    kinds = [
+        exp.Null() if value.type is None else known_kind(other if value.is_json_element else value)
+        for value, other in zip(values, converted, strict=True)
+    ]
     known = [kind for kind in kinds if kind is not None]
-    branches = list(zip(conditions, known, strict=False))
-    kind = case_when(branches, known[-1]) if len(known) == len(kinds) else None
+    return known if len(known) == len(kinds) else None
+
+
+def with_kind_of_choice(
+    chosen: Value, conditions: Sequence[exp.Expr], values: Sequence[Value], converted: Sequence[Value]
+) -> Value:
+    """Return what a CASE chooses, with the kind of the value that it chooses; the last value has no condition.
+
+    `converted` are the values in one type.
+    """
+    given = [value for value in values if value.type is not None]
+    if chosen.type is AsaType.TEXT and all(value.is_json_element for value in given):
+        return replace(chosen, is_json_element=True)
+    undeclared = tuple(dict.fromkeys(path for value in values for path in value.undeclared))
+    if not undeclared and all(value.kind is None for value in converted):
+        return chosen
+    kinds = kinds_of(values, converted)
+    kind = None if kinds is None else case_when(list(zip(conditions, kinds, strict=False)), kinds[-1])
     return replace(chosen, undeclared=undeclared, kind=kind)
