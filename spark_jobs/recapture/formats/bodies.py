@@ -91,12 +91,12 @@ def _parse(
     spelling: Spelling,
 ) -> tuple[Bodies, dict[InputColumn, pa.Array]]:
     """Return bodies that spell the columns in one way, and what was read of each column before it was converted."""
-    read = select({"body": text}, _reading(tuple(dict.fromkeys(spelling.values()))))
+    index = {spelt: number for number, spelt in enumerate(dict.fromkeys(spelling.values()))}
+    read = select({"body": text}, _reading(tuple(index)))
     kind = one_array(read["kind"])
     malformed = _first(malformed, pc.if_else(pc.is_valid(kind), None, "not JSON"))
     malformed = _first(malformed, pc.if_else(pc.equal(kind, "OBJECT"), None, "not a JSON object"))
-    places = {spelt: place for place, spelt in enumerate(dict.fromkeys(spelling.values()))}
-    raw = {column: one_array(read[f"c{places[spelt]}"]) for column, spelt in spelling.items()}
+    raw = {column: one_array(read[f"c{index[spelt]}"]) for column, spelt in spelling.items()}
     converted: dict[InputColumn, pa.Array] = {}
     for column in columns:
         if not column.path:

@@ -33,18 +33,18 @@ def differing(text: pa.Array, values: Mapping[InputColumn, pa.Array], spelling: 
     `values` are the columns as read in that spelling. A value that was read under the query's own spelling is the right
     one. For all others, the body is looked at again if it holds the name in other letters, or has an escape in it.
     """
-    differs = np.zeros(len(text), bool)
+    suspect, differs = np.zeros((2, len(text)), bool)
     for column, spelt in spelling.items():
-        missing = values[column].is_null().to_numpy(zero_copy_only=False)
-        rows = np.flatnonzero(missing | (spelt != column))
-        if len(rows):
-            suspects = text if len(rows) == len(text) else text.take(pa.array(rows))
-            doubtful = pc.match_substring(suspects, "\\")
-            for step in spelt.path:
-                name = f'"{step}"'
-                in_any_case = pc.count_substring(suspects, name, ignore_case=True)
-                doubtful = pc.or_(doubtful, pc.greater(in_any_case, pc.count_substring(suspects, name)))
-            differs[rows[doubtful.fill_null(False).to_numpy(zero_copy_only=False)]] = True
+        rows = values[column].is_null().to_numpy(zero_copy_only=False) | (spelt != column)
+        suspect |= rows
+        suspects = text.filter(pa.array(rows))
+        for step in spelt.path:
+            name = f'"{step}"'
+            in_any_case = pc.count_substring(suspects, name, ignore_case=True)
+            in_other_letters = pc.greater(in_any_case, pc.count_substring(suspects, name))
+            differs[rows] |= in_other_letters.fill_null(False).to_numpy(zero_copy_only=False)
+    escaped = pc.match_substring(text.filter(pa.array(suspect)), "\\")
+    differs[suspect] |= escaped.fill_null(False).to_numpy(zero_copy_only=False)
     return np.flatnonzero(differs)
 
 

@@ -11,11 +11,12 @@ from sqlglot import exp
 from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
+from recapture.query.generate.casts import within_calendar
 from recapture.query.generate.let import failure, once
 from recapture.query.generate.trees import bigint, cast_as, operation, spark_call, string, template
 from recapture.query.generate.values import Value
 from recapture.query.parse.date_parts import PARTS, SHORT_NAMES, TICKS
-from recapture.time_model.ticks import LARGEST, UNIX_EPOCH
+from recapture.time_model.ticks import UNIX_EPOCH
 
 _DAY = TICKS["day"]
 _DAYS_TO_1970 = UNIX_EPOCH // _DAY
@@ -150,17 +151,7 @@ def _part(call: Call) -> str:
 
 def _within_calendar(call: Call, ticks: exp.Expr) -> Value:
     refused = failure(f"{call.name}: the result lies outside the years 1 to 9999")
-    checked = once(
-        ticks,
-        "sum",
-        lambda it: template(
-            "(CASE WHEN {it} < 0L OR {it} > {largest} THEN {refused} ELSE {it} END)",
-            it=it,
-            largest=bigint(LARGEST),
-            refused=refused,
-        ),
-    )
-    return Value(checked, AsaType.DATETIME)
+    return Value(within_calendar(ticks, refused), AsaType.DATETIME)
 
 
 def _date(ticks: exp.Expr) -> exp.Expr:

@@ -60,6 +60,20 @@ def cast(value: Value, to: AsaType, lenient: bool) -> exp.Expr:
     return cast_as(node, TYPES[to].spark, lenient)
 
 
+def within_calendar(ticks: exp.Expr, outside: exp.Expr) -> exp.Expr:
+    """Return the ticks, or `outside` if their time lies outside the years 1 to 9999."""
+    return once(
+        ticks,
+        "ticks",
+        lambda it: template(
+            "CASE WHEN {it} < 0L OR {it} > {largest} THEN {outside} ELSE {it} END",
+            it=it,
+            largest=bigint(LARGEST),
+            outside=outside,
+        ),
+    )
+
+
 def _from_text(text: exp.Expr, to: AsaType, lenient: bool) -> exp.Expr:
     match to:
         case AsaType.FLOAT:
@@ -132,16 +146,7 @@ def _instant(text: exp.Expr, lenient: bool) -> exp.Expr:
         )
 
     outside = exp.Null() if lenient else failure("CAST: the time lies outside the years 1 to 9999")
-    return once(
-        once(text, "text", ticks),
-        "ticks",
-        lambda it: template(
-            "CASE WHEN {it} < 0L OR {it} > {largest} THEN {outside} ELSE {it} END",
-            it=it,
-            largest=bigint(LARGEST),
-            outside=outside,
-        ),
-    )
+    return within_calendar(once(text, "text", ticks), outside)
 
 
 def _to_text(node: exp.Expr, source: AsaType) -> exp.Expr:

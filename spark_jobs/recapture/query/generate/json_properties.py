@@ -16,24 +16,19 @@ def json_property(record: exp.Expr, name: exp.Expr, binding: str) -> exp.Expr:
 
     r, 'id' => coalesce(get_json_object(r, '$[\\'id\\']'), …)    `binding` is unique within one expression
     """
-    return once(record, binding, lambda it: spark_call("coalesce", _exact(it, name), _in_other_letters(it, name)))
-
-
-def _exact(record: exp.Expr, name: exp.Expr) -> exp.Expr:
-    if isinstance(name, exp.Literal) and _IN_A_PATH.fullmatch(name.name):
-        return spark_call("get_json_object", record, string(f"$['{name.name}']"))
-    return template("try_element_at(from_json({record}, 'MAP<STRING, STRING>'), {name})", record=record, name=name)
-
-
-def _in_other_letters(record: exp.Expr, name: exp.Expr) -> exp.Expr:
-    properties = template("from_json({record}, 'MAP<STRING, STRING>')", record=record)
-    return let(
-        properties,
-        "properties",
-        lambda it: template(
-            "CASE WHEN NOT map_contains_key({it}, CAST({name} AS STRING)) THEN"
-            " get(map_values(map_filter({it}, (`@@key`, `@@value`) -> lower(`@@key`) = lower({name}))), 0) END",
-            it=it,
-            name=name,
-        ),
+    if not (isinstance(name, exp.Literal) and _IN_A_PATH.fullmatch(name.name)):
+        return _in_map(record, name, "try_element_at({it}, {name})")
+    path = string(f"$['{name.name}']")
+    return once(
+        record,
+        binding,
+        lambda it: spark_call("coalesce", spark_call("get_json_object", it, path), _in_map(it, name, "NULL")),
     )
+
+
+def _in_map(record: exp.Expr, name: exp.Expr, exact: str) -> exp.Expr:
+    """Return `exact` if a record has the exact name, or else the text of the first property in other letters."""
+    properties = template("from_json({record}, 'MAP<STRING, STRING>')", record=record)
+    first = "get(map_values(map_filter({it}, (`@@key`, `@@value`) -> lower(`@@key`) = lower({name}))), 0)"
+    text = f"CASE WHEN map_contains_key({{it}}, CAST({{name}} AS STRING)) THEN {exact} ELSE {first} END"
+    return let(properties, "properties", lambda it: template(text, it=it, name=name))
