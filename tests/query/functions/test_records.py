@@ -46,6 +46,7 @@ def test_properties_are_found_by_their_exact_name(spark: SparkSession) -> None:
             ("GETRECORDPROPERTYVALUE", (RECORD, None), None),
             ("GETRECORDPROPERTYVALUE", (json("[1]", AsaType.RECORD), "a"), None),
             ("GETRECORDPROPERTYVALUE", (NO_RECORD, "a"), None),
+            ("GETRECORDPROPERTYVALUE", (json('{"a":1," a":2}', AsaType.RECORD), " a"), "2"),
         ],
     )
 

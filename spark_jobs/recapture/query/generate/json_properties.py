@@ -7,7 +7,7 @@ from sqlglot import exp
 from recapture.query.generate.let import let, once
 from recapture.query.generate.trees import spark_call, string, template
 
-_IN_A_PATH = re.compile(r"[^'?*\[\]\\]+")
+_IN_A_PATH = re.compile(r"(?!\s)[^'?*\[\]\\]+")
 """Regular expression of the names that may stand in a JSON path of Spark."""
 
 
