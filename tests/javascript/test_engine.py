@@ -7,16 +7,16 @@ import pyarrow as pa
 import pytest
 
 from recapture.errors import DefinitionError, RunError
-from recapture.javascript.engine import BATCH_ROWS, Engine, Limits
+from recapture.javascript.engine import BATCH_ROWS, BatchLimits, Engine
 from recapture.model import AsaType, JavaScriptFunction
 
 ROW = pa.array([1])
 
 
-DEFAULT = Limits()
+DEFAULT = BatchLimits()
 
 
-def engine(script: str, output: AsaType = AsaType.BIGINT, limits: Limits = DEFAULT) -> Engine:
+def engine(script: str, output: AsaType = AsaType.BIGINT, limits: BatchLimits = DEFAULT) -> Engine:
     return Engine(JavaScriptFunction("hex2Int", script, output), limits)
 
 
@@ -127,7 +127,7 @@ def test_only_the_rows_with_an_error_have_one() -> None:
 
 
 def test_a_loop_without_end_stops_the_run() -> None:
-    limited = engine("function main(x) { while (x < 3) {} return x; }", limits=Limits(seconds=0.2))
+    limited = engine("function main(x) { while (x < 3) {} return x; }", limits=BatchLimits(seconds=0.2))
     with pytest.raises(RunError) as error:
         limited.call([pa.array([5, 1])], 2)
     assert str(error.value) == (
@@ -137,7 +137,7 @@ def test_a_loop_without_end_stops_the_run() -> None:
 
 def test_too_much_memory_stops_the_run() -> None:
     script = "function main(x) { const all = []; while (true) all.push(new Array(1000).fill(x)); }"
-    limited = engine(script, limits=Limits(memory=50_000_000))
+    limited = engine(script, limits=BatchLimits(memory=50_000_000))
     with pytest.raises(RunError, match=r"^udf\.hex2Int needs more than 47 MiB of memory: simplify its script"):
         limited.call([ROW], 1)
 

@@ -310,9 +310,9 @@ def test_declared_fields_are_checked_unless_they_are_texts_or_input_columns() ->
         InputColumn((name,), AsaType[kind])
         for name, kind in (("n", "BIGINT"), ("at", "DATETIME"), ("iotHub", "RECORD"))
     )
-    assert compiled(text).checked == (n, hub, at)
+    assert compiled(text).columns_to_check == (n, hub, at)
     of_iot_hub = compile_query(
         text, input_alias="telemetry", output_aliases=["aggregates"], input_metadata=IotHubInput.metadata
     )
-    assert of_iot_hub.checked == (n, at)
-    assert compiled(text.removeprefix(table)).checked == ()
+    assert of_iot_hub.columns_to_check == (n, at)
+    assert compiled(text.removeprefix(table)).columns_to_check == ()

@@ -1,7 +1,7 @@
 """JavaScript functions in V8. A function sees its arguments and nothing else: no clock, no chance, no input or output.
 
-Each process has one V8 context for each function, and calls it once for a batch of rows. The script runs anew for each
-call, so that a result depends on the arguments alone.
+Each process has one V8 context for each function. Python enters it once for a batch of rows. Inside, the script runs
+anew for every row, so that a result depends on the arguments alone.
 """
 
 import contextlib
@@ -38,20 +38,20 @@ _PLACE = {"TZ": "UTC", "LC_ALL": "en_US.UTF-8"}
 
 
 @dataclass(frozen=True)
-class Limits:
+class BatchLimits:
     """Limits of the calls of one batch."""
 
     seconds: float = TIME_LIMIT
     memory: int = MEMORY_LIMIT
 
 
-DEFAULT = Limits()
+DEFAULT = BatchLimits()
 
 
 class Engine:
     """One function, compiled in a V8 context of its own."""
 
-    def __init__(self, function: JavaScriptFunction, limits: Limits = DEFAULT) -> None:
+    def __init__(self, function: JavaScriptFunction, limits: BatchLimits = DEFAULT) -> None:
         """Compile the function. Raise DefinitionError if its script has an error or is not a function."""
         self.function, self.limits = function, limits
         with _environment():

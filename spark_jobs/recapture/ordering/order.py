@@ -113,7 +113,7 @@ class _ChunkProcessor:
     def _parsed(self, chunk: Chunk) -> bodies.Bodies:
         time = self.query.timestamp_by
         timestamp_fields = tuple(dict.fromkeys([*time_fields(time), *dateadd_fields(time)]))
-        columns = tuple(dict.fromkeys([*self.query.body_columns, *self.query.checked]))
+        columns = tuple(dict.fromkeys([*self.query.body_columns, *self.query.columns_to_check]))
         parsed = bodies.parse(chunk.body, columns, timestamp_fields)
         if chunk.unreadable is None:
             return parsed

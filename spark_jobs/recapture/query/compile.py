@@ -61,8 +61,8 @@ def fields_used(
 ) -> dict[str, AsaType | None]:
     """Return the fields of the body that a query reads and those of `types`, with their types; None if it is open.
 
-    `types` has the fields that * stands for. A type that is None is decided by the field's use, as is that of a field
-    which is missing there. A CREATE TABLE of the text does not count.
+    `types` has the fields that * stands for. The use of a field decides a type that is None or missing. A CREATE TABLE
+    in the text is ignored.
 
     SELECT *, site.id, AVG(y) …; {"x": None, "z": BIT} => {"x": None, "z": BIT, "site": RECORD, "y": FLOAT}
 
@@ -73,7 +73,7 @@ def fields_used(
         script = parse(text)
         bind_functions(script, functions)
         known: dict[Path, AsaType | None] = {(name,): kind for name, kind in types.items()}
-        fields = FieldTypes(script.source, input_alias, known, has_every_field=False)
+        fields = FieldTypes(script.source, input_alias, known, only_declared=False)
         _compiled(script, fields, output_aliases, input_metadata)
         return fields.top_level()
     except RecursionError:
@@ -102,9 +102,9 @@ def _compiled(
 def _most_passes(script: Script) -> int:
     """Return an upper bound on the number of passes: two for each fact that passes learn.
 
-    A fact is the type of a field, or a column of a *.
+    A fact is the type of a field, that its kinds are needed, or a column of a *.
     """
-    return 2 * len(script.tokens) * (len(script.steps) + 1) + 2
+    return 2 * len(script.tokens) * (len(script.steps) + 2) + 2
 
 
 @dataclass
@@ -155,7 +155,7 @@ class _Pass:
         columns = self.input.columns.values()
         return CompiledQuery(
             columns=tuple(column for column in columns if isinstance(column, InputColumn)),
-            checked=self.input.checked(),
+            columns_to_check=self.input.columns_to_check(),
             metadata=tuple(column for column in columns if isinstance(column, MetadataColumn)),
             timestamp_by=time,
             over=over,

@@ -43,7 +43,7 @@ class CompiledQuery:
 
     columns: tuple[InputColumn, ...]
     """Fields of the body that the rows need."""
-    checked: tuple[InputColumn, ...]
+    columns_to_check: tuple[InputColumn, ...]
     """Fields that CREATE TABLE declares: a value of another type makes an event malformed, even if no row needs it."""
     metadata: tuple[MetadataColumn, ...]
     """Metadata that the rows need."""

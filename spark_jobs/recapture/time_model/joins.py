@@ -14,7 +14,7 @@ LARGEST_BOUND = 7 * 24 * 3600 * TICKS_PER_SECOND
 
 @dataclass(frozen=True)
 class TimeBound:
-    """A limit of the time of a new side's row less the time of an earlier side's row."""
+    """A limit of the time of a new side's row minus the time of an earlier side's row."""
 
     side: int
     """Number of the earlier side."""
@@ -37,7 +37,7 @@ class Distances:
     """The largest times between the rows that one joined row consists of. It begins with one side."""
 
     most: list[list[int]] = field(default_factory=lambda: [[0]])
-    """Largest time of the row of side j less that of side i, as most[i][j]."""
+    """Largest time of the row of side j minus that of side i, as most[i][j]."""
     optional: list[bool] = field(default_factory=lambda: [False])
     """Whether each side is the right side of a LEFT JOIN, which may have no row."""
     look_backs: list[int] = field(default_factory=lambda: [0])
@@ -62,8 +62,8 @@ class Distances:
         after = [min(self.most[side][other] + high for other, high in highs) for side in sides]
         before = [min(self.most[other][side] - low for other, low in lows) for side in sides]
         look_backs = [max(self.look_backs[side], after[side]) for side in sides]
-        waited = look_backs if outer else self.look_backs
-        self.look_backs = [*look_backs, max(0, min(waited[side] - low for side, low in lows))]
+        base = look_backs if outer else self.look_backs
+        self.look_backs = [*look_backs, max(0, min(base[side] - low for side, low in lows))]
         self.most = [[*self.most[side], after[side]] for side in sides] + [[*before, 0]]
         nearest = min((side for side in sides if not self.optional[side]), key=lambda side: after[side] + before[side])
         self.optional.append(outer)

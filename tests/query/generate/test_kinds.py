@@ -1,7 +1,7 @@
 """Fields that nothing declares: where ASA's result depends on the type of each value, so does ours."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -51,28 +51,30 @@ def equal(left: Any, right: Any) -> bool | None:
 
 PAIRS = [{"a": a, "b": b, "c": a} for a, b in itertools.product(NUMBERS, NUMBERS)]
 
+QUOTIENTS: dict[str, Callable[[dict[str, Any]], float]] = {
+    "a / b": lambda event: quotient(event["a"], event["b"]),
+    "a / 2": lambda event: quotient(event["a"], 2),
+    "a / 2.0": lambda event: event["a"] / 2.0,
+    "(a * 3 + 1) / b": lambda event: quotient(event["a"] * 3 + 1, event["b"]),
+    "-a / b / 2": lambda event: quotient(quotient(-event["a"], event["b"]), 2),
+    "ABS(a) / NULLIF(b, 0)": lambda event: quotient(abs(event["a"]), event["b"]),
+    "CASE WHEN a > 2 THEN a ELSE b END / 2": lambda e: quotient(e["a"] if e["a"] > 2 else e["b"], 2),
+    "COALESCE(missing, a) / 2": lambda event: quotient(event["a"], 2),
+    "MAX(a) OVER (LIMIT DURATION(microsecond, 1)) / 2": lambda event: quotient(event["a"], 2),
+    "LAG(a, 9, b) OVER (LIMIT DURATION(second, 1)) / 2": lambda event: quotient(event["b"], 2),
+    "b / COUNT(a) OVER (LIMIT DURATION(microsecond, 1))": lambda event: event["b"],
+    "CAST(a AS float) / 2": lambda event: event["a"] / 2,
+    "CAST(a AS bigint) / 2": lambda event: quotient(int(event["a"]), 2),
+}
+"""Expressions, each with what it gives for an event."""
 
-@pytest.mark.parametrize(
-    ("expression", "expected"),
-    [
-        ("a / b", lambda event: quotient(event["a"], event["b"])),
-        ("a / 2", lambda event: quotient(event["a"], 2)),
-        ("a / 2.0", lambda event: event["a"] / 2.0),
-        ("(a * 3 + 1) / b", lambda event: quotient(event["a"] * 3 + 1, event["b"])),
-        ("-a / b / 2", lambda event: quotient(quotient(-event["a"], event["b"]), 2)),
-        ("ABS(a) / NULLIF(b, 0)", lambda event: quotient(abs(event["a"]), event["b"])),
-        ("CASE WHEN a > 2 THEN a ELSE b END / 2", lambda e: quotient(e["a"] if e["a"] > 2 else e["b"], 2)),
-        ("COALESCE(missing, a) / 2", lambda event: quotient(event["a"], 2)),
-        ("MAX(a) OVER (LIMIT DURATION(microsecond, 1)) / 2", lambda event: quotient(event["a"], 2)),
-        ("LAG(a, 9, b) OVER (LIMIT DURATION(second, 1)) / 2", lambda event: quotient(event["b"], 2)),
-        ("b / COUNT(a) OVER (LIMIT DURATION(microsecond, 1))", lambda event: event["b"]),
-        ("CAST(a AS float) / 2", lambda event: event["a"] / 2),
-        ("CAST(a AS bigint) / 2", lambda event: quotient(int(event["a"]), 2)),
-    ],
-)
-def test_a_quotient_of_bigints_is_whole(spark: "SparkSession", expression: str, expected: Any) -> None:
-    actual = rows(spark, f"SELECT {expression} AS q INTO out FROM telemetry", PAIRS)
-    assert [row["q"] for row in actual] == [expected(event) for event in PAIRS]
+
+def test_a_quotient_of_bigints_is_whole(spark: "SparkSession") -> None:
+    columns = ", ".join(f"{expression} AS q{number}" for number, expression in enumerate(QUOTIENTS))
+    actual = rows(spark, f"SELECT System.Timestamp() AS t, {columns} INTO out FROM telemetry", PAIRS)
+    actual.sort(key=lambda row: row["t"])
+    for number, (expression, expected) in enumerate(QUOTIENTS.items()):
+        assert [row[f"q{number}"] for row in actual] == [expected(event) for event in PAIRS], expression
 
 
 def test_steps_and_windows_keep_the_types_of_values(spark: "SparkSession") -> None:
@@ -90,21 +92,23 @@ def test_steps_and_windows_keep_the_types_of_values(spark: "SparkSession") -> No
     ]
 
 
-@pytest.mark.parametrize(("operator", "oracle"), [("=", equal), ("<", less)])
-def test_fields_are_compared_by_the_types_of_their_values(spark: "SparkSession", operator: str, oracle: Any) -> None:
-    query = f"SELECT CASE WHEN a {operator} b THEN 1 WHEN NOT a {operator} b THEN 0 END AS r INTO out FROM telemetry"
+def test_fields_are_compared_by_the_types_of_their_values(spark: "SparkSession") -> None:
+    results = (
+        f"CASE WHEN a {sign} b THEN 1 WHEN NOT a {sign} b THEN 0 END AS {name}"
+        for sign, name in (("=", "e"), ("<", "l"))
+    )
     pairs = [{"a": a, "b": b} for a, b in itertools.product(VALUES, VALUES)]
-    actual = rows(spark, query, pairs)
-    assert [row["r"] for row in actual] == [int(bool(oracle(event["a"], event["b"]))) for event in pairs]
+    actual = rows(spark, f"SELECT {', '.join(results)} INTO out FROM telemetry", pairs)
+    assert [row["e"] for row in actual] == [int(bool(equal(event["a"], event["b"]))) for event in pairs]
+    assert [row["l"] for row in actual] == [int(bool(less(event["a"], event["b"]))) for event in pairs]
 
 
-@pytest.mark.parametrize(
-    "written", ["COALESCE(missing, a) = b", "CASE WHEN 1 = 1 THEN a ELSE b END = b", "a IN (b, b)"]
-)
-def test_an_expression_of_fields_is_compared_as_the_fields_are(spark: "SparkSession", written: str) -> None:
+def test_an_expression_of_fields_is_compared_as_the_fields_are(spark: "SparkSession") -> None:
     pairs = [{"a": a, "b": b} for a, b in ((5, 5.0), ("5", 5), ("a", "a"), (True, True), (None, 5), ("a", None))]
-    query = f"SELECT CASE WHEN {written} THEN 1 ELSE 0 END AS r INTO out FROM telemetry"
-    assert [row["r"] for row in rows(spark, query, pairs)] == [1, 0, 1, 1, 0, 0]
+    written = ("COALESCE(missing, a) = b", "CASE WHEN 1 = 1 THEN a ELSE b END = b", "a IN (b, b)")
+    results = (f"CASE WHEN {condition} THEN 1 ELSE 0 END AS r{n}" for n, condition in enumerate(written))
+    actual = rows(spark, f"SELECT {', '.join(results)} INTO out FROM telemetry", pairs)
+    assert [list(row.values()) for row in actual] == [[expected] * 3 for expected in (1, 0, 1, 1, 0, 0)]
 
 
 def test_elements_of_json_in_a_case_or_a_lag_are_numbers_where_they_are_used_as_such(spark: "SparkSession") -> None:
@@ -143,12 +147,7 @@ def test_a_comparison_may_be_repeated_over_a_step() -> None:
     assert compiled(f"{step} SELECT CASE WHEN a < b THEN 1 WHEN a = b THEN 2 END AS r INTO out FROM s").outputs
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "WITH u AS (SELECT a FROM telemetry UNION SELECT b AS a FROM telemetry) SELECT a / 2 AS q INTO out FROM u",
-    ],
-)
-def test_a_quotient_of_values_whose_types_are_not_known_is_refused(query: str) -> None:
+def test_a_quotient_of_values_whose_types_are_not_known_is_refused() -> None:
+    union = "WITH u AS (SELECT a FROM telemetry UNION SELECT b AS a FROM telemetry)"
     with pytest.raises(DefinitionError, match="if both values are bigints, ASA cuts this quotient"):
-        compiled(query)
+        compiled(f"{union} SELECT a / 2 AS q INTO out FROM u")

@@ -82,11 +82,11 @@ class AnalyticCall:
         (value, default), type_ = self.inside.coercion.unify(given, self.node)
         found = EarlierValue(self._history(), value.node, steps, default.node)
         undeclared = tuple(dict.fromkeys([*value.undeclared, *default.undeclared]))
-        result = replace(value, node=self.from_clause.result(found), type=type_, text=None, undeclared=undeclared)
+        result = replace(value, node=self.from_clause.column_of(found), type=type_, text=None, undeclared=undeclared)
         kinds = kinds_of(given, [value, default])
         if kinds is None or (value.kind is None and default.kind is None):
             return replace(result, kind=None)
-        return replace(result, kind=self.from_clause.result(replace(found, value=kinds[0], default=kinds[1])))
+        return replace(result, kind=self.from_clause.column_of(replace(found, value=kinds[0], default=kinds[1])))
 
     def _is_first(self) -> Value:
         duration = self.node.args.get("duration")
@@ -95,7 +95,7 @@ class AnalyticCall:
                 duration, "ISFIRST takes no LIMIT DURATION: its interval is ISFIRST(hour, 1)"
             )
         length = self._length(self._call, "ISFIRST(hour, 1)")
-        return Value(self.from_clause.result(IsFirst(self._history_of(length))), AsaType.BIGINT)
+        return Value(self.from_clause.column_of(IsFirst(self._history_of(length))), AsaType.BIGINT)
 
     def _aggregate(self) -> Value:
         source = self.inside.source
@@ -107,14 +107,14 @@ class AnalyticCall:
         if not aggregate.has_running_form:
             raise source.error(self.node, "LIMIT DURATION goes with LAG, LAST, COUNT, SUM, AVG, MIN and MAX")
         history = self._history()
-        result = Value(self.from_clause.result(HistoryAggregate(history, aggregate)), aggregate.type)
+        result = Value(self.from_clause.column_of(HistoryAggregate(history, aggregate)), aggregate.type)
         argument = aggregate.argument
         if argument is None or aggregate.function in (Function.COUNT, Function.AVG):
             return result
         if argument.kind is None:
             return replace(result, undeclared=argument.undeclared)
         flags = HistoryAggregate(history, Aggregate(Function.MIN, Value(bigint_flag(argument.kind), AsaType.BIGINT)))
-        return replace(result, undeclared=argument.undeclared, kind=kind_of_flags(self.from_clause.result(flags)))
+        return replace(result, undeclared=argument.undeclared, kind=kind_of_flags(self.from_clause.column_of(flags)))
 
     def _history(self) -> History:
         form = f"write {self._name}(…) {_OVER}"

@@ -20,7 +20,7 @@ class FieldTypes:
     input_alias: str
     declared: Mapping[Path, AsaType | None] | None
     """Types that CREATE TABLE declares; None without one. A type that is None is left to the uses of the field."""
-    has_every_field: bool = True
+    only_declared: bool = True
     """Whether a query may only read the declared fields, if there are any."""
     closed: bool = False
     """Whether this is the last pass, in which no field is open."""
@@ -52,7 +52,7 @@ class FieldTypes:
         Raise DefinitionError for a field that CREATE TABLE leaves out.
         """
         is_missing = self.declared is not None and path not in self.declared and not self._within_record(path)
-        if is_missing and self.has_every_field:
+        if is_missing and self.only_declared:
             raise self.source.error(where, f"`{'.'.join(path)}` is missing in CREATE TABLE: declare every field")
         return self._type(path) or AsaType.TEXT
 

@@ -96,7 +96,7 @@ class InputRelation:
             return None
         return MetadataColumn(metadata)
 
-    def checked(self) -> tuple[InputColumn, ...]:
+    def columns_to_check(self) -> tuple[InputColumn, ...]:
         """Return the declared fields of the body that can have a value of another type; a text is never of another."""
         return tuple(
             InputColumn(path, kind)

@@ -30,7 +30,7 @@ def unsupported(source: Source, node: exp.Expr) -> DefinitionError:
     if isinstance(node, exp.Distinct):
         return source.error(node, "DISTINCT is supported only in COUNT(DISTINCT x)")
     if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-        return source.error(node, "* is supported only as a column of SELECT, and in COUNT(*)")
+        return source.error(node, "* is supported only as a column of SELECT, and in COUNT(*), LAG(*) and LAST(*)")
     if isinstance(node, exp.Window):
         name = call_name(node.this)
         return source.error(node, UNSUPPORTED.get(name) or f"{word}(…) OVER (…) is not supported")

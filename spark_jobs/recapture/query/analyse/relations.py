@@ -227,8 +227,8 @@ class From:
             raise self.source.error(names[0], f"`{path}` may be a column of several sides of the JOIN: write {written}")
         return candidates[0].field(names) if candidates else None
 
-    def result(self, function: AnalyticFunction) -> exp.Expr:
-        """Return the column of an analytic function's result."""
+    def column_of(self, function: AnalyticFunction) -> exp.Expr:
+        """Return the column of an analytic function's result, and add the function unless it is there."""
         if function not in self.analytics:
             self.analytics.append(function)
         return trees.column(result_name(self.analytics.index(function)))

@@ -32,8 +32,8 @@ _UNUSUAL = (
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of the time of the side `end` less that of the side `start`; ticks."""
+class TimeLimits:
+    """Limits of the time of the side `end` minus that of the side `start`; ticks."""
 
     start: NamedRelation
     end: NamedRelation
@@ -58,10 +58,10 @@ class Limits:
         return None
 
 
-def limits_of(from_clause: From, node: exp.Expr) -> Limits | None:
+def limits_of(from_clause: From, node: exp.Expr) -> TimeLimits | None:
     """Return the limits that a condition of ON sets; None if it has no DATEDIFF of two sides.
 
-    DATEDIFF(second, a, b) < 5 => Limits(a, b, None, 5 s - 1 tick)
+    DATEDIFF(second, a, b) < 5 => TimeLimits(a, b, None, 5 s - 1 tick)
 
     Raise DefinitionError for a DATEDIFF of two sides that is not compared with whole numbers.
     """
@@ -86,7 +86,7 @@ def limits_of(from_clause: From, node: exp.Expr) -> Limits | None:
     high = None if operator in (exp.GT, exp.GTE) else last - (operator is exp.LT)
     if low is not None and high is not None and low > high:
         raise from_clause.source.error(node, "BETWEEN takes the smaller number first: nothing is between these two")
-    return Limits(start, end, low, high)
+    return TimeLimits(start, end, low, high)
 
 
 def _difference(from_clause: From, node: exp.Expr) -> tuple[int, NamedRelation, NamedRelation] | None:

@@ -1,8 +1,8 @@
 """JOIN in Spark SQL (docs/time-model.md, section 4.4).
 
-The rows of the view stand once for each slice, so every join is within a slice. Time bounds alone are no keys: Spark
-would compare every two rows with equal keys. So time is divided into buckets, each as long as the range of the bounds.
-A row of the left side is in one bucket. A row of the right side is in the two buckets that hold its possible matches.
+The view repeats an event for every slice that needs it, so every join is within a slice. Time bounds alone are no keys:
+Spark would compare every two rows with equal keys. So time is divided into buckets, each as long as the range of the
+bounds. A row of the left side is in one bucket. A row of the right side is in the two that hold its possible matches.
 Sides are merged, since Spark spills what it merges to disk: rows with one key may be more than fit into memory.
 """
 

@@ -84,10 +84,7 @@ def known_kind(value: Value) -> exp.Expr | None:
 
 
 def same_key(sides: list[exp.Expr], kinds: list[exp.Expr]) -> exp.Expr:
-    """Return a condition that is true if `compared` finds two values equal, and maybe for others; each side is a key.
-
-    Spark joins by equal keys, each over one row.
-    """
+    """Return an equality by which Spark can join: true wherever `compared` is for =, and maybe elsewhere."""
     one, other = (
         case_when(
             [

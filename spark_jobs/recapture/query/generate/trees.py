@@ -15,7 +15,7 @@ from sqlglot.generators.spark import SparkGenerator
 from recapture.query.generate.values import quoted_name, quoted_text
 
 BOUND = "@@"
-"""Beginning of the names of values that are bound within an expression, and of the elements of APPLY."""
+"""Beginning of names that no column of a row has: of bound values, elements of APPLY, results of analytic functions."""
 _TEXT = "sql"
 """Key in the `meta` of a node that keeps its text."""
 
