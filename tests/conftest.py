@@ -81,6 +81,12 @@ def python() -> Python:
 
 
 @pytest.fixture(scope="session")
+def great_expectations() -> None:
+    """Load Great Expectations and its expectations, which takes some seconds."""
+    import great_expectations.expectations  # noqa: F401, the import registers them
+
+
+@pytest.fixture(scope="session")
 def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
     """The storage emulator, in memory, on a free port. All tests of the session share it."""
     with Azurite(tmp_path_factory.mktemp("azurite") / "azurite.log") as running:

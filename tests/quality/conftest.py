@@ -15,12 +15,6 @@ RUN = {
 }
 
 
-@pytest.fixture(scope="session")
-def great_expectations() -> None:
-    """Load Great Expectations and its expectations, which takes some seconds."""
-    import great_expectations.expectations  # noqa: F401, the import registers them
-
-
 @pytest.fixture
 def run(great_expectations: None) -> dict[str, Any]:
     """The parameters of the audited run."""

@@ -114,6 +114,7 @@ def test_a_suite_for_a_column_that_the_query_lacks_is_refused_before_anything_is
     assert not world.table.exists()
 
 
+@pytest.mark.usefixtures("great_expectations")
 def test_an_argument_that_great_expectations_rejects_is_refused_before_anything_is_read(world: World) -> None:
     unbounded = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "events"}}
     world.home.joinpath("rooms.json").write_text(json.dumps({"name": "rooms", "expectations": [unbounded]}))
