@@ -316,3 +316,12 @@ def test_declared_fields_are_checked_unless_they_are_texts_or_input_columns() ->
     )
     assert of_iot_hub.columns_to_check == (n, at)
     assert compiled(text.removeprefix(table)).columns_to_check == ()
+
+
+@pytest.mark.parametrize("call", ["COALESCE({}, 1)", "IIF(1 = 1, {}, 1)", "ABS({})"])
+def test_calls_in_calls_are_compiled_once(call: str) -> None:
+    """Compiled twice in each call, the innermost of 24 would be compiled 16 million times."""
+    expression = "x"
+    for _ in range(24):
+        expression = call.format(expression)
+    assert compiled(f"SELECT {expression} AS v INTO aggregates FROM telemetry").outputs

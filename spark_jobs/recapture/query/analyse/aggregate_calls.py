@@ -123,10 +123,13 @@ class AggregateCall:
             raise self.inside.source.error(
                 node, f"the type of this is not known, and {self.function} writes it as JSON: CAST it, or CREATE TABLE"
             )
-        return value if self.function is Function.TOPONE and value.type is not None else self._value(node)
+        typed = self._typed(value, node)
+        return value if self.function is Function.TOPONE else typed
 
     def _value(self, node: exp.Expr) -> Value:
-        value = self.inside.value(node)
+        return self._typed(self.inside.value(node), node)
+
+    def _typed(self, value: Value, node: exp.Expr) -> Value:
         if value.type is None:
             raise self.inside.source.error(node, "NULL alone has no type here")
         return replace(value, fields=())

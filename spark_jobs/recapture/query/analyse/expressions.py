@@ -20,7 +20,7 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.refusals import not_a_condition, unsupported
 from recapture.query.analyse.user_functions import user_function
-from recapture.query.functions import FUNCTIONS, OF_THE_SAME_TYPE
+from recapture.query.functions import FUNCTIONS
 from recapture.query.generate.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
 from recapture.query.generate.kinds import (
     compared,
@@ -314,15 +314,8 @@ class Expressions:
             return self.scope.metadata(node)
         function = FUNCTIONS.get(name)
         if function is not None:
-            return self._with_kind_of_argument(function(_Call(self, node, name, len(node.expressions))), node)
+            return function(_Call(self, node, name, len(node.expressions)))
         raise unsupported(self.source, node)
-
-    def _with_kind_of_argument(self, result: Value, node: exp.Anonymous) -> Value:
-        """Return the result of a function with the kind of its first argument, if it has the type of this argument."""
-        if call_name(node) not in OF_THE_SAME_TYPE or result.type is not AsaType.FLOAT:
-            return result
-        argument = node.expressions[0]
-        return result if isinstance(argument.unnest(), exp.Null) else with_kind_of(result, [self.number(argument)])
 
     def comparison(self, operator: type[exp.Expr], left: Value, right: Value, where: exp.Expr) -> exp.Expr:
         """Return a comparison, both sides in one type. Raise DefinitionError if they have none.
@@ -451,8 +444,8 @@ class _Call:
             index, f"{self.name} takes {' or '.join(types)} here, but this is {value.type}"
         )
 
-    def unify(self, *indexes: int) -> tuple[list[Value], AsaType]:
-        return self.expressions.coercion.unify([self.value(index) for index in indexes], self.node)
+    def unify(self, values: list[Value]) -> tuple[list[Value], AsaType]:
+        return self.expressions.coercion.unify(values, self.node)
 
     def condition(self, index: int) -> exp.Expr:
         return self.expressions.condition(self._node(index))

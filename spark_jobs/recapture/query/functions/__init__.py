@@ -8,7 +8,7 @@ from recapture.query.functions.regexmatch import regexmatch
 from recapture.query.functions.unsupported import UNSUPPORTED
 from recapture.query.generate.values import Value
 
-__all__ = ["FUNCTIONS", "OF_THE_SAME_TYPE", "UNSUPPORTED"]
+__all__ = ["FUNCTIONS", "UNSUPPORTED"]
 
 FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "ABS": numbers.absolute,
@@ -59,6 +59,3 @@ FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "YEAR": dates.year,
 }
 """Functions by name in capitals."""
-
-OF_THE_SAME_TYPE = ("ABS", "CEILING", "FLOOR", "POWER", "ROUND", "SIGN")
-"""Names of the functions that give a number of the type of their first argument."""

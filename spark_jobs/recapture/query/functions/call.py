@@ -33,8 +33,8 @@ class Call(Protocol):
         passes as DATETIME.
         """
 
-    def unify(self, *indexes: int) -> tuple[list[Value], AsaType]:
-        """Return arguments in one type, and this type, as in CASE: bigint becomes float, a text literal datetime."""
+    def unify(self, values: list[Value]) -> tuple[list[Value], AsaType]:
+        """Return values in one type, and this type, as in CASE: bigint becomes float, a text literal datetime."""
 
     def condition(self, index: int) -> exp.Expr:
         """Return an argument that is a condition, as in IIF."""

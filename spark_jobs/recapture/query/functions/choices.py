@@ -14,9 +14,9 @@ from recapture.query.generate.values import Value
 def coalesce(call: Call) -> Value:
     """COALESCE(x, y, …): the first value that is not NULL; all are unified, as in CASE."""
     takes(call, 2, MANY)
-    values, kind = call.unify(*range(call.count))
-    first = Value(spark_call("coalesce", *(value.node for value in values)), kind, fields=_shared_fields(values))
     given = [call.value(index) for index in range(call.count)]
+    values, kind = call.unify(given)
+    first = Value(spark_call("coalesce", *(value.node for value in values)), kind, fields=_shared_fields(values))
     is_given = [template("{value} IS NOT NULL", value=value.node) for value in given]
     return with_kind_of_choice(first, is_given[:-1], given, values)
 
@@ -33,10 +33,11 @@ def iif(call: Call) -> Value:
     """IIF(condition, x, y): CASE WHEN condition THEN x ELSE y END. T-SQL's; ASA's documents do not list it."""
     takes(call, 3)
     condition = call.condition(0)
-    values, kind = call.unify(1, 2)
+    given = [call.value(1), call.value(2)]
+    values, kind = call.unify(given)
     one, other = values
     chosen = Value(case_when([(condition, one.node)], other.node), kind, fields=_shared_fields(values))
-    return with_kind_of_choice(chosen, [condition], [call.value(1), call.value(2)], values)
+    return with_kind_of_choice(chosen, [condition], given, values)
 
 
 def _shared_fields(values: list[Value]) -> tuple[tuple[str, ...], ...]:

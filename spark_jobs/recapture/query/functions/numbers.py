@@ -5,6 +5,7 @@ from sqlglot import exp
 from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
+from recapture.query.generate.kinds import with_kind_of
 from recapture.query.generate.let import failure, once
 from recapture.query.generate.trees import cast_as, spark_call, template
 from recapture.query.generate.values import Value
@@ -15,14 +16,14 @@ _NUMBER = (AsaType.FLOAT, AsaType.BIGINT)
 def absolute(call: Call) -> Value:
     """ABS(x), in the type of x."""
     number = _only_number(call)
-    return Value(spark_call("abs", number.node), number.type)
+    return _of_same_type(spark_call("abs", number.node), number)
 
 
 def sign(call: Call) -> Value:
     """SIGN(x): -1, 0 or 1, in the type of x."""
     number = _only_number(call)
     signed = spark_call("sign", number.node)
-    return Value(signed if number.type is AsaType.FLOAT else cast_as(signed, "BIGINT"), number.type)
+    return _of_same_type(signed if number.type is AsaType.FLOAT else cast_as(signed, "BIGINT"), number)
 
 
 def floor(call: Call) -> Value:
@@ -42,7 +43,7 @@ def rounded(call: Call) -> Value:
     places = call.literal_number(1)
     # Beyond these a bigint or a float has no digits.
     digits = exp.Literal.number(max(-400, min(400, places)))
-    return Value(spark_call("round", number.node, digits), number.type)
+    return _of_same_type(spark_call("round", number.node, digits), number)
 
 
 def power(call: Call) -> Value:
@@ -50,7 +51,7 @@ def power(call: Call) -> Value:
     takes(call, 2)
     base, exponent = call.argument(0, *_NUMBER), call.argument(1, *_NUMBER)
     raised = _finite(call, spark_call("pow", base.node, exponent.node))
-    return Value(raised if base.type is AsaType.FLOAT else cast_as(raised, "BIGINT"), base.type)
+    return _of_same_type(raised if base.type is AsaType.FLOAT else cast_as(raised, "BIGINT"), base)
 
 
 def square_root(call: Call) -> Value:
@@ -87,7 +88,12 @@ def _whole(call: Call, function: str) -> Value:
             whole=spark_call(function, it),
         ),
     )
-    return Value(whole, AsaType.FLOAT)
+    return _of_same_type(whole, number)
+
+
+def _of_same_type(node: exp.Expr, number: Value) -> Value:
+    """Return a result that has the type of an argument."""
+    return with_kind_of(Value(node, number.type), [number])
 
 
 def _of_float(call: Call, computed: str) -> Value:
