@@ -18,7 +18,6 @@ from recapture import __version__, asa_job, log, printing
 from recapture.archive import changes
 from recapture.definition.pipeline import Pipeline, load, load_without_query
 from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
-from recapture.infer.inference import infer, require_no_create_table, write
 from recapture.run.audit import audit
 from recapture.run.leftovers import remove_leftovers, scratch_name
 from recapture.run.plan import changed_since, load_manifest, plan_run, preview, resume_run
@@ -338,6 +337,8 @@ def _status(pipeline: Pipeline, arguments: _PipelineArguments, stderr: Console) 
 
 
 def _infer(pipeline: Pipeline, arguments: _InferArguments, stderr: Console) -> dict[str, Any]:
+    from recapture.infer.inference import infer, require_no_create_table, write
+
     if (arguments.start is None) != (arguments.end is None):
         raise DefinitionError("give both --from and --to, or neither for the newest hour")
     if arguments.write:

@@ -45,6 +45,11 @@ TYPES = {
 """Representation of each ASA type."""
 
 
+def kind_name(name: str) -> str:
+    """Return the name of the column with the types of the values of another column."""
+    return f"@type of {name}"
+
+
 @dataclass(frozen=True)
 class InputColumn:
     """One field of the event's body that the query reads."""
@@ -61,7 +66,7 @@ class InputColumn:
     def name(self) -> str:
         """The column's name in the view of ordered events: the path joined by dots."""
         name = ".".join(self.path) or "@body"
-        return f"@type of {name}" if self.is_kind else name
+        return kind_name(name) if self.is_kind else name
 
 
 @dataclass(frozen=True)

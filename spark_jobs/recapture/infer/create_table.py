@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from recapture.formats.fields import Field
 from recapture.model import AsaType
+from recapture.query.parse.names import can_name_field
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INDENT = "    "
-_NEVER_NAMES = re.compile(r"@.*|.*\n.*|_partition|_slice_start|_slice_end|_system_timestamp|_arrival|", re.I | re.S)
-"""Names of fields that a query cannot read."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def statement(alias: str, fields: Sequence[TypedField], events: int, origin: str
     `events` is the number of events of the sample that could be read. `origin` is a line that says where the sample
     comes from.
     """
-    declared = [typed_field for typed_field in fields if not _NEVER_NAMES.fullmatch(typed_field.field.name)]
+    declared = [typed_field for typed_field in fields if can_name_field(typed_field.field.name)]
     columns = [f"{_quoted(typed_field.field.name)} {typed_field.type}" for typed_field in declared]
     columns = [column + "," * (index < len(columns) - 1) for index, column in enumerate(columns)]
     width = max(map(len, columns), default=0)

@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recapture.model import TYPES, AsaType
-from recapture.time_model.ticks import UNIX_EPOCH
+from recapture.time_model.ticks import TICKS_PER_MILLISECOND, UNIX_EPOCH
 
 DATE = "@date"
 """Field of the struct of a datetime: milliseconds since 1970."""
 JSON = "@json"
 """Field of the struct of a record or an array: its JSON text."""
-TICKS_PER_MILLISECOND = 10_000
 
 
 def batch(columns: Sequence[pa.Array], start: int, count: int) -> str:

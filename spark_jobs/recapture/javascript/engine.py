@@ -5,9 +5,8 @@ anew for every row, so that a result depends on the arguments alone.
 """
 
 import contextlib
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -22,6 +21,7 @@ from py_mini_racer import (
     MiniRacer,
 )
 
+from recapture.environment import environment
 from recapture.errors import DefinitionError, RunError
 from recapture.javascript.columns import batch, results
 from recapture.model import JavaScriptFunction
@@ -54,7 +54,7 @@ class Engine:
     def __init__(self, function: JavaScriptFunction, limits: BatchLimits = DEFAULT) -> None:
         """Compile the function. Raise DefinitionError if its script has an error or is not a function."""
         self.function, self.limits = function, limits
-        with _environment():
+        with environment(**_PLACE):
             self._context = MiniRacer()
             runtime = self._context.eval(files(__package__).joinpath("runtime.js").read_text(encoding="utf-8"))
         assert isinstance(runtime, JSMappedObject)
@@ -118,17 +118,3 @@ class Engine:
 def engine(function: JavaScriptFunction) -> Engine:
     """Return this process's engine of a function. Raise DefinitionError if its script cannot run."""
     return Engine(function)
-
-
-@contextlib.contextmanager
-def _environment() -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in _PLACE}
-    os.environ.update(_PLACE)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -10,7 +10,6 @@ from recapture.archive.manifest import Manifest
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
-from recapture.javascript.engine import engine
 from recapture.quality import checkpoint
 from recapture.run.planned import PlannedRun, files_of, require_same_definition
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
@@ -88,10 +87,18 @@ def _require_auditable(pipeline: Pipeline) -> None:
 
 def _require_publishable(pipeline: Pipeline) -> None:
     """Raise DefinitionError if a suite or a script has a mistake, or a table has other columns than the query."""
-    for function in pipeline.query.functions:
-        engine(function)
+    _require_running_scripts(pipeline)
     load_suites(pipeline)
     tables_of(pipeline).require_columns()
+
+
+def _require_running_scripts(pipeline: Pipeline) -> None:
+    """Raise DefinitionError if a script cannot run. V8 is loaded only if the query calls one."""
+    if pipeline.query.functions:
+        from recapture.javascript.engine import engine
+
+        for function in pipeline.query.functions:
+            engine(function)
 
 
 def _write_manifest(pipeline: Pipeline, manifest: Manifest) -> PlannedRun:

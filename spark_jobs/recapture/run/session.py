@@ -12,6 +12,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from recapture import log
+from recapture.environment import environment
 from recapture.errors import RunError
 
 LOCAL_SHUFFLE_PARTITIONS = 8
@@ -77,7 +78,7 @@ def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSessio
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
     try:
-        with _standard_error_to(writable), _environment(TMPDIR=str(scratch)):
+        with _standard_error_to(writable), environment(TMPDIR=str(scratch)):
             spark = create_session(master, name, scratch)
     except PySparkRuntimeError as error:
         os.close(writable)
@@ -91,21 +92,6 @@ def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSessio
         yield spark
     finally:
         spark.stop()
-
-
-@contextlib.contextmanager
-def _environment(**variables: str) -> Iterator[None]:
-    """Let processes that start in this context inherit these variables."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 @contextlib.contextmanager

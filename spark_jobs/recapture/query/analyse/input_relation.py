@@ -10,7 +10,7 @@ from recapture.model import AsaType, InputColumn, InputMetadata, Metadata, Metad
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.generate import trees
 from recapture.query.generate.values import Value
-from recapture.query.parse.names import Path
+from recapture.query.parse.names import RESERVED, Path
 from recapture.query.parse.source import Source
 
 _ADDED = {
@@ -46,7 +46,6 @@ _OF_IOT_HUB = {
 }
 """Properties of the record IoTHub of an event, by the lower-case names of the system properties."""
 _PROPERTY = re.compile(r"(?:\[([^\]]+)\]|(\w+))(?:\.(?:\[([^\]]+)\]|([^\[\].]+)))?")
-_RESERVED = {"_partition", "_slice_start", "_slice_end", "_system_timestamp", "_arrival", "_row"}
 
 
 @dataclass
@@ -207,7 +206,7 @@ class InputRelation:
             raise self.source.error(where, "System has no such property: use System.Timestamp() or System.Window().Id")
         if not all(path) or "\n" in name or name.startswith("@"):
             raise self.source.error(where, f"`{name}` cannot be a field's name here")
-        if name.lower() in _RESERVED:
+        if name.lower() in RESERVED:
             raise self.source.error(where, f"the name `{name}` is taken by the pipeline")
 
     def has(self, name: str) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from recapture.model import AsaType
+from recapture.model import AsaType, kind_name
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.relations import From
@@ -32,17 +32,13 @@ def items_of(columns: Sequence[tuple[str, Value]]) -> list[SelectItem]:
 
 def passed_on(columns: Sequence[tuple[str, Value]]) -> list[SelectItem]:
     """Return the items of a step's select list: its columns, and their kinds where later steps ask for them."""
-    kinds = [SelectItem(_kind_name(name), value.kind) for name, value in columns if value.kind is not None]
+    kinds = [SelectItem(kind_name(name), value.kind) for name, value in columns if value.kind is not None]
     return [*items_of(columns), *kinds]
 
 
 def taken_over(name: str, value: Value) -> Value:
     """Return a step's column as a value of the step that reads it."""
-    return replace(value, node=column(name), kind=None if value.kind is None else column(_kind_name(name)))
-
-
-def _kind_name(name: str) -> str:
-    return f"@type of {name}"
+    return replace(value, node=column(name), kind=None if value.kind is None else column(kind_name(name)))
 
 
 @dataclass

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from recapture.javascript.columns import DATE, JSON, TICKS_PER_MILLISECOND
+from recapture.javascript.columns import DATE, JSON
 from recapture.model import AsaType, JavaScriptFunction
 from recapture.query.generate.let import let
 from recapture.query.generate.select_items import SelectItem, struct
 from recapture.query.generate.trees import bigint, cast_as, template, user_call
 from recapture.query.generate.values import Value
-from recapture.time_model.ticks import UNIX_EPOCH
+from recapture.time_model.ticks import TICKS_PER_MILLISECOND, UNIX_EPOCH
 
 
 def javascript_call(function: JavaScriptFunction, arguments: Sequence[exp.Expr]) -> Value:

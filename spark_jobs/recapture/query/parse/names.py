@@ -4,6 +4,8 @@ from sqlglot import exp
 
 ANALYTIC_FUNCTIONS = ("LAG", "LAST", "ISFIRST")
 """Names of the functions that look at earlier rows; aggregates with LIMIT DURATION do, too."""
+RESERVED = ("_partition", "_slice_start", "_slice_end", "_system_timestamp", "_arrival", "_row")
+"""Names of the columns that the generator adds to rows."""
 Path = tuple[str, ...]
 """A field of the body, from its root: ("site", "id") for `site.id`."""
 
@@ -47,6 +49,11 @@ def is_window_id(node: exp.Expr) -> bool:
         and isinstance(node.this, exp.Dot)
         and _is_system_call(node.this, "window")
     )
+
+
+def can_name_field(name: str) -> bool:
+    """Return whether a query can read a field of this name at the top level of a body."""
+    return bool(name) and "\n" not in name and not name.startswith("@") and name.lower() not in RESERVED
 
 
 def is_analytic(node: exp.Expr) -> bool:
