@@ -21,7 +21,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Bound:
-    """A time bound: DATEDIFF(…, side, new side) lies between `low` and `high`; None is no bound."""
+    """A time bound: DATEDIFF(…, side, new side) lies between `low` and `high`; None means without a bound."""
 
     side: int
     low: int | None

@@ -128,7 +128,7 @@ def test_any_name_that_a_query_can_read_is_declared_so_that_it_compiles(name: st
     assert columns(text) == {name: BIGINT, "y": BIT}
 
 
-@pytest.mark.parametrize("name", ["", "@x", "a\nb", "_Partition"])
+@pytest.mark.parametrize("name", ["", "@x", "a\nb", "_Partition", "_row"])
 def test_a_name_that_no_query_can_read_is_left_out_and_says_so(name: str) -> None:
     fields = typed([Field(name, {BIGINT: 1}), Field("y", {BIT: 1})], {})
     text = statement("telemetry", fields, 1, "x")

@@ -58,11 +58,14 @@ class Pipeline(Section):
 
     @cached_property
     def query(self) -> CompiledQuery:
-        aliases = [output.alias for output in self.outputs]
+        return self.compile(self.job.query)
+
+    def compile(self, query: str) -> CompiledQuery:
+        """Compile a query of this pipeline's input, outputs and functions."""
         return compile_query(
-            self.job.query,
+            query,
             input_alias=self.input.alias,
-            output_aliases=aliases,
+            output_aliases=[output.alias for output in self.outputs],
             input_metadata=self.input.metadata,
             functions=self.javascript,
         )

@@ -33,8 +33,9 @@ KINDS = {
 """ASA's type of each JSON type of DuckDB."""
 _EXACT_FLOATS = 2**53
 """Every whole number up to this one is exactly a float."""
+_DIGITS_BEYOND_BIGINT = 19
+"""Every whole number with fewer digits fits a bigint."""
 _BYTE_ORDER_MARK = "\ufeff"
-_AS_DOUBLE = "SELECT body, try_cast(value AS DOUBLE) AS value FROM bodies"
 
 
 @dataclass(frozen=True)
@@ -229,10 +230,10 @@ def _with_whole_floats(bigints: pa.Array, raw: pa.Array, text: pa.Array, path: S
     if not len(suspects):
         return bigints
     is_whole = f"json_type(body, {pointer(path)}) = 'DOUBLE' AND value = trunc(value)"
-    floats = f"SELECT CASE WHEN {is_whole} THEN try_cast(value AS BIGINT) END AS value FROM ({_AS_DOUBLE})"
+    doubles = "SELECT body, try_cast(value AS DOUBLE) AS value FROM bodies"
+    floats = f"SELECT CASE WHEN {is_whole} THEN try_cast(value AS BIGINT) END AS value FROM ({doubles})"
     found = one_array(select({"body": text.take(suspects), "value": raw.take(suspects)}, floats)["value"])
-    mask = pa.array(np.isin(np.arange(len(bigints)), suspects.to_numpy()))
-    return pc.replace_with_mask(bigints, mask, found)
+    return _replaced(bigints, suspects, found)
 
 
 def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn, path: Sequence[str]) -> pa.Array:
@@ -250,9 +251,9 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn, path: Se
     wrong = suspects.filter(present)
     if not len(wrong):
         return reasons
-    mask = pc.is_in(pa.array(range(len(values)), pa.uint64()), value_set=wrong.cast(pa.uint64()))
     article = "an" if column.type is AsaType.ARRAY else "a"
-    return pc.if_else(mask, f"{column.name} is not {article} {column.type}", reasons)
+    reason = f"{column.name} is not {article} {column.type}"
+    return _replaced(reasons, wrong, pa.repeat(pa.scalar(reason), len(wrong)))
 
 
 def _inexact(text: pa.Array, values: pa.Array, column: InputColumn, path: Sequence[str]) -> pa.Array:
@@ -264,11 +265,14 @@ def _inexact(text: pa.Array, values: pa.Array, column: InputColumn, path: Sequen
     if column.type is AsaType.FLOAT:
         large = pc.greater_equal(pc.abs(values), float(_EXACT_FLOATS))
     elif column.type is AsaType.TEXT:
-        large = pc.match_substring_regex(values, r"^-?\d{19,}$")
+        large = pc.greater_equal(pc.binary_length(values), _DIGITS_BEYOND_BIGINT)
     else:
         return pa.nulls(len(values), pa.string())
     reasons = pa.nulls(len(values), pa.string())
     suspects = pc.indices_nonzero(large)
+    if column.type is AsaType.TEXT and len(suspects):
+        is_number = pc.match_substring_regex(values.take(suspects), r"^-?\d+$")
+        suspects = suspects.filter(is_number)
     if not len(suspects):
         return reasons
     number = f"json_extract(body, {pointer(path)})::VARCHAR"
@@ -282,8 +286,14 @@ def _inexact(text: pa.Array, values: pa.Array, column: InputColumn, path: Sequen
         inexact = literal(f"{column.name} is a bigint that no float equals; {advice}")
         reason += f" WHEN CAST(CAST({number} AS DOUBLE) AS HUGEINT) <> CAST({number} AS HUGEINT) THEN {inexact}"
     found = one_array(select({"body": text.take(suspects)}, f"SELECT {reason} END AS reason FROM bodies")["reason"])
-    mask = pa.array(np.isin(np.arange(len(values)), suspects.to_numpy()))
-    return pc.replace_with_mask(reasons, mask, found.cast(pa.string()))
+    return _replaced(reasons, suspects, found.cast(pa.string()))
+
+
+def _replaced(values: pa.Array, places: pa.Array, replacements: pa.Array) -> pa.Array:
+    """Return the values with others at these places, which ascend."""
+    mask = np.zeros(len(values), dtype=bool)
+    mask[places.to_numpy()] = True
+    return pc.replace_with_mask(values, pa.array(mask), replacements)
 
 
 def _first(reasons: pa.Array, later: pa.Array) -> pa.Array:

@@ -15,7 +15,7 @@ from recapture.errors import DefinitionError, RunError
 from recapture.infer.create_table import TypedField, statement, typed
 from recapture.infer.sample import Sample, read_sample
 from recapture.model import AsaType
-from recapture.query.compile import compile_query, fields_used, has_create_table
+from recapture.query.compile import fields_used, has_create_table
 from recapture.storage import Container, open_container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
@@ -186,13 +186,7 @@ def _refusal(pipeline: Pipeline, text: str) -> DefinitionError | None:
     query = pipeline.job.query
     try:
         if not has_create_table(query):
-            compile_query(
-                text + query,
-                input_alias=pipeline.input.alias,
-                output_aliases=[output.alias for output in pipeline.outputs],
-                input_metadata=pipeline.input.metadata,
-                functions=pipeline.javascript,
-            )
+            pipeline.compile(text + query)
     except DefinitionError as error:
         return error
     return None

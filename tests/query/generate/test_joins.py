@@ -362,7 +362,7 @@ def test_groups_of_joined_rows_may_use_columns_of_both_sides(spark: "SparkSessio
 def test_keys_that_nothing_declares_are_equal_as_the_values_that_the_events_hold(
     spark: "SparkSession", sides: str
 ) -> None:
-    """Numbers are equal as numbers, and a text is no number."""
+    """Numbers are equal as numbers, and a text differs from every number."""
     query = compiled(
         "WITH s AS (SELECT id, n FROM telemetry TIMESTAMP BY t)"
         f" SELECT a.n AS a, b.n AS b INTO out FROM {sides} AND DATEDIFF(second, a, b) BETWEEN 1 AND 60"

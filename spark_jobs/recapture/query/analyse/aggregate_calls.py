@@ -11,7 +11,7 @@ from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.relations import From
 from recapture.query.generate.aggregates import COLLECTIONS, PERCENTILES, Aggregate, Function, Ordering
 from recapture.query.generate.values import Value
-from recapture.query.parse.names import call_name, identifiers
+from recapture.query.parse.names import call_name, identifiers, whole_number
 from recapture.query.parse.source import require_only
 
 _FINEST_SHARE = 10**9
@@ -99,12 +99,12 @@ class AggregateCall:
             form = "Collect() takes no OVER" if self.orderings else f"write {self.function}(…) OVER (ORDER BY x DESC)"
             raise source.error(self.node, form)
         if self.function is Function.COLLECTTOP:
-            first = arguments[0] if arguments else None
-            if not (isinstance(first, exp.Literal) and not first.is_string and first.name.isdecimal()):
+            number = whole_number(arguments[0]) if arguments else None
+            if number is None:
                 raise source.error(self.node, "CollectTop takes how many first: CollectTop(3) OVER (ORDER BY x DESC)")
-            limit, arguments = int(first.name), arguments[1:]
-            if not 0 < limit <= _MOST_COLLECTED:
-                raise source.error(first, f"CollectTop takes 1 event at least and {_MOST_COLLECTED:,} at most")
+            if not 0 < number <= _MOST_COLLECTED:
+                raise source.error(arguments[0], f"CollectTop takes 1 event at least and {_MOST_COLLECTED:,} at most")
+            limit, arguments = number, arguments[1:]
         if len(arguments) > 1:
             raise source.error(self.node, f"{self.function} takes fewer arguments")
         value = self._collected(arguments[0]) if arguments else self._row()

@@ -10,12 +10,12 @@ from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.refusals import unsupported
 from recapture.query.analyse.relations import From
 from recapture.query.functions import UNSUPPORTED
-from recapture.query.generate.aggregates import AGGREGATES, Aggregate, Function
+from recapture.query.generate.aggregates import AGGREGATES, Function
 from recapture.query.generate.analytics import EarlierValue, HistoryAggregate, IsFirst
 from recapture.query.generate.histories import History
-from recapture.query.generate.kinds import bigint_flag, kind_of_flags, kinds_of
+from recapture.query.generate.kinds import kinds_of, with_kind_of_all
 from recapture.query.generate.values import Value
-from recapture.query.parse.names import call_name
+from recapture.query.parse.names import call_name, whole_number
 from recapture.query.parse.source import require_only
 from recapture.query.parse.window_calls import UNITS
 from recapture.time_model.windows import LARGEST_SIZE
@@ -106,15 +106,12 @@ class AnalyticCall:
         aggregate = AggregateCall(self.inside, self.from_clause, self._call, self._call, []).compile()
         if not aggregate.has_running_form:
             raise source.error(self.node, "LIMIT DURATION goes with LAG, LAST, COUNT, SUM, AVG, MIN and MAX")
-        history = self._history()
-        result = Value(self.from_clause.column_of(HistoryAggregate(history, aggregate)), aggregate.type)
+        history, column_of = self._history(), self.from_clause.column_of
+        result = Value(column_of(HistoryAggregate(history, aggregate)), aggregate.type)
         argument = aggregate.argument
         if argument is None or aggregate.function in (Function.COUNT, Function.AVG):
             return result
-        if argument.kind is None:
-            return replace(result, undeclared=argument.undeclared)
-        flags = HistoryAggregate(history, Aggregate(Function.MIN, Value(bigint_flag(argument.kind), AsaType.BIGINT)))
-        return replace(result, undeclared=argument.undeclared, kind=kind_of_flags(self.from_clause.column_of(flags)))
+        return with_kind_of_all(result, argument, lambda other: column_of(HistoryAggregate(history, other)))
 
     def _history(self) -> History:
         form = f"write {self._name}(…) {_OVER}"
@@ -154,7 +151,7 @@ class AnalyticCall:
         return length
 
     def _whole_number(self, node: exp.Expr) -> int:
-        is_whole = isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal()
-        if not is_whole or not 1 <= int(node.name) <= _LARGEST_NUMBER:
+        number = whole_number(node)
+        if number is None or not 1 <= number <= _LARGEST_NUMBER:
             raise self.inside.source.error(node, f"a whole number from 1 to {_LARGEST_NUMBER:,} is expected here")
-        return int(node.name)
+        return number

@@ -34,7 +34,7 @@ from recapture.query.generate.patterns import like, like_computed
 from recapture.query.generate.trees import bigint, case_when, double, operation, spark_call, string, template
 from recapture.query.generate.values import Value
 from recapture.query.parse.asaql import NEGATED_PREDICATE
-from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_window_id
+from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_window_id, whole_number
 from recapture.query.parse.operators import ARITHMETIC, BITWISE, COMPARISONS, ORDERED
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.user_functions import USER_FUNCTION
@@ -466,11 +466,10 @@ class _Call:
         return node.name
 
     def literal_number(self, index: int) -> int:
-        node = self._node(index)
-        sign, digits = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
-        if not (isinstance(digits, exp.Literal) and not digits.is_string and digits.name.isdecimal()):
+        number = whole_number(self._node(index))
+        if number is None:
             raise self.error(index, f"{self.name} takes a literal whole number here, such as 3")
-        return sign * int(digits.name)
+        return number
 
     def error(self, index: int | None, message: str) -> DefinitionError:
         where = self.node if index is None or index >= self.count else self.node.expressions[index]

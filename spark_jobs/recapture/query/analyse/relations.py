@@ -192,6 +192,10 @@ class From:
         """Return the relation of this name, in any letter case; None if there is none."""
         return next((named for named in self.relations if named.name.lower() == name.lower()), None)
 
+    def element(self, name: str) -> Element | None:
+        """Return the element that APPLY adds under this name, in any letter case; None if there is none."""
+        return next((element for element in self.elements if element.alias.lower() == name.lower()), None)
+
     def only(self, named: NamedRelation) -> "From":
         """Return a FROM with one of the sides, which name.* stands for."""
         return From(self.source, self.types, [named], self.table)
@@ -214,9 +218,9 @@ class From:
 
         Raise DefinitionError if several sides of a JOIN may have it.
         """
-        for element in self.elements:
-            if names[0].name.lower() == element.alias.lower():
-                return element.field(self.source, self.types, names[1:]) if len(names) > 1 else element.record
+        element = self.element(names[0].name)
+        if element is not None:
+            return element.field(self.source, self.types, names[1:]) if len(names) > 1 else element.record
         self._refuse_other_name(names)
         if len(self.relations) == 1:
             return self.relations[0].field(names)
@@ -261,18 +265,18 @@ class From:
 
     def _refuse_other_name(self, names: Sequence[exp.Identifier]) -> None:
         """Raise DefinitionError for a path that begins with the input's alias where FROM gives it another name."""
-        inputs = [named for named in self.relations if isinstance(named.relation, InputRelation)]
-        aliases = {named.relation.alias.lower() for named in inputs if isinstance(named.relation, InputRelation)}
-        if len(names) > 1 and names[0].name.lower() in aliases:
-            given = " and ".join(f"`{named.name}`" for named in inputs)
+        inputs = [
+            (named.name, named.relation.alias) for named in self.relations if isinstance(named.relation, InputRelation)
+        ]
+        if len(names) > 1 and names[0].name.lower() in (alias.lower() for _, alias in inputs):
+            given = " and ".join(f"`{name}`" for name, _ in inputs)
             raise self.source.error(names[0], f"FROM calls the input {given}: write that")
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
         """Return the declared properties of the record that a dotted path names, by name; none if there are none."""
-        is_element = names[0].name.lower() in (element.alias.lower() for element in self.elements)
         named = self.named(names[0].name)
         sides = [named] if named else self.relations
-        if is_element or len(sides) > 1:
+        if self.element(names[0].name) is not None or len(sides) > 1:
             return []
         return sides[0].properties(names[1:] if named else names)
 
@@ -296,8 +300,7 @@ class From:
 
     def can_have(self, name: str) -> bool:
         """Return whether there may be a column of this name, in any letter case."""
-        is_element = name.lower() in (element.alias.lower() for element in self.elements)
-        return is_element or any(named.relation.can_have(name) for named in self.relations)
+        return self.element(name) is not None or any(named.relation.can_have(name) for named in self.relations)
 
 
 def _path(node: exp.Expr) -> list[exp.Identifier] | None:

@@ -14,7 +14,7 @@ from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.user_functions import whole_row
 from recapture.query.generate.aggregates import AGGREGATES, Aggregate, Function
-from recapture.query.generate.kinds import bigint_flag, kind_of_flags
+from recapture.query.generate.kinds import with_kind_of_all
 from recapture.query.generate.trees import column
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import call_name, identifiers, is_analytic, is_system_timestamp, is_window_id
@@ -92,7 +92,7 @@ class EarlierRowScope(RowScope):
 
     def named_value(self, node: exp.Expr) -> Value | None:
         names = identifiers(node) or []
-        if names and names[0].name.lower() in (element.alias.lower() for element in self.from_clause.elements):
+        if names and self.from_clause.element(names[0].name) is not None:
             raise self.from_clause.source.error(
                 node, f"an analytic function sees the rows before APPLY, without `{names[0].name}`: APPLY in a step"
             )
@@ -207,15 +207,8 @@ class GroupScope:
                 kind = self._result(replace(aggregate, argument=Value(argument.kind, AsaType.TEXT)))
             return replace(argument, node=result.node, kind=kind, text=None)
         if argument is not None and aggregate.function in (Function.SUM, Function.MIN, Function.MAX):
-            return self._with_kind(result, argument)
+            return with_kind_of_all(result, argument, self._result)
         return result
-
-    def _with_kind(self, result: Value, argument: Value) -> Value:
-        """Return a SUM, MIN or MAX with its kind: a bigint if all numbers of the argument are bigints in ASA."""
-        if result.type is not AsaType.FLOAT or argument.kind is None:
-            return replace(result, undeclared=argument.undeclared)
-        flags = Aggregate(Function.MIN, Value(bigint_flag(argument.kind), AsaType.BIGINT))
-        return replace(result, undeclared=argument.undeclared, kind=kind_of_flags(self._result(flags)))
 
     def _result(self, aggregate: Aggregate) -> exp.Expr:
         """Return the column of an aggregate's result."""

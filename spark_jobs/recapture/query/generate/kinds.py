@@ -5,12 +5,13 @@ value, as that of 5 / 2 does, its kind decides. The kind of a field is read only
 (FieldTypes.request_kinds). The pass that makes the request compiles without the kind; a later pass has it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from recapture.model import AsaType
+from recapture.query.generate.aggregates import Aggregate, Function
 from recapture.query.generate.trees import bigint, case_when, cast_as, operation, string, template
 from recapture.query.generate.values import Value
 
@@ -22,8 +23,7 @@ def kind_of(type_: AsaType) -> exp.Expr:
 
 def kind_of_json(text: exp.Expr) -> exp.Expr:
     """Return the kind of a number that was taken out of JSON as text."""
-    digits = template("{text} RLIKE '^-?[0-9]+$'", text=text)
-    return case_when([(digits, kind_of(AsaType.BIGINT))], kind_of(AsaType.FLOAT))
+    return _bigint_if(template("{text} RLIKE '^-?[0-9]+$'", text=text))
 
 
 def is_bigint(kind: exp.Expr) -> exp.Expr:
@@ -33,7 +33,11 @@ def is_bigint(kind: exp.Expr) -> exp.Expr:
 
 def number_kind(kinds: list[exp.Expr]) -> exp.Expr:
     """Return the kind of a number that is computed from others: a bigint if all of them are, else a float."""
-    return case_when([(_all_bigint(kinds), kind_of(AsaType.BIGINT))], kind_of(AsaType.FLOAT))
+    return _bigint_if(_all_bigint(kinds))
+
+
+def _bigint_if(condition: exp.Expr) -> exp.Expr:
+    return case_when([(condition, kind_of(AsaType.BIGINT))], kind_of(AsaType.FLOAT))
 
 
 def divided(left: exp.Expr, right: exp.Expr, kinds: list[exp.Expr]) -> exp.Expr:
@@ -66,14 +70,19 @@ def _all_bigint(kinds: list[exp.Expr]) -> exp.Expr:
     return conditions[0] if len(conditions) == 1 else operation(exp.And, conditions[0], _all_bigint(kinds[1:]))
 
 
-def bigint_flag(kind: exp.Expr) -> exp.Expr:
-    """Return 1 for a bigint, 0 for another value, NULL for NULL: their minimum tells whether all are bigints."""
-    return case_when([(is_bigint(kind), bigint(1)), (template("{kind} IS NOT NULL", kind=kind), bigint(0))], exp.Null())
+def with_kind_of_all(result: Value, argument: Value, result_of: Callable[[Aggregate], exp.Expr]) -> Value:
+    """Return a SUM, MIN or MAX of an argument with its kind: a bigint if all values of the argument are bigints in ASA.
 
-
-def kind_of_flags(minimum: exp.Expr) -> exp.Expr:
-    """Return the kind of an aggregate of numbers, from the minimum of their flags."""
-    return case_when([(operation(exp.EQ, minimum, bigint(1)), kind_of(AsaType.BIGINT))], kind_of(AsaType.FLOAT))
+    `result_of` returns the column of another aggregate of the same rows. The flags are 1 for a bigint, 0 for another
+    value and NULL for NULL, so their minimum tells whether all are bigints.
+    """
+    result = replace(result, undeclared=argument.undeclared)
+    if result.type is not AsaType.FLOAT or argument.kind is None:
+        return result
+    is_value = template("{kind} IS NOT NULL", kind=argument.kind)
+    flag = case_when([(is_bigint(argument.kind), bigint(1)), (is_value, bigint(0))], exp.Null())
+    least = result_of(Aggregate(Function.MIN, Value(flag, AsaType.BIGINT)))
+    return replace(result, kind=_bigint_if(operation(exp.EQ, least, bigint(1))))
 
 
 def known_kind(value: Value) -> exp.Expr | None:
@@ -100,10 +109,14 @@ def same_key(sides: list[exp.Expr], kinds: list[exp.Expr]) -> exp.Expr:
     return operation(exp.EQ, one, other)
 
 
-def known_kinds(values: Iterable[Value]) -> list[exp.Expr] | None:
+def known_kinds(values: Sequence[Value]) -> list[exp.Expr] | None:
     """Return the kinds of values; None unless all are known."""
-    kinds = [kind for kind in map(known_kind, values) if kind is not None]
-    return kinds if len(kinds) == len([*values]) else None
+    return _all_known([known_kind(value) for value in values])
+
+
+def _all_known(kinds: list[exp.Expr | None]) -> list[exp.Expr] | None:
+    known = [kind for kind in kinds if kind is not None]
+    return known if len(known) == len(kinds) else None
 
 
 def is_open_number(values: Sequence[Value]) -> bool:
@@ -135,8 +148,7 @@ def kinds_of(values: Sequence[Value], converted: Sequence[Value]) -> list[exp.Ex
         exp.Null() if value.type is None else known_kind(other if value.is_json_element else value)
         for value, other in zip(values, converted, strict=True)
     ]
-    known = [kind for kind in kinds if kind is not None]
-    return known if len(known) == len(kinds) else None
+    return _all_known(kinds)
 
 
 def with_kind_of_choice(

@@ -66,6 +66,13 @@ def is_analytic(node: exp.Expr) -> bool:
     return call_name(node) in ANALYTIC_FUNCTIONS
 
 
+def whole_number(node: exp.Expr) -> int | None:
+    """Return the value of a literal whole number, which may have a sign; None for anything else."""
+    sign, digits = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
+    is_whole = isinstance(digits, exp.Literal) and not digits.is_string and digits.name.isdecimal()
+    return sign * int(digits.name) if is_whole else None
+
+
 def call_name(node: exp.Expr) -> str:
     """Return the name of a call in capitals; empty for anything else."""
     return str(node.this).upper() if isinstance(node, exp.Anonymous) else ""

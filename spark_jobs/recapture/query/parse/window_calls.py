@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from recapture.query.parse.date_parts import SHORT_NAMES, TICKS
-from recapture.query.parse.names import call_name
+from recapture.query.parse.names import call_name, whole_number
 from recapture.query.parse.source import Source, require_only
 from recapture.time_model.windows import LARGEST_SIZE, HoppingWindow, SessionWindow, SlidingWindow, Window
 
@@ -146,7 +146,7 @@ def _unit(source: Source, node: exp.Expr, kind: str) -> int:
 
 
 def _number(source: Source, node: exp.Expr) -> int:
-    sign, digits = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
-    if not (isinstance(digits, exp.Literal) and not digits.is_string and digits.name.isdecimal()):
+    number = whole_number(node)
+    if number is None:
         raise source.error(node, "the numbers of a window are whole numbers")
-    return sign * int(digits.name)
+    return number
