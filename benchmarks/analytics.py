@@ -78,9 +78,7 @@ def fill(folder: Path, events: int, keys: int) -> None:
 def compare(spark: SparkSession, name: str, events: int, rounds: int) -> str:
     """Return the rates of both, and their ratio: medians of interleaved rounds after one that warms up."""
     query, value, window = COMPARED[name]
-    compiled = compile_query(
-        DECLARED + query, input_alias="telemetry", output_aliases=["out"], input_metadata=CaptureInput.metadata
-    )
+    compiled = compile_query(DECLARED + query, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["out"])
     peer = f"SELECT k, x, {value} AS v FROM events WINDOW {window}"
     ours, peers = [], []
     for _ in range(rounds + 1):

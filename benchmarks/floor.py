@@ -44,5 +44,5 @@ def _read(blobs: Iterable[Path], query: CompiledQuery) -> int:
     count = 0
     for blob in blobs:
         body = one_array(decode(blob.name, blob.read_bytes(), EVENT_DATA)["Body"])
-        count += len(bodies.parse(body, query.columns, time_fields(query.timestamp_by)).malformed)
+        count += len(bodies.parse(body, query.inputs[0].columns, time_fields(query.inputs[0].timestamp_by)).malformed)
     return count

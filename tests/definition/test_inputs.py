@@ -242,7 +242,7 @@ def test_the_definition_s_digest_changes_with_the_limits_of_inflation(file: Path
 def test_readers_have_the_limits_of_the_pipeline_file(file: Path) -> None:
     for keys in (CAPTURE, IOT_HUB, *(f"format: {name}, path: a" for name in ("ServiceBus", "Json", "Csv"))):
         pipeline = loaded(file, f"{keys}, max_blob_mib: 7")
-        assert pipeline.reader().limits.blob == 7, keys
+        assert pipeline.reader(pipeline.query.inputs[0]).limits.blob == 7, keys
 
 
 # Metadata

@@ -34,10 +34,9 @@ ROUND = 1 << 48
 QUERY = compile_query(
     "SELECT PartitionId, COUNT(*) AS n INTO out FROM t TIMESTAMP BY eventTime "
     "GROUP BY PartitionId, TumblingWindow(minute, 5)",
-    input_alias="t",
+    inputs={"t": CaptureInput.metadata},
     output_aliases=["out"],
-    input_metadata=CaptureInput.metadata,
-)
+).inputs[0]
 POLICIES = Policies(
     out_of_order_tolerance=0, late_tolerance=from_seconds(3600), early_window=from_seconds(300), adjust=True
 )

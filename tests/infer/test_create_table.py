@@ -114,8 +114,8 @@ def test_the_statement_has_a_line_and_a_comment_for_each_field() -> None:
 
 
 def columns(text: str, alias: str = "telemetry") -> dict[str, Any]:
-    query = compile_query(text, input_alias=alias, output_aliases=["out"], input_metadata=CaptureInput.metadata)
-    return {column.path[0]: column.type for column in query.columns if isinstance(column, InputColumn)}
+    query = compile_query(text, inputs={alias: CaptureInput.metadata}, output_aliases=["out"])
+    return {column.path[0]: column.type for column in query.inputs[0].columns if isinstance(column, InputColumn)}
 
 
 @pytest.mark.parametrize(

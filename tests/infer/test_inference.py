@@ -134,7 +134,7 @@ def test_a_key_that_is_a_number_compiles_in_its_own_type(capsys: pytest.CaptureF
     with pytest.raises(DefinitionError, match="is a key"):
         load(world.file)
     infer(capsys, file, "--write")
-    assert [column.type for column in load(world.file).query.columns] == ["bigint"]
+    assert [column.type for column in load(world.file).query.inputs[0].columns] == ["bigint"]
 
 
 def test_a_query_that_does_not_compile_either_way_is_not_changed(

@@ -16,7 +16,7 @@ from recapture.ordering.order import order, schema
 from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task, split
 from recapture.query.compile import compile_query
-from recapture.query.model import CompiledQuery
+from recapture.query.model import CompiledInput
 from recapture.sample import SampleEvent, capture_file
 from recapture.storage import open_container
 from recapture.time_model.policies import Policies
@@ -44,8 +44,8 @@ TUMBLING = (
 )
 
 
-def compiled(text: str) -> CompiledQuery:
-    return compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=CaptureInput.metadata)
+def compiled(text: str) -> CompiledInput:
+    return compile_query(text, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["out"]).inputs[0]
 
 
 PLAIN = compiled(TUMBLING.format(""))
@@ -88,7 +88,7 @@ def at(time: datetime) -> bytes:
 
 def planned(
     folder: Path,
-    query: CompiledQuery,
+    query: CompiledInput,
     policies: Policies | None = POLICIES,
     first: int = 0,
     hours: int = 1,
@@ -106,7 +106,7 @@ Ordered = tuple[dict[Slice, pa.Table], dict[Slice, Counters]]
 
 
 def ordered(
-    folder: Path, query: CompiledQuery, policies: Policies | None, task: Task, quarantine_damaged: bool = False
+    folder: Path, query: CompiledInput, policies: Policies | None, task: Task, quarantine_damaged: bool = False
 ) -> Ordered:
     """Return the rows and the counters of each slice."""
     batches, counters = order(
@@ -123,7 +123,7 @@ def ordered(
 
 def only(
     folder: Path,
-    query: CompiledQuery = PLAIN,
+    query: CompiledInput = PLAIN,
     policies: Policies | None = POLICIES,
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED,
     quarantine_damaged: bool = False,
@@ -175,7 +175,7 @@ def sent(number: int, enqueued: datetime, time: datetime | None = None) -> Sampl
 
 def all_tasks(
     folder: Path,
-    query: CompiledQuery,
+    query: CompiledInput,
     policies: Policies | None,
     task_bytes: int,
     first: int,
@@ -207,7 +207,7 @@ def gaps(counted: Counters) -> list[tuple[int, int]]:
     return [bounds for range_ in ranges for bounds in zip(range_.first.tolist(), range_.last.tolist(), strict=True)]
 
 
-def reaches(query: CompiledQuery, time: int, slice_: Slice) -> bool:
+def reaches(query: CompiledInput, time: int, slice_: Slice) -> bool:
     """Return whether a window that ends in the slice holds the time. Ends are multiples of the hop."""
     window = query.reaches[0].window
     assert isinstance(window, HoppingWindow)

@@ -30,10 +30,9 @@ MUTATIONS = 60
 QUERY = compile_query(
     "SELECT COUNT(*) AS events, MAX(EventEnqueuedUtcTime) AS newest INTO out FROM t TIMESTAMP BY eventTime "
     "GROUP BY TumblingWindow(minute, 5), GetMetadataPropertyValue(t, '[User].[a]')",
-    input_alias="t",
+    inputs={"t": CaptureInput.metadata},
     output_aliases=["out"],
-    input_metadata=CaptureInput.metadata,
-)
+).inputs[0]
 POLICIES = Policies(
     out_of_order_tolerance=0, late_tolerance=from_seconds(600), early_window=from_seconds(300), adjust=True
 )

@@ -24,10 +24,9 @@ from tests.formats.blobs import MINUTE, TEN
 
 QUERY = compile_query(
     "SELECT COUNT(n) AS n INTO out FROM t TIMESTAMP BY eventTime GROUP BY TumblingWindow(minute, 5)",
-    input_alias="t",
+    inputs={"t": CaptureInput.metadata},
     output_aliases=["out"],
-    input_metadata=CaptureInput.metadata,
-)
+).inputs[0]
 POLICIES = Policies(
     out_of_order_tolerance=from_seconds(60),
     late_tolerance=from_seconds(3600),

@@ -18,7 +18,7 @@ from recapture.formats.avro import decode
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.ordering import chunks
 from recapture.ordering.counters import Counters
-from recapture.query.model import CompiledQuery
+from recapture.query.model import CompiledInput
 from recapture.sample import SampleEvent
 from recapture.time_model import timestamps
 from recapture.time_model.policies import Policies
@@ -132,7 +132,7 @@ def test_whatever_was_copied_or_lost_a_slice_gives_the_same_alone_and_in_a_range
 
 
 @pytest.mark.parametrize("query", [PLAIN, BY_DEVICE], ids=["plain", "over"])
-def test_a_slice_gives_the_same_alone_and_in_a_range(folder: Path, query: CompiledQuery) -> None:
+def test_a_slice_gives_the_same_alone_and_in_a_range(folder: Path, query: CompiledInput) -> None:
     together = all_tasks(folder, query, POLICIES, 1 << 40, -1, 3)
     assert len(together) == 6
     alone: dict[tuple[str, Slice], tuple[pa.Table, Counters]] = {}

@@ -33,7 +33,7 @@ class Slice:
 
 def compiled(text: str) -> CompiledQuery:
     """Compile a query from `telemetry` into `out`."""
-    return compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=CaptureInput.metadata)
+    return compile_query(text, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["out"])
 
 
 def published(
@@ -46,7 +46,7 @@ def published(
     Datetimes are ticks; arrays and records are read from their JSON. The starts of the slices must differ. If the query
     has sessions, "_unanchored" says whether a row's session is cut by the rule for sparse streams.
     """
-    _view(spark, query, slices, arrivals).createOrReplaceTempView("events")
+    _view(spark, query, slices, arrivals).createOrReplaceTempView("`input telemetry`")
     output = query.outputs[0]
     table = spark.sql(output.sql).toArrow()
     columns = [*output.columns, OutputColumn("slice_start", AsaType.DATETIME)]
@@ -65,18 +65,18 @@ def _view(
 ) -> DataFrame:
     """Return the events that the slices need, with one Spark partition for each partition of the input."""
     schema = pa.schema(
-        [(column.name, TYPES[column.type].view) for column in query.columns]
+        [(column.name, TYPES[column.type].view) for column in query.inputs[0].columns]
         + [("_partition", pa.string()), *((name, pa.int64()) for name in _TICKS)]
     )
     rows: dict[str, list[Row]] = {"0": []}
     for slice_ in slices:
         times = np.array([event.time for event in slice_.events], dtype=np.int64)
-        needs = query.needs(times, slice_.start, slice_.end)
+        needs = query.inputs[0].needs(times, slice_.start, slice_.end)
         order = range(len(slice_.events)) if arrivals is None else arrivals
         for arrival, event, needed in zip(order, slice_.events, needs, strict=True):
             if needed:
                 rows.setdefault(event.partition, []).append(
-                    {column.name: _value(event, column) for column in query.columns}
+                    {column.name: _value(event, column) for column in query.inputs[0].columns}
                     | {"_partition": event.partition}
                     | dict(zip(_TICKS, (slice_.start, slice_.end, event.time, arrival), strict=True))
                 )

@@ -31,9 +31,8 @@ def at(seconds: float, partition: str = "0", **fields: Any) -> Row:
 def compiled(text: str, *outputs: str, functions: Sequence[JavaScriptFunction] = ()) -> CompiledQuery:
     return compile_query(
         text,
-        input_alias="telemetry",
+        inputs={"telemetry": CaptureInput.metadata},
         output_aliases=outputs or ["out"],
-        input_metadata=CaptureInput.metadata,
         functions=functions,
     )
 
@@ -44,7 +43,7 @@ def rows(
     """Return the rows of every output for the hour from ten. Datetimes are seconds after ten; JSON is parsed."""
     query = compiled(text, *outputs, functions=functions)
     register(spark, query.functions)
-    read: tuple[InputColumn | MetadataColumn, ...] = (*query.columns, *query.metadata)
+    read: tuple[InputColumn | MetadataColumn, ...] = (*query.inputs[0].columns, *query.inputs[0].metadata)
     columns = [(column.name, TYPES[column.type].view) for column in read]
     schema = pa.schema([*columns, ("_partition", pa.string()), *((name, pa.int64()) for name in _SYSTEM)])
     placed = [
@@ -54,7 +53,7 @@ def rows(
         for arrival, event in enumerate(events)
     ]
     frame = spark.createDataFrame(pa.Table.from_pylist(placed, schema)).coalesce(1)
-    frame.createOrReplaceTempView("events")
+    frame.createOrReplaceTempView("`input telemetry`")
     published = []
     for output in query.outputs:
         table = spark.sql(output.sql).toArrow().drop_columns(["slice_start"])

@@ -71,5 +71,5 @@ QUERIES = {
 @pytest.mark.parametrize("text", QUERIES.values(), ids=QUERIES.keys())
 def test_an_everyday_query_compiles(text: str) -> None:
     outputs = [name for name in ("alerts", "archive") if f"INTO {name}" in text]
-    compiled = compile_query(text, input_alias="tolls", output_aliases=outputs, input_metadata=CaptureInput.metadata)
+    compiled = compile_query(text, inputs={"tolls": CaptureInput.metadata}, output_aliases=outputs)
     assert {output.alias for output in compiled.outputs} == set(outputs)

@@ -23,9 +23,7 @@ EXAMPLE = """
 
 
 def compiled(text: str) -> CompiledQuery:
-    return compile_query(
-        text, input_alias="telemetry", output_aliases=["aggregates"], input_metadata=CaptureInput.metadata
-    )
+    return compile_query(text, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["aggregates"])
 
 
 def counting(clauses: str, select: str = "COUNT(*) AS n") -> CompiledQuery:
@@ -33,24 +31,24 @@ def counting(clauses: str, select: str = "COUNT(*) AS n") -> CompiledQuery:
 
 
 def windowed(window: str) -> HoppingWindow:
-    compiled_window = counting(f"GROUP BY {window}").reaches[0].window
+    compiled_window = counting(f"GROUP BY {window}").inputs[0].reaches[0].window
     assert isinstance(compiled_window, HoppingWindow)
     return compiled_window
 
 
 def types(query: CompiledQuery) -> dict[str, AsaType]:
-    return {column.name: column.type for column in query.columns}
+    return {column.name: column.type for column in query.inputs[0].columns}
 
 
 def test_the_example_compiles() -> None:
     query = compiled(EXAMPLE)
-    assert query.columns == (
+    assert query.inputs[0].columns == (
         InputColumn(("deviceId",), AsaType.TEXT),
         InputColumn(("temperature",), AsaType.FLOAT),
     )
-    assert query.timestamp_by == InputColumn(("eventTime",), AsaType.DATETIME)
-    assert query.over == (InputColumn(("deviceId",), AsaType.TEXT),)
-    assert query.reaches[0].window == HoppingWindow(size=5 * MINUTE, hop=5 * MINUTE)
+    assert query.inputs[0].timestamp_by == InputColumn(("eventTime",), AsaType.DATETIME)
+    assert query.inputs[0].over == (InputColumn(("deviceId",), AsaType.TEXT),)
+    assert query.inputs[0].reaches[0].window == HoppingWindow(size=5 * MINUTE, hop=5 * MINUTE)
     assert query.outputs[0].columns == (
         OutputColumn("windowEnd", AsaType.DATETIME),
         OutputColumn("deviceId", AsaType.TEXT),
@@ -61,8 +59,8 @@ def test_the_example_compiles() -> None:
 
 def test_without_timestamp_by_the_arrival_time_is_used() -> None:
     query = compiled("SELECT COUNT(*) AS n INTO aggregates FROM telemetry GROUP BY Tumbling(hour, 1)")
-    assert query.timestamp_by is None
-    assert query.over == ()
+    assert query.inputs[0].timestamp_by is None
+    assert query.inputs[0].over == ()
 
 
 @pytest.mark.parametrize(
@@ -93,7 +91,7 @@ def test_a_window_may_be_offset() -> None:
 
 def test_fields_match_in_their_letter_case_and_table_names_in_any() -> None:
     query = counting("GROUP BY Telemetry.site.Name, TELEMETRY.[odd name], Tumbling(s, 1)")
-    assert [column.path for column in query.columns] == [("site", "Name"), ("odd name",)]
+    assert [column.path for column in query.inputs[0].columns] == [("site", "Name"), ("odd name",)]
 
 
 def test_an_alias_of_the_input_qualifies_fields() -> None:
@@ -101,13 +99,13 @@ def test_an_alias_of_the_input_qualifies_fields() -> None:
         "SELECT COUNT(*) AS n INTO aggregates FROM telemetry AS t TIMESTAMP BY t.at OVER t.id WHERE T.x.y = 1"
         " GROUP BY Tumbling(s, 1)"
     )
-    assert query.timestamp_by == InputColumn(("at",), AsaType.DATETIME)
-    assert [column.path for column in query.columns] == [("x", "y")]
+    assert query.inputs[0].timestamp_by == InputColumn(("at",), AsaType.DATETIME)
+    assert [column.path for column in query.inputs[0].columns] == [("x", "y")]
 
 
 def test_partition_id_in_over_adds_nothing() -> None:
     query = counting("OVER PartitionId, deviceId GROUP BY Tumbling(s, 1)")
-    assert query.over == (InputColumn(("deviceId",), AsaType.TEXT),)
+    assert query.inputs[0].over == (InputColumn(("deviceId",), AsaType.TEXT),)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +119,7 @@ def test_words_of_sql_may_be_fields(name: str) -> None:
         else f"SELECT [{name}], COUNT(*) AS n INTO aggregates FROM telemetry TIMESTAMP BY t OVER [{name}]"
         f" GROUP BY [{name}], Tumbling(s, 1)"
     )
-    assert query.over == (InputColumn((name,), AsaType.TEXT),)
+    assert query.inputs[0].over == (InputColumn((name,), AsaType.TEXT),)
     assert query.outputs[0].columns[0].name == name
 
 
@@ -212,7 +210,7 @@ def test_a_text_cannot_escape_from_its_literal() -> None:
 def test_without_into_a_query_writes_to_output() -> None:
     text = "SELECT COUNT(*) AS n FROM telemetry GROUP BY Tumbling(s, 1)"
     assert (
-        compile_query(text, input_alias="telemetry", output_aliases=["output"], input_metadata=CaptureInput.metadata)
+        compile_query(text, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["output"])
         .outputs[0]
         .columns[0]
         .name
@@ -277,17 +275,17 @@ def test_ordering_events_loads_no_compiler(python: Python) -> None:
 def test_words_that_are_keywords_elsewhere_name_inputs_outputs_and_steps(name: str) -> None:
     alias, metadata = name.strip('[]"'), CaptureInput.metadata
     text = f"SELECT id INTO {name} FROM {name}"
-    [output] = compile_query(text, input_alias=alias, output_aliases=[alias], input_metadata=metadata).outputs
+    [output] = compile_query(text, inputs={alias: metadata}, output_aliases=[alias]).outputs
     assert output.alias == alias
     text = f"WITH {name} AS (SELECT x FROM telemetry) SELECT x INTO out FROM {name}"
-    assert compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=metadata).outputs
+    assert compile_query(text, inputs={"telemetry": metadata}, output_aliases=["out"]).outputs
 
 
 @pytest.mark.parametrize("select", ["SELECT id AS [from]", "SELECT id AS into", "SELECT telemetry.from AS x"])
 def test_columns_may_be_called_from_and_into(select: str) -> None:
     text = f"{select} INTO out FROM telemetry"
     metadata = CaptureInput.metadata
-    assert compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=metadata).outputs
+    assert compile_query(text, inputs={"telemetry": metadata}, output_aliases=["out"]).outputs
 
 
 def test_metadata_of_an_iot_hub_is_read_by_either_of_its_names() -> None:
@@ -296,9 +294,9 @@ def test_metadata_of_an_iot_hub_is_read_by_either_of_its_names() -> None:
                GetMetadataPropertyValue(i, '[IoTHub].[EnqueuedTime]') AS t INTO out FROM telemetry AS i
     """
     metadata = IotHubInput.metadata
-    query = compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=metadata)
+    query = compile_query(text, inputs={"telemetry": metadata}, output_aliases=["out"])
     device = MetadataColumn(Metadata.IOT_HUB, "connectionDeviceId")
-    assert query.metadata == (device, MetadataColumn(Metadata.EVENT_ENQUEUED))
+    assert query.inputs[0].metadata == (device, MetadataColumn(Metadata.EVENT_ENQUEUED))
     with pytest.raises(DefinitionError, match=r"'IoTHub\.ConnectionDeviceId' is not supported: use"):
         compiled(text.replace("IoTHub.ConnectionDeviceId AS a,", "").replace("INTO out", "INTO aggregates"))
 
@@ -310,12 +308,10 @@ def test_declared_fields_are_checked_unless_they_are_texts_or_input_columns() ->
         InputColumn((name,), AsaType[kind])
         for name, kind in (("n", "BIGINT"), ("at", "DATETIME"), ("iotHub", "RECORD"))
     )
-    assert compiled(text).columns_to_check == (n, hub, at)
-    of_iot_hub = compile_query(
-        text, input_alias="telemetry", output_aliases=["aggregates"], input_metadata=IotHubInput.metadata
-    )
-    assert of_iot_hub.columns_to_check == (n, at)
-    assert compiled(text.removeprefix(table)).columns_to_check == ()
+    assert compiled(text).inputs[0].columns_to_check == (n, hub, at)
+    of_iot_hub = compile_query(text, inputs={"telemetry": IotHubInput.metadata}, output_aliases=["aggregates"])
+    assert of_iot_hub.inputs[0].columns_to_check == (n, at)
+    assert compiled(text.removeprefix(table)).inputs[0].columns_to_check == ()
 
 
 @pytest.mark.parametrize("call", ["COALESCE({}, 1)", "IIF(1 = 1, {}, 1)", "ABS({})"])

@@ -25,7 +25,7 @@ TEMPLATES = {
 def message_for(text: str) -> str | None:
     """Return the message that refuses a query; None if it compiles."""
     try:
-        compile_query(text, input_alias="telemetry", output_aliases=["out"], input_metadata=CaptureInput.metadata)
+        compile_query(text, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["out"])
     except DefinitionError as error:
         return str(error)
     return None

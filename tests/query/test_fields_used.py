@@ -11,9 +11,7 @@ BIGINT, FLOAT, TEXT, DATETIME, BIT, RECORD, ARRAY = AsaType
 
 
 def used(text: str, **types: AsaType | None) -> dict[str, AsaType | None]:
-    return fields_used(
-        text, types, input_alias="telemetry", output_aliases=["out"], input_metadata=CaptureInput.metadata
-    )
+    return fields_used(text, types, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["out"])
 
 
 def test_a_field_has_the_type_that_its_use_decides() -> None:

@@ -15,9 +15,7 @@ GROUP = "GROUP BY TumblingWindow(minute, 5)"
 def refused(text: str) -> str:
     """Return the first line of the error; the other two show the place."""
     with pytest.raises(DefinitionError) as refusal:
-        compile_query(
-            text, input_alias="telemetry", output_aliases=["aggregates"], input_metadata=CaptureInput.metadata
-        )
+        compile_query(text, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["aggregates"])
     message, line, caret = str(refusal.value).split("\n")
     place = re.match(r"query, line (\d+), column (\d+): .", message)
     assert place
@@ -38,7 +36,7 @@ def query(
 
 def test_the_template_itself_compiles() -> None:
     [output] = compile_query(
-        query(), input_alias="telemetry", output_aliases=["aggregates"], input_metadata=CaptureInput.metadata
+        query(), inputs={"telemetry": CaptureInput.metadata}, output_aliases=["aggregates"]
     ).outputs
     assert output.columns[0].name == "n"
 
@@ -333,9 +331,7 @@ def test_a_key_that_is_also_a_number_needs_create_table() -> None:
     assert "`floor` is a key, but is used as float here" in refused(text)
     declared = f"CREATE TABLE telemetry (eventTime datetime, floor bigint)\n{text}"
     output = (
-        compile_query(
-            declared, input_alias="telemetry", output_aliases=["aggregates"], input_metadata=CaptureInput.metadata
-        )
+        compile_query(declared, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["aggregates"])
         .outputs[0]
         .columns
     )
@@ -349,7 +345,7 @@ def test_a_key_that_is_aggregated_as_a_number_is_a_measure() -> None:
         "SELECT v AS a, SUM(v) AS s INTO aggregates FROM once GROUP BY v, Tumbling(minute, 5)",
     ):
         [output] = compile_query(
-            text, input_alias="telemetry", output_aliases=["aggregates"], input_metadata=CaptureInput.metadata
+            text, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["aggregates"]
         ).outputs
         assert [column.type for column in output.columns] == ["float", "float"]
 

@@ -146,7 +146,7 @@ def test_names_may_be_written_in_double_quotes(spark: "SparkSession") -> None:
     """
     events = [{**at(1), "my k": "a", 'a "b" c': 1.5}, {**at(2), "my k": "a", 'a "b" c': 2.0}]
     assert rows(spark, text, events) == [[{"k": "a", "total": 3.5}]]
-    assert [column.path for column in compiled(text).columns] == [("my k",), ('a "b" c',)]
+    assert [column.path for column in compiled(text).inputs[0].columns] == [("my k",), ('a "b" c',)]
 
 
 def test_having_without_group_by_filters_rows_as_where_does(spark: "SparkSession") -> None:
@@ -190,8 +190,8 @@ def test_a_slice_looks_back_as_far_as_all_windows_on_the_way_together() -> None:
         SELECT k INTO raw FROM telemetry TIMESTAMP BY x
     """
     query = compiled(text, "out", "raw")
-    assert query.look_back == (3600 + 60 + 10) * TICKS_PER_SECOND
-    assert sorted(reach.look_back for reach in query.reaches) == [0, query.look_back]
+    assert query.inputs[0].look_back == (3600 + 60 + 10) * TICKS_PER_SECOND
+    assert sorted(reach.look_back for reach in query.inputs[0].reaches) == [0, query.inputs[0].look_back]
 
 
 def test_union_keeps_duplicates_and_widens_types(spark: "SparkSession") -> None:
@@ -232,8 +232,8 @@ def test_a_star_passes_on_what_later_steps_ask_for(spark: "SparkSession") -> Non
     ]
     assert rows(spark, text, events) == [[{"k": "a", "site": "roof", "tenfold": 10.0, "p": 7}]]
     query = compiled(text)
-    assert {column.name for column in query.columns} == {"v", "k", "site.name", "site.height"}
-    assert query.metadata == (MetadataColumn(Metadata.PARTITION_ID),)
+    assert {column.name for column in query.inputs[0].columns} == {"v", "k", "site.name", "site.height"}
+    assert query.inputs[0].metadata == (MetadataColumn(Metadata.PARTITION_ID),)
 
 
 def test_a_published_star_is_what_create_table_declares_and_what_the_input_adds(spark: "SparkSession") -> None:
@@ -325,7 +325,7 @@ def test_a_query_may_read_metadata_of_the_event_hub_and_the_senders_own_properti
         INTO out FROM telemetry
     """
     query = compiled(text)
-    assert [column.name for column in query.metadata] == [
+    assert [column.name for column in query.inputs[0].metadata] == [
         "@SequenceNumber",
         "@Offset",
         "@PartitionKey",
@@ -381,8 +381,8 @@ def test_timestamp_by_takes_a_field_a_column_or_an_expression_of_them(written: s
     query = compiled(
         f"SELECT COUNT(*) AS n INTO out FROM telemetry TIMESTAMP BY {written} GROUP BY Tumbling(minute, 1)"
     )
-    assert query.timestamp_by == time
-    assert query.columns == ()
+    assert query.inputs[0].timestamp_by == time
+    assert query.inputs[0].columns == ()
 
 
 def test_every_read_of_the_input_must_use_the_same_time() -> None:

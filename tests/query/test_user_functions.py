@@ -36,7 +36,7 @@ def test_a_query_has_the_functions_that_it_calls_in_any_letter_case() -> None:
 
 def test_a_declared_type_of_an_argument_decides_the_type_of_a_field() -> None:
     query = compiled("SELECT udf.add(x, 1) AS y INTO out FROM telemetry", functions=FUNCTIONS)
-    assert [column.type for column in query.columns] == [AsaType.FLOAT]
+    assert [column.type for column in query.inputs[0].columns] == [AsaType.FLOAT]
 
 
 @pytest.mark.parametrize(

@@ -405,9 +405,8 @@ def _query(draft: Draft, job: AsaJob) -> None:
     try:
         compile_query(
             job.query,
-            input_alias=alias,
+            inputs={alias: FORMATS[draft.values["input"].get("format", DEFAULT_FORMAT)].metadata},
             output_aliases=query_text.outputs(job.query),
-            input_metadata=FORMATS[draft.values["input"].get("format", DEFAULT_FORMAT)].metadata,
             functions=[_declared(name, section) for name, section in functions.items()],
         )
     except DefinitionError as error:

@@ -14,8 +14,8 @@ def run_definition(pipeline: Pipeline) -> RunDefinition:
     return replace(
         definition,
         canonical_query=query.canonical,
-        policies=pipeline.policies,
-        look_back=query.look_back,
+        policies=pipeline.policies(query.inputs[0]),
+        look_back=query.inputs[0].look_back,
         functions=[asdict(function) for function in query.functions],
     )
 

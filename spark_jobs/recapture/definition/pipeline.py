@@ -18,7 +18,7 @@ from recapture.formats.events import Reader
 from recapture.formats.sections import Input
 from recapture.model import JavaScriptFunction, time_fields
 from recapture.query.compile import compile_query
-from recapture.query.model import CompiledOutput, CompiledQuery
+from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery
 from recapture.storage.address import AzureAddress, normal_form, parse
 from recapture.time_model.policies import EARLY_SECONDS, Policies
 from recapture.time_model.ticks import from_seconds
@@ -30,7 +30,13 @@ MAX_SCRIPT_BYTES = 1024 * 1024
 _NOT_REPEATED = "runs do not repeat what the live job did"
 
 
-def _as_list(outputs: object) -> object:
+def _inputs_as_list(inputs: object) -> object:
+    if inputs == []:
+        raise ValueError("name at least one input, with its alias and its container")
+    return inputs if isinstance(inputs, list) else [inputs]
+
+
+def _outputs_as_list(outputs: object) -> object:
     if outputs == []:
         raise ValueError("name at least one output, with its alias and its table")
     return outputs if isinstance(outputs, list) else [outputs]
@@ -41,11 +47,11 @@ class Pipeline(Section):
 
     name: Name
     """Name of the pipeline: lower case, for runs, DAGs and messages."""
-    input: Input
-    """Input, in the section of its format."""
+    inputs: Annotated[tuple[Input, ...], Field(alias="input"), BeforeValidator(_inputs_as_list)]
+    """Inputs, at least one, each in the section of its format."""
     job: Job
     """Query and time settings."""
-    outputs: Annotated[tuple[Output, ...], Field(alias="output"), BeforeValidator(_as_list)]
+    outputs: Annotated[tuple[Output, ...], Field(alias="output"), BeforeValidator(_outputs_as_list)]
     """Outputs, at least one. The folder of the first one holds the run files."""
     functions: dict[Alias, Function] = Field(default_factory=dict)
     """JavaScript functions, by their names after `udf.`."""
@@ -64,9 +70,8 @@ class Pipeline(Section):
         """Compile a query of this pipeline's input, outputs and functions."""
         return compile_query(
             query,
-            input_alias=self.input.alias,
+            inputs={section.alias: section.metadata for section in self.inputs},
             output_aliases=[output.alias for output in self.outputs],
-            input_metadata=self.input.metadata,
             functions=self.javascript,
         )
 
@@ -79,20 +84,24 @@ class Pipeline(Section):
         """Return what the query writes into an output."""
         return next(compiled for compiled in self.query.outputs if compiled.alias.lower() == output.alias.lower())
 
-    def reader(self) -> Reader:
-        """Return the reader of the input's blobs. It travels to the executors."""
-        return self.input.reader((*self.query.body_columns, *time_fields(self.query.timestamp_by)))
-
-    def input_would_read(self, folder: str) -> bool:
-        """Return whether the input would read the files of a table in this folder, which is in normal form."""
-        container = f"{normal_form(self.input.container)}/"
-        inside = f"{folder}/a/b.parquet"
-        return inside.startswith(container) and self.input.names.parse(inside.removeprefix(container)) is not None
-
     @property
-    def policies(self) -> Policies | None:
-        """The event ordering policies; None without TIMESTAMP BY, because no policy applies to arrival times."""
-        if self.query.timestamp_by is None:
+    def input(self) -> Input:
+        return self.inputs[0]
+
+    def section(self, compiled: CompiledInput) -> Input:
+        """Return the section of an input that the query reads."""
+        return next(section for section in self.inputs if section.alias == compiled.alias)
+
+    def reader(self, compiled: CompiledInput) -> Reader:
+        """Return the reader of an input's blobs. It travels to the executors."""
+        return self.section(compiled).reader((*compiled.body_columns, *time_fields(compiled.timestamp_by)))
+
+    def policies(self, compiled: CompiledInput) -> Policies | None:
+        """Return the event ordering policies of an input.
+
+        None without TIMESTAMP BY, because no policy applies to arrival times.
+        """
+        if compiled.timestamp_by is None:
             return None
         late, early = self.job.late_seconds, self.job.early_arrival_seconds
         return Policies(
@@ -123,21 +132,23 @@ class Pipeline(Section):
     @property
     def warnings(self) -> list[str]:
         """Warnings about settings that are allowed but probably not intended, one sentence each."""
-        if self.policies is None:
+        timed = [compiled for compiled in self.query.inputs if compiled.timestamp_by is not None]
+        if not timed:
             return []
-        return [f"{self.file}: {warning}" for warning in (*self._late_warnings(), *self._early_warnings())]
+        late = (warning for compiled in timed for warning in self._late_warnings(self.section(compiled)))
+        return [f"{self.file}: {warning}" for warning in (*dict.fromkeys(late), *self._early_warnings())]
 
-    def _late_warnings(self) -> Iterator[str]:
-        late, interval = self.job.late_seconds, self.input.interval_seconds
-        by_blob = self.input.arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
+    def _late_warnings(self, section: Input) -> Iterator[str]:
+        late, interval = self.job.late_seconds, section.interval_seconds
+        by_blob = section.arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
         if late == -1:
             yield (
                 "eventsLateArrivalMaxDelayInSeconds is -1: every later arrival counts, so a slice is read up to the "
                 "newest blob and is never final; the counts of its verdicts depend on where reading begins"
             )
-        elif late < interval and by_blob and self.input.names.on_schedule:
+        elif late < interval and by_blob and section.names.on_schedule:
             yield (
-                f"eventsLateArrivalMaxDelayInSeconds is {late}, less than the {self.input.interval_name} of "
+                f"eventsLateArrivalMaxDelayInSeconds is {late}, less than the {section.interval_name} of "
                 f"{interval}: with the blob's LastModified as arrival time almost every event will be late; set it to "
                 f"at least {interval}"
             )
@@ -184,7 +195,7 @@ def _load(path: Path) -> tuple[Pipeline, Document]:
     for require in (
         require_addresses,
         require_unambiguous_path,
-        require_input_without_conflicts,
+        require_inputs_without_conflicts,
         require_one_suite_per_output,
         require_named_tables,
         require_outputs_outside_input,
@@ -199,7 +210,10 @@ def _load(path: Path) -> tuple[Pipeline, Document]:
 
 def require_addresses(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError unless the container and the tables have addresses that storage can open."""
-    for key_path, address in [(("input", "container"), pipeline.input.container), *_tables(pipeline)]:
+    containers: list[tuple[KeyPath, str]] = [
+        (("input", index, "container"), section.container) for index, section in enumerate(pipeline.inputs)
+    ]
+    for key_path, address in (*containers, *_tables(pipeline)):
         try:
             parse(address)
         except DefinitionError as error:
@@ -208,16 +222,18 @@ def require_addresses(pipeline: Pipeline, document: Document) -> None:
 
 def require_unambiguous_path(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if the path is not a valid pattern, or if names of other inputs could also match it."""
-    try:
-        _ = pipeline.input.names
-    except DefinitionError as error:
-        raise document.error(("input", "path"), str(error)) from error
+    for index, section in enumerate(pipeline.inputs):
+        try:
+            _ = section.names
+        except DefinitionError as error:
+            raise document.error(("input", index, "path"), str(error)) from error
 
 
-def require_input_without_conflicts(pipeline: Pipeline, document: Document) -> None:
-    """Raise DefinitionError if keys of the input contradict each other."""
-    for key, reason in pipeline.input.conflicts():
-        raise document.error(("input", key), reason)
+def require_inputs_without_conflicts(pipeline: Pipeline, document: Document) -> None:
+    """Raise DefinitionError if keys of an input contradict each other."""
+    for index, section in enumerate(pipeline.inputs):
+        for key, reason in section.conflicts():
+            raise document.error(("input", index, key), reason)
 
 
 def require_one_suite_per_output(pipeline: Pipeline, document: Document) -> None:
@@ -239,20 +255,28 @@ def require_named_tables(pipeline: Pipeline, document: Document) -> None:
 
 
 def require_outputs_outside_input(pipeline: Pipeline, document: Document) -> None:
-    """Raise DefinitionError if the files of a table would be blobs of the input."""
+    """Raise DefinitionError if the files of a table would be blobs of an input."""
     for (key_path, _), output in zip(_tables(pipeline), pipeline.outputs, strict=True):
-        if any(pipeline.input_would_read(folder) for folder in _folders(output)):
+        if any(_would_read(section, folder) for section in pipeline.inputs for folder in _folders(output)):
             reason = "the input would read this table's own files: choose another place, or set input.path"
             raise document.error(key_path, reason)
 
 
+def _would_read(section: Input, folder: str) -> bool:
+    """Return whether an input would read the files of a table in this folder, which is in normal form."""
+    container = f"{normal_form(section.container)}/"
+    inside = f"{folder}/a/b.parquet"
+    return inside.startswith(container) and section.names.parse(inside.removeprefix(container)) is not None
+
+
 def require_distinct_aliases(pipeline: Pipeline, document: Document) -> None:
-    """Raise DefinitionError if two outputs have one alias, in any letter case."""
-    aliases: dict[str, str] = {}
-    for index, output in enumerate(pipeline.outputs):
-        other = aliases.setdefault(output.alias.lower(), output.alias)
-        if len(aliases) <= index:
-            raise document.error(("output", index, "alias"), f"another output is named {other} too: rename one")
+    """Raise DefinitionError if two inputs, or two outputs, have one alias, in any letter case."""
+    for key, named in (("input", pipeline.inputs), ("output", pipeline.outputs)):
+        aliases: dict[str, str] = {}
+        for index, section in enumerate(named):
+            other = aliases.setdefault(section.alias.lower(), section.alias)
+            if len(aliases) <= index:
+                raise document.error((key, index, "alias"), f"another {key} is named {other} too: rename one")
 
 
 def require_distinct_tables(pipeline: Pipeline, document: Document) -> None:
@@ -329,7 +353,9 @@ def _with_absolute_addresses(pipeline: Pipeline) -> Pipeline:
 
     return pipeline.model_copy(
         update={
-            "input": pipeline.input.model_copy(update={"container": absolute(pipeline.input.container)}),
+            "inputs": tuple(
+                section.model_copy(update={"container": absolute(section.container)}) for section in pipeline.inputs
+            ),
             "outputs": tuple(
                 output.model_copy(update={"table": absolute(output.table)}) for output in pipeline.outputs
             ),

@@ -171,9 +171,8 @@ def _used(pipeline: Pipeline, sampled: list[TypedField]) -> Mapping[str, AsaType
             return fields_used(
                 pipeline.job.query,
                 types,
-                input_alias=pipeline.input.alias,
+                inputs={pipeline.input.alias: pipeline.input.metadata},
                 output_aliases=[output.alias for output in pipeline.outputs],
-                input_metadata=pipeline.input.metadata,
                 functions=pipeline.javascript,
             )
         except DefinitionError:

@@ -26,7 +26,7 @@ from recapture.ordering.application_time import metadata_of
 from recapture.ordering.decoding import DecodedBlob, Decoder
 from recapture.ordering.sequence_partitions import ContinuousNumbers
 from recapture.ordering.task import Task
-from recapture.query.model import CompiledQuery
+from recapture.query.model import CompiledInput
 from recapture.storage import Container
 from recapture.time_model.slices import Slice
 
@@ -160,11 +160,11 @@ class Chunk:
 
 
 def chunks(
-    task: Task, container: Container, query: CompiledQuery, reader: Reader, quarantine_damaged: bool
+    task: Task, container: Container, compiled: CompiledInput, reader: Reader, quarantine_damaged: bool
 ) -> Iterator[Chunk]:
     """Yield the events of a task. The errors are those of `Decoder.decode`."""
-    over = [column for column in query.over if isinstance(column, MetadataColumn)]
-    metadata = tuple(dict.fromkeys([*query.metadata, *over, *metadata_of(query.timestamp_by)]))
+    over = [column for column in compiled.over if isinstance(column, MetadataColumn)]
+    metadata = tuple(dict.fromkeys([*compiled.metadata, *over, *metadata_of(compiled.timestamp_by)]))
     numbers_decoder = Decoder(reader, (), quarantine_damaged)
     events_decoder = Decoder(reader, metadata, quarantine_damaged)
     numbers = ContinuousNumbers()

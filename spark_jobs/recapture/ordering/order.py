@@ -22,7 +22,7 @@ from recapture.ordering.counters import Counters
 from recapture.ordering.sequence import AscendingEvents
 from recapture.ordering.sequence_partitions import PartitionedNumbers
 from recapture.ordering.task import Task
-from recapture.query.model import CompiledQuery
+from recapture.query.model import CompiledInput
 from recapture.storage import Container
 from recapture.time_model.policies import Judged, LargestTimes, Policies, judge
 from recapture.time_model.slices import Slice
@@ -37,22 +37,22 @@ SYSTEM_COLUMNS = (
 )
 
 
-def schema(query: CompiledQuery) -> pa.Schema:
-    """Return the columns of the view `events`."""
-    columns: tuple[InputColumn | MetadataColumn, ...] = (*query.columns, *query.metadata)
+def schema(compiled: CompiledInput) -> pa.Schema:
+    """Return the columns of the view of an input."""
+    columns: tuple[InputColumn | MetadataColumn, ...] = (*compiled.columns, *compiled.metadata)
     return pa.schema([*SYSTEM_COLUMNS, *((column.name, TYPES[column.type].view) for column in columns)])
 
 
 def order(
     task: Task,
     container: Container,
-    query: CompiledQuery,
+    compiled: CompiledInput,
     policies: Policies | None,
     reader: Reader,
     *,
     quarantine_damaged: bool,
 ) -> tuple[Iterator[pa.RecordBatch], dict[Slice, Counters]]:
-    """Return the ordered events of a task as batches of `schema(query)`, and its counters.
+    """Return the ordered events of a task as batches of `schema(compiled)`, and its counters.
 
     The counters are complete once all batches have been consumed. An event occurs once for each slice to whose
     rows it may matter. Consuming the batches raises DamagedBlobError for a damaged blob, unless damaged blobs are
@@ -61,10 +61,10 @@ def order(
     counters = {
         planned_slice.slice: Counters(task.input, task.partition, planned_slice) for planned_slice in task.slices
     }
-    processor = _ChunkProcessor(task.partition, query, policies, counters)
+    processor = _ChunkProcessor(task.partition, compiled, policies, counters)
     ordered = (
         batch
-        for chunk in chunks(task, container, query, reader, quarantine_damaged)
+        for chunk in chunks(task, container, compiled, reader, quarantine_damaged)
         for batch in processor.process(chunk)
     )
     return ordered, counters
@@ -75,7 +75,7 @@ class _ChunkProcessor:
     """Judges and counts the events of one task, given in chunks in arrival order, and divides them among slices."""
 
     partition: str
-    query: CompiledQuery
+    compiled: CompiledInput
     policies: Policies | None
     counters: dict[Slice, Counters]
     largest_times: LargestTimes = field(default_factory=LargestTimes)
@@ -94,8 +94,8 @@ class _ChunkProcessor:
         judged, reasons = self._judged(chunk, parsed)
         for counters in self.counters.values():
             counters.count_events(chunk, judged, reasons)
-        payload = [parsed.columns[column] for column in self.query.columns]
-        payload += [chunk.metadata(column) for column in self.query.metadata]
+        payload = [parsed.columns[column] for column in self.compiled.columns]
+        payload += [chunk.metadata(column) for column in self.compiled.metadata]
         yield from self._by_slice(judged, chunk.arrival, payload)
 
     def _observe_numbers(self, chunk: Chunk) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:
@@ -111,9 +111,9 @@ class _ChunkProcessor:
         )
 
     def _parsed(self, chunk: Chunk) -> bodies.Bodies:
-        time = self.query.timestamp_by
+        time = self.compiled.timestamp_by
         timestamp_fields = tuple(dict.fromkeys([*time_fields(time), *dateadd_fields(time)]))
-        columns = tuple(dict.fromkeys([*self.query.body_columns, *self.query.columns_to_check]))
+        columns = tuple(dict.fromkeys([*self.compiled.body_columns, *self.compiled.columns_to_check]))
         parsed = bodies.parse(chunk.body, columns, timestamp_fields)
         if chunk.unreadable is None:
             return parsed
@@ -122,11 +122,11 @@ class _ChunkProcessor:
     def _judged(self, chunk: Chunk, parsed: bodies.Bodies) -> tuple[Judged, pa.Array]:
         """Return the verdicts, and for each event the reason why it is malformed or has no time (string), or NULL."""
         decoded = pc.is_null(parsed.malformed).to_numpy(zero_copy_only=False)
-        if self.policies is None or self.query.timestamp_by is None:
+        if self.policies is None or self.compiled.timestamp_by is None:
             none = np.zeros(len(decoded), bool)
             verdict = np.where(decoded, Verdict.ON_TIME, Verdict.MALFORMED).astype(np.int8)
             return Judged(verdict, chunk.arrival, none, none, none), parsed.malformed
-        times = times_of(self.query.timestamp_by, parsed, chunk.metadata)
+        times = times_of(self.compiled.timestamp_by, parsed, chunk.metadata)
         keys = self._keys(chunk, parsed)
         scope = keys if chunk.sequence_partition is None else keys | {"": pa.array(chunk.sequence_partition)}
         judged = judge(
@@ -143,12 +143,12 @@ class _ChunkProcessor:
         """Return the columns of the OVER key by name."""
         return {
             column.name: parsed.columns[column] if isinstance(column, InputColumn) else chunk.metadata(column)
-            for column in self.query.over
+            for column in self.compiled.over
         }
 
     @cached_property
     def _schema(self) -> pa.Schema:
-        return schema(self.query)
+        return schema(self.compiled)
 
     def _by_slice(
         self, judged: Judged, arrival: NDArray[np.int64], payload: list[pa.Array]
@@ -160,9 +160,9 @@ class _ChunkProcessor:
             return
         earliest, latest = times.min(), times.max()
         for slice_ in self.counters:
-            if latest <= slice_.start - self.query.look_back or earliest > slice_.end:
+            if latest <= slice_.start - self.compiled.look_back or earliest > slice_.end:
                 continue
-            needed = self.query.needs(times, slice_.start, slice_.end)
+            needed = self.compiled.needs(times, slice_.start, slice_.end)
             if needed.any():
                 yield self._batch(slice_, [times[needed], arrival[needed]], payload, processed[needed])
 

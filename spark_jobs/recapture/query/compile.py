@@ -15,9 +15,9 @@ from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation, taken_over
 from recapture.query.generate.select_items import SelectItem
-from recapture.query.generate.statements import CommonTable, Selection, Table, output_statement
+from recapture.query.generate.statements import CommonTable, Selection, Statement, Table, output_statement
 from recapture.query.generate.values import Value
-from recapture.query.model import CompiledOutput, CompiledQuery
+from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
 from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
@@ -31,12 +31,11 @@ _DEFAULT_OUTPUT = "output"
 def compile_query(
     text: str,
     *,
-    input_alias: str,
+    inputs: Mapping[str, InputMetadata],
     output_aliases: Sequence[str],
-    input_metadata: InputMetadata,
     functions: Sequence[JavaScriptFunction] = (),
 ) -> CompiledQuery:
-    """Compile a query that reads `input_alias`, writes each of `output_aliases` and may call `functions`.
+    """Compile a query that reads `inputs` (alias to metadata), writes `output_aliases` and may call `functions`.
 
     Raise DefinitionError, with line and column of the text, for a syntax error and for whatever is not supported.
     """
@@ -44,6 +43,7 @@ def compile_query(
     try:
         script = parse(text)
         called = bind_functions(script, functions)
+        [(input_alias, input_metadata)] = inputs.items()
         types = FieldTypes(script.source, input_alias, declared_types(source, script.declarations, input_alias))
         return replace(_compiled(script, types, output_aliases, input_metadata).result(), functions=called)
     except RecursionError:
@@ -54,9 +54,8 @@ def fields_used(
     text: str,
     types: Mapping[str, AsaType | None],
     *,
-    input_alias: str,
+    inputs: Mapping[str, InputMetadata],
     output_aliases: Sequence[str],
-    input_metadata: InputMetadata,
     functions: Sequence[JavaScriptFunction] = (),
 ) -> dict[str, AsaType | None]:
     """Return the fields of the body that a query reads and those of `types`, with their types; None if it is open.
@@ -73,6 +72,7 @@ def fields_used(
         script = parse(text)
         bind_functions(script, functions)
         known: dict[Path, AsaType | None] = {(name,): kind for name, kind in types.items()}
+        [(input_alias, input_metadata)] = inputs.items()
         fields = FieldTypes(script.source, input_alias, known, only_declared=False)
         _compiled(script, fields, output_aliases, input_metadata)
         return fields.top_level()
@@ -151,15 +151,8 @@ class _Pass:
     def result(self) -> CompiledQuery:
         """Return the compiled query, its trees written as Spark SQL."""
         statements = [output_statement(self.tables, output.table, output.columns) for output in self.outputs]
-        time, over = self.from_.timing or (None, ())
-        columns = self.input.columns.values()
         return CompiledQuery(
-            columns=tuple(column for column in columns if isinstance(column, InputColumn)),
-            columns_to_check=self.input.columns_to_check(),
-            metadata=tuple(column for column in columns if isinstance(column, MetadataColumn)),
-            timestamp_by=time,
-            over=over,
-            reaches=tuple(dict.fromkeys(reach for statement in statements for reach in statement.reaches)),
+            inputs=(self._input(self.input, statements),),
             windows=tuple(dict.fromkeys(window for statement in statements for window in statement.windows)),
             outputs=tuple(
                 CompiledOutput(
@@ -170,6 +163,20 @@ class _Pass:
                 for output, statement in zip(self.outputs, statements, strict=True)
             ),
             canonical=canonical(self.source, self.script.tokens),
+        )
+
+    def _input(self, relation: InputRelation, statements: list[Statement]) -> CompiledInput:
+        time, over = self.from_.timing or (None, ())
+        columns = relation.columns.values()
+        reaches = (reach for statement in statements for reach in statement.reaches.get(relation.table, ()))
+        return CompiledInput(
+            alias=relation.alias,
+            columns=tuple(column for column in columns if isinstance(column, InputColumn)),
+            columns_to_check=relation.columns_to_check(),
+            metadata=tuple(column for column in columns if isinstance(column, MetadataColumn)),
+            timestamp_by=time,
+            over=over,
+            reaches=tuple(dict.fromkeys(reaches)),
         )
 
     def _step(self, step: Step) -> None:

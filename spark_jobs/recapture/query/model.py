@@ -16,6 +16,11 @@ from recapture.model import (
 from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach, SessionWindow, Window
 
 
+def view_name(alias: str) -> str:
+    """Return the name of the view of an input's ordered events."""
+    return f"input {alias}"
+
+
 @dataclass(frozen=True)
 class CompiledOutput:
     """What one SELECT … INTO publishes."""
@@ -27,9 +32,9 @@ class CompiledOutput:
     sql: str
     """Spark SQL of the rows.
 
-    It reads the view `events`: the query's `columns` and `metadata` under their names, `_partition` (string), and
-    `_slice_start`, `_slice_end`, `_system_timestamp` and `_arrival` (bigint, ticks). A datetime there is a bigint of
-    ticks; a record or an array is its JSON text.
+    It reads the views of the inputs (`CompiledInput.view`): an input's `columns` and `metadata` under their names,
+    `_partition` (string), and `_slice_start`, `_slice_end`, `_system_timestamp` and `_arrival` (bigint, ticks). A
+    datetime there is a bigint of ticks; a record or an array is its JSON text.
 
     It gives the columns of `columns`, in which a datetime is a timestamp, then `slice_start` (timestamp, UTC). A query
     with sessions adds `_unanchored` (boolean): the row's session is cut by the rule for sparse streams
@@ -38,9 +43,11 @@ class CompiledOutput:
 
 
 @dataclass(frozen=True)
-class CompiledQuery:
-    """An ASAQL query, ready to run."""
+class CompiledInput:
+    """What a query reads of an input, and how the input is ordered in time."""
 
+    alias: str
+    """Name after FROM, as the pipeline spells it."""
     columns: tuple[InputColumn, ...]
     """Fields of the body that the rows need."""
     columns_to_check: tuple[InputColumn, ...]
@@ -52,14 +59,12 @@ class CompiledQuery:
     over: tuple[InputColumn | MetadataColumn, ...]
     """Keys after OVER, each with a timeline of its own."""
     reaches: tuple[Reach, ...]
-    """Reaches of the windows and of the JOINs: the events that each needs."""
-    windows: tuple[Window | JoinedSide, ...]
-    """Windows, and sides of JOINs, over the events and over steps."""
-    outputs: tuple[CompiledOutput, ...]
-    canonical: str
-    """Query in one spelling, whatever its white space and the letter case of its keywords."""
-    functions: tuple[JavaScriptFunction, ...] = ()
-    """JavaScript functions that it calls. The session in which the SQL runs has them; see run.functions."""
+    """Reaches of the windows and of the JOINs over the input: the events that each needs."""
+
+    @property
+    def view(self) -> str:
+        """Name of the view of its ordered events."""
+        return view_name(self.alias)
 
     @property
     def look_back(self) -> int:
@@ -69,6 +74,27 @@ class CompiledQuery:
     def needs(self, time: NDArray[np.int64], start: int, end: int) -> NDArray[np.bool_]:
         """Return whether each event, by its System.Timestamp, matters to a row of (start, end]; all in ticks."""
         return np.logical_or.reduce([reach.holds(time, start, end) for reach in self.reaches])
+
+    @property
+    def body_columns(self) -> tuple[InputColumn, ...]:
+        """All fields of the body that are read: for the rows, for OVER and for TIMESTAMP BY."""
+        over = [column for column in self.over if isinstance(column, InputColumn)]
+        return tuple(dict.fromkeys([*self.columns, *over, *dateadd_fields(self.timestamp_by)]))
+
+
+@dataclass(frozen=True)
+class CompiledQuery:
+    """An ASAQL query, ready to run."""
+
+    inputs: tuple[CompiledInput, ...]
+    """Inputs that it reads."""
+    windows: tuple[Window | JoinedSide, ...]
+    """Windows, and sides of JOINs, over the events and over steps."""
+    outputs: tuple[CompiledOutput, ...]
+    canonical: str
+    """Query in one spelling, whatever its white space and the letter case of its keywords."""
+    functions: tuple[JavaScriptFunction, ...] = ()
+    """JavaScript functions that it calls. The session in which the SQL runs has them; see run.functions."""
 
     def ends_windows_every(self, length: int) -> bool:
         """Return whether every window, those over steps included, ends in each stretch of `length` ticks with events.
@@ -80,9 +106,3 @@ class CompiledQuery:
             or (isinstance(window, HoppingWindow) and window.hop > length)
             for window in self.windows
         )
-
-    @property
-    def body_columns(self) -> tuple[InputColumn, ...]:
-        """All fields of the body that are read: for the rows, for OVER and for TIMESTAMP BY."""
-        over = [column for column in self.over if isinstance(column, InputColumn)]
-        return tuple(dict.fromkeys([*self.columns, *over, *dateadd_fields(self.timestamp_by)]))

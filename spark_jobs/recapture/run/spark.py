@@ -111,8 +111,8 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
         run_files_url=run.files.container.url,
         run_id=run.id,
         query=pipeline.query,
-        policies=pipeline.policies,
-        reader=pipeline.reader(),
+        policies=pipeline.policies(pipeline.query.inputs[0]),
+        reader=pipeline.reader(pipeline.query.inputs[0]),
         quarantine_damaged=pipeline.input.on_damaged_blob == "quarantine",
         logs=log.enabled(),
     )
@@ -146,7 +146,7 @@ def _stage(
     written: dict[str, list[Row]] = {}
     if tasks:
         pin_settings(spark)
-        with _view(_events(spark, context, tasks)) as events:
+        with _view(_events(spark, context, tasks), context.query.inputs[0].view) as events:
             register(spark, context.query.functions)
             results = [spark.sql(destination.sql) for destination in destinations]
             if sum(map(_count_reads, results)) > 1:
@@ -163,8 +163,8 @@ def _stage(
 
 
 @contextlib.contextmanager
-def _view(events: DataFrame) -> Iterator[DataFrame]:
-    events.createOrReplaceTempView("events")
+def _view(events: DataFrame, name: str) -> Iterator[DataFrame]:
+    events.createOrReplaceTempView(f"`{name}`")
     try:
         yield events
     finally:
@@ -196,7 +196,7 @@ def _events(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> Dat
     rows = [(_TASK.dump_json(task, by_alias=True).decode(),) for task in tasks]
     frame = spark.createDataFrame(spark.sparkContext.parallelize(rows, len(rows)), "task string")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
-    columns = from_arrow_schema(schema(context.query))
+    columns = from_arrow_schema(schema(context.query.inputs[0]))
 
     def run_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -212,7 +212,12 @@ def _run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
     files = RunFiles(open_container(context.run_files_url), context.run_id)
     container = open_container(context.input_url)
     batches, counters_by_slice = order(
-        task, container, context.query, context.policies, context.reader, quarantine_damaged=context.quarantine_damaged
+        task,
+        container,
+        context.query.inputs[0],
+        context.policies,
+        context.reader,
+        quarantine_damaged=context.quarantine_damaged,
     )
     with log.logged(_LOG, f"run {context.run_id}: {_description(task)}") as results:
         yield from batches

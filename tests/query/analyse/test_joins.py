@@ -26,7 +26,7 @@ def refused(text: str) -> str:
 
 def look_backs(text: str) -> list[float]:
     """Return how far back each side is read, in seconds."""
-    return [reach.look_back / SECOND for reach in compiled(text).reaches]
+    return [reach.look_back / SECOND for reach in compiled(text).inputs[0].reaches]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_each_side_is_read_as_far_back_as_the_bounds_say(joins: str, expected: l
 def test_the_look_back_of_a_window_adds_to_that_of_a_join() -> None:
     text = query(f"JOIN {B} ON {NEAR}", "COUNT(*) AS n", "GROUP BY a.id, Hopping(second, 60, 10)")
     window = HoppingWindow(60 * SECOND, 10 * SECOND)
-    assert compiled(text).reaches == (
+    assert compiled(text).inputs[0].reaches == (
         Reach(JoinedSide(5 * SECOND), window.look_back),
         Reach(JoinedSide(0), window.look_back),
     )

@@ -172,7 +172,10 @@ def test_a_type_asked_for_in_a_later_step_is_that_of_the_field() -> None:
         WITH a AS (SELECT v AS w, t AS u FROM telemetry), b AS (SELECT w AS x, u FROM a)
         SELECT SUM(x) AS s, MAX(DATEADD(second, 1, u)) AS m INTO out FROM b GROUP BY Tumbling(minute, 1)
     """)
-    assert {column.name: column.type for column in query.columns} == {"v": AsaType.FLOAT, "t": AsaType.DATETIME}
+    assert {column.name: column.type for column in query.inputs[0].columns} == {
+        "v": AsaType.FLOAT,
+        "t": AsaType.DATETIME,
+    }
 
 
 def test_conflicting_uses_are_reported_at_the_second_use() -> None:

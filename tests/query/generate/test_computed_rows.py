@@ -38,16 +38,14 @@ def event(time: float, partition: str = "0", **fields: object) -> Event:
 
 
 def compiled(text: str) -> CompiledQuery:
-    return compile_query(
-        text, input_alias="telemetry", output_aliases=["aggregates"], input_metadata=CaptureInput.metadata
-    )
+    return compile_query(text, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["aggregates"])
 
 
 def published(
     spark: SparkSession, query: CompiledQuery, events: Iterable[Event], start: int = START, end: int = START + HOUR
 ) -> list[Row]:
     """Return the rows that a query publishes for the slice (start, end]. A field that an event lacks is NULL."""
-    fields = [StructField(column.name, from_arrow_type(TYPES[column.type].view)) for column in query.columns]
+    fields = [StructField(column.name, from_arrow_type(TYPES[column.type].view)) for column in query.inputs[0].columns]
     ticks = [StructField(name, LongType()) for name in ("_slice_start", "_slice_end", "_system_timestamp", "_arrival")]
     schema = StructType([*fields, StructField("_partition", StringType()), *ticks])
     rows = [{"_slice_start": start, "_slice_end": end, "_arrival": row["_system_timestamp"], **row} for row in events]
@@ -56,7 +54,7 @@ def published(
         partitions.setdefault(row["_partition"], []).append(tuple(row.get(name) for name in schema.fieldNames()))
     tasks = list(partitions.values()) or [[]]
     placed = spark.sparkContext.parallelize(tasks, len(tasks)).flatMap(lambda task: task)
-    spark.createDataFrame(placed, schema, verifySchema=False).createOrReplaceTempView("events")
+    spark.createDataFrame(placed, schema, verifySchema=False).createOrReplaceTempView("`input telemetry`")
     return spark.sql(query.outputs[0].sql).collect()
 
 

@@ -9,7 +9,8 @@ from sqlglot import exp
 from recapture.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.generate import trees
-from recapture.query.generate.values import Value
+from recapture.query.generate.values import Value, quoted_name
+from recapture.query.model import view_name
 from recapture.query.parse.names import RESERVED, Path
 from recapture.query.parse.source import Source
 
@@ -59,10 +60,13 @@ class InputRelation:
     """Metadata that the input's format has."""
     columns: dict[str, InputColumn | MetadataColumn] = field(default_factory=dict)
     """Columns that are read for the rows, by lower-case name."""
-    table: str = "`events`"
     ordered: bool = True
     ties: None = None
     unanchored: bool = False
+
+    @property
+    def table(self) -> str:
+        return quoted_name(view_name(self.alias))
 
     def lookup(self, names: Sequence[exp.Identifier]) -> InputColumn | MetadataColumn:
         """Return the column of an event that a dotted path names, without reading it for the rows.

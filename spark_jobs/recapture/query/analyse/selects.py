@@ -73,7 +73,7 @@ class SelectCompiler:
     def compile(self, select: exp.Select, requests: dict[Path, None] | None, is_output: bool) -> CompiledSelect:
         """Compile a SELECT. `requests` are the columns of its * that later steps use; None for all columns.
 
-        SELECT x AS y FROM input WHERE x > 1 => Selection(`events`, where (`x` > 1.0D), items `x` AS `y`)
+        SELECT x AS y FROM input WHERE x > 1 => Selection(`input input`, where (`x` > 1.0D), items `x` AS `y`)
 
         Raise DefinitionError for whatever is not supported.
         """

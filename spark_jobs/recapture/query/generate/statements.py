@@ -17,7 +17,6 @@ from recapture.query.generate.windows import groups
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from recapture.time_model.windows import JoinedSide, Reach, SnapshotWindow, Window
 
-EVENTS = "`events`"
 SLICE_START = "slice_start"
 """Published column that holds the start of a row's slice."""
 
@@ -144,8 +143,8 @@ class Statement:
 
     sql: str
     """Spark SQL, as CompiledOutput describes it."""
-    reaches: tuple[Reach, ...]
-    """Reaches of the windows and of the JOINs: the events that each needs."""
+    reaches: dict[str, list[Reach]]
+    """Reaches of the windows and of the JOINs over each view of an input: the events that each needs."""
     windows: tuple[Window | JoinedSide, ...]
     """Windows, and sides of JOINs, over the events and over steps."""
 
@@ -175,22 +174,23 @@ def output_statement(steps: Sequence[Table], output: CommonTable, columns: list[
     return Statement(sql, reaches, tuple(dict.fromkeys(windows)))
 
 
-def _extra_look_backs(steps: Sequence[Table], output: CommonTable) -> tuple[dict[str, int], tuple[Reach, ...]]:
-    """Return how long before the slice the rows of each needed table must begin, in ticks, and the reaches of events.
+def _extra_look_backs(steps: Sequence[Table], output: CommonTable) -> tuple[dict[str, int], dict[str, list[Reach]]]:
+    """Return how long before the slice the rows of each needed table must begin, in ticks, and the reaches by view.
 
     For example, a window of 5 minutes over the rows of a step needs that step's rows from 5 minutes before the slice.
     """
     extra = {output.name: 0}
-    reaches: dict[Reach, None] = {}
+    reaches: dict[str, list[Reach]] = {}
+    names = {step.name for step in steps}
     for table in (output, *reversed(steps)):
         if table.name not in extra:
             continue
         for name, reach in table.reads(extra[table.name]):
-            if name == EVENTS:
-                reaches[reach] = None
-            else:
+            if name in names:
                 extra[name] = max(extra.get(name, 0), reach.look_back)
-    return extra, tuple(reaches)
+            elif reach not in reaches.setdefault(name, []):
+                reaches[name].append(reach)
+    return extra, reaches
 
 
 def _selection(selection: Selection, extra_look_back: int, table: CommonTable) -> str:
