@@ -11,7 +11,8 @@ BIGINT, FLOAT, TEXT, DATETIME, BIT, RECORD, ARRAY = AsaType
 
 
 def used(text: str, **types: AsaType | None) -> dict[str, AsaType | None]:
-    return fields_used(text, types, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["out"])
+    inputs = {"telemetry": CaptureInput.metadata}
+    return fields_used(text, {"telemetry": types}, inputs=inputs, output_aliases=["out"])["telemetry"]
 
 
 def test_a_field_has_the_type_that_its_use_decides() -> None:

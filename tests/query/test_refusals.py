@@ -128,7 +128,7 @@ def test_an_unsupported_select_is_refused(select: str, column: int, reason: str)
         ("WHERE EXISTS (SELECT 1)", 22, "a query inside a query"),
         ("WHERE x <=> 1", 7, "NullSafeEQ"),
         ("WHERE @x = 1", 8, "Parameter"),
-        ("JOIN other ON x = y", 6, "other inputs and reference data cannot be joined"),
+        ("JOIN other ON x = y", 6, "to join other inputs or reference data, add `other` to the pipeline file"),
         ("CROSS APPLY Explode(x) AS y", 13, "APPLY takes GetArrayElements(array)"),
         (", other", 3, "FROM takes one name; others follow with JOIN … ON DATEDIFF("),
         ("WITH (NOLOCK)", 6, "write WITH step AS (SELECT …)"),

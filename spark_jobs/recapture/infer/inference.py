@@ -168,13 +168,14 @@ def _used(pipeline: Pipeline, sampled: list[TypedField]) -> Mapping[str, AsaType
         {typed_field.field.name: typed_field.type for typed_field in sampled},
     ):
         try:
-            return fields_used(
+            used = fields_used(
                 pipeline.job.query,
-                types,
-                inputs={pipeline.input.alias: pipeline.input.metadata},
+                {pipeline.input.alias: types},
+                inputs={section.alias: section.metadata for section in pipeline.inputs},
                 output_aliases=[output.alias for output in pipeline.outputs],
                 functions=pipeline.javascript,
             )
+            return used[pipeline.input.alias]
         except DefinitionError:
             continue
     return {}

@@ -17,7 +17,7 @@ from recapture.query.analyse.step_relation import StepRelation, taken_over
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import CommonTable, Selection, Statement, Table, output_statement
 from recapture.query.generate.values import Value
-from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery
+from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery, CompiledReference
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
 from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
@@ -31,11 +31,13 @@ _DEFAULT_OUTPUT = "output"
 def compile_query(
     text: str,
     *,
-    inputs: Mapping[str, InputMetadata],
+    inputs: Mapping[str, InputMetadata | None],
     output_aliases: Sequence[str],
     functions: Sequence[JavaScriptFunction] = (),
 ) -> CompiledQuery:
-    """Compile a query that reads `inputs` (alias to metadata), writes `output_aliases` and may call `functions`.
+    """Compile a query that reads `inputs`, writes `output_aliases` and may call `functions`.
+
+    `inputs` has the metadata of the events of each input by alias; None for reference data.
 
     Raise DefinitionError, with line and column of the text, for a syntax error and for whatever is not supported.
     """
@@ -43,27 +45,27 @@ def compile_query(
     try:
         script = parse(text)
         called = bind_functions(script, functions)
-        [(input_alias, input_metadata)] = inputs.items()
-        types = FieldTypes(script.source, input_alias, declared_types(source, script.declarations, input_alias))
-        return replace(_compiled(script, types, output_aliases, input_metadata).result(), functions=called)
+        types = FieldTypes(script.source, declared_types(source, script.declarations, inputs))
+        return replace(_compiled(script, types, inputs, output_aliases).result(), functions=called)
     except RecursionError:
         raise source.error(0, "the query is nested too deeply") from None
 
 
 def fields_used(
     text: str,
-    types: Mapping[str, AsaType | None],
+    types: Mapping[str, Mapping[str, AsaType | None]],
     *,
-    inputs: Mapping[str, InputMetadata],
+    inputs: Mapping[str, InputMetadata | None],
     output_aliases: Sequence[str],
     functions: Sequence[JavaScriptFunction] = (),
-) -> dict[str, AsaType | None]:
-    """Return the fields of the body that a query reads and those of `types`, with their types; None if it is open.
+) -> dict[str, dict[str, AsaType | None]]:
+    """Return, for each input, the fields of bodies that a query reads and those of `types`, with their types.
 
-    `types` has the fields that * stands for. The use of a field decides a type that is None or missing. A CREATE TABLE
-    in the text is ignored.
+    `types` has the fields that * stands for, by input. The use of a field decides a type that is None or missing. A
+    type stays None if no use decides it. A CREATE TABLE in the text is ignored.
 
-    SELECT *, site.id, AVG(y) …; {"x": None, "z": BIT} => {"x": None, "z": BIT, "site": RECORD, "y": FLOAT}
+    SELECT *, site.id, AVG(y) … FROM a; {"a": {"x": None, "z": BIT}}
+    => {"a": {"x": None, "z": BIT, "site": RECORD, "y": FLOAT}}
 
     Raise DefinitionError as `compile_query` does.
     """
@@ -71,11 +73,12 @@ def fields_used(
     try:
         script = parse(text)
         bind_functions(script, functions)
-        known: dict[Path, AsaType | None] = {(name,): kind for name, kind in types.items()}
-        [(input_alias, input_metadata)] = inputs.items()
-        fields = FieldTypes(script.source, input_alias, known, only_declared=False)
-        _compiled(script, fields, output_aliases, input_metadata)
-        return fields.top_level()
+        known: dict[str, dict[Path, AsaType | None]] = {
+            alias: {(name,): kind for name, kind in of_input.items()} for alias, of_input in types.items()
+        }
+        fields = FieldTypes(script.source, known, only_declared=False)
+        _compiled(script, fields, inputs, output_aliases)
+        return {alias: fields.top_level(alias) for alias in inputs}
     except RecursionError:
         raise source.error(0, "the query is nested too deeply") from None
 
@@ -86,13 +89,13 @@ def has_create_table(text: str) -> bool:
 
 
 def _compiled(
-    script: Script, types: FieldTypes, output_aliases: Sequence[str], input_metadata: InputMetadata
+    script: Script, types: FieldTypes, inputs: Mapping[str, InputMetadata | None], output_aliases: Sequence[str]
 ) -> "_Pass":
     """Return the last pass over a script, which knows all types."""
     requests: Requests = {step.key: {} for step in script.steps}
 
     def compile_script() -> _Pass:
-        compiled = _Pass(script, types, requests, types.input_alias, output_aliases, input_metadata)
+        compiled = _Pass(script, types, requests, inputs, output_aliases)
         compiled.compile()
         return compiled
 
@@ -125,9 +128,9 @@ class _Pass:
     script: Script
     types: FieldTypes
     requests: Requests
-    input_alias: str
+    inputs: Mapping[str, InputMetadata | None]
+    """Metadata of the events of each input, by alias; None for reference data."""
     output_aliases: Sequence[str]
-    input_metadata: InputMetadata
     tables: list[Table] = field(default_factory=list)
     """Tables of the steps compiled so far, and of the JOINs."""
     outputs: list[_Output] = field(default_factory=list)
@@ -135,9 +138,9 @@ class _Pass:
     def __post_init__(self) -> None:
         self.types.begin_pass()
         self.source = self.script.source
-        self.input = InputRelation(self.source, self.input_alias, self.types, self.input_metadata)
+        relations = [InputRelation(self.source, alias, self.types, offered) for alias, offered in self.inputs.items()]
         keys = [step.key for step in self.script.steps]
-        self.from_ = FromCompiler(self.source, self.types, self.input, keys)
+        self.from_ = FromCompiler(self.source, self.types, {one.alias.lower(): one for one in relations}, keys)
         self.selects = SelectCompiler(self.source, self.types, self.from_)
 
     def compile(self) -> None:
@@ -146,13 +149,15 @@ class _Pass:
             self._step(step)
         for statement in self.script.statements:
             self._output(statement)
+        self._check_inputs()
         self._check_outputs([output.alias for output in self.outputs])
 
     def result(self) -> CompiledQuery:
         """Return the compiled query, its trees written as Spark SQL."""
         statements = [output_statement(self.tables, output.table, output.columns) for output in self.outputs]
         return CompiledQuery(
-            inputs=(self._input(self.input, statements),),
+            inputs=tuple(self._input(read, statements) for read in self.from_.inputs.values() if not read.is_reference),
+            references=tuple(self._reference(read) for read in self.from_.inputs.values() if read.is_reference),
             windows=tuple(dict.fromkeys(window for statement in statements for window in statement.windows)),
             outputs=tuple(
                 CompiledOutput(
@@ -166,7 +171,7 @@ class _Pass:
         )
 
     def _input(self, relation: InputRelation, statements: list[Statement]) -> CompiledInput:
-        time, over = self.from_.timing or (None, ())
+        time, over = self.from_.timing[relation.alias]
         columns = relation.columns.values()
         reaches = (reach for statement in statements for reach in statement.reaches.get(relation.table, ()))
         return CompiledInput(
@@ -179,13 +184,17 @@ class _Pass:
             reaches=tuple(dict.fromkeys(reaches)),
         )
 
+    def _reference(self, relation: InputRelation) -> CompiledReference:
+        columns = tuple(column for column in relation.columns.values() if isinstance(column, InputColumn))
+        return CompiledReference(relation.alias, columns, relation.columns_to_check())
+
     def _step(self, step: Step) -> None:
         """Compile a step, so that later steps and outputs can read it.
 
         WITH a AS (SELECT x FROM input) => the table `step 0`, which `FROM a` then reads
         """
         key, name = step.key, step.name.text if isinstance(step.name, Token) else step.name.name
-        if key in self.from_.steps or key == self.input_alias.lower():
+        if key in self.from_.steps or key in self.from_.inputs:
             raise self.source.error(step.name, f"`{name}` is taken: choose another name for this step")
         selects = selects_of(self.source, step.query)
         for select in selects:
@@ -251,6 +260,14 @@ class _Pass:
             if isinstance(into.this.this, exp.Identifier) and into.this.name.lower() == alias.lower():
                 return alias
         raise self.source.error(into, f"INTO {into.this.name}: the pipeline's output is {known}")
+
+    def _check_inputs(self) -> None:
+        """Raise DefinitionError unless a SELECT reads each input."""
+        for relation in self.from_.inputs.values():
+            if relation.alias not in self.from_.read:
+                raise self.source.error(
+                    0, f"no SELECT reads `{relation.alias}`, which is an input of the pipeline: remove the input"
+                )
 
     def _check_outputs(self, written: list[str]) -> None:
         """Raise DefinitionError unless one statement writes to each output."""

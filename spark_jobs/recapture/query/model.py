@@ -16,9 +16,14 @@ from recapture.model import (
 from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach, SessionWindow, Window
 
 
-def view_name(alias: str) -> str:
+def input_view(alias: str) -> str:
     """Return the name of the view of an input's ordered events."""
     return f"input {alias}"
+
+
+def reference_view(alias: str) -> str:
+    """Return the name of the view of reference data."""
+    return f"reference {alias}"
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,9 @@ class CompiledOutput:
 
     It reads the views of the inputs (`CompiledInput.view`): an input's `columns` and `metadata` under their names,
     `_partition` (string), and `_slice_start`, `_slice_end`, `_system_timestamp` and `_arrival` (bigint, ticks). A
-    datetime there is a bigint of ticks; a record or an array is its JSON text.
+    datetime there is a bigint of ticks; a record or an array is its JSON text. And it reads the views of reference data
+    (`CompiledReference.view`): `columns`, and `_valid_from` and `_valid_until` (bigint, ticks), which bound the
+    System.Timestamps for which a row is in force; the last one is excluded.
 
     It gives the columns of `columns`, in which a datetime is a timestamp, then `slice_start` (timestamp, UTC). A query
     with sessions adds `_unanchored` (boolean): the row's session is cut by the rule for sparse streams
@@ -64,7 +71,7 @@ class CompiledInput:
     @property
     def view(self) -> str:
         """Name of the view of its ordered events."""
-        return view_name(self.alias)
+        return input_view(self.alias)
 
     @property
     def look_back(self) -> int:
@@ -83,16 +90,35 @@ class CompiledInput:
 
 
 @dataclass(frozen=True)
+class CompiledReference:
+    """What a query reads of reference data."""
+
+    alias: str
+    """Name after JOIN, as the pipeline spells it."""
+    columns: tuple[InputColumn, ...]
+    """Fields that the rows need."""
+    columns_to_check: tuple[InputColumn, ...]
+    """Fields that CREATE TABLE declares: a value of another type stops the run, even if no row needs it."""
+
+    @property
+    def view(self) -> str:
+        """Name of the view of its rows."""
+        return reference_view(self.alias)
+
+
+@dataclass(frozen=True)
 class CompiledQuery:
     """An ASAQL query, ready to run."""
 
     inputs: tuple[CompiledInput, ...]
-    """Inputs that it reads."""
+    """Inputs of events that it reads."""
     windows: tuple[Window | JoinedSide, ...]
     """Windows, and sides of JOINs, over the events and over steps."""
     outputs: tuple[CompiledOutput, ...]
     canonical: str
     """Query in one spelling, whatever its white space and the letter case of its keywords."""
+    references: tuple[CompiledReference, ...] = ()
+    """Reference data that it reads."""
     functions: tuple[JavaScriptFunction, ...] = ()
     """JavaScript functions that it calls. The session in which the SQL runs has them; see run.functions."""
 

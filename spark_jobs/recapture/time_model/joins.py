@@ -68,3 +68,9 @@ class Distances:
         nearest = min((side for side in sides if not self.optional[side]), key=lambda side: after[side] + before[side])
         self.optional.append(outer)
         return TimeRange(nearest, -before[nearest], after[nearest])
+
+    def add_reference(self) -> None:
+        """Add a side of reference data: it has no time, so no time bound names it, and no range counts from it."""
+        self.most = [[*row, 0] for row in self.most] + [[0] * (len(self.most) + 1)]
+        self.optional.append(True)
+        self.look_backs.append(0)

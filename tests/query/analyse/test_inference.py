@@ -7,12 +7,13 @@ from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.inference import compile_until_settled
+from recapture.query.parse.names import InputField
 from recapture.query.parse.source import Source
 from tests.query.small_stream import compiled
 
 
 def open_types() -> FieldTypes:
-    return FieldTypes(Source("SELECT x"), "telemetry", declared=None)
+    return FieldTypes(Source("SELECT x"), declared={})
 
 
 def test_the_last_pass_is_the_second_that_learns_nothing() -> None:
@@ -22,7 +23,7 @@ def test_the_last_pass_is_the_second_that_learns_nothing() -> None:
     def compile_script() -> int:
         passes.append(types.closed)
         if len(passes) < 3:
-            types.decide([(f"field {len(passes)}",)], AsaType.FLOAT, exp.Star())
+            types.decide([InputField("telemetry", (f"field {len(passes)}",))], AsaType.FLOAT, exp.Star())
         return len(passes)
 
     assert compile_until_settled(types, {}, compile_script, most_passes=100) == 4
@@ -45,9 +46,9 @@ def test_uses_that_never_settle_are_refused() -> None:
     types = open_types()
 
     def compile_script() -> None:
-        types.decide([(f"field {len(types.state())}",)], AsaType.FLOAT, exp.Star())
+        types.decide([InputField("telemetry", (f"field {len(types.state())}",))], AsaType.FLOAT, exp.Star())
 
-    with pytest.raises(DefinitionError, match=r"do not settle their types: declare them, CREATE TABLE telemetry \(…\)"):
+    with pytest.raises(DefinitionError, match=r"do not settle their types: declare them with CREATE TABLE"):
         compile_until_settled(types, {}, compile_script, most_passes=100)
     assert len(types.state()) == 100
 

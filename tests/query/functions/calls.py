@@ -70,7 +70,7 @@ class _GivenScope:
 def compiled(expression: str, *values: Value) -> Value:
     """Return what the compiler makes of an expression in which `g0`, `g1`, … stand for values."""
     script = parse(f"SELECT {expression} AS v INTO out FROM telemetry")
-    types = FieldTypes(script.source, "telemetry", declared=None)
+    types = FieldTypes(script.source, declared={})
     [item] = script.statements[0].expressions
     return Expressions(Coercion(script.source, types), _GivenScope(values)).value(item.this)
 

@@ -1,4 +1,4 @@
-"""The types of the body's fields: declared by CREATE TABLE, else inferred from their use (see `inference`)."""
+"""The types of the fields of bodies: declared by CREATE TABLE, else inferred from their use (see `inference`)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,7 @@ from sqlglot import exp
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.generate.values import Value
-from recapture.query.parse.names import Path
+from recapture.query.parse.names import InputField, Path
 from recapture.query.parse.source import Source
 
 
@@ -17,61 +17,65 @@ class FieldTypes:
     """The types of the fields, as far as they are known."""
 
     source: Source
-    input_alias: str
-    declared: Mapping[Path, AsaType | None] | None
-    """Types that CREATE TABLE declares; None without one. A type that is None is left to the uses of the field."""
+    declared: Mapping[str, Mapping[Path, AsaType | None]]
+    """Types that CREATE TABLE declares, by the alias of an input; no entry without one.
+
+    A type that is None is left to the uses of the field.
+    """
     only_declared: bool = True
-    """Whether a query may only read the declared fields, if there are any."""
+    """Whether a query may only read the declared fields of an input that has any."""
     closed: bool = False
     """Whether this is the last pass, in which no field is open."""
-    _spellings: dict[Path, Path] = field(default_factory=dict)
-    """First spelling of every field in the query, by its path in lower case."""
-    _known: dict[Path, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
-    _keys: dict[Path, exp.Expr] = field(default_factory=dict)
-    _measures: set[Path] = field(default_factory=set)
-    _texts: set[Path] = field(default_factory=set)
-    kinds: set[Path] = field(default_factory=set)
+    _spellings: dict[InputField, Path] = field(default_factory=dict)
+    """First spelling of every field in the query, by the field in lower case."""
+    _known: dict[InputField, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
+    _keys: dict[InputField, exp.Expr] = field(default_factory=dict)
+    _measures: set[InputField] = field(default_factory=set)
+    _texts: set[InputField] = field(default_factory=set)
+    kinds: set[InputField] = field(default_factory=set)
     """Fields of which a use needs the type of every single value."""
-    _kinds_of_pass: frozenset[Path] = frozenset()
+    _kinds_of_pass: frozenset[InputField] = frozenset()
     """Those of them that this pass reads."""
 
     def __post_init__(self) -> None:
-        for path in self.declared or ():
-            self.spell(path)
+        for input_, types in self.declared.items():
+            for path in types:
+                self.spell(InputField(input_, path))
 
-    def spell(self, path: Path) -> Path:
-        """Return a field's path as the query spells it first: names that differ in letter case are one field.
+    def spell(self, field: InputField) -> InputField:
+        """Return a field as the query spells it first: names that differ in letter case are one field.
 
-        CREATE TABLE telemetry (deviceId bigint) SELECT DeviceID => ("deviceId",)
+        CREATE TABLE telemetry (deviceId bigint) SELECT DeviceID => deviceId of telemetry
         """
-        return self._spellings.setdefault(tuple(step.lower() for step in path), path)
+        lower = tuple(step.lower() for step in field.path)
+        return field._replace(path=self._spellings.setdefault(field._replace(path=lower), field.path))
 
-    def of(self, path: Path, where: exp.Expr) -> AsaType:
+    def of(self, field: InputField, where: exp.Expr) -> AsaType:
         """Return the type of a field, nvarchar(max) while it is open.
 
         Raise DefinitionError for a field that CREATE TABLE leaves out.
         """
-        is_missing = self.declared is not None and path not in self.declared and not self._within_record(path)
+        declared = self.declared.get(field.input)
+        is_missing = declared is not None and field.path not in declared and not self._within_record(field)
         if is_missing and self.only_declared:
-            raise self.source.error(where, f"`{'.'.join(path)}` is missing in CREATE TABLE: declare every field")
-        return self._type(path) or AsaType.TEXT
+            raise self.source.error(where, f"`{field.name}` is missing in CREATE TABLE: declare every field")
+        return self._type(field) or AsaType.TEXT
 
-    def are_open(self, paths: Iterable[Path]) -> bool:
+    def are_open(self, fields: Iterable[InputField]) -> bool:
         """Return whether these are fields, and a use may still decide the type of all of them."""
-        paths = list(paths)
-        return bool(paths) and not self.closed and not any(self._decided(path) for path in paths)
+        return not self.closed and self.are_undecided(fields)
 
-    def are_undecided(self, paths: Iterable[Path]) -> bool:
+    def are_undecided(self, fields: Iterable[InputField]) -> bool:
         """Return whether these are fields, and neither CREATE TABLE nor a use has decided the type of any of them."""
-        paths = list(paths)
-        return bool(paths) and not any(self._decided(path) for path in paths)
+        fields = list(fields)
+        return bool(fields) and not any(self._decided(field) for field in fields)
 
-    def decide(self, paths: Iterable[Path], kind: AsaType, where: exp.Expr) -> None:
+    def decide(self, fields: Iterable[InputField], kind: AsaType, where: exp.Expr) -> None:
         """Let open fields be of a type. Raise DefinitionError for keys, whose use as a number may be a mistake."""
-        for path in paths:
-            if path in self._keys and path not in self._measures and kind is not AsaType.TEXT:
-                raise self._doubtful_key(path, kind, where)
-            self._known[path] = (kind, where)
+        for one in fields:
+            if one in self._keys and one not in self._measures and kind is not AsaType.TEXT:
+                raise self._doubtful_key(one, kind, where)
+            self._known[one] = (kind, where)
 
     def untyped(self, value: Value) -> bool:
         """Return whether a value may be of any type of JSON, in the last pass: its text would be a guess."""
@@ -79,92 +83,94 @@ class FieldTypes:
 
     def is_of_open_type(self, value: Value) -> bool:
         """Return whether nothing decides the type of a value that is not taken out of JSON, in the last pass."""
-        is_open = any(not self._decided(path) for path in value.undeclared)
+        is_open = any(not self._decided(field) for field in value.undeclared)
         return self.closed and value.type is AsaType.TEXT and is_open
 
     def refreshed(self, value: Value) -> Value:
         """Return a step's column in the type that a use of its fields has decided since the step was compiled."""
-        kinds = {self._known[path][0] for path in value.fields if path in self._known}
-        whole = all(path in self._known for path in value.fields)
+        kinds = {self._known[field][0] for field in value.fields if field in self._known}
+        whole = all(field in self._known for field in value.fields)
         return replace(value, type=kinds.pop()) if whole and len(kinds) == 1 else value
 
-    def is_declared(self, path: Path) -> bool:
+    def is_declared(self, field: InputField) -> bool:
         """Return whether CREATE TABLE declares the type of a field."""
-        return (self.declared or {}).get(path) is not None
+        return self.declared.get(field.input, {}).get(field.path) is not None
 
-    def request_kinds(self, paths: Iterable[Path]) -> bool:
+    def request_kinds(self, fields: Iterable[InputField]) -> bool:
         """Ask for the type of every single value of some fields; return whether a later pass will know more of them."""
-        requested = set(paths)
+        requested = set(fields)
         self.kinds |= requested
         return not requested <= self._kinds_of_pass
 
-    def has_kind(self, path: Path) -> bool:
+    def has_kind(self, field: InputField) -> bool:
         """Return whether this pass reads the type of every single value of a field."""
-        return path in self._kinds_of_pass
+        return field in self._kinds_of_pass
 
     def begin_pass(self) -> None:
         """Begin a pass over the script: it reads the types of single values that earlier passes asked for."""
         self._kinds_of_pass = frozenset(self.kinds)
 
-    def note_text(self, paths: Iterable[Path]) -> None:
+    def note_text(self, fields: Iterable[InputField]) -> None:
         """Note fields of open type that are used as texts; another use may still decide their type."""
-        self._texts.update(paths)
+        self._texts.update(fields)
 
-    def note_measures(self, paths: Iterable[Path]) -> None:
+    def note_measures(self, fields: Iterable[InputField]) -> None:
         """Note fields that are aggregated as numbers: they are measures, not identifiers, even as keys."""
-        self._measures.update(paths)
+        self._measures.update(fields)
 
-    def note_key(self, path: Path, where: exp.Expr) -> None:
+    def note_key(self, field: InputField, where: exp.Expr) -> None:
         """Note a field that GROUP BY or OVER names. Raise DefinitionError if a use has made it a number."""
-        self._keys[path] = where
-        known = self._known[path][0] if path in self._known and path not in self._measures else AsaType.TEXT
+        self._keys[field] = where
+        known = self._known[field][0] if field in self._known and field not in self._measures else AsaType.TEXT
         if known not in (AsaType.TEXT, AsaType.DATETIME):
-            kind, use = self._known[path]
-            raise self._doubtful_key(path, kind, use)
+            kind, use = self._known[field]
+            raise self._doubtful_key(field, kind, use)
 
-    def disagreement(self, paths: Iterable[Path], kind: AsaType, where: exp.Expr) -> DefinitionError | None:
+    def disagreement(self, fields: Iterable[InputField], kind: AsaType, where: exp.Expr) -> DefinitionError | None:
         """Return the error for a field that is used as `kind` here and as another type elsewhere, if there is one."""
-        for path in paths:
-            if path in self._known and self._known[path][0] is not AsaType.DATETIME:
-                held = self._known[path][0]
-                message = f"`{'.'.join(path)}` is used as {kind} here and as {held} elsewhere: {self.advice(path)}"
+        for one in fields:
+            if one in self._known and self._known[one][0] is not AsaType.DATETIME:
+                held = self._known[one][0]
+                message = f"`{one.name}` is used as {kind} here and as {held} elsewhere: {self.advice(one)}"
                 return self.source.error(where, message)
         return None
 
-    def advice(self, path: Path) -> str:
+    def advice(self, field: InputField) -> str:
         """Return what to write where the use does not tell the type."""
-        table = f"CREATE TABLE {self.input_alias} ({'.'.join(path)} bigint, …)"
-        return f"declare the type of every field, such as {table}"
+        return f"declare the type of every field, such as CREATE TABLE {field.input} ({field.name} bigint, …)"
 
-    def state(self) -> dict[Path, AsaType]:
+    def state(self) -> dict[InputField, AsaType]:
         """Return the types that uses have decided; equal before and after a pass that learns nothing."""
-        return {path: kind for path, (kind, _) in self._known.items()}
+        return {field: kind for field, (kind, _) in self._known.items()}
 
-    def top_level(self) -> dict[str, AsaType | None]:
-        """Return the declared fields and those that the query reads, with their types; None if no use decides it.
+    def top_level(self, input_: str) -> dict[str, AsaType | None]:
+        """Return an input's declared fields and those that the query reads, with their types; None if no use decides.
 
         A field of which the query reads a property is a record.
         """
         types: dict[str, AsaType | None] = {}
-        for path in filter(None, self._spellings.values()):
-            name = self.spell(path[:1])[0]
-            text = AsaType.TEXT if path in self._texts else None
-            types[name] = AsaType.RECORD if len(path) > 1 else types.get(name) or self._type(path) or text
+        for path in [path for lower, path in self._spellings.items() if lower.input == input_ and path]:
+            field = InputField(input_, path)
+            [name] = self.spell(field._replace(path=path[:1])).path
+            text = AsaType.TEXT if field in self._texts else None
+            types[name] = AsaType.RECORD if len(path) > 1 else types.get(name) or self._type(field) or text
         return types
 
-    def _type(self, path: Path) -> AsaType | None:
+    def _type(self, field: InputField) -> AsaType | None:
         """Return the type of a field; None if neither CREATE TABLE nor a use decides it."""
-        return (self.declared or {}).get(path) or (self._known[path][0] if path in self._known else None)
+        known = self._known[field][0] if field in self._known else None
+        return self.declared.get(field.input, {}).get(field.path) or known
 
-    def _decided(self, path: Path) -> bool:
-        return self._type(path) is not None
+    def _decided(self, field: InputField) -> bool:
+        return self._type(field) is not None
 
-    def _within_record(self, path: Path) -> bool:
-        declared = self.declared or {}
-        return not path or any(
-            declared.get(self.spell(path[:depth])) is AsaType.RECORD for depth in range(1, len(path))
-        )
+    def _within_record(self, field: InputField) -> bool:
+        records = (self.spell(field._replace(path=field.path[:depth])) for depth in range(1, len(field.path)))
+        return not field.path or any(self._declared_record(record) for record in records)
 
-    def _doubtful_key(self, path: Path, kind: AsaType, where: exp.Expr) -> DefinitionError:
-        message = f"`{'.'.join(path)}` is a key, but is used as {kind} here: {self.advice(path)}"
+    def _declared_record(self, field: InputField) -> bool:
+        return self.declared.get(field.input, {}).get(field.path) is AsaType.RECORD
+
+    def _doubtful_key(self, field: InputField, kind: AsaType, where: exp.Expr) -> DefinitionError:
+        message = f"`{field.name}` is a key, but is used as {kind} here: {self.advice(field)}"
         return self.source.error(where, message)

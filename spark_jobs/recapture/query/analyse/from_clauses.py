@@ -17,10 +17,12 @@ from recapture.query.analyse.step_relation import StepRelation
 from recapture.query.analyse.timestamp_by import time_of
 from recapture.query.functions import records
 from recapture.query.generate.statements import Lateral
+from recapture.query.parse.create_table import inputs_text
 from recapture.query.parse.names import Path, call_name, identifiers, is_analytic
 from recapture.query.parse.source import Source, require_only
 
-_ONE_TIME = "the input is read here with another TIMESTAMP BY than above: one pipeline orders its input in one way"
+_ONE_TIME = "the input is read here with another TIMESTAMP BY than above: one pipeline orders an input in one way"
+_Timing = tuple[TimeExpression | None, tuple[InputColumn | MetadataColumn, ...]]
 
 
 @dataclass(frozen=True)
@@ -51,23 +53,26 @@ _APPLIED["GETELEMENTS"] = _APPLIED["GETARRAYELEMENTS"]
 
 @dataclass
 class FromCompiler:
-    """Compiles the FROM clauses of one script, which share an input and its one way to be ordered in time."""
+    """Compiles the FROM clauses of one script, which share the inputs and the one way in which each is ordered."""
 
     source: Source
     types: FieldTypes
-    input: InputRelation
+    inputs: dict[str, InputRelation]
+    """Inputs of the pipeline, by alias in lower case."""
     step_keys: list[str]
     """Keys of all steps, compiled or not."""
     steps: dict[str, StepRelation] = field(default_factory=dict)
     """Steps compiled so far, by key."""
-    timing: tuple[TimeExpression | None, tuple[InputColumn | MetadataColumn, ...]] | None = None
-    """TIMESTAMP BY and OVER of the input, once a SELECT has read it."""
+    timing: dict[str, _Timing] = field(default_factory=dict)
+    """TIMESTAMP BY and OVER of each input of events that a SELECT has read, by alias."""
+    read: set[str] = field(default_factory=set)
+    """Inputs that a SELECT has read, by alias."""
 
     def compile(self, select: exp.Select) -> tuple[From, tuple[Lateral, ...]]:
         """Return what a SELECT reads, and its APPLYs.
 
         FROM input AS i TIMESTAMP BY i.t CROSS APPLY GetArrayElements(i.list) AS e
-        => From([i: the input], [Element("e")]), Lateral(0, `i.list`'s elements), and `timing` is i.t
+        => From([i: the input], [Element("e")]), Lateral(0, `i.list`'s elements), and the input's `timing` is i.t
         """
         clause = select.args.get("from_")
         if clause is None:
@@ -75,6 +80,10 @@ class FromCompiler:
         require_only(self.source, clause, "this")
         table = clause.this
         named = self._named(table, select, "FROM")
+        if named.is_reference:
+            raise self.source.error(
+                table, f"`{table.name}` is reference data: write FROM with an input, then JOIN {table.name} ON …"
+            )
         added = [*(table.args.get("joins") or []), *(select.args.get("joins") or [])]
         joins = [join for join in added if not _is_apply(join)]
         if not joins:
@@ -92,7 +101,8 @@ class FromCompiler:
     @property
     def _names(self) -> list[str]:
         """Names that FROM takes, those of the queries in FROM left out."""
-        return [self.input.alias, *(step.name for key, step in self.steps.items() if key == step.name.lower())]
+        inputs = (relation.alias for relation in self.inputs.values())
+        return [*inputs, *(step.name for key, step in self.steps.items() if key == step.name.lower())]
 
     def _joined(self, first: NamedRelation, joins: list[exp.Join], select: exp.Select) -> From:
         """Return the FROM clause of JOINs.
@@ -120,31 +130,35 @@ class FromCompiler:
         if table.args.get("alias"):
             require_only(self.source, table.args["alias"], "this")
         name = table.args["alias"].name if table.args.get("alias") else table.name
-        step = self.steps.get(table.name.lower())
-        if step is None and table.name.lower() != self.input.alias.lower():
-            hint = f"; its steps are {', '.join(f'`{name}`' for name in names[1:])}" if names[1:] else ""
+        step, input_ = self.steps.get(table.name.lower()), self.inputs.get(table.name.lower())
+        relation = step or input_
+        if relation is None:
+            steps = names[len(self.inputs) :]
+            hint = f"; its steps are {', '.join(f'`{name}`' for name in steps)}" if steps else ""
             if table.name.lower() in self.step_keys:
                 hint = "; a step can read only the steps before it"
-            if word == "JOIN":
-                hint += "; other inputs and reference data cannot be joined"
-            raise self.source.error(table, f"{word} {table.name}: the pipeline's input is `{self.input.alias}`{hint}")
-        relation = step or self.input
-        self._read_time(From(self.source, self.types, [NamedRelation(name, relation)], relation.table), table, step)
+            elif word == "JOIN":
+                hint += f"; to join other inputs or reference data, add `{table.name}` to the pipeline file"
+            aliases = [relation.alias for relation in self.inputs.values()]
+            raise self.source.error(table, f"{word} {table.name}: {inputs_text(aliases)}{hint}")
+        if input_ is not None:
+            self.read.add(input_.alias)
+        self._read_time(From(self.source, self.types, [NamedRelation(name, relation)], relation.table), table)
         over = tuple(_column(node, name) for node in table.args.get("over") or [])
         return NamedRelation(name, relation, partition_by=self._partition_by(table, select, name), over=over)
 
-    def _read_time(self, from_clause: From, table: exp.Table, step: StepRelation | None) -> None:
+    def _read_time(self, from_clause: From, table: exp.Table) -> None:
         """Read TIMESTAMP BY and OVER. Raise DefinitionError for a step, and for times that differ from above."""
-        node = table.args.get("timestamp_by")
-        if step is not None:
+        node, [named] = table.args.get("timestamp_by"), from_clause.relations
+        if not isinstance(named.relation, InputRelation) or named.is_reference:
             if node is not None:
-                raise self.source.error(node, f"`{step.name}` is a step: TIMESTAMP BY belongs to the input itself")
+                what = "reference data" if named.is_reference else "a step"
+                raise self.source.error(node, f"`{table.name}` is {what}: TIMESTAMP BY belongs to the input itself")
             return
         time = time_of(from_clause, node) if node is not None else None
-        over = self._over(from_clause, table)
-        if self.timing not in (None, (time, over)):
+        timing = (time, self._over(from_clause, table))
+        if self.timing.setdefault(named.relation.alias, timing) != timing:
             raise self.source.error(node or table, _ONE_TIME)
-        self.timing = (time, over)
 
     def _over(self, from_clause: From, table: exp.Table) -> tuple[InputColumn | MetadataColumn, ...]:
         """Return the keys of OVER, without PartitionId: no timeline spans partitions anyway."""
@@ -154,7 +168,7 @@ class FromCompiler:
             if column is None:
                 raise self.source.error(node, "OVER takes fields, not expressions")
             if isinstance(column, InputColumn):
-                self.types.note_key(column.path, node)
+                self.types.note_key(from_clause.input_field(column), node)
             if column != MetadataColumn(Metadata.PARTITION_ID):
                 keys.setdefault(column)
         return tuple(keys)

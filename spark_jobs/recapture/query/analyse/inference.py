@@ -35,9 +35,7 @@ def compile_until_settled(
         if settled and types.closed:
             return result
         types.closed = settled
-    raise types.source.error(
-        0, f"the uses of the fields do not settle their types: declare them, CREATE TABLE {types.input_alias} (…)"
-    )
+    raise types.source.error(0, "the uses of the fields do not settle their types: declare them with CREATE TABLE")
 
 
 def _learnt(types: FieldTypes, requests: Requests) -> object:

@@ -1,7 +1,7 @@
-"""The pipeline's input as a relation."""
+"""An input of the pipeline as a relation: a stream of events, or reference data."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -10,8 +10,8 @@ from recapture.model import AsaType, InputColumn, InputMetadata, Metadata, Metad
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.generate import trees
 from recapture.query.generate.values import Value, quoted_name
-from recapture.query.model import view_name
-from recapture.query.parse.names import RESERVED, Path
+from recapture.query.model import input_view, reference_view
+from recapture.query.parse.names import RESERVED, InputField, Path
 from recapture.query.parse.source import Source
 
 _ADDED = {
@@ -51,13 +51,13 @@ _PROPERTY = re.compile(r"(?:\[([^\]]+)\]|(\w+))(?:\.(?:\[([^\]]+)\]|([^\[\].]+))
 
 @dataclass
 class InputRelation:
-    """The pipeline's input: the fields of the body, and the metadata that the input adds."""
+    """An input of the pipeline: the fields of the body, and the metadata that a stream adds."""
 
     source: Source
     alias: str
     types: FieldTypes
-    offered: InputMetadata
-    """Metadata that the input's format has."""
+    offered: InputMetadata | None
+    """Metadata that a stream's format has; None for reference data."""
     columns: dict[str, InputColumn | MetadataColumn] = field(default_factory=dict)
     """Columns that are read for the rows, by lower-case name."""
     ordered: bool = True
@@ -65,8 +65,25 @@ class InputRelation:
     unanchored: bool = False
 
     @property
+    def is_reference(self) -> bool:
+        return self.offered is None
+
+    @property
     def table(self) -> str:
-        return quoted_name(view_name(self.alias))
+        return quoted_name(reference_view(self.alias) if self.is_reference else input_view(self.alias))
+
+    def input_field(self, path: Path) -> InputField:
+        """Return a field of this input as the query spells it first."""
+        return self.types.spell(InputField(self.alias, path))
+
+    @property
+    def declared(self) -> Mapping[Path, AsaType | None] | None:
+        """Fields that CREATE TABLE declares; None without one."""
+        return self.types.declared.get(self.alias)
+
+    def offers(self, metadata: Metadata) -> bool:
+        """Return whether the events have this metadata."""
+        return self.offered is not None and metadata in self.offered.known
 
     def lookup(self, names: Sequence[exp.Identifier]) -> InputColumn | MetadataColumn:
         """Return the column of an event that a dotted path names, without reading it for the rows.
@@ -81,29 +98,32 @@ class InputRelation:
             return self._checked(added, names[0])
         if self._is_of_iot_hub(path):
             return self._of_iot_hub(path[1:], names[0])
-        path = self.types.spell(path)
-        self._check(path, names[0])
+        field = self.input_field(path)
+        self._check(field.path, names[0])
         for name in names:
             if "start" not in name.meta:
                 raise self.source.error(name, f"write [{name.name}], in brackets, for a field of this name")
             self.source.case_sensitive.add(name.meta["start"])
-        declared = self.types.is_declared(path)
-        return self._checked(InputColumn(path, self.types.of(path, names[0]), declared), names[0])
+        return self._checked(self._column(field.path, names[0]), names[0])
+
+    def _column(self, path: Path, where: exp.Expr) -> InputColumn:
+        """Return the column of a field of the body."""
+        field = InputField(self.alias, path)
+        return InputColumn(path, self.types.of(field, where), self.types.is_declared(field))
 
     def _added(self, path: Path) -> MetadataColumn | None:
         """Return the input column that a path names; it wins over a field of the body, even a declared one."""
         metadata = _ADDED.get(path[0].lower()) if len(path) == 1 else None
-        if metadata is None or (
-            metadata not in self.offered.known and self.types.spell(path) in (self.types.declared or ())
-        ):
+        if metadata is None or self.is_reference:
             return None
-        return MetadataColumn(metadata)
+        hides = self.offers(metadata) or self.input_field(path).path not in (self.declared or ())
+        return MetadataColumn(metadata) if hides else None
 
     def columns_to_check(self) -> tuple[InputColumn, ...]:
         """Return the declared fields of the body that can have a value of another type; a text is never of another."""
         return tuple(
             InputColumn(path, kind)
-            for path, kind in (self.types.declared or {}).items()
+            for path, kind in (self.declared or {}).items()
             if kind not in (None, AsaType.TEXT) and self._added(path) is None and not self._is_of_iot_hub(path)
         )
 
@@ -111,12 +131,10 @@ class InputRelation:
         return self._value(self.lookup(names), names[0])
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
-        if self.types.declared is None:
+        if self.declared is None:
             return None
         columns: dict[str, InputColumn | MetadataColumn] = {
-            path[0]: self._added(path) or InputColumn(path, self.types.of(path, where), self.types.is_declared(path))
-            for path in self.types.declared
-            if len(path) == 1
+            path[0]: self._added(path) or self._column(path, where) for path in self.declared if len(path) == 1
         }
         declared = {name.lower() for name in columns}
         own = [(name, self._value(column, where)) for name, column in columns.items()]
@@ -124,17 +142,19 @@ class InputRelation:
 
     def starred(self, where: exp.Expr) -> list[tuple[str, Value]]:
         """Return the input columns that * has after the fields of the body."""
-        starred = _STARRED_OF_A_HUB if Metadata.EVENT_ENQUEUED in self.offered.known else _STARRED_OF_BLOBS
+        if self.is_reference:
+            return []
+        starred = _STARRED_OF_A_HUB if self.offers(Metadata.EVENT_ENQUEUED) else _STARRED_OF_BLOBS
         return [(str(metadata), self._read(MetadataColumn(metadata), where)) for metadata in starred]
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
         """Return the properties of a record that CREATE TABLE declares, by name."""
         record = [name.name.lower() for name in names]
-        paths = [path for path in self.types.declared or () if [step.lower() for step in path[:-1]] == record]
-        return [(path[-1], self._value(InputColumn(path, self.types.of(path, names[0])), names[0])) for path in paths]
+        paths = [path for path in self.declared or () if [step.lower() for step in path[:-1]] == record]
+        return [(path[-1], self._value(self._column(path, names[0]), names[0])) for path in paths]
 
     def _is_of_iot_hub(self, path: Path) -> bool:
-        return Metadata.IOT_HUB in self.offered.known and path[0].lower() == "iothub"
+        return self.offers(Metadata.IOT_HUB) and path[0].lower() == "iothub"
 
     def _of_iot_hub(self, path: Path, where: exp.Expr) -> MetadataColumn:
         column = _OF_IOT_HUB.get(".".join(path).lower())
@@ -151,6 +171,8 @@ class InputRelation:
         return self._read(InputColumn((), AsaType.RECORD), where)
 
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
+        if self.is_reference:
+            raise self.source.error(where, "reference data has no metadata: name the input whose events have it")
         match = _PROPERTY.fullmatch(property_name)
         group, name = (match[1] or match[2], match[3] or match[4]) if match else ("", None)
         if group.lower() == "user" and name:
@@ -158,7 +180,7 @@ class InputRelation:
         for metadata in _ADAPTERS.get(group.lower(), ()):
             if name and metadata.lower() == name.lower():
                 return self._read(MetadataColumn(metadata), where)
-        if group.lower() == "iothub" and name and Metadata.IOT_HUB in self.offered.known:
+        if group.lower() == "iothub" and name and self.offers(Metadata.IOT_HUB):
             return self._read(self._of_iot_hub((name,), where), where)
         if group.lower() == "eventid":
             raise self.source.error(
@@ -174,12 +196,13 @@ class InputRelation:
         value = self._read(column, where)
         if not isinstance(column, InputColumn):
             return value
+        field = InputField(self.alias, column.path)
         if column.declared:
-            return replace(value, fields=(column.path,))
+            return replace(value, fields=(field,))
         kind = None
-        if self.types.has_kind(column.path):
+        if self.types.has_kind(field):
             kind = self._read(InputColumn(column.path, AsaType.TEXT, is_kind=True), where).node
-        return replace(value, fields=(column.path,), undeclared=(column.path,), kind=kind)
+        return replace(value, fields=(field,), undeclared=(field,), kind=kind)
 
     def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
         """Read a column for the rows."""
@@ -188,7 +211,7 @@ class InputRelation:
 
     def _checked(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> InputColumn | MetadataColumn:
         """Return the column. Raise DefinitionError if the input lacks it, or another is read under an equal name."""
-        if isinstance(column, MetadataColumn) and column.metadata not in self.offered.known:
+        if isinstance(column, MetadataColumn) and self.offered and column.metadata not in self.offered.known:
             known = ", ".join(self.offered.known)
             raise self.source.error(
                 where,
@@ -217,10 +240,9 @@ class InputRelation:
         return name.lower() in self.columns
 
     def can_have(self, name: str) -> bool:
-        declared = self.types.declared
         return (
-            declared is None
-            or name.lower() in (path[0].lower() for path in declared)
+            self.declared is None
+            or name.lower() in (path[0].lower() for path in self.declared)
             or self._added((name,)) is not None
-            or (Metadata.IOT_HUB in self.offered.known and name.lower() == "iothub")
+            or self._is_of_iot_hub((name,))
         )

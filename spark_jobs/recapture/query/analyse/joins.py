@@ -12,7 +12,7 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.relations import From, NamedRelation
 from recapture.query.analyse.scopes import OnScope
 from recapture.query.analyse.time_bounds import limits_of
-from recapture.query.generate.joins import Join, side_time
+from recapture.query.generate.joins import Join, Lookup, side_time
 from recapture.query.generate.kinds import known_kinds, same_key
 from recapture.query.generate.trees import operation, shifted, spark_call, user_calls
 from recapture.query.parse.names import Path, identifiers
@@ -51,6 +51,7 @@ class JoinCompiler:
 
         FROM a JOIN b ON a.id = b.id AND DATEDIFF(second, a, b) BETWEEN 0 AND 5
         => Join(`0.id` = `1.id` AND …, TimeRange(0, 0, 5 s))
+        FROM a JOIN reference r ON a.id = r.id => Lookup(`0.id` = `1.id`)
 
         Raise DefinitionError if the time bounds leave a distance without a limit, and for what is not supported in ON.
         """
@@ -59,13 +60,17 @@ class JoinCompiler:
         from_clause.relations.append(new)
         outer = _KINDS[join.side.upper(), join.kind.upper()]
         condition, bounds = self._on(from_clause, new, join.args["on"], outer)
+        new.optional = outer
+        if new.is_reference:
+            from_clause.distances.add_reference()
+            from_clause.joins.append(Lookup(condition, outer))
+            return
         self._check_keys(from_clause, new, join.args["on"])
         range = from_clause.distances.add(bounds, outer)
         if range is None:
             problem = "has a time bound on one side only" if bounds else "has no time bounds"
             form = _form(from_clause.relations[0].name, new.name)
             raise self.source.error(join.args["on"], f"this JOIN {problem}: add {form} to ON, with your own numbers")
-        new.optional = outer
         from_clause.joins.append(Join(condition, range, _latest_match(bounds) if outer else None))
 
     def _on(self, from_clause: From, new: NamedRelation, on: exp.Expr, outer: bool) -> tuple[exp.Expr, list[TimeBound]]:
@@ -82,7 +87,7 @@ class JoinCompiler:
                     )
                 conditions += [*self._keys(row, node), condition]
                 continue
-            if outer and (limits.start.optional or limits.end.optional):
+            if outer and not new.is_reference and (limits.start.optional or limits.end.optional):
                 raise self.source.error(node, "in LEFT JOIN, DATEDIFF takes no side that may be without a row")
             conditions.append(limits.condition)
             bound = limits.bound_of(new)
@@ -105,7 +110,7 @@ class JoinCompiler:
 
     def _check_keys(self, from_clause: From, new: NamedRelation, on: exp.Expr) -> None:
         """Raise DefinitionError unless ON compares the keys of PARTITION BY and of OVER, as ASA demands."""
-        earlier = from_clause.relations[:-1]
+        earlier = [named for named in from_clause.relations[:-1] if not named.is_reference]
         if any(len(named.partition_by) != len(new.partition_by) for named in earlier):
             raise self.source.error(on, "write PARTITION BY after every side of a JOIN, or after none")
         inputs = [named for named in earlier if named.over]

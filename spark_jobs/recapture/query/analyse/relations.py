@@ -12,11 +12,11 @@ from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.properties import property_of
 from recapture.query.generate import trees
 from recapture.query.generate.analytics import AnalyticFunction, result_name
-from recapture.query.generate.joins import Join, JoinedTable, Side, side_column
+from recapture.query.generate.joins import Join, JoinedTable, Lookup, Side, side_column
 from recapture.query.generate.json_text import json_record
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.values import Value
-from recapture.query.parse.names import Path, identifiers, is_system_timestamp
+from recapture.query.parse.names import InputField, Path, identifiers, is_system_timestamp
 from recapture.query.parse.source import Source
 from recapture.time_model.joins import Distances
 
@@ -102,6 +102,11 @@ class NamedRelation:
     columns: dict[str, None] = field(default_factory=dict)
     """Columns that are read, in order; only next to a JOIN."""
 
+    @property
+    def is_reference(self) -> bool:
+        """Whether it is reference data."""
+        return isinstance(self.relation, InputRelation) and self.relation.is_reference
+
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         """Return the column that a dotted path names; None if there is none."""
         value = self.relation.field(names)
@@ -157,7 +162,7 @@ class From:
     """Name of its rows in Spark SQL."""
     has_analytics: bool = False
     """Whether its SELECT calls analytic functions."""
-    joins: list[Join] = field(default_factory=list)
+    joins: list[Join | Lookup] = field(default_factory=list)
     distances: Distances = field(default_factory=Distances)
     """How far apart the rows of the sides can be."""
     elements: list[Element] = field(default_factory=list)
@@ -166,13 +171,17 @@ class From:
 
     @property
     def ordered(self) -> bool:
-        """Whether the rows of a partition come in arrival order, all in one task."""
-        return not self.joins and not self.has_analytics and self.relations[0].relation.ordered
+        """Whether the rows of a partition come in arrival order, all in one task; a look-up keeps the order."""
+        return not self._joins_streams and not self.has_analytics and self.relations[0].relation.ordered
 
     @property
     def ties(self) -> tuple[SelectItem, ...] | None:
         """Columns that order the rows of one partition and arrival; None if they come in order."""
-        return () if self.joins else self.relations[0].relation.ties
+        return () if self._joins_streams else self.relations[0].relation.ties
+
+    @property
+    def _joins_streams(self) -> bool:
+        return any(isinstance(join, Join) for join in self.joins)
 
     @property
     def unanchored(self) -> bool:
@@ -184,7 +193,8 @@ class From:
         if not self.joins:
             return None
         sides = tuple(
-            Side(named.relation.table, named.relation.unanchored, tuple(named.columns)) for named in self.relations
+            Side(named.relation.table, named.relation.unanchored, tuple(named.columns), named.is_reference)
+            for named in self.relations
         )
         return JoinedTable(self.table, sides, tuple(self.joins), tuple(self.distances.look_backs))
 
@@ -237,10 +247,16 @@ class From:
             self.analytics.append(function)
         return trees.column(result_name(self.analytics.index(function)))
 
+    def input_field(self, column: InputColumn) -> InputField:
+        """Return a column of the body as a field of its input. For a FROM of an input only."""
+        [named] = self.relations
+        assert isinstance(named.relation, InputRelation)
+        return named.relation.input_field(column.path)
+
     def lookup(self, node: exp.Expr) -> InputColumn | MetadataColumn | None:
         """Return the column of an event that a node names, without reading it for the rows.
 
-        None for a node that is not a dotted path. For a FROM of the input only.
+        None for a node that is not a dotted path. For a FROM of an input only.
         """
         [named] = self.relations
         assert isinstance(named.relation, InputRelation)

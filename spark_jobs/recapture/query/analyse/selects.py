@@ -250,7 +250,7 @@ class SelectCompiler:
             raise self.source.error(item, "a step with JOIN takes one .*: name the columns of the other sides")
         side = from_clause.only(named)
         for name, value in items.columns:
-            is_own = side.has(name) if self.types.declared is None else side.can_have(name)
+            is_own = side.has(name) if not self.types.declared else side.can_have(name)
             if is_own and not named.is_column(value, name):
                 raise self.source.error(item, f"`{named.name}` may have a column `{name}` too: name the columns")
         return side

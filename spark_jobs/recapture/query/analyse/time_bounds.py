@@ -98,6 +98,11 @@ def _difference(from_clause: From, node: exp.Expr) -> tuple[int, NamedRelation, 
     start, end = (from_clause.named(path[0].name) if len(path) == 1 else None for path in paths)
     if start is None or end is None:
         return None
+    for side in (start, end):
+        if side.is_reference:
+            raise from_clause.source.error(
+                node, f"`{side.name}` is reference data, which has no time: DATEDIFF of two sides takes none"
+            )
     if start is end:
         raise from_clause.source.error(node, "DATEDIFF in ON takes two sides of the JOIN")
     part = PARTS.get(node.expressions[0].name.lower())

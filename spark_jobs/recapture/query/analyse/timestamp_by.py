@@ -112,11 +112,12 @@ def _branch(from_clause: From, operand: exp.Expr | None, condition: exp.Expr, ti
 
 def _require(from_clause: From, column: InputColumn, kind: AsaType, where: exp.Expr) -> None:
     """Let a field be of a type; raises DefinitionError if it is of another."""
-    if from_clause.types.are_undecided([column.path]):
-        from_clause.types.decide([column.path], kind, where)
-    elif from_clause.types.of(column.path, where) is not kind:
+    field, types = from_clause.input_field(column), from_clause.types
+    if types.are_undecided([field]):
+        types.decide([field], kind, where)
+    elif types.of(field, where) is not kind:
         message = f"`{column.name}` is declared {column.type}: TIMESTAMP BY takes a {kind} here"
-        raise from_clause.types.disagreement([column.path], kind, where) or from_clause.source.error(where, message)
+        raise types.disagreement([field], kind, where) or from_clause.source.error(where, message)
 
 
 def _instant(source: Source, node: exp.Literal) -> Instant:

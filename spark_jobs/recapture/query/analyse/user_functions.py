@@ -70,7 +70,7 @@ def whole_row(from_clause: From, node: exp.Expr) -> exp.Expr | None:
                     node, f"the type of `{name}`, a column of the row, is not known: CAST it, or CREATE TABLE"
                 )
         return javascript_record(columns, None)
-    if Metadata.IOT_HUB in relation.offered.known:
+    if relation.offers(Metadata.IOT_HUB):
         raise from_clause.source.error(
             node, "a whole message of an IoT hub cannot be an argument: select what the function reads in a step"
         )

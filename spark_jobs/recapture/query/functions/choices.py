@@ -9,6 +9,7 @@ from recapture.query.functions.call import Call
 from recapture.query.generate.kinds import with_kind_of_choice
 from recapture.query.generate.trees import case_when, spark_call, template
 from recapture.query.generate.values import Value
+from recapture.query.parse.names import InputField
 
 
 def coalesce(call: Call) -> Value:
@@ -40,7 +41,7 @@ def iif(call: Call) -> Value:
     return with_kind_of_choice(chosen, [condition], given, values)
 
 
-def _shared_fields(values: list[Value]) -> tuple[tuple[str, ...], ...]:
+def _shared_fields(values: list[Value]) -> tuple[InputField, ...]:
     """Return the fields of open type that all these values stand for, if they stand for the same."""
     first = values[0].fields
     return first if all(value.fields == first for value in values) else ()

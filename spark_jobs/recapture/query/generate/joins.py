@@ -21,6 +21,9 @@ from recapture.time_model.windows import JoinedSide, Reach
 
 _TIME = "_system_timestamp"
 _ARRIVAL = "_arrival"
+_PARTITION = "_partition"
+VALIDITY = ("_valid_from", "_valid_until")
+"""Columns of reference data that bound the System.Timestamps for which a row is in force."""
 
 
 def side_column(number: int, name: str) -> str:
@@ -42,6 +45,7 @@ class Side:
     """Whether `table` has the column `_unanchored`."""
     columns: tuple[str, ...]
     """Columns that are read."""
+    is_reference: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,16 @@ class Join:
 
 
 @dataclass(frozen=True)
+class Lookup:
+    """One JOIN with reference data: each row gets the rows that are in force at its System.Timestamp."""
+
+    condition: exp.Expr
+    """ON, over the columns of the sides."""
+    outer: bool
+    """Whether a row without a match stays."""
+
+
+@dataclass(frozen=True)
 class JoinedTable:
     """A common table expression: the rows of the JOINs of a FROM.
 
@@ -66,7 +80,7 @@ class JoinedTable:
 
     name: str
     sides: tuple[Side, ...]
-    joins: tuple[Join, ...]
+    joins: tuple[Join | Lookup, ...]
     """How each side after the first is joined."""
     look_backs: tuple[int, ...]
     """How long before a joined row's System.Timestamp the rows of each side may lie; ticks."""
@@ -78,12 +92,18 @@ class JoinedTable:
 
     @property
     def windows(self) -> tuple[JoinedSide, ...]:
-        """Its sides, in the place of windows."""
-        return tuple(map(JoinedSide, self.look_backs))
+        """Its sides with events, in the place of windows."""
+        return tuple(joined for _, joined in self._streams)
+
+    @property
+    def _streams(self) -> Iterator[tuple[Side, JoinedSide]]:
+        for side, look_back in zip(self.sides, self.look_backs, strict=True):
+            if not side.is_reference:
+                yield side, JoinedSide(look_back)
 
     def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
         """Yield each table that it reads, and the reach of its rows."""
-        for side, joined_side in zip(self.sides, self.windows, strict=True):
+        for side, joined_side in self._streams:
             yield side.table, Reach(joined_side, extra_look_back)
 
     def sql(self, extra_look_back: int) -> str:
@@ -93,13 +113,18 @@ class JoinedTable:
         """
         rows = self._side(0, extra_look_back)
         for number, join in enumerate(self.joins, 1):
-            rows = self._joined(rows, join, number, extra_look_back)
-        last = len(self.joins)
+            match join:
+                case Join():
+                    rows = self._joined(rows, join, number, extra_look_back)
+                case Lookup():
+                    rows = self._looked_up(rows, join, number)
+        last, arrivals = len(self.joins), self._each(_ARRIVAL)
+        one_stream = len(arrivals) == 1
         system = [
             *(SelectItem(bound.name, trees.column(side_column(0, bound.name))) for bound in SLICE_BOUNDS),
-            SelectItem("_partition", string("")),
+            SelectItem(_PARTITION, trees.column(side_column(0, _PARTITION)) if one_stream else string("")),
             SelectItem(_TIME, trees.column(_row_time(last))),
-            SelectItem(_ARRIVAL, spark_call("greatest", *self._each(_ARRIVAL))),
+            SelectItem(_ARRIVAL, arrivals[0] if one_stream else spark_call("greatest", *arrivals)),
         ]
         if self.unanchored:
             flags: list[exp.Expr] = [spark_call("coalesce", flag, exp.false()) for flag in self._each(UNANCHORED.name)]
@@ -112,17 +137,19 @@ class JoinedTable:
         )
 
     def _each(self, name: str) -> list[exp.Expr]:
-        """Return a column of all sides that have it."""
+        """Return a column of all sides with events that have it."""
         return [
             trees.column(side_column(number, name))
             for number, side in enumerate(self.sides)
-            if name != UNANCHORED.name or side.unanchored
+            if not side.is_reference and (name != UNANCHORED.name or side.unanchored)
         ]
 
     def _items(self, number: int) -> list[SelectItem]:
         """Return the columns of a side, under their names in the joined rows."""
         side = self.sides[number]
-        bounds = SLICE_BOUNDS if number == 0 else SLICE_BOUNDS[:1]
+        if side.is_reference:
+            return [SelectItem(side_column(number, name), trees.column(name)) for name in side.columns]
+        bounds = [*SLICE_BOUNDS, column(_PARTITION)] if number == 0 else SLICE_BOUNDS[:1]
         system = [*(bound.name for bound in bounds), _TIME, _ARRIVAL]
         flag = [UNANCHORED.name] if side.unanchored else []
         names = dict.fromkeys([*system, *flag, *side.columns])
@@ -159,6 +186,20 @@ class JoinedTable:
             f"{kind} (\n{self._side(number, extra_look_back, bucket)}\n) AS `right`\n"
             f"ON `0._slice_start` = `{side_column(number, '_slice_start')}`"
             f" AND {render(_bucket(join.range))} = `_bucket` AND {render(join.condition)}"
+        )
+
+    def _looked_up(self, left: str, lookup: Lookup, number: int) -> str:
+        """Return the statement that looks rows up in reference data. It keeps their order."""
+        items = [*(item for before in range(number) for item in columns(self._items(before))), *self._items(number)]
+        time = SelectItem(_row_time(number), trees.column(_row_time(number - 1)))
+        validity = [SelectItem(side_column(number, name), trees.column(name)) for name in VALIDITY]
+        first, last = (f"`{side_column(number, name)}`" for name in VALIDITY)
+        now = f"`{_row_time(number - 1)}`"
+        return (
+            f"SELECT /*+ BROADCAST(`right`) */ {select_list([*columns(items), time])}\nFROM (\n{left}\n) AS `left`\n"
+            f"{'LEFT JOIN' if lookup.outer else 'JOIN'} (\n"
+            f"SELECT {select_list([*validity, *self._items(number)])}\nFROM {self.sides[number].table}\n) AS `right`\n"
+            f"ON {now} >= {first} AND {now} < {last} AND {render(lookup.condition)}"
         )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from recapture.model import AsaType
-from recapture.query.parse.names import Path
+from recapture.query.parse.names import InputField
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class Value:
     """Type in ASA; None for the literal NULL."""
     text: str | None = None
     """Text of a literal, as written; None for other expressions."""
-    fields: tuple[Path, ...] = ()
+    fields: tuple[InputField, ...] = ()
     """Fields of the body that have this value's type."""
-    undeclared: tuple[Path, ...] = ()
+    undeclared: tuple[InputField, ...] = ()
     """Fields whose types nothing declares and that decide, in ASA, of which type this value is."""
     kind: exp.Expr | None = None
     """Type of each single value in ASA, as text; None if it has one type, or nothing asks for it (see `kinds`)."""

@@ -1,5 +1,7 @@
 """CREATE TABLE input (field type, …): the declared types of the fields."""
 
+from collections.abc import Collection
+
 from sqlglot.tokenizer_core import Token, TokenType
 
 from recapture.model import AsaType
@@ -10,25 +12,40 @@ _TYPES = {kind.value: kind for kind in AsaType}
 _NAMES = ", ".join(_TYPES)
 
 
-def declared_types(source: Source, declarations: list[list[Token]], input_alias: str) -> dict[Path, AsaType] | None:
-    """Return the declared types by field, or None without a declaration.
+def declared_types(
+    source: Source, declarations: list[list[Token]], inputs: Collection[str]
+) -> dict[str, dict[Path, AsaType]]:
+    """Return the declared types by input and field.
 
-    CREATE TABLE input (id bigint, site.name nvarchar(max)) => {("id",): BIGINT, ("site", "name"): TEXT}
+    CREATE TABLE input (id bigint, site.name nvarchar(max)) => {"input": {("id",): BIGINT, ("site", "name"): TEXT}}
 
-    Raise DefinitionError for unknown types, for fields that are declared twice, and for other tables than the input.
+    Raise DefinitionError for unknown types, for fields or inputs that are declared twice, and for other tables than the
+    inputs.
     """
-    if not declarations:
-        return None
-    if len(declarations) > 1:
-        raise source.error(declarations[1][0], "the pipeline has one input: one CREATE TABLE is enough")
-    tokens = declarations[0]
-    head, body = tokens[:4], tokens[4:-1]
-    if head[3].token_type != TokenType.L_PAREN:
-        raise source.error(tokens[0], f"write CREATE TABLE {input_alias} (field type, …)")
-    if head[2].text.lower() != input_alias.lower():
-        raise source.error(head[2], f"CREATE TABLE {head[2].text}: the pipeline's input is `{input_alias}`")
+    types: dict[str, dict[Path, AsaType]] = {}
+    for tokens in declarations:
+        head = tokens[:4]
+        if head[3].token_type != TokenType.L_PAREN:
+            raise source.error(tokens[0], f"write CREATE TABLE {next(iter(inputs))} (field type, …)")
+        alias = next((alias for alias in inputs if alias.lower() == head[2].text.lower()), None)
+        if alias is None:
+            raise source.error(head[2], f"CREATE TABLE {head[2].text}: {inputs_text(inputs)}")
+        if alias in types:
+            raise source.error(tokens[0], f"`{alias}` has a CREATE TABLE already: remove one")
+        types[alias] = _fields(source, tokens)
+    return types
+
+
+def inputs_text(inputs: Collection[str]) -> str:
+    """Return which inputs there are, for messages."""
+    names = " and ".join(f"`{alias}`" for alias in inputs)
+    return f"the pipeline's {'input is' if len(inputs) == 1 else 'inputs are'} {names}"
+
+
+def _fields(source: Source, tokens: list[Token]) -> dict[Path, AsaType]:
+    """Return the types of the fields in a CREATE TABLE."""
     types: dict[Path, AsaType] = {}
-    for column in _columns(body):
+    for column in _columns(tokens[4:-1]):
         if not column:
             raise source.error(tokens[-1], "a field and its type are missing in CREATE TABLE")
         path, rest = _path(source, column)

@@ -1,5 +1,7 @@
 """Names in the tree of a query: dotted paths, System.Timestamp() and System.Window().Id."""
 
+from typing import NamedTuple
+
 from sqlglot import exp
 
 ANALYTIC_FUNCTIONS = ("LAG", "LAST", "ISFIRST")
@@ -8,6 +10,19 @@ RESERVED = ("_partition", "_slice_start", "_slice_end", "_system_timestamp", "_a
 """Names of the columns that the generator adds to rows."""
 Path = tuple[str, ...]
 """A field of the body, from its root: ("site", "id") for `site.id`."""
+
+
+class InputField(NamedTuple):
+    """A field of the bodies of an input."""
+
+    input: str
+    """Alias of the input, as the pipeline spells it."""
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """Its path as the query has it: site.id"""
+        return ".".join(self.path)
 
 
 def identifiers(node: exp.Expr) -> list[exp.Identifier] | None:
