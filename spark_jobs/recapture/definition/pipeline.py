@@ -15,8 +15,9 @@ from recapture.definition.validation import definition_error
 from recapture.errors import DefinitionError
 from recapture.formats.base import Alias, Section
 from recapture.formats.events import Reader
-from recapture.formats.sections import Input
-from recapture.model import JavaScriptFunction, time_fields
+from recapture.formats.reference_data import Reference, ReferenceInput
+from recapture.formats.sections import AnyInput, Input
+from recapture.model import InputMetadata, JavaScriptFunction, time_fields
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery
 from recapture.storage.address import AzureAddress, normal_form, parse
@@ -47,8 +48,8 @@ class Pipeline(Section):
 
     name: Name
     """Name of the pipeline: lower case, for runs, DAGs and messages."""
-    inputs: Annotated[tuple[Input, ...], Field(alias="input"), BeforeValidator(_inputs_as_list)]
-    """Inputs, at least one, each in the section of its format."""
+    all_inputs: Annotated[tuple[AnyInput, ...], Field(alias="input"), BeforeValidator(_inputs_as_list)]
+    """Inputs and reference data, at least one, each in the section of its format."""
     job: Job
     """Query and time settings."""
     outputs: Annotated[tuple[Output, ...], Field(alias="output"), BeforeValidator(_outputs_as_list)]
@@ -70,7 +71,7 @@ class Pipeline(Section):
         """Compile a query of this pipeline's input, outputs and functions."""
         return compile_query(
             query,
-            inputs={section.alias: section.metadata for section in self.inputs},
+            inputs=self.metadata,
             output_aliases=[output.alias for output in self.outputs],
             functions=self.javascript,
         )
@@ -87,6 +88,22 @@ class Pipeline(Section):
     @property
     def input(self) -> Input:
         return self.inputs[0]
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """Inputs of events."""
+        return tuple(section for section in self.all_inputs if not isinstance(section, ReferenceInput))
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """Reference data."""
+        return tuple(section for section in self.all_inputs if isinstance(section, ReferenceInput))
+
+    @property
+    def metadata(self) -> dict[str, InputMetadata | None]:
+        """Metadata of the events of each input, by alias; None for reference data."""
+        streams = {section.alias: section.metadata for section in self.inputs}
+        return {section.alias: streams.get(section.alias) for section in self.all_inputs}
 
     def section(self, compiled: CompiledInput) -> Input:
         """Return the section of an input that the query reads."""
@@ -199,6 +216,7 @@ def _load(path: Path) -> tuple[Pipeline, Document]:
         require_one_suite_per_output,
         require_named_tables,
         require_outputs_outside_input,
+        require_events,
         require_distinct_aliases,
         require_distinct_tables,
         require_distinct_functions,
@@ -211,7 +229,7 @@ def _load(path: Path) -> tuple[Pipeline, Document]:
 def require_addresses(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError unless the container and the tables have addresses that storage can open."""
     containers: list[tuple[KeyPath, str]] = [
-        (("input", index, "container"), section.container) for index, section in enumerate(pipeline.inputs)
+        (("input", index, "container"), section.container) for index, section in enumerate(pipeline.all_inputs)
     ]
     for key_path, address in (*containers, *_tables(pipeline)):
         try:
@@ -222,7 +240,7 @@ def require_addresses(pipeline: Pipeline, document: Document) -> None:
 
 def require_unambiguous_path(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if the path is not a valid pattern, or if names of other inputs could also match it."""
-    for index, section in enumerate(pipeline.inputs):
+    for index, section in enumerate(pipeline.all_inputs):
         try:
             _ = section.names
         except DefinitionError as error:
@@ -231,8 +249,8 @@ def require_unambiguous_path(pipeline: Pipeline, document: Document) -> None:
 
 def require_inputs_without_conflicts(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if keys of an input contradict each other."""
-    for index, section in enumerate(pipeline.inputs):
-        for key, reason in section.conflicts():
+    for index, section in enumerate(pipeline.all_inputs):
+        for key, reason in () if isinstance(section, ReferenceInput) else section.conflicts():
             raise document.error(("input", index, key), reason)
 
 
@@ -269,9 +287,15 @@ def _would_read(section: Input, folder: str) -> bool:
     return inside.startswith(container) and section.names.parse(inside.removeprefix(container)) is not None
 
 
+def require_events(pipeline: Pipeline, document: Document) -> None:
+    """Raise DefinitionError for a pipeline of reference data alone."""
+    if not pipeline.inputs:
+        raise document.error(("input",), "this is reference data only: add the input whose events are joined with it")
+
+
 def require_distinct_aliases(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if two inputs, or two outputs, have one alias, in any letter case."""
-    for key, named in (("input", pipeline.inputs), ("output", pipeline.outputs)):
+    for key, named in (("input", pipeline.all_inputs), ("output", pipeline.outputs)):
         aliases: dict[str, str] = {}
         for index, section in enumerate(named):
             other = aliases.setdefault(section.alias.lower(), section.alias)
@@ -353,8 +377,8 @@ def _with_absolute_addresses(pipeline: Pipeline) -> Pipeline:
 
     return pipeline.model_copy(
         update={
-            "inputs": tuple(
-                section.model_copy(update={"container": absolute(section.container)}) for section in pipeline.inputs
+            "all_inputs": tuple(
+                section.model_copy(update={"container": absolute(section.container)}) for section in pipeline.all_inputs
             ),
             "outputs": tuple(
                 output.model_copy(update={"table": absolute(output.table)}) for output in pipeline.outputs

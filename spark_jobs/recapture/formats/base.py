@@ -47,7 +47,7 @@ class Section(BaseModel):
 
 
 class BlobInput(Section):
-    """The `input` section of any format.
+    """The `input` section of any format, for events.
 
     A format's section adds its keys, and these attributes:
     `names` (BlobNames): the blob names of the input.
@@ -63,6 +63,7 @@ class BlobInput(Section):
     only_texts: ClassVar[bool] = False
     """Whether bodies have no other values than texts and null."""
     location_keys: ClassVar[tuple[str, ...]] = (
+        "type",
         "alias",
         "container",
         "arrival_time",
@@ -72,6 +73,7 @@ class BlobInput(Section):
     )
     """Keys that say which blobs are read, not what their events are."""
 
+    type: Literal["Stream"] = "Stream"
     format: str
     """Name of the format."""
     alias: Alias
@@ -119,7 +121,8 @@ class AvroInput(BlobInput):
         return Limits(self.max_block_mib, self.max_blob_mib)
 
 
-def _date_format(written: str) -> str:
+def valid_date_format(written: str) -> str:
+    """Return a form of {date}. Raise ValueError if it is not one."""
     try:
         InputPath(date_format=written)
     except DefinitionError as error:
@@ -135,7 +138,7 @@ class PathInput(BlobInput):
 
     path: str = ""
     """Pattern of the folders, with the tokens {date}, {time} and {partition}; empty for all blobs."""
-    date_format: Annotated[str, AfterValidator(_date_format)] = DATE_FORMAT
+    date_format: Annotated[str, AfterValidator(valid_date_format)] = DATE_FORMAT
     """Form of {date}: YYYY, MM and DD in any order, with separators or without."""
     time_format: Literal["HH", "HH/mm", "HH-mm"] = "HH"
     """Form of {time}."""

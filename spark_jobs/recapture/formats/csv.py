@@ -33,8 +33,12 @@ class CsvInput(BodiesInput):
     delimiter: Literal[",", ";", "\t", "|", " "] = ","
 
     def reader(self, columns: Iterable[InputColumn]) -> Reader:
-        fields = tuple(sorted({column.path[0].lower() for column in columns if column.path}))
-        return CsvReader(self.delimiter, fields, self.limits)
+        return CsvReader(self.delimiter, column_names(columns), self.limits)
+
+
+def column_names(columns: Iterable[InputColumn]) -> tuple[str, ...]:
+    """Return the fields of a line that columns are read from, sorted, in lower case."""
+    return tuple(sorted({column.path[0].lower() for column in columns if column.path}))
 
 
 @dataclass(frozen=True)

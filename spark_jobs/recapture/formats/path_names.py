@@ -51,14 +51,21 @@ class InputPath(BlobNames):
 
     @cached_property
     def _pieces(self) -> tuple[Piece, ...]:
-        written = list(split(self.pattern.strip("/")))
-        spelled = [part for piece in written for part in self._spelled(piece)]
-        tokens = {piece.token for piece in written}
+        ends_in_text = bool(self._written) and self._written[-1].token is None
+        return (*self._spelled_pieces, *([Piece(None, "/")] if ends_in_text else []))
+
+    @cached_property
+    def _written(self) -> tuple[Piece, ...]:
+        return tuple(split(self.pattern.strip("/")))
+
+    @cached_property
+    def _spelled_pieces(self) -> tuple[Piece, ...]:
+        """Pieces of the pattern, each date and time in its parts."""
+        spelled = tuple(part for piece in self._written for part in self._spelled(piece))
+        tokens = {piece.token for piece in self._written}
         if "time" in tokens and "date" not in tokens:
             raise DefinitionError("{time} without {date} does not give the day: write {date} too, or leave {time} out")
-        if written and written[-1].token is None:
-            spelled.append(Piece(None, "/"))
-        return tuple(spelled)
+        return spelled
 
     def _spelled(self, piece: Piece) -> Iterator[Piece]:
         shown = ", ".join(f"{{{token}}}" for token in _TOKENS)

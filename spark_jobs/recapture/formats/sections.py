@@ -19,13 +19,14 @@ inside the functions that decode.
 
 from typing import Annotated, Any, get_args
 
-from pydantic import BeforeValidator, Discriminator
+from pydantic import BeforeValidator, Discriminator, Tag
 
 from recapture.formats.base import BlobInput
 from recapture.formats.csv import CsvInput
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.iot_hub import IotHubInput
 from recapture.formats.json_lines import JsonInput
+from recapture.formats.reference_data import Reference
 from recapture.formats.service_bus import ServiceBusInput
 
 DEFAULT_FORMAT = CaptureInput.metadata.format
@@ -41,7 +42,18 @@ Input = Annotated[
     Discriminator("format"),
     BeforeValidator(_with_format),
 ]
-"""The input of a pipeline; its key `format` decides which section it is."""
+"""An input of events; its key `format` decides which section it is."""
+
+
+def _type(section: Any) -> str:
+    return str(section.get("type", "Stream")) if isinstance(section, dict) else "Stream"
+
+
+AnyInput = Annotated[
+    Annotated[Input, Tag("Stream")] | Annotated[Reference, Tag("Reference")],
+    Discriminator(_type),
+]
+"""An input of events, or reference data; its key `type` decides which."""
 
 FORMATS: dict[str, type[BlobInput]] = {section.metadata.format: section for section in get_args(get_args(Input)[0])}
 """The section of each format, by the format's name."""

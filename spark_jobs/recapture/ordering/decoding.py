@@ -58,7 +58,7 @@ class Decoder:
         content = None
         try:
             content = download.result()
-            with _blaming(pinned.blob.name):
+            with blaming(pinned.blob.name):
                 return self._decoded(pinned, content)
         except DamagedBlobError as error:
             if not self.quarantine_damaged:
@@ -78,7 +78,7 @@ class Decoder:
 
 
 @contextlib.contextmanager
-def _blaming(name: str) -> Iterator[None]:
+def blaming(name: str) -> Iterator[None]:
     """Raise DamagedBlobError for whatever the content of a blob makes a reader raise, but not for a full disk."""
     try:
         yield

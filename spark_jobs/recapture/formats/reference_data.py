@@ -1,0 +1,106 @@
+"""Reference data: a table in which a query looks rows up, as one blob or as versions of it.
+
+ASA reads it as `reference input` from a blob whose path may have {date} and {time}: a version is in force from the time
+in its name until that of the next version.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Discriminator
+
+from recapture.archive.name_format import Piece
+from recapture.errors import DefinitionError
+from recapture.formats.base import Alias, Mebibytes, Section, valid_date_format
+from recapture.formats.csv import CsvReader, column_names
+from recapture.formats.events import Reader
+from recapture.formats.inflate import Limits
+from recapture.formats.json_lines import JsonReader
+from recapture.formats.path_names import DATE_FORMAT, InputPath
+from recapture.model import InputColumn
+
+
+@dataclass(frozen=True)
+class ReferencePath(InputPath):
+    """The names of the versions of reference data: the whole name, in which `{date}` and `{time}` may stand.
+
+    Raise DefinitionError for a pattern or a format that cannot be read.
+    """
+
+    @cached_property
+    def _pieces(self) -> tuple[Piece, ...]:
+        if not self.pattern.strip("/"):
+            raise DefinitionError("write the name of the blob, such as devices/{date}/{time}/devices.csv")
+        if "{partition}" in self.pattern:
+            raise DefinitionError("{partition} has no place in the path of reference data: remove it")
+        return self._spelled_pieces
+
+    @property
+    def _suffix(self) -> str:
+        return ""
+
+
+class ReferenceInput(Section):
+    """The section of reference data in any format."""
+
+    location_keys: ClassVar[tuple[str, ...]] = ("type", "alias", "container", "path", "date_format", "time_format")
+    """Keys that say which blobs are read, not what their rows are."""
+
+    type: Literal["Reference"]
+    format: str
+    """Name of the format."""
+    alias: Alias
+    """Name after JOIN."""
+    container: str
+    """Address of the container, or of the folder, that holds the blobs."""
+    path: str
+    """Name of the blob, with the tokens {date} and {time} if there are several versions."""
+    date_format: Annotated[str, AfterValidator(valid_date_format)] = DATE_FORMAT
+    """Form of {date}: YYYY, MM and DD in any order, with separators or without."""
+    time_format: Literal["HH", "HH/mm", "HH-mm"] = "HH"
+    """Form of {time}."""
+    max_blob_mib: Mebibytes = Limits.blob
+    """Largest inflated size of a compressed blob, MiB."""
+
+    @cached_property
+    def names(self) -> ReferencePath:
+        return ReferencePath(self.path, self.date_format, self.time_format)
+
+    @property
+    def limits(self) -> Limits:
+        """Largest size of what a compressed blob inflates to."""
+        return Limits(blob=self.max_blob_mib)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The keys that decide which rows a given blob holds; a run's digest covers them."""
+        return self.model_dump(mode="json", exclude=set(self.location_keys))
+
+    def reader(self, columns: Iterable[InputColumn]) -> Reader:
+        """Return the reader of the blobs, for a query that reads these columns of the rows."""
+        raise NotImplementedError
+
+
+class JsonReference(ReferenceInput):
+    """Reference data as JSON: one row per line, or one array of all rows."""
+
+    format: Literal["Json"]
+
+    def reader(self, columns: Iterable[InputColumn]) -> Reader:
+        return JsonReader(self.limits)
+
+
+class CsvReference(ReferenceInput):
+    """Reference data as CSV with a header."""
+
+    format: Literal["Csv"]
+    delimiter: Literal[",", ";", "\t", "|", " "] = ","
+
+    def reader(self, columns: Iterable[InputColumn]) -> Reader:
+        return CsvReader(self.delimiter, column_names(columns), self.limits)
+
+
+Reference = Annotated[JsonReference | CsvReference, Discriminator("format")]
+"""Reference data of a pipeline; its key `format` decides which section it is."""

@@ -1,0 +1,72 @@
+"""Reference data of a run as the views that its query joins."""
+
+import logging
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from recapture.archive.manifest import PinnedBlob
+from recapture.archive.references import PinnedReference, PinnedVersion
+from recapture.errors import RunError
+from recapture.formats import bodies
+from recapture.formats.events import Reader
+from recapture.model import TYPES
+from recapture.ordering.decoding import blaming
+from recapture.query.generate.joins import VALIDITY
+from recapture.query.model import CompiledReference
+from recapture.storage import Container
+from recapture.wording import counted
+
+_LOG = logging.getLogger(__name__)
+_FOREVER = 2**63 - 1
+"""End of the last version, in ticks."""
+
+
+def create_view(
+    spark: SparkSession, reference: PinnedReference, compiled: CompiledReference, reader: Reader, container: Container
+) -> None:
+    """Let the Spark SQL of a session look rows up in reference data. Errors are those of `rows`."""
+    table = rows(reference, compiled, reader, container)
+    _LOG.info(
+        "reference data %s: %s, %s, %s bytes in the memory of every executor",
+        *(reference.alias, counted(len(reference.versions), "version"), counted(table.num_rows, "row")),
+        f"{table.nbytes:,}",
+    )
+    spark.createDataFrame(table).coalesce(1).createOrReplaceTempView(f"`{compiled.view}`")
+
+
+def rows(reference: PinnedReference, compiled: CompiledReference, reader: Reader, container: Container) -> pa.Table:
+    """Return the rows of all versions, with the times for which each is in force.
+
+    Raise RunError for a blob that changed since it was planned, and for a row that is malformed: without it, events
+    would silently find no match. Raise DamagedBlobError for a blob that cannot be read.
+    """
+    ends = [version.valid_from for version in reference.versions[1:]] + [_FOREVER]
+    return pa.concat_tables(
+        _version(reference.alias, version, end, compiled, reader, container)
+        for version, end in zip(reference.versions, ends, strict=True)
+    )
+
+
+def _version(
+    alias: str, version: PinnedVersion, end: int, compiled: CompiledReference, reader: Reader, container: Container
+) -> pa.Table:
+    content = container.read(version.blob)
+    with blaming(version.blob.name):
+        events = reader.read(PinnedBlob(alias, "", version.blob), content, ())
+    columns = tuple(dict.fromkeys([*compiled.columns, *compiled.columns_to_check]))
+    parsed = bodies.parse(events.body, columns)
+    malformed = parsed.malformed if events.unreadable is None else pc.coalesce(events.unreadable, parsed.malformed)
+    bad = pc.indices_nonzero(pc.is_valid(malformed))
+    if len(bad):
+        index = bad[0].as_py()
+        raise RunError(
+            f"reference data {alias}: {counted(len(bad), 'row')} of {version.blob.name} cannot be used, the first is "
+            f"row {index + 1:,}: {malformed[index].as_py()}; correct the blob, or CREATE TABLE {alias}"
+        )
+    count = len(malformed)
+    validity = [pa.repeat(pa.scalar(time, pa.int64()), count) for time in (version.valid_from, end)]
+    fields = [(column.name, TYPES[column.type].view) for column in compiled.columns]
+    schema = pa.schema([*((name, pa.int64()) for name in VALIDITY), *fields])
+    return pa.table([*validity, *(parsed.columns[column] for column in compiled.columns)], schema=schema)
