@@ -86,7 +86,7 @@ def _view(
 
 def _value(event: Event, column: InputColumn) -> Any:
     if column.is_kind:
-        return _kind(event.payload.get(column.path[0]))
+        return kind(event.payload.get(column.path[0]))
     if not column.path:
         return json.dumps(event.payload)
     value = event.payload.get(column.path[0])
@@ -94,7 +94,7 @@ def _value(event: Event, column: InputColumn) -> Any:
     return json.dumps(value) if held_as_text and value is not None and not isinstance(value, str) else value
 
 
-def _kind(value: Any) -> str | None:
+def kind(value: Any) -> str | None:
     """Return the type that a value of JSON has in ASA."""
     kinds = {bool: AsaType.BIT, int: AsaType.BIGINT, float: AsaType.FLOAT, str: AsaType.TEXT}
     return None if value is None else kinds[type(value)].value

@@ -9,11 +9,12 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from recapture.formats.event_hubs import CaptureInput
-from recapture.model import TYPES, AsaType, InputColumn, JavaScriptFunction, MetadataColumn
+from recapture.model import TYPES, AsaType, InputColumn, JavaScriptFunction, MetadataColumn, kind_name
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.run.functions import register
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
+from tests.query.fast_path import kind
 
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
 HOUR = 3600 * TICKS_PER_SECOND
@@ -21,6 +22,9 @@ HOUR = 3600 * TICKS_PER_SECOND
 _SYSTEM = ("_slice_start", "_slice_end", "_system_timestamp", "_arrival")
 
 Row = dict[str, Any]
+
+OF_KINDS = kind_name("")
+"""Beginning of the names of columns with the types of values."""
 
 
 def at(seconds: float, partition: str = "0", **fields: Any) -> Row:
@@ -43,18 +47,24 @@ def rows(
     """Return the rows of every output for the hour from ten. Datetimes are seconds after ten; JSON is parsed."""
     query = compiled(text, *outputs, functions=functions)
     register(spark, query.functions)
+    return published(spark, query, events)
+
+
+def published(spark: SparkSession, query: CompiledQuery, events: Iterable[Row]) -> list[list[Row]]:
+    """Return the rows of every output of a compiled query; see `rows`."""
     read: tuple[InputColumn | MetadataColumn, ...] = (*query.inputs[0].columns, *query.inputs[0].metadata)
     columns = [(column.name, TYPES[column.type].view) for column in read]
     schema = pa.schema([*columns, ("_partition", pa.string()), *((name, pa.int64()) for name in _SYSTEM)])
     placed = [
-        {name: _inside(event, name) for name, _ in columns}
+        {name: _inside(event, name, type_) for name, type_ in columns}
         | {"_partition": event["_partition"], "_slice_start": START, "_slice_end": START + HOUR}
-        | {"_system_timestamp": START + round(event["at"] * TICKS_PER_SECOND), "_arrival": START + arrival}
+        | {"_system_timestamp": START + round(event["at"] * TICKS_PER_SECOND)}
+        | {"_arrival": START + event.get("_arrival", arrival)}
         for arrival, event in enumerate(events)
     ]
     frame = spark.createDataFrame(pa.Table.from_pylist(placed, schema)).coalesce(1)
     frame.createOrReplaceTempView("`input telemetry`")
-    published = []
+    of_outputs = []
     for output in query.outputs:
         table = spark.sql(output.sql).toArrow().drop_columns(["slice_start"])
         types = {column.name: column.type for column in output.columns}
@@ -62,18 +72,21 @@ def rows(
             {name: _read(value, types[name]) for name, value in row.items() if name in types}
             for row in table.to_pylist()
         ]
-        published.append(sorted(records, key=str))
-    return published
+        of_outputs.append(sorted(records, key=str))
+    return of_outputs
 
 
-def _inside(event: Row, name: str) -> Any:
+def _inside(event: Row, name: str, type_: pa.DataType) -> Any:
+    if name.startswith(OF_KINDS):
+        return kind(event.get(name.removeprefix(OF_KINDS)))
     if name == "@body":
         body = {field: value for field, value in event.items() if field not in ("at", "_partition") and field[0] != "@"}
         return json.dumps(body)
     value: Any = event
     for step in name.split(".") if name not in event else [name]:
         value = value.get(step) if isinstance(value, dict) else None
-    return json.dumps(value) if isinstance(value, dict | list) else value
+    is_text = type_ == pa.string() and not isinstance(value, str | None)
+    return json.dumps(value) if is_text else value
 
 
 def _read(value: Any, kind: AsaType) -> Any:

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from recapture.archive.manifest import PinnedBlob
 from recapture.archive.references import PinnedReference, PinnedVersion
-from recapture.errors import RunError
+from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import bodies
 from recapture.formats.events import Reader
 from recapture.model import TYPES
@@ -39,8 +39,8 @@ def create_view(
 def rows(reference: PinnedReference, compiled: CompiledReference, reader: Reader, container: Container) -> pa.Table:
     """Return the rows of all versions, with the times for which each is in force.
 
-    Raise RunError for a blob that changed since it was planned, and for a row that is malformed: without it, events
-    would silently find no match. Raise DamagedBlobError for a blob that cannot be read.
+    Raise RunError for a blob that changed since it was planned, for a blob that cannot be read, and for a row that is
+    malformed: without it, events would silently find no match.
     """
     ends = [version.valid_from for version in reference.versions[1:]] + [_FOREVER]
     return pa.concat_tables(
@@ -52,9 +52,15 @@ def rows(reference: PinnedReference, compiled: CompiledReference, reader: Reader
 def _version(
     alias: str, version: PinnedVersion, end: int, compiled: CompiledReference, reader: Reader, container: Container
 ) -> pa.Table:
-    content = container.read(version.blob)
-    with blaming(version.blob.name):
-        events = reader.read(PinnedBlob(alias, "", version.blob), content, ())
+    name = version.blob.name
+    try:
+        content = container.read(version.blob)
+        with blaming(name):
+            events = reader.read(PinnedBlob(alias, "", version.blob), content, ())
+    except DamagedBlobError as error:
+        raise RunError(
+            f"reference data {alias}: {name} cannot be read: {error.reason}; restore it from a backup"
+        ) from error
     columns = tuple(dict.fromkeys([*compiled.columns, *compiled.columns_to_check]))
     parsed = bodies.parse(events.body, columns)
     malformed = parsed.malformed if events.unreadable is None else pc.coalesce(events.unreadable, parsed.malformed)
@@ -62,7 +68,7 @@ def _version(
     if len(bad):
         index = bad[0].as_py()
         raise RunError(
-            f"reference data {alias}: {counted(len(bad), 'row')} of {version.blob.name} cannot be used, the first is "
+            f"reference data {alias}: {counted(len(bad), 'row')} of {name} cannot be used, the first is "
             f"row {index + 1:,}: {malformed[index].as_py()}; correct the blob, or CREATE TABLE {alias}"
         )
     count = len(malformed)
