@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from recapture.definition.pipeline import load
+from recapture.definition.pipeline import load, load_without_query
 from tests.paths import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -46,7 +46,7 @@ def load_pipeline(values: dict[str, Any], folder: Path) -> None:
     load(file)
 
 
-INPUTS = [example for example in examples("docs/pipeline.md") if "input" in example]
+INPUTS = [example["input"] for example in examples("docs/pipeline.md") if "input" in example]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -88,8 +88,17 @@ def test_the_pipeline_of_the_readme_is_valid(tmp_path: Path) -> None:
     load_pipeline(values, tmp_path)
 
 
-@pytest.mark.parametrize("values", INPUTS, ids=lambda values: values["input"]["format"])
-def test_an_input_of_the_page_on_pipelines_is_valid(values: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("section", [section for section in INPUTS if isinstance(section, dict)], ids=str)
+def test_an_input_of_the_page_on_pipelines_is_valid(section: dict[str, Any], tmp_path: Path) -> None:
     (pipeline,) = examples("README.md")
     alias = pipeline["input"]["alias"]
-    load_pipeline(pipeline | {"input": values["input"] | {"alias": alias}}, tmp_path)
+    load_pipeline(pipeline | {"input": section | {"alias": alias}}, tmp_path)
+
+
+@pytest.mark.parametrize("sections", [section for section in INPUTS if isinstance(section, list)], ids=str)
+def test_several_inputs_of_the_page_on_pipelines_are_valid(sections: list[dict[str, Any]], tmp_path: Path) -> None:
+    (pipeline,) = examples("README.md")
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(yaml.safe_dump(pipeline | {"input": sections}), encoding="utf-8")
+    aliases = [section["alias"] for section in sections]
+    assert [section.alias for section in load_without_query(file).all_inputs] == aliases
