@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from recapture.archive.manifest import PinnedBlob
+from recapture.archive.pinning import PinnedBlob
 from recapture.formats.event_hubs import CaptureReader
 from recapture.formats.events import Reader
 from recapture.formats.json_lines import JsonReader

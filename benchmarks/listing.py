@@ -14,7 +14,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from benchmarks.blob_service import serve
-from recapture.archive.manifest import RunDefinition, pin_blobs
+from recapture.archive.definitions import InputDefinition, RunDefinition
+from recapture.archive.manifest import pin_blobs
 from recapture.formats.event_hubs import CaptureNames
 from recapture.storage import open_container
 from recapture.time_model import ticks
@@ -79,17 +80,24 @@ def _plan(hours: int, port: int, sender: Connection) -> None:
     endpoint = f"http://127.0.0.1:{port}/devstoreaccount1"
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = f"AccountName=devstoreaccount1;{KEY};BlobEndpoint={endpoint}"
     policies = Policies(0, late_tolerance=ticks.from_seconds(600), early_window=ticks.from_seconds(300), adjust=True)
-    definition = RunDefinition(
-        "telemetry", NAMES, "benchmark", "SELECT 1", policies, ticks.from_seconds(300), 300, "telemetry", {}
+    of_input = InputDefinition(
+        alias="telemetry",
+        names=NAMES,
+        policies=policies,
+        look_back=ticks.from_seconds(300),
+        interval_seconds=300,
+        reading={},
     )
+    definition = RunDefinition(name="telemetry", engine="benchmark", canonical_query="SELECT 1", inputs=[of_input])
     first = ticks.from_datetime(START)
     slices = list(slices_between(first, first + ticks.from_seconds(3600 * hours), ticks.from_seconds(3600)))
     begin = time.perf_counter()
-    planned = pin_blobs(definition, open_container(f"{endpoint}/capture"), slices, datetime.now(UTC))
+    containers = {"telemetry": open_container(f"{endpoint}/capture")}
+    planned = pin_blobs(definition, containers, slices, datetime.now(UTC))
     size = len(planned.to_json())
     seconds = time.perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    sender.send((len(planned.blobs), seconds, peak, size / 1024 / 1024))
+    sender.send((planned.blob_count, seconds, peak, size / 1024 / 1024))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ def backfill(pipeline: Pipeline) -> DAG:
     file, assets = str(pipeline.file), tasks.assets_of(pipeline)
     with DAG(
         pipeline.name,
-        description=f"{pipeline.input.source} to {', '.join(assets)}",
+        description=f"{', '.join(section.source for section in pipeline.inputs)} to {', '.join(assets)}",
         schedule=CronDataIntervalTimetable(tasks.cron(pipeline.slice_hours), timezone="UTC"),
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
@@ -35,7 +35,7 @@ def backfill(pipeline: Pipeline) -> DAG:
             "retry_policy": tasks.RETRY_POLICY,
             "pre_execute": take_credentials,
         },
-        tags=["recapture", *pipeline.input.tags],
+        tags=list(dict.fromkeys(["recapture", *(tag for section in pipeline.inputs for tag in section.tags)])),
         doc_md=tasks.DOCUMENTATION,
     ) as dag:
         wait_for_capture = CaptureCompleteSensor(task_id="wait_for_capture", file=file, timeout=timedelta(days=1))

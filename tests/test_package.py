@@ -53,13 +53,14 @@ for module in pkgutil.walk_packages(recapture.__path__, "recapture."):
 main(["archive", "--start", "2026-03-01T10:00:00Z", "--hours", "1"])
 pipeline = load(Path("telemetry.yaml"))
 manifest = preview(pipeline, datetime(2026, 3, 1, 10, tzinfo=UTC), datetime(2026, 3, 1, 11, tzinfo=UTC))
-task = next(split(manifest.slices, manifest.blobs, 1))
+[compiled], [planned] = pipeline.query.inputs, manifest.inputs
+task = next(split(planned.slices, planned.blobs, 1))
 batches, counters = order(
     task,
-    open_container(pipeline.input.container),
-    pipeline.query,
-    pipeline.policies,
-    pipeline.reader(),
+    open_container(pipeline.section(compiled).container),
+    compiled,
+    pipeline.policies(compiled),
+    pipeline.reader(compiled),
     quarantine_damaged=False,
 )
 rows = sum(batch.num_rows for batch in batches)

@@ -317,7 +317,7 @@ def _plan_or_resume(pipeline: Pipeline, arguments: _BackfillArguments) -> tuple[
     changed = changed_since(pipeline, manifest)
     if not changed:
         return resume_run(pipeline, manifest), []
-    count = f"{len(changed):,} of the {len(manifest.blobs):,} blobs"
+    count = f"{len(changed):,} of the {manifest.blob_count:,} blobs"
     difference = f"{count} of run {manifest.run} have changed since it was planned:\n{changes.summary(changed)}"
     if arguments.changed == "fail":
         raise RunError(

@@ -1,9 +1,10 @@
 """What the command prints on a terminal."""
 
 import contextlib
+import itertools
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from recapture import asa_job
 from recapture.archive.progress import PartitionProgress
 from recapture.run.planned import PlannedRun
 from recapture.run.staged import staged_rows
-from recapture.wording import counted, named_slices
+from recapture.wording import counted, named_slices, of_input
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,23 +43,28 @@ def console() -> Console:
     return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
-def print_plan(out: Console, result: dict[str, Any], progress: list[PartitionProgress]) -> None:
+def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iterable[PartitionProgress]]) -> None:
     """Print what a backfill would read, and how far each partition has got."""
     table = Table("slice", "blobs", "bytes", "complete", title=f"{result['pipeline']}: what a backfill would read")
     for row in result["slices"]:
-        waiting = ", ".join(row["incomplete"])
+        inputs = row["inputs"]
+        waiting = "; ".join(_waiting(counts, len(inputs) > 1) for counts in inputs if counts["incomplete"])
         table.add_row(
             row["slice_start"],
             f"{row['blobs']:,}",
             f"{row['bytes']:,}",
-            f"no: partition {waiting}" if waiting else "yes",
+            f"no: {waiting}" if waiting else "yes",
         )
     out.print(table)
-    for partition in progress:
+    for partition in itertools.chain.from_iterable(progress.values()):
         out.print(escape(str(partition)))
     out.print(
         f"{counted(result['blobs'], 'blob')}, {result['bytes']:,} bytes, each read once a task; run {result['run']}"
     )
+
+
+def _waiting(counts: Mapping[str, Any], named: bool) -> str:
+    return f"partition {', '.join(counts['incomplete'])}{of_input(counts['alias'] if named else None)}"
 
 
 def print_import(out: Console, name: str, file: Path, draft: asa_job.Draft) -> None:

@@ -6,7 +6,7 @@ newer one needs a newer Recapture, an older one is written again by planning the
 
 from recapture.errors import RunError
 
-FORMAT = 1
+FORMAT = 2
 """Raise it whenever an older or newer reader would misread a file."""
 
 

@@ -1,11 +1,22 @@
-"""Phrases of messages that depend on a number."""
+"""Phrases of messages, and values of results, that depend on a number."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 def counted(count: int, singular: str, plural: str | None = None) -> str:
     """Return a count and its words, such as "1 slice" or "2,400 slices"; the default plural ends with s."""
     return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
+
+
+def of_input(alias: str | None) -> str:
+    """Return " of input ALIAS", or nothing for None: a pipeline with one input does not name it."""
+    return "" if alias is None else f" of input {alias}"
+
+
+def of_the_only(entries: Sequence[Mapping[str, Any]], *names: str) -> dict[str, Any]:
+    """Return these values of the only entry, or nothing if there are several."""
+    return {name: entries[0][name] for name in names} if len(entries) == 1 else {}
 
 
 def named_slices(starts: Sequence[str]) -> str:

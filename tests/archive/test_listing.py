@@ -9,7 +9,7 @@ import pytest
 
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.listing import UnmatchedNames
-from recapture.archive.manifest import Manifest, pin_blobs
+from recapture.archive.pinning import PlannedInput, pin_input
 from recapture.archive.progress import far_blobs, partition_progress, warnings
 from recapture.errors import RunError, SetupError
 from recapture.formats.event_hubs import CaptureNames
@@ -61,8 +61,8 @@ def steady(tmp_path: Path) -> Path:
 
 def test_only_the_hours_of_the_search_are_listed(steady: Path) -> None:
     container = Watched(open_container(steady.as_uri()))
-    manifest = pin_blobs(DAY_AGO, container, ten_to(1), LATER)  # type: ignore[arg-type]
-    assert names(manifest) == names(planned(steady))
+    plan = pin_input(DAY_AGO, container, ten_to(1), LATER)  # type: ignore[arg-type]
+    assert names(plan) == names(planned(steady))
     assert {prefix.split("/")[2] for prefix in container.listed} == {"0", "1", "10"}
     assert sorted(prefix.removeprefix("contoso/telemetry/1/") for prefix in container.listed if "/1/" in prefix) == [
         "2026/02/28/",
@@ -73,9 +73,9 @@ def test_only_the_hours_of_the_search_are_listed(steady: Path) -> None:
 
 def test_a_backfilled_blob_is_read_with_the_hour_of_its_arrival_and_reported(steady: Path) -> None:
     late = put(steady, "1", TEN - 20 * HOUR + MINUTE, TEN + 30 * MINUTE)
-    manifest = planned(steady, definition=DAY_AGO)
-    assert late in names(manifest)
-    assert far_blobs(manifest) == {
+    plan = planned(steady, definition=DAY_AGO)
+    assert late in names(plan)
+    assert far_blobs(plan) == {
         "read": 1,
         "elsewhere": 0,
         "unread": 0,
@@ -83,7 +83,7 @@ def test_a_backfilled_blob_is_read_with_the_hour_of_its_arrival_and_reported(ste
         "path_hours": ["2026-02-28T14:00:00Z"],
         "furthest_seconds": 20 * 3600 + 29 * 60,
     }
-    (warning,) = warnings(manifest, empty_blobs=True)
+    (warning,) = warnings(plan, empty_blobs=True)
     assert f"1 blob was written far from the time in its name (hours 2026-02-28T14:00:00Z; furthest {late}" in (warning)
     assert "1 is read with the hour of its arrival" in warning
 
@@ -94,9 +94,9 @@ def test_the_definition_says_how_far_to_look(tmp_path: Path) -> None:
     reach = 24 * HOUR + INTERVAL
     within = put(tmp_path, "0", TEN + MINUTE - reach, TEN + MINUTE)
     beyond = put(tmp_path, "0", TEN + MINUTE - reach - timedelta(seconds=1), TEN + MINUTE)
-    manifest = planned(tmp_path, definition=DAY_AGO)
-    assert within in names(manifest)
-    assert beyond not in names(manifest)
+    plan = planned(tmp_path, definition=DAY_AGO)
+    assert within in names(plan)
+    assert beyond not in names(plan)
     assert beyond in names(planned(tmp_path, definition=replace(DAY_AGO, search_hours=25)))
 
 
@@ -105,7 +105,7 @@ def test_a_slice_reads_the_same_alone_and_in_a_range_that_lists_more_blobs(tmp_p
     put(tmp_path, "0", TEN, TEN + 5 * MINUTE)
     beyond = put(tmp_path, "0", TEN - 20 * HOUR, TEN + 10 * HOUR + MINUTE)
     together = planned(tmp_path, hours=12, definition=DAY_AGO)
-    alone = pin_blobs(DAY_AGO, open_container(tmp_path.as_uri()), ten_to(12)[10:11], LATER)
+    alone = pin_input(DAY_AGO, open_container(tmp_path.as_uri()), ten_to(12)[10:11], LATER)
     assert alone.slices[0].digest == together.slices[10].digest
     assert beyond not in names(together)
     far = far_blobs(together)
@@ -117,18 +117,18 @@ def test_a_slice_reads_the_same_alone_and_in_a_range_that_lists_more_blobs(tmp_p
 
 def test_a_blob_with_a_name_in_the_range_that_arrived_days_later_is_reported(steady: Path) -> None:
     late = put(steady, "0", TEN + 7 * MINUTE, TEN + 48 * HOUR)
-    manifest = planned(steady)
-    assert late not in names(manifest)
-    far = far_blobs(manifest)
+    plan = planned(steady)
+    assert late not in names(plan)
+    far = far_blobs(plan)
     assert far is not None
     assert (far["elsewhere"], far["example"]) == (1, late)
 
 
 def test_by_enqueued_time_a_copied_blob_is_read_by_its_name_and_reported(tmp_path: Path) -> None:
     copied = [put(tmp_path, "0", TEN + number * INTERVAL, LATER) for number in range(12)]
-    manifest = planned(tmp_path, definition=ENQUEUED, now=LATER + HOUR)
-    assert names(manifest) == copied
-    far = far_blobs(manifest)
+    plan = planned(tmp_path, definition=ENQUEUED, now=LATER + HOUR)
+    assert names(plan) == copied
+    far = far_blobs(plan)
     assert far is not None
     assert (far["read"], far["path_hours"]) == (12, ["2026-03-01T10:00:00Z"])
 
@@ -153,14 +153,14 @@ def test_the_same_archive_under_other_names_gives_the_same_plan(steady: Path, tm
         target.parent.mkdir(parents=True, exist_ok=True)
         target.hardlink_to(steady / blob.name)
 
-    def pinned(manifest: Manifest, by: BlobNames) -> list[object]:
-        return [(blob.partition, by.parse(blob.blob.name), blob.blob.last_modified) for blob in manifest.blobs]
+    def pinned(plan: PlannedInput, by: BlobNames) -> list[object]:
+        return [(blob.partition, by.parse(blob.blob.name), blob.blob.last_modified) for blob in plan.blobs]
 
     for base in (DEFINITION, ENQUEUED):
         definition = replace(base, names=renamed)
-        manifest = planned(renamed_folder, hours=2, definition=definition)
-        assert pinned(manifest, renamed) == pinned(planned(steady, hours=2, definition=base), DEFINITION.names)
-        assert manifest.partitions == ("0", "1", "10")
+        plan = planned(renamed_folder, hours=2, definition=definition)
+        assert pinned(plan, renamed) == pinned(planned(steady, hours=2, definition=base), DEFINITION.names)
+        assert plan.partitions == ("0", "1", "10")
 
 
 def test_a_failing_listing_fails_the_plan(steady: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_failing_listing_fails_the_plan(steady: Path) -> None:
             yield from super().list(prefix)
 
     with pytest.raises(RunError, match="out of reach"):
-        pin_blobs(DAY_AGO, Failing(open_container(steady.as_uri())), ten_to(1), LATER)  # type: ignore[arg-type]
+        pin_input(DAY_AGO, Failing(open_container(steady.as_uri())), ten_to(1), LATER)  # type: ignore[arg-type]
 
 
 # How far Capture has got
@@ -180,8 +180,8 @@ def test_a_failing_listing_fails_the_plan(steady: Path) -> None:
 def test_the_newest_blob_of_each_partition_shows_how_far_capture_has_got(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN, TEN + 6 * MINUTE)
     heartbeat = put(tmp_path, "0", TEN + 5 * MINUTE, TEN + 11 * MINUTE, b"")
-    manifest = planned(tmp_path)
-    (newest,) = manifest.newest
+    plan = planned(tmp_path)
+    (newest,) = plan.newest
     reach = partition_progress(DEFINITION, "0", newest, empty_blobs=True, now=LATER)
     assert reach.to_dict() == {
         "partition": "0",
@@ -214,16 +214,16 @@ def test_a_partition_without_blobs_in_the_range_is_named(tmp_path: Path) -> None
     put(tmp_path, "0", TEN, TEN + 6 * MINUTE)
     long_before = put(tmp_path, "1", TEN - 400 * HOUR, TEN - 400 * HOUR)
     earlier = put(tmp_path, "2", TEN - 5 * HOUR, TEN - 5 * HOUR + INTERVAL)
-    manifest = planned(tmp_path, definition=replace(DEFINITION, partitions=4), now=TEN)
-    assert manifest.partitions == ("0", "1", "2", "3")
-    assert manifest.silent == ("1", "2", "3")
-    assert manifest.slices[0].incomplete_partitions == ("0", "1", "2", "3")
-    first, second, third = warnings(manifest, empty_blobs=True)
+    plan = planned(tmp_path, definition=replace(DEFINITION, partitions=4), now=TEN)
+    assert plan.partitions == ("0", "1", "2", "3")
+    assert plan.silent == ("1", "2", "3")
+    assert plan.slices[0].incomplete_partitions == ("0", "1", "2", "3")
+    first, second, third = warnings(plan, empty_blobs=True)
     assert long_before not in first
     assert first.startswith("partition 1 has no blob in this range, not even an empty one (no blob was found): ")
     assert f"the newest blob is {earlier}, LastModified 2026-03-01T05:05:00Z" in second
     assert third.startswith("partition 3 has no blob")
-    assert list(warnings(manifest, empty_blobs=False)) == []
+    assert list(warnings(plan, empty_blobs=False)) == []
 
 
 def test_configured_partitions_alone_are_not_an_archive(tmp_path: Path) -> None:
@@ -249,9 +249,9 @@ def test_names_in_the_range_that_are_not_of_the_input_are_reported(tmp_path: Pat
         tmp_path / "x",
     ):
         stranger.write_bytes(b"x")
-    manifest = planned(tmp_path)
-    assert manifest.unmatched == UnmatchedNames(2, str((folder / "00 (1).avro").relative_to(tmp_path)))
-    (warning,) = warnings(manifest, empty_blobs=True)
+    plan = planned(tmp_path)
+    assert plan.unmatched == UnmatchedNames(2, str((folder / "00 (1).avro").relative_to(tmp_path)))
+    (warning,) = warnings(plan, empty_blobs=True)
     assert warning.startswith(
         "2 names in the partition folders do not belong to this input, for example contoso/telemetry/0/"
     )
@@ -265,16 +265,16 @@ def make_partition_folders(home: Path, numbers: Iterable[int]) -> None:
 def test_a_folder_whose_number_is_too_large_for_a_partition_is_passed_over_and_reported(steady: Path) -> None:
     make_partition_folders(steady, [10_000, 10**30])
     (steady / "contoso" / "telemetry" / "notes").mkdir()
-    manifest = planned(steady)
-    assert manifest.partitions == ("0", "1", "10")
-    assert manifest.unmatched == UnmatchedNames(2, "contoso/telemetry/10000/")
+    plan = planned(steady)
+    assert plan.partitions == ("0", "1", "10")
+    assert plan.unmatched == UnmatchedNames(2, "contoso/telemetry/10000/")
 
 
 def test_more_partition_folders_than_an_input_can_have_are_refused(steady: Path) -> None:
     make_partition_folders(steady, {*range(2_001)} - {0, 1, 10})
     watched = Watched(open_container(steady.as_uri()))
     with pytest.raises(SetupError) as caught:
-        pin_blobs(DEFINITION, watched, ten_to(1), LATER)  # type: ignore[arg-type]
+        pin_input(DEFINITION, watched, ten_to(1), LATER)  # type: ignore[arg-type]
     assert str(caught.value) == (
         f"{steady.as_uri()}/contoso/telemetry/ has 2,001 partition folders, but an input has at most 2,000: move "
         "out the folders that do not belong to this input, or correct input.path"

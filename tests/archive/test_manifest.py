@@ -13,19 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recapture.archive.definitions import MAX_CLOCK_SKEW, ArrivalTime, InputDefinition, RunDefinition
 from recapture.archive.listing import NewestBlob
-from recapture.archive.manifest import (
-    MAX_CLOCK_SKEW,
-    ArrivalTime,
+from recapture.archive.manifest import Manifest, from_json, pin_blobs
+from recapture.archive.pinning import (
     EnqueuedRange,
-    Manifest,
     PinnedBlob,
-    RunDefinition,
+    PlannedInput,
     blobs_that_may_hold,
-    from_json,
     in_order,
     is_complete,
-    pin_blobs,
+    pin_input,
     survey,
 )
 from recapture.errors import RunError
@@ -42,17 +40,15 @@ LATER = TEN + 1000 * HOUR
 POLICIES = Policies(
     out_of_order_tolerance=0, late_tolerance=from_seconds(600), early_window=from_seconds(300), adjust=True
 )
-DEFINITION = RunDefinition(
-    name="telemetry",
+DEFINITION = InputDefinition(
+    alias="telemetry",
     names=CaptureNames("contoso", "telemetry"),
-    engine="1",
-    canonical_query="SELECT 1",
     policies=POLICIES,
     look_back=from_seconds(300),
     interval_seconds=300,
-    input="telemetry",
     reading={},
 )
+RUN = RunDefinition(name="telemetry", engine="1", canonical_query="SELECT 1", inputs=[DEFINITION])
 
 
 def put(folder: Path, partition: str, path_time: datetime, last_modified: datetime, content: bytes = b"x") -> str:
@@ -68,12 +64,20 @@ def ten_to(hours: int) -> list[Slice]:
     return list(slices_between(from_datetime(TEN), from_datetime(TEN + hours * HOUR), from_seconds(3600)))
 
 
-def planned(folder: Path, hours: int = 1, definition: RunDefinition = DEFINITION, now: datetime = LATER) -> Manifest:
-    return pin_blobs(definition, open_container(folder.as_uri()), ten_to(hours), now)
+def planned(
+    folder: Path, hours: int = 1, definition: InputDefinition = DEFINITION, now: datetime = LATER
+) -> PlannedInput:
+    return pin_input(definition, open_container(folder.as_uri()), ten_to(hours), now)
 
 
-def names(manifest: Manifest) -> list[str]:
-    return [pinned.blob.name for pinned in manifest.blobs]
+def manifest_of(
+    folder: Path, hours: int = 1, definition: RunDefinition = RUN, now: datetime = LATER, container: Any = None
+) -> Manifest:
+    return pin_blobs(definition, {"telemetry": container or open_container(folder.as_uri())}, ten_to(hours), now)
+
+
+def names(planned_input: PlannedInput) -> list[str]:
+    return [pinned.blob.name for pinned in planned_input.blobs]
 
 
 @pytest.fixture
@@ -99,17 +103,17 @@ def test_arrivals_at_both_ends_of_the_range_are_read(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN - 2 * HOUR, first - second)
     inside = [put(tmp_path, "0", TEN - 2 * HOUR + MINUTE, first), put(tmp_path, "0", TEN + HOUR, last)]
     put(tmp_path, "0", TEN + 2 * HOUR, last + second)
-    manifest = planned(tmp_path)
-    assert names(manifest) == inside
-    assert manifest.slices[0].arrivals == Arrivals(from_datetime(first), from_datetime(last))
+    plan = planned(tmp_path)
+    assert names(plan) == inside
+    assert plan.slices[0].arrivals == Arrivals(from_datetime(first), from_datetime(last))
 
 
 def test_every_blob_is_pinned_as_it_was_listed(world: Path) -> None:
     listed = {blob.name: blob for blob in open_container(world.as_uri()).list()}
-    manifest = planned(world)
-    assert all(pinned.blob == listed[pinned.blob.name] for pinned in manifest.blobs)
-    assert all(pinned.partition == pinned.blob.name.split("/")[2] for pinned in manifest.blobs)
-    assert manifest.size == len(manifest.blobs)
+    plan = planned(world)
+    assert all(pinned.blob == listed[pinned.blob.name] for pinned in plan.blobs)
+    assert all(pinned.partition == pinned.blob.name.split("/")[2] for pinned in plan.blobs)
+    assert plan.size == len(plan.blobs)
 
 
 def test_partitions_are_in_order_of_their_numbers_and_blobs_in_order_of_arrival(tmp_path: Path) -> None:
@@ -119,9 +123,9 @@ def test_partitions_are_in_order_of_their_numbers_and_blobs_in_order_of_arrival(
         tie = put(tmp_path, partition, TEN + 2 * MINUTE, TEN + 30 * MINUTE)
         early = put(tmp_path, partition, TEN + 3 * MINUTE, TEN + 20 * MINUTE)
         expected += [early, late, tie]
-    manifest = planned(tmp_path)
-    assert manifest.partitions == ("0", "2", "10")
-    assert names(manifest) == expected
+    plan = planned(tmp_path)
+    assert plan.partitions == ("0", "2", "10")
+    assert names(plan) == expected
 
 
 def test_blobs_that_are_not_of_this_hub_s_capture_are_not_read(world: Path) -> None:
@@ -151,8 +155,8 @@ def test_names_that_do_not_match_at_all_are_reported_with_an_example(world: Path
 
 def test_a_range_without_blobs_is_not_an_error(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN - 900 * HOUR, TEN - 900 * HOUR)
-    manifest = planned(tmp_path)
-    assert (manifest.partitions, names(manifest)) == (("0",), [])
+    plan = planned(tmp_path)
+    assert (plan.partitions, names(plan)) == (("0",), [])
 
 
 def test_a_blob_written_at_the_end_of_its_interval_is_read_with_the_shortest_search(tmp_path: Path) -> None:
@@ -162,9 +166,9 @@ def test_a_blob_written_at_the_end_of_its_interval_is_read_with_the_shortest_sea
 
 def test_a_partition_whose_blobs_are_elsewhere_is_known(world: Path) -> None:
     put(world, "7", TEN - 100 * HOUR, TEN - 100 * HOUR)
-    manifest = planned(world)
-    assert manifest.partitions == ("0", "1", "7")
-    assert {pinned.partition for pinned in manifest.blobs} == {"0", "1"}
+    plan = planned(world)
+    assert plan.partitions == ("0", "1", "7")
+    assert {pinned.partition for pinned in plan.blobs} == {"0", "1"}
 
 
 @pytest.mark.parametrize("names", [CaptureNames("contoso", "other"), CaptureNames("fabrikam", "telemetry")])
@@ -190,29 +194,30 @@ def test_without_partition_folders_a_range_far_from_every_blob_is_an_error_that_
 
 def test_a_range_without_arrivals_gives_a_run_that_reads_nothing(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN - 100 * HOUR, TEN - 100 * HOUR)
-    manifest = planned(tmp_path)
-    assert manifest.blobs == ()
-    assert len(manifest.slices) == 1
+    plan = planned(tmp_path)
+    assert plan.blobs == ()
+    assert len(plan.slices) == 1
 
 
 # Digests
 
 
 def test_a_slice_s_digest_is_the_same_alone_and_in_a_range(world: Path) -> None:
-    together = planned(world, hours=3)
-    container = open_container(world.as_uri())
-    manifests = [pin_blobs(DEFINITION, container, [slice_], LATER) for slice_ in ten_to(3)]
+    together = manifest_of(world, hours=3)
+    containers = {"telemetry": open_container(world.as_uri())}
+    manifests = [pin_blobs(RUN, containers, [slice_], LATER) for slice_ in ten_to(3)]
     assert [manifest.slices[0] for manifest in manifests] == list(together.slices)
-    assert {pinned for manifest in manifests for pinned in manifest.blobs} == set(together.blobs)
+    assert [manifest.inputs[0].slices[0] for manifest in manifests] == list(together.inputs[0].slices)
+    assert {pinned for manifest in manifests for pinned in manifest.inputs[0].blobs} == set(together.inputs[0].blobs)
     assert len({manifest.digest for manifest in manifests} | {together.digest}) == 4
 
 
 def test_planning_the_same_range_again_gives_the_same_run(world: Path) -> None:
-    assert planned(world) == planned(world, now=LATER + HOUR)
+    assert manifest_of(world) == manifest_of(world, now=LATER + HOUR)
 
 
 def test_the_run_s_name_shows_its_range(world: Path) -> None:
-    manifest = planned(world, hours=2)
+    manifest = manifest_of(world, hours=2)
     assert manifest.run == f"20260301T100000Z-20260301T120000Z-{manifest.digest[:12]}"
 
 
@@ -263,15 +268,15 @@ def listed(blobs: Iterable[Blob]) -> Any:
     ids=lambda change: next(iter(change)),
 )
 def test_the_digest_changes_with_a_blob_that_the_slice_reads(world: Path, change: dict[str, Any]) -> None:
-    before = planned(world, hours=3)
+    before = manifest_of(world, hours=3)
     container: Any = Changed(open_container(world.as_uri()), blob_at(before, TEN + 20 * MINUTE).name, **change)
-    after = pin_blobs(DEFINITION, container, ten_to(3), LATER)
+    after = manifest_of(world, hours=3, container=container)
     assert digests_that_differ(before, after) == [0, 1]
     assert after.run != before.run
 
 
 def blob_at(manifest: Manifest, arrival: datetime) -> Blob:
-    return next(pinned.blob for pinned in manifest.blobs if pinned.blob.last_modified == arrival)
+    return next(pinned.blob for pinned in manifest.inputs[0].blobs if pinned.blob.last_modified == arrival)
 
 
 def digests_that_differ(before: Manifest, after: Manifest) -> list[int]:
@@ -280,20 +285,27 @@ def digests_that_differ(before: Manifest, after: Manifest) -> list[int]:
 
 
 def test_the_digest_does_not_change_with_blobs_that_the_slice_does_not_read(world: Path) -> None:
-    before = planned(world, hours=3)
+    before = manifest_of(world, hours=3)
     put(world, "0", TEN + MINUTE, TEN + 2 * HOUR + 30 * MINUTE)
     put(world, "0", TEN + 2 * MINUTE, TEN + 100 * HOUR)
     put(world, "5", TEN + MINUTE, TEN - 100 * HOUR)
-    assert digests_that_differ(before, planned(world, hours=3)) == [2]
+    assert digests_that_differ(before, manifest_of(world, hours=3)) == [2]
 
 
 def test_a_new_blob_changes_the_digests_of_the_slices_that_read_it(world: Path) -> None:
-    before = planned(world, hours=3)
+    before = manifest_of(world, hours=3)
     put(world, "0", TEN + MINUTE, TEN + HOUR + 5 * MINUTE)
-    assert digests_that_differ(before, planned(world, hours=3)) == [0, 1, 2]
-    before = planned(world, hours=3)
+    assert digests_that_differ(before, manifest_of(world, hours=3)) == [0, 1, 2]
+    before = manifest_of(world, hours=3)
     put(world, "0", TEN + 2 * MINUTE, TEN + 30 * MINUTE)
-    assert digests_that_differ(before, planned(world, hours=3)) == [0, 1]
+    assert digests_that_differ(before, manifest_of(world, hours=3)) == [0, 1]
+
+
+def run_with(change: dict[str, Any]) -> RunDefinition:
+    """Return the run with a change to its own settings or to those of its input."""
+    if change.keys() <= vars(RUN).keys():
+        return replace(RUN, **change)
+    return replace(RUN, inputs=[replace(DEFINITION, **change)])
 
 
 @pytest.mark.parametrize(
@@ -314,21 +326,21 @@ def test_a_new_blob_changes_the_digests_of_the_slices_that_read_it(world: Path) 
     ids=str,
 )
 def test_the_digest_changes_with_a_setting_that_changes_the_result(world: Path, change: dict[str, Any]) -> None:
-    changed = replace(DEFINITION, **change)
-    assert changed.digest != DEFINITION.digest
-    assert planned(world, definition=changed).slices[0].digest != planned(world).slices[0].digest
+    changed = run_with(change)
+    assert changed.digest != RUN.digest
+    assert manifest_of(world, definition=changed).slices[0].digest != manifest_of(world).slices[0].digest
 
 
 @pytest.mark.parametrize("change", [{"name": "other"}, {"interval_seconds": 60}], ids=str)
 def test_the_digest_does_not_change_with_a_setting_that_decides_nothing(world: Path, change: dict[str, Any]) -> None:
-    assert planned(world, definition=replace(DEFINITION, **change)).digest == planned(world).digest
+    assert manifest_of(world, definition=run_with(change)).digest == manifest_of(world).digest
 
 
 def test_without_a_late_limit_any_later_blob_changes_the_digest(world: Path) -> None:
-    unlimited = replace(DEFINITION, policies=replace(POLICIES, late_tolerance=None))
-    before = planned(world, definition=unlimited)
+    unlimited = run_with({"policies": replace(POLICIES, late_tolerance=None)})
+    before = manifest_of(world, definition=unlimited)
     put(world, "0", TEN + 90 * HOUR, TEN + 100 * HOUR)
-    assert digests_that_differ(before, planned(world, definition=unlimited)) == [0]
+    assert digests_that_differ(before, manifest_of(world, definition=unlimited)) == [0]
 
 
 # Completeness
@@ -351,8 +363,8 @@ def test_the_clock_proves_every_partition_complete(tmp_path: Path) -> None:
 
 def test_each_slice_of_a_range_is_complete_by_itself(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN, TEN + 2 * HOUR)
-    manifest = planned(tmp_path, hours=3, now=TEN)
-    assert [planned_slice.incomplete_partitions for planned_slice in manifest.slices] == [(), ("0",), ("0",)]
+    plan = planned(tmp_path, hours=3, now=TEN)
+    assert [planned_slice.incomplete_partitions for planned_slice in plan.slices] == [(), ("0",), ("0",)]
 
 
 @pytest.mark.parametrize(
@@ -367,9 +379,9 @@ def test_without_a_late_tolerance_the_end_of_the_slice_is_enough(policies: Polic
 
 
 def test_completeness_is_not_part_of_the_run(world: Path) -> None:
-    now = planned(world, hours=4, now=TEN)
-    later = planned(world, hours=4, now=LATER)
-    assert now.slices[3].incomplete_partitions == ("0", "1")
+    now = manifest_of(world, hours=4, now=TEN)
+    later = manifest_of(world, hours=4, now=LATER)
+    assert now.inputs[0].slices[3].incomplete_partitions == ("0", "1")
     assert now.run == later.run
 
 
@@ -379,7 +391,7 @@ ENQUEUED = replace(DEFINITION, arrival_time=ArrivalTime.EVENT_ENQUEUED)
 APART = timedelta(microseconds=MAX_CLOCK_SKEW // 10)
 
 
-def by_enqueued(folder: Path, **settings: Any) -> Manifest:
+def by_enqueued(folder: Path, **settings: Any) -> PlannedInput:
     return planned(folder, definition=ENQUEUED, **settings)
 
 
@@ -413,15 +425,15 @@ def test_a_copied_archive_is_read_by_its_names(tmp_path: Path) -> None:
 def test_blobs_are_in_the_order_of_their_windows_whenever_they_were_written(tmp_path: Path) -> None:
     first = put(tmp_path, "0", TEN, TEN + HOUR)
     second = put(tmp_path, "0", TEN + 5 * MINUTE, TEN + 10 * MINUTE)
-    manifest = by_enqueued(tmp_path)
-    assert names(manifest) == [first, second]
+    plan = by_enqueued(tmp_path)
+    assert names(plan) == [first, second]
     ten = from_datetime(TEN)
     five = from_seconds(300)
-    assert [pinned.enqueued for pinned in manifest.blobs] == [
+    assert [pinned.enqueued for pinned in plan.blobs] == [
         EnqueuedRange(ten, ten + five),
         EnqueuedRange(ten + five, ten + 2 * five),
     ]
-    assert [pinned.arrival for pinned in manifest.blobs] == [ten, ten + five]
+    assert [pinned.arrival for pinned in plan.blobs] == [ten, ten + five]
 
 
 def test_a_blob_between_two_that_are_read_is_never_left_out(tmp_path: Path) -> None:
@@ -446,17 +458,17 @@ def test_a_later_window_proves_a_partition_complete(tmp_path: Path) -> None:
     edge = TEN + HOUR + 10 * MINUTE + APART
     put(tmp_path, "0", edge + timedelta(seconds=1), edge + 5 * MINUTE)
     put(tmp_path, "1", edge, LATER)
-    manifest = by_enqueued(tmp_path, now=edge)
-    assert manifest.slices[0].incomplete_partitions == ("1",)
+    plan = by_enqueued(tmp_path, now=edge)
+    assert plan.slices[0].incomplete_partitions == ("1",)
     put(tmp_path, "0", edge + 2 * MINUTE, edge + 5 * MINUTE)
-    assert by_enqueued(tmp_path, now=edge).slices[0].digest == manifest.slices[0].digest
+    assert by_enqueued(tmp_path, now=edge).slices[0].digest == plan.slices[0].digest
     assert by_enqueued(tmp_path, now=edge + 5 * MINUTE).slices[0].incomplete_partitions == ("1",)
     assert by_enqueued(tmp_path, now=edge + 6 * MINUTE).slices[0].incomplete_partitions == ()
 
 
 def test_windows_survive_the_manifest_s_json(tmp_path: Path) -> None:
     put(tmp_path, "0", TEN, TEN + 5 * MINUTE)
-    manifest = by_enqueued(tmp_path)
+    manifest = manifest_of(tmp_path, definition=replace(RUN, inputs=[ENQUEUED]))
     assert from_json(manifest.to_json()) == manifest
 
 
@@ -494,14 +506,14 @@ def test_no_blob_that_may_hold_an_arrival_is_left_out(
 
 
 def test_a_manifest_survives_its_own_json(world: Path) -> None:
-    for definition in (DEFINITION, replace(DEFINITION, policies=replace(POLICIES, late_tolerance=None))):
-        manifest = planned(world, hours=3, definition=definition)
+    for definition in (RUN, run_with({"policies": replace(POLICIES, late_tolerance=None)})):
+        manifest = manifest_of(world, hours=3, definition=definition)
         assert from_json(manifest.to_json()) == manifest
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"run":"x"}', b"\xff"])
 def test_content_that_is_not_a_manifest_is_an_error_of_one_line(world: Path, content: bytes) -> None:
-    for damaged in (content, planned(world).to_json()[:-20]):
+    for damaged in (content, manifest_of(world).to_json()[:-20]):
         with pytest.raises(RunError, match=r"^the run's manifest cannot be read: .+; plan again$"):
             from_json(damaged)
 
@@ -530,5 +542,5 @@ def test_a_month_of_many_partitions_is_planned_in_seconds() -> None:
         for time in times
     ]
 
-    manifest = pin_blobs(DEFINITION, listed(blobs), ten_to(28 * 24), LATER)
-    assert len(manifest.blobs) == len(blobs)
+    manifest = pin_blobs(RUN, {"telemetry": listed(blobs)}, ten_to(28 * 24), LATER)
+    assert manifest.blob_count == len(blobs)

@@ -11,18 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.archive import changes
+from recapture.archive.definitions import MAX_CLOCK_SKEW, ArrivalTime, InputDefinition
 from recapture.archive.listing import NewestBlob
-from recapture.archive.manifest import (
-    MAX_CLOCK_SKEW,
-    ArrivalTime,
-    Manifest,
-    RunDefinition,
-    blobs_that_may_hold,
-    in_order,
-    is_complete,
-    pin_blobs,
-    survey,
-)
+from recapture.archive.pinning import PlannedInput, blobs_that_may_hold, in_order, is_complete, pin_input, survey
 from recapture.archive.progress import partition_progress
 from recapture.errors import RunError
 from recapture.formats.iot_hub import IotHubNames
@@ -47,14 +38,14 @@ def put(folder: Path, name: str, last_modified: datetime) -> str:
     return name
 
 
-def planned(folder: Path, definition: RunDefinition, hours: int = 1, now: datetime = LATER) -> Manifest:
-    return pin_blobs(definition, open_container(folder.as_uri()), ten_to(hours), now)
+def planned(folder: Path, definition: InputDefinition, hours: int = 1, now: datetime = LATER) -> PlannedInput:
+    return pin_input(definition, open_container(folder.as_uri()), ten_to(hours), now)
 
 
-def listed_for(folder: Path, definition: RunDefinition) -> list[str]:
+def listed_for(folder: Path, definition: InputDefinition) -> list[str]:
     """Return the prefixes that are listed for a slice."""
     container = Watched(open_container(folder.as_uri()))
-    pin_blobs(definition, container, ten_to(1), LATER)  # type: ignore[arg-type]
+    pin_input(definition, container, ten_to(1), LATER)  # type: ignore[arg-type]
     return sorted(container.listed)
 
 
@@ -70,9 +61,9 @@ def test_an_iot_hub_s_archive_is_listed_by_its_partitions_and_days(tmp_path: Pat
     for opened in hourly(250):
         for partition in ("00", "01", "11"):
             put(tmp_path, f"contoso/{partition}/{opened:%Y/%m/%d/%H/%M}.avro", opened + 5 * MINUTE)
-    manifest = planned(tmp_path, IOT_HUB)
-    assert manifest.partitions == ("0", "1", "11")
-    assert {pinned.partition for pinned in manifest.blobs} == {"0", "1", "11"}
+    plan = planned(tmp_path, IOT_HUB)
+    assert plan.partitions == ("0", "1", "11")
+    assert {pinned.partition for pinned in plan.blobs} == {"0", "1", "11"}
     prefixes = listed_for(tmp_path, replace(IOT_HUB, search_hours=24))
     assert {prefix.split("/", 2)[1] for prefix in prefixes} == {"0", "00", "1", "01", "11"}
     assert {prefix.split("/", 2)[2] for prefix in prefixes} == {"2026/02/28/", "2026/03/01/"}
@@ -80,8 +71,8 @@ def test_an_iot_hub_s_archive_is_listed_by_its_partitions_and_days(tmp_path: Pat
 
 def test_a_configured_partition_without_a_folder_is_silent(tmp_path: Path) -> None:
     put(tmp_path, "contoso/00/2026/03/01/10/05.json", TEN + 10 * MINUTE)
-    manifest = planned(tmp_path, replace(IOT_HUB, partitions=2))
-    assert (manifest.partitions, manifest.silent) == (("0", "1"), ("1",))
+    plan = planned(tmp_path, replace(IOT_HUB, partitions=2))
+    assert (plan.partitions, plan.silent) == (("0", "1"), ("1",))
 
 
 def test_several_blobs_of_a_minute_are_all_read(tmp_path: Path) -> None:
@@ -149,24 +140,24 @@ def test_without_a_date_the_whole_folder_is_listed_and_last_modified_decides(tmp
         put(tmp_path, f"logs/{number}.json", opened + MINUTE)
         put(tmp_path, f"other/{number}.json", opened + MINUTE)
     assert listed_for(tmp_path, FOLDER) == ["logs/", "logs/"], "once to see whether there is any"
-    manifest = planned(tmp_path, FOLDER)
-    assert names(manifest) == ["logs/239.json", "logs/240.json", "logs/241.json"]
-    assert (manifest.partitions, manifest.silent, manifest.far) == (("0",), (), None)
+    plan = planned(tmp_path, FOLDER)
+    assert names(plan) == ["logs/239.json", "logs/240.json", "logs/241.json"]
+    assert (plan.partitions, plan.silent, plan.far) == (("0",), (), None)
 
 
 def test_a_blob_without_a_time_is_never_far_and_always_within_reach(tmp_path: Path) -> None:
     old = put(tmp_path, "logs/of-2019.json", TEN + MINUTE)
-    manifest = planned(tmp_path, replace(FOLDER, search_hours=0))
-    assert names(manifest) == [old]
-    assert manifest.far is None
+    plan = planned(tmp_path, replace(FOLDER, search_hours=0))
+    assert names(plan) == [old]
+    assert plan.far is None
 
 
 def test_an_hour_in_which_nothing_was_written_gives_a_run_that_reads_nothing(tmp_path: Path) -> None:
     for definition in (FOLDER, DAYS):
         put(tmp_path, "logs/2019/01/01/a.json", TEN - 9999 * HOUR)
-        manifest = planned(tmp_path, definition)
-        assert (manifest.blobs, manifest.partitions) == ((), ("0",))
-        assert [planned_slice.incomplete_partitions for planned_slice in manifest.slices] == [()]
+        plan = planned(tmp_path, definition)
+        assert (plan.blobs, plan.partitions) == ((), ("0",))
+        assert [planned_slice.incomplete_partitions for planned_slice in plan.slices] == [()]
 
 
 def test_only_the_days_of_the_search_are_listed(tmp_path: Path) -> None:
@@ -182,26 +173,26 @@ def test_only_the_days_of_the_search_are_listed(tmp_path: Path) -> None:
 def test_a_blob_far_from_its_folder_s_day_is_reported(tmp_path: Path) -> None:
     put(tmp_path, "logs/2026/03/01/a.json", TEN + MINUTE)
     put(tmp_path, "logs/2026/02/27/b.json", TEN + MINUTE)
-    manifest = planned(tmp_path, DAYS)
-    assert names(manifest) == ["logs/2026/03/01/a.json"]
-    assert manifest.far is not None
-    assert (manifest.far.unread, manifest.far.example) == (1, "logs/2026/02/27/b.json")
+    plan = planned(tmp_path, DAYS)
+    assert names(plan) == ["logs/2026/03/01/a.json"]
+    assert plan.far is not None
+    assert (plan.far.unread, plan.far.example) == (1, "logs/2026/02/27/b.json")
 
 
 def test_partition_folders_are_partitions(tmp_path: Path) -> None:
     for partition in ("0", "1", "2"):
         put(tmp_path, f"logs/{partition}/2026/03/01/10/a.csv.gz", TEN + MINUTE)
-    manifest = planned(tmp_path, HOURS)
-    assert manifest.partitions == ("0", "1", "2")
-    assert all(pinned.partition == pinned.blob.name.split("/")[1] for pinned in manifest.blobs)
+    plan = planned(tmp_path, HOURS)
+    assert plan.partitions == ("0", "1", "2")
+    assert all(pinned.partition == pinned.blob.name.split("/")[1] for pinned in plan.blobs)
 
 
 def test_by_enqueued_time_the_folders_of_the_hours_around_are_read(tmp_path: Path) -> None:
     """The events in an hour's folder were enqueued in that hour, or up to an hour before or after it."""
     for opened in hourly(40, TEN - 20 * HOUR):
         put(tmp_path, f"logs/0/{opened:%Y/%m/%d/%H}/a.json", LATER)
-    manifest = planned(tmp_path, replace(HOURS, arrival_time=ArrivalTime.EVENT_ENQUEUED))
-    hours = sorted({name.split("/")[5] for name in names(manifest)})
+    plan = planned(tmp_path, replace(HOURS, arrival_time=ArrivalTime.EVENT_ENQUEUED))
+    hours = sorted({name.split("/")[5] for name in names(plan)})
     assert hours == ["07", "08", "09", "10", "11", "12"]
 
 
@@ -254,14 +245,14 @@ def test_by_enqueued_time_a_slice_is_complete_one_period_after_its_last_arrival(
     ],
 )
 def test_a_blob_modified_or_deleted_since_it_was_planned_is_named(
-    tmp_path: Path, definition: RunDefinition, name: str
+    tmp_path: Path, definition: InputDefinition, name: str
 ) -> None:
     put(tmp_path, name, TEN + 10 * MINUTE)
-    manifest, container = planned(tmp_path, definition), open_container(tmp_path.as_uri())
-    assert changes.since(manifest, definition.names, container) == []
+    plan, container = planned(tmp_path, definition), open_container(tmp_path.as_uri())
+    assert changes.since(plan, definition.names, container) == []
     put(tmp_path, name, TEN + 20 * MINUTE)
-    (modified,) = changes.since(manifest, definition.names, container)
+    (modified,) = changes.since(plan, definition.names, container)
     assert str(modified).startswith(f"{name} was modified (LastModified 2026-03-01T10:10:00Z, now 2026-03-01T10:20:00Z")
     (tmp_path / name).unlink()
-    (deleted,) = changes.since(manifest, definition.names, container)
+    (deleted,) = changes.since(plan, definition.names, container)
     assert str(deleted) == f"{name} was deleted"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recapture.archive.manifest import ArrivalTime
+from recapture.archive.definitions import ArrivalTime
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recapture.archive.manifest import ArrivalTime
+from recapture.archive.definitions import ArrivalTime
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recapture.archive.manifest import EnqueuedRange, PinnedBlob
+from recapture.archive.pinning import EnqueuedRange, PinnedBlob
 from recapture.formats.events import Events, Reader
 from recapture.model import Metadata, MetadataColumn
 from recapture.storage import Blob

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.archive.manifest import EnqueuedRange, PinnedBlob
+from recapture.archive.pinning import EnqueuedRange, PinnedBlob
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import event_hubs_metadata as metadata
 from recapture.formats.avro import decode

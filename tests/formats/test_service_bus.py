@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.archive.manifest import PinnedBlob, PlannedSlice
+from recapture.archive.pinning import PinnedBlob, PlannedSlice
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.service_bus import ServiceBusReader
 from recapture.model import Metadata

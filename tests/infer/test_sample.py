@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recapture.archive.manifest import PinnedBlob
+from recapture.archive.pinning import PinnedBlob
 from recapture.formats.json_lines import JsonReader
 from recapture.infer import sample as sampling
 from recapture.infer.sample import Sample, read_sample, spread

@@ -9,7 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from recapture.archive.manifest import ArrivalTime, Manifest, RunDefinition, pin_blobs
+from recapture.archive.definitions import ArrivalTime, InputDefinition
+from recapture.archive.pinning import PlannedInput, pin_input
 from recapture.formats.event_hubs import CaptureInput, CaptureNames, CaptureReader
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order, schema
@@ -93,13 +94,20 @@ def planned(
     first: int = 0,
     hours: int = 1,
     arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED,
-) -> Manifest:
-    """Return the manifest of `hours` slices from `first` hours after ten."""
-    names = CaptureNames("contoso", "telemetry")
-    definition = RunDefinition("t", names, "1", "", policies, query.look_back, 300, "telemetry", {}, arrival_time)
+) -> PlannedInput:
+    """Return the plan of `hours` slices from `first` hours after ten."""
+    definition = InputDefinition(
+        alias="telemetry",
+        names=CaptureNames("contoso", "telemetry"),
+        policies=policies,
+        look_back=query.look_back,
+        interval_seconds=300,
+        reading={},
+        arrival_time=arrival_time,
+    )
     start = from_datetime(TEN + first * HOUR)
     slices = slices_between(start, start + hours * from_seconds(3600), from_seconds(3600))
-    return pin_blobs(definition, open_container(folder.as_uri()), slices, TEN + 100 * HOUR)
+    return pin_input(definition, open_container(folder.as_uri()), slices, TEN + 100 * HOUR)
 
 
 Ordered = tuple[dict[Slice, pa.Table], dict[Slice, Counters]]
@@ -129,10 +137,10 @@ def only(
     quarantine_damaged: bool = False,
 ) -> tuple[pa.Table, Counters]:
     """Return the rows and the counters of the only partition for the hour from ten."""
-    manifest = planned(folder, query, policies, arrival_time=arrival_time)
-    (task,) = split(manifest.slices, manifest.blobs, 1)
+    plan = planned(folder, query, policies, arrival_time=arrival_time)
+    (task,) = split(plan.slices, plan.blobs, 1)
     rows, counters = ordered(folder, query, policies, task, quarantine_damaged)
-    return rows[manifest.slices[0].slice], counters[manifest.slices[0].slice]
+    return rows[plan.slices[0].slice], counters[plan.slices[0].slice]
 
 
 def system_times(rows: pa.Table) -> list[int]:
@@ -184,9 +192,9 @@ def all_tasks(
     quarantine_damaged: bool = False,
 ) -> dict[tuple[str, Slice], tuple[pa.Table, Counters]]:
     """Return the rows and counters of every partition and slice, from one task after the other."""
-    manifest = planned(folder, query, policies, first, hours, arrival_time)
+    plan = planned(folder, query, policies, first, hours, arrival_time)
     slices = {}
-    for task in split(manifest.slices, manifest.blobs, task_bytes):
+    for task in split(plan.slices, plan.blobs, task_bytes):
         rows, counters = ordered(folder, query, policies, task, quarantine_damaged)
         for slice_ in rows:
             assert (task.partition, slice_) not in slices

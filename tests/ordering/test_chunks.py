@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recapture.archive.manifest import PinnedBlob
+from recapture.archive.pinning import PinnedBlob
 from recapture.formats.events import Events
 from recapture.ordering import chunks
 from recapture.ordering.chunks import batched, prefetched

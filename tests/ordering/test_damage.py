@@ -10,7 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from recapture.archive.manifest import ArrivalTime, PinnedBlob
+from recapture.archive.definitions import ArrivalTime
+from recapture.archive.pinning import PinnedBlob
 from recapture.errors import RunError
 from recapture.formats.event_hubs import CaptureReader
 from recapture.formats.events import Events, Reader
@@ -50,9 +51,9 @@ def test_a_damaged_blob_stops_the_task(tmp_path: Path) -> None:
 
 def test_a_blob_that_changed_since_it_was_planned_stops_the_task(tmp_path: Path) -> None:
     name = put(tmp_path, TEN + 10 * MINUTE, [(1, at(TEN))])
-    manifest = planned(tmp_path, PLAIN)
+    plan = planned(tmp_path, PLAIN)
     put(tmp_path, TEN + 11 * MINUTE, [(1, at(TEN + MINUTE))], opened=TEN + 5 * MINUTE)
-    (task,) = split(manifest.slices, manifest.blobs, 1)
+    (task,) = split(plan.slices, plan.blobs, 1)
     with pytest.raises(RunError, match=rf"^blob {name} changed since it was planned"):
         ordered(tmp_path, PLAIN, POLICIES, task)
 
@@ -94,13 +95,13 @@ class Stumbling:
 
 def read_by(folder: Path, reader: Reader, quarantine_damaged: bool) -> Counters:
     """Return the counters of the hour from ten, read by this reader."""
-    manifest = planned(folder, PLAIN)
-    (task,) = split(manifest.slices, manifest.blobs, 1)
+    plan = planned(folder, PLAIN)
+    (task,) = split(plan.slices, plan.blobs, 1)
     batches, counters = order(
         task, open_container(folder.as_uri()), PLAIN, POLICIES, reader, quarantine_damaged=quarantine_damaged
     )
     assert list(batches) == []
-    return counters[manifest.slices[0].slice]
+    return counters[plan.slices[0].slice]
 
 
 @pytest.mark.parametrize(
@@ -154,12 +155,12 @@ def test_a_large_damaged_blob_is_quarantined_without_its_bytes(tmp_path: Path, m
 def test_a_blob_that_does_not_match_its_content_md5_is_quarantined_without_its_bytes(tmp_path: Path) -> None:
     """The bytes that were written are not known."""
     name = put(tmp_path, TEN + 20 * MINUTE, [(2, at(TEN + 15 * MINUTE))])
-    manifest = planned(tmp_path, PLAIN)
-    (task,) = split(manifest.slices, manifest.blobs, 1)
+    plan = planned(tmp_path, PLAIN)
+    (task,) = split(plan.slices, plan.blobs, 1)
     (pinned,) = task.blobs
     mismatched = replace(pinned, blob=replace(pinned.blob, md5="AAAAAAAAAAAAAAAAAAAAAA=="))
     _, counters = ordered(tmp_path, PLAIN, POLICIES, replace(task, blobs=(mismatched,)), True)
-    (row,) = quarantined(counters[manifest.slices[0].slice])
+    (row,) = quarantined(counters[plan.slices[0].slice])
     assert (row["blob"], row["verdict"], row["body"]) == (name, "damaged", None)
     assert row["reason"].startswith("its Content-MD5 is AAAAAAAAAAAAAAAAAAAAAA==")
 
@@ -170,9 +171,9 @@ def test_a_slice_knows_of_all_damage_that_it_reads_and_counts_what_arrived_in_it
         name = put(tmp_path, TEN + minutes * MINUTE, [])
         spoil(tmp_path / name, b"")
         put(tmp_path, TEN + 40 * MINUTE, [(2, at(TEN + 35 * MINUTE))])
-        manifest = planned(tmp_path, PLAIN, hours=3, first=-1)
-        (task,) = split(manifest.slices, manifest.blobs, 1 << 30)
+        plan = planned(tmp_path, PLAIN, hours=3, first=-1)
+        (task,) = split(plan.slices, plan.blobs, 1 << 30)
         _, counters = ordered(tmp_path, PLAIN, POLICIES, task, True)
-        counted = counters[manifest.slices[1].slice]
+        counted = counters[plan.slices[1].slice]
         assert (counted.whole, counted.damaged) == (whole, int(minutes == 30)), minutes
         (tmp_path / name).unlink()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recapture.archive.manifest import ArrivalTime
+from recapture.archive.definitions import ArrivalTime
 from recapture.sample import SampleEvent
 from recapture.time_model.ticks import from_seconds
 from tests.ordering.tasks import (

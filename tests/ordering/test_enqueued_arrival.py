@@ -70,8 +70,8 @@ def test_an_event_is_counted_in_the_slice_of_its_own_arrival_and_a_blob_in_that_
     border = TEN + HOUR
     events = [sent(1, border - MINUTE), sent(2, border + MINUTE), sent(3, border), sent(4, border + 2 * MINUTE)]
     put_events(tmp_path, border + 4 * MINUTE, events, opened=border - 2 * MINUTE)
-    manifest = planned(tmp_path, PLAIN, hours=2, arrival_time=ENQUEUED)
-    (task,) = split(manifest.slices, manifest.blobs, 1 << 30)
+    plan = planned(tmp_path, PLAIN, hours=2, arrival_time=ENQUEUED)
+    (task,) = split(plan.slices, plan.blobs, 1 << 30)
     rows, counters = ordered(tmp_path, PLAIN, POLICIES, task)
     assert [(counted.events, counted.blobs) for counted in counters.values()] == [(2, 1), (2, 0)]
     assert [table.num_rows for table in rows.values()] == [1, 3]

@@ -68,8 +68,8 @@ def test_large_events_do_not_wait_for_many(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(chunks, "CHUNK_BYTES", 1)
     for n in range(3):
         put(tmp_path, TEN + (10 + n) * MINUTE, [(n, at(TEN + (5 + n) * MINUTE))])
-    manifest = planned(tmp_path, PLAIN)
-    (task,) = split(manifest.slices, manifest.blobs, 1 << 30)
+    plan = planned(tmp_path, PLAIN)
+    (task,) = split(plan.slices, plan.blobs, 1 << 30)
     batches, _ = order(
         task, open_container(tmp_path.as_uri()), PLAIN, POLICIES, CaptureReader(), quarantine_damaged=False
     )
@@ -79,8 +79,8 @@ def test_large_events_do_not_wait_for_many(tmp_path: Path, monkeypatch: pytest.M
 def test_an_event_is_in_every_slice_in_which_one_of_its_windows_ends(tmp_path: Path) -> None:
     query = compiled(TUMBLING.format("").replace("TumblingWindow(minute, 5)", "HoppingWindow(minute, 120, 60)"))
     put(tmp_path, TEN + 31 * MINUTE, [(1, at(TEN + 30 * MINUTE))])
-    manifest = planned(tmp_path, query, hours=3)
-    (task,) = split(manifest.slices, manifest.blobs, 1 << 30)
+    plan = planned(tmp_path, query, hours=3)
+    (task,) = split(plan.slices, plan.blobs, 1 << 30)
     rows, counters = ordered(tmp_path, query, POLICIES, task)
     assert [table.num_rows for table in rows.values()] == [1, 1, 0]
     assert [counted.events for counted in counters.values()] == [1, 0, 0], "counted where it arrived, once"
@@ -88,8 +88,8 @@ def test_an_event_is_in_every_slice_in_which_one_of_its_windows_ends(tmp_path: P
 
 def test_an_event_at_the_end_of_a_slice_is_in_it_and_not_in_the_next(tmp_path: Path) -> None:
     put(tmp_path, TEN + HOUR, [(1, at(TEN + HOUR)), (2, at(TEN + HOUR + timedelta(microseconds=1)))])
-    manifest = planned(tmp_path, PLAIN, hours=2)
-    (task,) = split(manifest.slices, manifest.blobs, 1 << 30)
+    plan = planned(tmp_path, PLAIN, hours=2)
+    (task,) = split(plan.slices, plan.blobs, 1 << 30)
     rows, counters = ordered(tmp_path, PLAIN, POLICIES, task)
     assert [table.num_rows for table in rows.values()] == [1, 1]
     assert [counted.events for counted in counters.values()] == [2, 0]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from recapture.archive.manifest import PinnedBlob, PlannedSlice
+from recapture.archive.pinning import PinnedBlob, PlannedSlice
 from recapture.formats.csv import CsvReader
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.json_lines import JsonReader

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from recapture.archive.manifest import MAX_CLOCK_SKEW
+from recapture.archive.definitions import MAX_CLOCK_SKEW
 from recapture.formats.events import UNKNOWN
 from recapture.ordering.sequence import Gaps, Ranges, SequenceNumbers
 from recapture.time_model.slices import DUPLICATE_HORIZON

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recapture.archive.manifest import ArrivalTime, PinnedBlob
+from recapture.archive.definitions import ArrivalTime
+from recapture.archive.pinning import PinnedBlob
 from recapture.formats.avro import decode
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.ordering import chunks

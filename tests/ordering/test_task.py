@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recapture.archive.manifest import PinnedBlob, PlannedSlice
+from recapture.archive.pinning import PinnedBlob, PlannedSlice
 from recapture.ordering.task import Task, split
 from recapture.storage import Blob
 from recapture.time_model.slices import Arrivals, Slice

@@ -14,6 +14,7 @@ from recapture.quality.slice_checks import (
     PROCESSED,
     WARNING_UNUSABLE_SHARE,
     Example,
+    InputCounts,
     SliceCounts,
     explanation,
     results,
@@ -26,15 +27,19 @@ counted = st.dictionaries(st.sampled_from(VERDICTS), st.integers(0, 300))
 
 
 def counts_of(rows: int = 1, duplicates: int = 0, **verdicts: int) -> SliceCounts:
+    return SliceCounts(START, [input_counts("telemetry", duplicates, **verdicts)], {"aggregates": rows})
+
+
+def input_counts(alias: str, duplicates: int = 0, **verdicts: int) -> InputCounts:
     counts = dict.fromkeys(VERDICTS, 0) | verdicts | {"DuplicateEvents": duplicates}
-    return SliceCounts(START, counts | {"InputEvents": sum(verdicts.values()) + duplicates}, {"aggregates": rows})
+    return InputCounts(alias, counts | {"InputEvents": sum(verdicts.values()) + duplicates})
 
 
 def failures(
     *slices: SliceCounts, severities: Mapping[str, Any] | None = None, short_windows: bool = True
 ) -> dict[str, str]:
     """Return the severity of each check that fails."""
-    judged = results(slices, lambda start: NO_JSON, severities or {}, short_windows)
+    judged = results(slices, lambda start, alias: NO_JSON, severities or {}, short_windows)
     assert [result.expectation for result in judged if result.judged != "aggregates"] == [
         "events_can_be_used",
         "events_reach_the_query",
@@ -77,6 +82,29 @@ def test_a_slice_with_events_and_without_rows_never_passes(verdicts: dict[str, i
         assert "critical" in failed.values() or (dropped and unusable / total <= CRITICAL_UNUSABLE_SHARE)
 
 
+def test_each_input_is_judged_by_itself_and_its_message_names_it() -> None:
+    """Many good events of one input do not hide that another one lost all of its own."""
+    lost = SliceCounts(START, [input_counts("a", on_time=1000), input_counts("b", malformed=3)], {"aggregates": 1})
+    late = SliceCounts(START, [input_counts("a", on_time=1000), input_counts("b", late_dropped=3)], {"aggregates": 1})
+    asked = []
+
+    def example(start: str, alias: str) -> Example:
+        asked.append((start, alias))
+        return NO_JSON
+
+    judged = {result.expectation: result for result in results([lost, late], example, {})}
+    assert asked == [(START, "b")]
+    unusable, dropped = judged["events_can_be_used"], judged["events_reach_the_query"]
+    assert (unusable.severity, dropped.severity) == ("critical", "critical")
+    assert (
+        f"(1 of 2 slices with events fails): in slice {START} of input b, 3 malformed of 3 events" in unusable.sentence
+    )
+    assert (
+        f"in slice {START} of input b, the policies dropped all usable events (3 late_dropped of 3)" in dropped.sentence
+    )
+    assert judged["query_returns_rows"].success
+
+
 def test_windows_that_end_in_few_slices_warn_however_many_events_there_are() -> None:
     assert failures(counts_of(0, on_time=1000), short_windows=False) == {"query_returns_rows": "warning"}
 
@@ -96,7 +124,9 @@ def test_a_suite_chooses_the_severity_of_a_check_and_the_strictest_choice_holds_
 
 def test_the_sentence_says_how_many_events_of_which_slice_and_why() -> None:
     (failure,) = [
-        result for result in results([counts_of(0, malformed=677)], lambda start: NO_JSON, {}) if not result.success
+        result
+        for result in results([counts_of(0, malformed=677)], lambda start, alias: NO_JSON, {})
+        if not result.success
     ]
     assert failure.sentence == (
         "nearly all events can be used (1 of 1 slice with events fails): in slice 2026-03-01T10:00:00Z, "
@@ -129,7 +159,7 @@ def test_a_body_that_is_not_json_is_shown_with_a_guess_at_its_format(body: bytes
 
 
 def test_query_returns_rows_counts_only_the_slices_whose_events_the_query_read() -> None:
-    judged = results([counts_of(on_time=5), counts_of(0, late_dropped=5)], lambda start: NO_JSON, {})
+    judged = results([counts_of(on_time=5), counts_of(0, late_dropped=5)], lambda start, alias: NO_JSON, {})
     sentences = {result.expectation: result.sentence for result in judged}
     assert sentences["events_can_be_used"].endswith("(true for all 2 slices with events)")
     assert sentences["query_returns_rows"].endswith("(true for all 1 slice with events that the query read)")

@@ -86,7 +86,7 @@ def test_a_rerun_from_a_stored_manifest_is_the_same_run(
 @pytest.mark.usefixtures("_one_session")
 def test_every_changed_blob_is_named_and_the_user_chooses(capsys: pytest.CaptureFixture[str], world: World) -> None:
     run = plan_run(world.define(), TEN, at(60)).id
-    pinned = run_file(world.table, run, "manifest.json")["blobs"]
+    pinned = run_file(world.table, run, "manifest.json")["inputs"][0]["blobs"]
     in_range = {world.capture / entry["blob"]["name"] for entry in pinned}
     longer, later, deleted = sorted(in_range)[3:6]
     overwrite(longer, longer.read_bytes() + b"x")
@@ -126,7 +126,7 @@ def test_only_a_changed_archive_has_changes(world: World) -> None:
     for path in blobs(world, "0"):
         path.unlink()
     changed = changed_since(pipeline, planned)
-    planned_names = {entry.blob.name for entry in planned.blobs if entry.partition == "0"}
+    planned_names = {entry.blob.name for entry in planned.inputs[0].blobs if entry.partition == "0"}
     assert {change.pinned.name for change in changed} == planned_names
     assert changes.summary(changed * 100).endswith(f"  and {len(changed) * 100 - 100:,} more")
 
@@ -142,7 +142,7 @@ def stored_manifest(world: World) -> tuple[Path, dict[str, Any]]:
 def test_an_edited_manifest_is_refused(world: World, field: str) -> None:
     path, content = stored_manifest(world)
     values = {"etag": "other", "size": 1, "last_modified": "2024-03-01T10:00:07Z", "name": "x"}
-    content["blobs"][5]["blob"][field] = values[field]
+    content["inputs"][0]["blobs"][5]["blob"][field] = values[field]
     path.write_text(json.dumps(content))
     with pytest.raises(RunError, match="does not match its digests"):
         load_manifest(world.define(), str(path))
@@ -150,7 +150,7 @@ def test_an_edited_manifest_is_refused(world: World, field: str) -> None:
 
 def test_a_manifest_without_one_of_its_blobs_is_refused(world: World) -> None:
     path, content = stored_manifest(world)
-    del content["blobs"][5]
+    del content["inputs"][0]["blobs"][5]
     path.write_text(json.dumps(content))
     with pytest.raises(RunError, match="does not match its digests"):
         load_manifest(world.define(), content["run"])
@@ -159,10 +159,13 @@ def test_a_manifest_without_one_of_its_blobs_is_refused(world: World) -> None:
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        (("partitions",), ["0"]),
-        (("blobs", 5, "partition"), "2"),
-        (("slices", 0, "incomplete"), ["1"]),
-        (("newest", 0, "name"), "x"),
+        (("slices", 0, "slice", "end"), 0),
+        (("inputs", 0, "alias"), "other"),
+        (("inputs", 0, "partitions"), ["0"]),
+        (("inputs", 0, "blobs", 5, "partition"), "2"),
+        (("inputs", 0, "slices"), []),
+        (("inputs", 0, "slices", 0, "incomplete"), ["1"]),
+        (("inputs", 0, "newest", 0, "name"), "x"),
         (("pipeline",), "other"),
         (("content_digest",), "0" * 64),
     ],
@@ -188,13 +191,13 @@ def test_a_manifest_may_be_formatted_differently(world: World) -> None:
 
 def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> None:
     path, _ = stored_manifest(world)
-    with pytest.raises(DefinitionError, match="the query, the policies or the input has changed; plan again"):
+    with pytest.raises(DefinitionError, match="the query, the policies or an input has changed; plan again"):
         load_manifest(world.define(eventsLateArrivalMaxDelayInSeconds=700), str(path))
     pipeline = world.define()
     world.capture.rename(world.home / "moved")
-    moved = pipeline.input.model_copy(update={"container": (world.home / "moved").as_uri()})
-    with pytest.raises(DefinitionError, match=r"which is not this pipeline's input\.container"):
-        load_manifest(pipeline.model_copy(update={"input": moved}), str(path))
+    moved = pipeline.inputs[0].model_copy(update={"container": (world.home / "moved").as_uri()})
+    with pytest.raises(DefinitionError, match=r"which is not the input\.container of telemetry"):
+        load_manifest(pipeline.model_copy(update={"inputs": (moved,)}), str(path))
     with pytest.raises(DefinitionError, match=r"slice_hours is 2, but run .* has slices of another length"):
         load_manifest(pipeline.model_copy(update={"slice_hours": 2}), str(path))
 

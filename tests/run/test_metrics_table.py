@@ -37,9 +37,10 @@ def in_slices(slices: dict[str, dict[str, Any]]) -> Values:
     return {
         (start, partition, name): value
         for start, slice_ in slices.items()
-        for partition, of_partition in [*slice_["partitions"].items(), (None, {n: slice_[n] for n in OUTPUT_METRICS})]
+        for partitions in [*(of_input["partitions"] for of_input in slice_["inputs"]), {None: slice_}]
+        for partition, of_partition in partitions.items()
         for name, value in of_partition.items()
-        if name != "input"
+        if partition is not None or name in OUTPUT_METRICS
     }
 
 
@@ -70,7 +71,9 @@ def test_the_table_says_what_json_says(spark: "SparkSession", hours: World, pipe
 def test_slices_partitions_and_run_add_up(spark: "SparkSession", pipeline: "Pipeline") -> None:
     report = backfill(spark, pipeline, TEN, at(180))
     for slice_ in report["slices"]:
-        assert combine(slice_["partitions"].values()).items() <= slice_.items()
+        (of_input,) = slice_["inputs"]
+        assert combine(of_input["partitions"].values()).items() <= of_input.items()
+        assert combine([of_input]).items() <= slice_.items()
     run = {name: report["metrics"][name] for name in PARTITION_METRICS}
     assert combine(report["slices"]) == combine(report["partitions"].values()) == run
     assert run["InputEvents"] == 3 * 2 * 12 * 6

@@ -211,7 +211,10 @@ def test_a_damaged_blob_that_is_restored_brings_its_events_back(spark: "SparkSes
     assert [row["verdict"] for row in quarantined(world)] == ["damaged"]
     assert (report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == (11, 1)
     assert "1 sequence number never arrived: 6 to 6 of partition 0" in report["warnings"]
-    assert report["slices"][0]["gaps"] == {"missing": 1, "ranges": [{"partition": "0", "first": 6, "last": 6}]}
+    assert report["slices"][0]["gaps"] == {
+        "missing": 1,
+        "ranges": [{"input": "telemetry", "partition": "0", "first": 6, "last": 6}],
+    }
     put_damaged(world, sound)
     report = backfill(spark, pipeline, TEN, at(60))
     assert (quarantined(world), report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == ([], 12, 0)

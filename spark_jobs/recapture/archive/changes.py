@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.listing import CONCURRENT_LISTINGS
-from recapture.archive.manifest import Manifest
+from recapture.archive.pinning import PlannedInput
 from recapture.errors import DefinitionError
 from recapture.storage import Blob, Container
 from recapture.time_model import ticks
+from recapture.wording import of_input
 
 SHOWN = 100
 """Number of changes that a message lists."""
@@ -25,34 +26,40 @@ class Change:
     pinned: Blob
     now: Blob | None
     """Blob as it is listed now; None if it was deleted."""
+    input: str | None = None
+    """Alias of the blob's input; None if the run has only one."""
 
     def __str__(self) -> str:
+        name = f"{self.pinned.name}{of_input(self.input)}"
         if self.now is None:
-            return f"{self.pinned.name} was deleted"
+            return f"{name} was deleted"
         pairs = [
             ("size", self.pinned.size, self.now.size),
             ("LastModified", _last_modified(self.pinned), _last_modified(self.now)),
             ("etag", self.pinned.etag, self.now.etag),
         ]
         differences = ", ".join(f"{name} {before}, now {after}" for name, before, after in pairs if before != after)
-        return f"{self.pinned.name} was modified ({differences})"
+        return f"{name} was modified ({differences})"
 
 
-def since(manifest: Manifest, names: BlobNames, container: Container) -> list[Change]:
-    """Return the changes of the manifest's blobs since they were pinned, in the manifest's order.
+def since(planned: PlannedInput, names: BlobNames, container: Container, named: bool = False) -> list[Change]:
+    """Return the changes of an input's blobs since they were pinned, in the manifest's order.
+
+    If `named`, the changes name the input.
 
     The blobs are listed by prefix, not requested one by one. Raise DefinitionError if a name does not belong to the
     input.
     """
-    prefixes = _prefixes(manifest, names)
-    pinned_names = {pinned.blob.name for pinned in manifest.blobs}
+    prefixes = _prefixes(planned, names)
+    pinned_names = {pinned.blob.name for pinned in planned.blobs}
 
     def list_pinned(prefix: str) -> list[Blob]:
         return [blob for blob in container.list(prefix) if blob.name in pinned_names]
 
     with ThreadPoolExecutor(CONCURRENT_LISTINGS) as pool:
         now = {blob.name: blob for blob in itertools.chain.from_iterable(pool.map(list_pinned, prefixes))}
-    changes = (Change(pinned.blob, now.get(pinned.blob.name)) for pinned in manifest.blobs)
+    alias = planned.alias if named else None
+    changes = (Change(pinned.blob, now.get(pinned.blob.name), alias) for pinned in planned.blobs)
     return [change for change in changes if change.now is None or _version(change.pinned) != _version(change.now)]
 
 
@@ -63,15 +70,15 @@ def summary(changes: Iterable[Change]) -> str:
     return "\n".join([*lines[:SHOWN], *more])
 
 
-def _prefixes(manifest: Manifest, names: BlobNames) -> list[str]:
-    """Return prefixes that cover the manifest's blobs. Raise DefinitionError if a name does not belong to the input."""
+def _prefixes(planned: PlannedInput, names: BlobNames) -> list[str]:
+    """Return prefixes that cover the input's blobs. Raise DefinitionError if a name does not belong to the input."""
     partitions, days = set(), set()
-    for pinned in manifest.blobs:
+    for pinned in planned.blobs:
         parsed = names.parse(pinned.blob.name)
         if parsed is None:
             raise DefinitionError(
-                f"the manifest of run {manifest.run} pins {pinned.blob.name}, which is not a blob name of this "
-                "pipeline's input: input.path or another name in the input section has changed; plan again"
+                f"the run's manifest pins {pinned.blob.name}, which is not a blob name of the pipeline's input "
+                f"{planned.alias}: input.path or another name in the input section has changed; plan again"
             )
         partition, name_time = parsed
         if name_time is None:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from recapture.archive.definitions import InputDefinition
 from recapture.archive.listing import FarBlobs, NewestBlob
-from recapture.archive.manifest import Manifest, RunDefinition
+from recapture.archive.pinning import PlannedInput
 from recapture.time_model import ticks
-from recapture.wording import counted
+from recapture.wording import counted, of_input
 
 _SHOWN_HOURS = 3
 """Number of hours that a warning lists before the last one."""
@@ -27,6 +28,8 @@ class PartitionProgress:
     """Whether `archived_until` comes from the clock, because an interval without events has no blob."""
     timed: bool = True
     """Whether names give a time."""
+    input: str | None = None
+    """Alias of the input; None if the pipeline has only one."""
 
     def __str__(self) -> str:
         if self.newest is None:
@@ -36,7 +39,7 @@ class PartitionProgress:
             blob = f"the newest blob has {time}LastModified {ticks.to_text(self.newest.written)}"
         archived = "" if self.archived_until is None else f"written up to {ticks.to_text(self.archived_until)}"
         clock = ", by the clock" if self.by_clock else ""
-        return f"partition {self.partition}: {archived}{clock}{'; ' * bool(archived)}{blob}"
+        return f"partition {self.partition}{of_input(self.input)}: {archived}{clock}{'; ' * bool(archived)}{blob}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the progress for JSON output."""
@@ -52,52 +55,60 @@ class PartitionProgress:
 
 
 def partition_progress(
-    definition: RunDefinition, partition: str, newest: NewestBlob | None, empty_blobs: bool, now: datetime
+    definition: InputDefinition,
+    partition: str,
+    newest: NewestBlob | None,
+    empty_blobs: bool,
+    now: datetime,
+    named: bool = False,
 ) -> PartitionProgress:
-    """Return how far the archive reaches in a partition.
+    """Return how far the archive reaches in a partition. If `named`, the result names the input.
 
     If empty blobs are written, its newest blob decides. Otherwise the clock may prove more: an event's blob has been
     written `definition.time_until_written` after the event arrived.
     """
     by_blob, timed = None if newest is None else definition.archived_until(newest), definition.names.timed
-    if empty_blobs:
-        return PartitionProgress(partition, newest, by_blob, by_clock=False, timed=timed)
+    alias = definition.alias if named else None
     clock = ticks.from_datetime((now - definition.time_until_written).replace(microsecond=0))
-    if by_blob is None or clock > by_blob:
-        return PartitionProgress(partition, newest, clock, by_clock=True, timed=timed)
-    return PartitionProgress(partition, newest, by_blob, by_clock=False, timed=timed)
+    by_clock = not empty_blobs and (by_blob is None or clock > by_blob)
+    return PartitionProgress(partition, newest, clock if by_clock else by_blob, by_clock, timed, alias)
 
 
-def warnings(manifest: Manifest, empty_blobs: bool) -> Iterator[str]:
-    """Yield the warnings about a plan: silent partitions, far blobs, and names that do not belong to the input."""
-    newest_blobs = {newest.partition: newest for newest in manifest.newest}
-    for partition in manifest.silent if empty_blobs else ():
+def warnings(planned: PlannedInput, empty_blobs: bool, named: bool = False) -> Iterator[str]:
+    """Yield the warnings about an input: silent partitions, far blobs, and names that do not belong to it.
+
+    If `named`, they name the input.
+    """
+    alias = planned.alias if named else None
+    newest_blobs = {newest.partition: newest for newest in planned.newest}
+    for partition in planned.silent if empty_blobs else ():
         newest = newest_blobs.get(partition)
         blob = "no blob was found"
         if newest is not None:
             blob = f"the newest blob is {newest.name}, LastModified {ticks.to_text(newest.written)}"
         yield (
-            f"partition {partition} has no blob in this range, not even an empty one ({blob}): Capture was off or "
-            "delayed, or blobs were removed; if Capture does not write empty blobs, set input.empty_blobs to false"
+            f"partition {partition}{of_input(alias)} has no blob in this range, not even an empty one ({blob}): "
+            "Capture was off or delayed, or blobs were removed; if Capture does not write empty blobs, set "
+            "input.empty_blobs to false"
         )
-    if manifest.far is not None:
-        yield _far(manifest.far)
-    if manifest.unmatched is not None:
+    if planned.far is not None:
+        yield _far(planned.far, alias)
+    if planned.unmatched is not None:
         names = counted(
-            manifest.unmatched.count,
+            planned.unmatched.count,
             "name in the partition folders does not belong",
             "names in the partition folders do not belong",
         )
         yield (
-            f"{names} to this input, for example "
-            f"{manifest.unmatched.example}; such blobs are not read: if you renamed blobs, restore their names; "
+            f"{names} to {'this input' if alias is None else f'input {alias}'}, for example "
+            f"{planned.unmatched.example}; such blobs are not read: if you renamed blobs, restore their names; "
             "move other blobs out"
         )
 
 
-def far_blobs(manifest: Manifest) -> dict[str, Any] | None:
-    """Return the far blobs of a plan for JSON output; None if there are none."""
-    far = manifest.far
+def far_blobs(planned: PlannedInput) -> dict[str, Any] | None:
+    """Return the far blobs of an input for JSON output; None if there are none."""
+    far = planned.far
     if far is None:
         return None
     return {
@@ -110,12 +121,12 @@ def far_blobs(manifest: Manifest) -> dict[str, Any] | None:
     }
 
 
-def _far(far: FarBlobs) -> str:
+def _far(far: FarBlobs, alias: str | None) -> str:
     """Return the warning about blobs that were written far from the time in their names."""
     blobs = counted(
         far.read + far.elsewhere + far.unread,
-        "blob was written far from the time in its name",
-        "blobs were written far from the time in their names",
+        f"blob{of_input(alias)} was written far from the time in its name",
+        f"blobs{of_input(alias)} were written far from the time in their names",
     )
     hours = [ticks.to_text(hour) for hour in far.hours]
     shown = ", ".join(hours[:_SHOWN_HOURS]) + (f", … {hours[-1]}" if len(hours) > _SHOWN_HOURS else "")

@@ -3,37 +3,42 @@
 from dataclasses import asdict, replace
 
 from recapture import __version__
-from recapture.archive.manifest import RunDefinition
+from recapture.archive.definitions import InputDefinition, RunDefinition
 from recapture.definition.pipeline import Pipeline
+from recapture.formats.sections import Input
+from recapture.query.model import CompiledInput
 
 
 def run_definition(pipeline: Pipeline) -> RunDefinition:
     """Return the parts of a pipeline that decide which blobs a slice needs and what becomes of their events."""
     query = pipeline.query
-    definition = definition_without_query(pipeline)
-    return replace(
-        definition,
+    return RunDefinition(
+        name=pipeline.name,
+        engine=__version__,
         canonical_query=query.canonical,
-        policies=pipeline.policies(query.inputs[0]),
-        look_back=query.inputs[0].look_back,
+        inputs=[_input_definition(pipeline, compiled) for compiled in query.inputs],
         functions=[asdict(function) for function in query.functions],
     )
 
 
-def definition_without_query(pipeline: Pipeline) -> RunDefinition:
-    """Return the parts of a pipeline that decide which blobs arrived in a range, for a query that may not compile."""
-    return RunDefinition(
-        name=pipeline.name,
-        names=pipeline.input.names,
-        engine=__version__,
-        canonical_query="",
+def _input_definition(pipeline: Pipeline, compiled: CompiledInput) -> InputDefinition:
+    return replace(
+        definition_without_query(pipeline.section(compiled)),
+        policies=pipeline.policies(compiled),
+        look_back=compiled.look_back,
+    )
+
+
+def definition_without_query(section: Input) -> InputDefinition:
+    """Return the parts of an input that decide which blobs arrived in a range, for a query that may not compile."""
+    return InputDefinition(
+        alias=section.alias,
+        names=section.names,
         policies=None,
         look_back=0,
-        interval_seconds=pipeline.input.interval_seconds,
-        input=pipeline.input.alias,
-        reading=pipeline.input.reading,
-        arrival_time=pipeline.input.arrival_time,
-        search_hours=pipeline.input.search_hours,
-        partitions=pipeline.input.partitions,
-        functions=[],
+        interval_seconds=section.interval_seconds,
+        reading=section.reading,
+        arrival_time=section.arrival_time,
+        search_hours=section.search_hours,
+        partitions=section.partitions,
     )

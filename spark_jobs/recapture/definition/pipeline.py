@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from recapture.archive.manifest import ArrivalTime
+from recapture.archive.definitions import ArrivalTime
 from recapture.definition.document import Document, KeyPath, read
 from recapture.definition.sections import Function, Job, Output, Quality
 from recapture.definition.validation import definition_error

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from recapture.archive.blob_names import BlobNames
-from recapture.archive.manifest import SEARCH_HOURS, ArrivalTime
+from recapture.archive.definitions import SEARCH_HOURS, ArrivalTime
 from recapture.errors import DefinitionError
 from recapture.formats.events import Reader
 from recapture.formats.inflate import Limits

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pydantic import Field
 
 from recapture.archive.blob_names import BlobNames
-from recapture.archive.manifest import PinnedBlob
 from recapture.archive.name_format import HUB_PARTITIONS, WIDTHS, Piece, Vocabulary, pieces, require_delimiters
+from recapture.archive.pinning import PinnedBlob
 from recapture.formats import event_hubs_metadata
 from recapture.formats.avro import END_BODY, Record, decode, has_block
 from recapture.formats.base import AvroInput, Number

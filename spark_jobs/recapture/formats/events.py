@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recapture.archive.manifest import PinnedBlob
+from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats.inflate import Limits
 from recapture.model import TYPES, Metadata, MetadataColumn

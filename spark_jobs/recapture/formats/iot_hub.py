@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from pydantic import AfterValidator, Field
 
 from recapture.archive.blob_names import BlobNames
-from recapture.archive.manifest import PinnedBlob
 from recapture.archive.name_format import HUB_PARTITIONS, Piece, Vocabulary, pieces, require_delimiters
+from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.avro import END_BODY, MAGIC, Record, decode, has_block
 from recapture.formats.base import BLOB_METADATA, AvroInput, Number

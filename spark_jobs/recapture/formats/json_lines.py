@@ -8,7 +8,7 @@ from typing import IO, ClassVar, Literal
 
 import pyarrow as pa
 
-from recapture.archive.manifest import PinnedBlob
+from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.base import BLOB_METADATA, BodiesInput
 from recapture.formats.duckdb_sql import duckdb_connection, literal, one_array

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.archive.manifest import PinnedBlob
+from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.events import UNKNOWN, Events, metadata_of
 from recapture.formats.inflate import Limits, unzipped

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from recapture.archive.manifest import ArrivalTime, PinnedBlob
+from recapture.archive.definitions import ArrivalTime
+from recapture.archive.pinning import PinnedBlob
 from recapture.formats.base import BLOB_METADATA, PathInput, Section
 from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
 from recapture.formats.events import UNNUMBERED, Events, Reader, enqueued_times, metadata_of

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recapture.archive.manifest import PinnedBlob, RunDefinition, blobs_for, in_order, no_partitions, survey
+from recapture.archive.definitions import InputDefinition
 from recapture.archive.newest import newest_blobs
+from recapture.archive.pinning import PinnedBlob, blobs_for, in_order, no_partitions, survey
 from recapture.definition.digest import definition_without_query
 from recapture.definition.pipeline import Pipeline
 from recapture.definition.query_text import write_in_front
@@ -82,7 +83,7 @@ def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> I
 
     Raise DefinitionError for an empty range, and RunError if nothing arrived in it.
     """
-    container, definition = open_container(pipeline.input.container), definition_without_query(pipeline)
+    container, definition = open_container(pipeline.input.container), definition_without_query(pipeline.input)
     if start is None or end is None:
         start, end = _newest_hour(definition, container)
     if start >= end:
@@ -130,7 +131,7 @@ def write(pipeline: Pipeline, inference: Inference) -> None:
     write_in_front(pipeline.file, pipeline.job.query, inference.statement)
 
 
-def _newest_hour(definition: RunDefinition, container: Container) -> tuple[datetime, datetime]:
+def _newest_hour(definition: InputDefinition, container: Container) -> tuple[datetime, datetime]:
     """Return the hour before the newest arrival among the blobs whose names have the newest hour."""
     blobs = newest_blobs(definition.names, container, datetime.now(UTC))
     if not blobs:
@@ -142,7 +143,7 @@ def _newest_hour(definition: RunDefinition, container: Container) -> tuple[datet
     return newest - _HOUR, newest
 
 
-def _arrived(definition: RunDefinition, container: Container, start: datetime, end: datetime) -> list[PinnedBlob]:
+def _arrived(definition: InputDefinition, container: Container, start: datetime, end: datetime) -> list[PinnedBlob]:
     """Return the blobs whose events may have arrived in (start, end]. Raise RunError if there are none."""
     arrivals = Arrivals(ticks.from_datetime(start) + 1, ticks.from_datetime(end))
     listing, partitions = survey(definition, container, [arrivals], datetime.now(UTC))

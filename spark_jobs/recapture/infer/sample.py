@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.archive.manifest import PinnedBlob
+from recapture.archive.pinning import PinnedBlob
 from recapture.formats.events import Events, Reader
 from recapture.formats.fields import Field, count_objects, count_values, fields_of
 from recapture.ordering.chunks import prefetched

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.archive.manifest import PinnedBlob
+from recapture.archive.pinning import PinnedBlob
 from recapture.formats.events import UNNUMBERED, Reader
 from recapture.model import MetadataColumn
 from recapture.ordering.application_time import metadata_of

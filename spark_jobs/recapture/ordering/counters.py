@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.archive.manifest import PlannedSlice, blobs_that_may_hold
+from recapture.archive.pinning import PlannedSlice, blobs_that_may_hold
 from recapture.ordering import quarantine
 from recapture.ordering.chunks import Chunk
 from recapture.ordering.sequence import AscendingEvents, Gaps

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recapture.archive.manifest import MAX_CLOCK_SKEW, PinnedBlob
+from recapture.archive.definitions import MAX_CLOCK_SKEW
+from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError, RecaptureError, RunError
 from recapture.formats.events import ENQUEUED, Events, Reader
 from recapture.model import MetadataColumn

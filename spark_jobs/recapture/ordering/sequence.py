@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from recapture.archive.manifest import MAX_CLOCK_SKEW
+from recapture.archive.definitions import MAX_CLOCK_SKEW
 from recapture.formats.events import UNKNOWN
 from recapture.time_model.slices import DUPLICATE_HORIZON
 from recapture.time_model.ticks import LARGEST

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recapture.archive.manifest import PinnedBlob, PlannedSlice, blobs_that_may_hold
+from recapture.archive.pinning import PinnedBlob, PlannedSlice, blobs_that_may_hold
 from recapture.time_model.slices import Arrivals
 
 

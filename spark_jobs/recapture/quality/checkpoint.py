@@ -50,8 +50,8 @@ def audit(
     rejects an argument in a suite, and RunError if the metrics lack a column.
 
     Args:
-        metrics: one row per slice and partition, with the columns of `quality.metrics.COLUMNS`. Times without a zone
-            are UTC.
+        metrics: one row per slice and partition of an input, with the columns of `quality.metrics.COLUMNS`. Times
+            without a zone are UTC.
         aggregates: the rows of each output in `suites`, by its alias, with the columns that its suite was loaded with.
         suites: the suite of each output that has one, by its alias.
         run_start: the start of the run's range, aware.
@@ -66,6 +66,8 @@ def audit(
     pairs = _pairs([*distinct, *suites.values()])
     run_metrics = _in_utc(derive(metrics))
     parameters = {"run_start": run_start, "run_end": run_end, "slice_count": slice_count}
+    several_inputs = run_metrics["input"].nunique() > 1
+    identifying_columns = ("slice_start", *["input"] * several_inputs, "partition")
     context = create_context()
     results: list[Result] = []
     validations: list[dict[str, Any]] = []
@@ -77,7 +79,7 @@ def audit(
         if isinstance(rows, Rows):
             json_results = evaluation.evaluate_rows(context, rows, judgeable, parameters)
         else:
-            json_results = evaluation.evaluate_frame(context, rows, judgeable, parameters, ("slice_start", "partition"))
+            json_results = evaluation.evaluate_frame(context, rows, judgeable, parameters, identifying_columns)
         by_id = {id(expectation): result for (expectation, _), result in zip(judgeable, json_results, strict=True)}
         results.extend(_result(suite.name, judged, expectation, by_id.get(id(expectation))) for expectation in declared)
         if judgeable:
@@ -188,7 +190,7 @@ def _result(suite: str, judged: str, expectation: Expectation, json_result: Mapp
 
 
 def _examples(details: Mapping[str, Any]) -> list[Any]:
-    """Return the first distinct unexpected values, with slice and partition for metrics."""
+    """Return the first distinct unexpected values, with slice, input and partition for metrics."""
     examples: list[Any] = []
     with_index = "unexpected_index_column_names" in details
     for value in details.get("partial_unexpected_index_list" if with_index else "partial_unexpected_list") or ():

@@ -63,49 +63,63 @@ def combine(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def by_slice(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the metrics of each slice over all partitions, by slice_start.
+    """Return the metrics of each slice over all inputs, by slice_start.
 
-    They include `complete`, `whole`, `furthest_ahead`, `gaps` and, under `partitions`, the metrics of each partition.
+    They include `complete`, `whole`, `furthest_ahead`, `gaps` and, under `inputs`, the same of each input with its
+    `alias` and, under `partitions`, the metrics of each partition.
     """
-    of_slices: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        of_slices.setdefault(row["slice_start"], []).append(row)
     return {
-        start: {
-            "complete": all(row["complete"] for row in of_slice),
-            "whole": all(row["whole"] for row in of_slice),
-            **combine(of_slice),
-            "furthest_ahead": max(
-                (row["furthest_ahead"] for row in of_slice if row["furthest_ahead"]),
-                key=lambda ahead: ahead["seconds"],
-                default=None,
-            ),
-            "gaps": _gaps(of_slice),
-            "partitions": {
-                row["partition"]: {name: row[name] for name in ("input", *PARTITION_METRICS)} for row in of_slice
-            },
-        }
-        for start, of_slice in of_slices.items()
+        start: _combined(of_slice) | {"inputs": _by_input(of_slice)}
+        for start, of_slice in _grouped(rows, "slice_start")
     }
 
 
-def _gaps(of_slice: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _by_input(of_slice: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "alias": alias,
+            **_combined(of_input),
+            "partitions": {row["partition"]: {name: row[name] for name in PARTITION_METRICS} for row in of_input},
+        }
+        for alias, of_input in _grouped(of_slice, "input")
+    ]
+
+
+def _combined(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
+    return {
+        "complete": all(row["complete"] for row in rows),
+        "whole": all(row["whole"] for row in rows),
+        **combine(rows),
+        "furthest_ahead": max(
+            (row["furthest_ahead"] for row in rows if row["furthest_ahead"]),
+            key=lambda ahead: ahead["seconds"],
+            default=None,
+        ),
+        "gaps": _gaps(rows),
+    }
+
+
+def _gaps(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the number of missing sequence numbers over all partitions, and the first ranges of them."""
     ranges = [
-        {"partition": row["partition"], "first": first, "last": last}
-        for row in of_slice
+        {"input": row["input"], "partition": row["partition"], "first": first, "last": last}
+        for row in rows
         for first, last in row["gaps"]["ranges"]
     ]
-    return {"missing": sum(row["gaps"]["missing"] for row in of_slice), "ranges": ranges[:MAX_GAPS]}
+    return {"missing": sum(row["gaps"]["missing"] for row in rows), "ranges": ranges[:MAX_GAPS]}
 
 
-def by_partition(slices: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the metrics of each partition over all slices. The slices are as `by_slice` returns them."""
-    of_partitions: dict[str, list[Mapping[str, Any]]] = {}
-    for slice_ in slices:
-        for partition, row in slice_["partitions"].items():
-            of_partitions.setdefault(partition, []).append(row)
-    return {partition: combine(rows) for partition, rows in of_partitions.items()}
+def by_partition(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the metrics of each partition of an input over all slices."""
+    return {partition: combine(of_partition) for partition, of_partition in _grouped(rows, "partition")}
+
+
+def _grouped(rows: Iterable[Mapping[str, Any]], name: str) -> Iterable[tuple[str, list[Mapping[str, Any]]]]:
+    """Return the values of a field, in order of their first appearance, each with its rows."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(row[name], []).append(row)
+    return groups.items()
 
 
 def table_rows(of_slice: Mapping[str, Any]) -> pa.Table:
@@ -115,9 +129,10 @@ def table_rows(of_slice: Mapping[str, Any]) -> pa.Table:
     """
 
     def rows() -> Iterator[tuple[str, str | None, str | None, float | None]]:
-        for partition, of_partition in of_slice["partitions"].items():
-            for name in PARTITION_METRICS:
-                yield name, of_partition["input"], partition, of_partition[name]
+        for of_input in of_slice["inputs"]:
+            for partition, of_partition in of_input["partitions"].items():
+                for name in PARTITION_METRICS:
+                    yield name, of_input["alias"], partition, of_partition[name]
         for name in OUTPUT_METRICS:
             yield name, None, None, of_slice[name]
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from recapture import wording
 from recapture.quality.audit import Result
 from recapture.quality.metrics import UNUSABLE
 from recapture.quality.suites import SEVERITIES, Check, Severity, built_in
@@ -33,15 +34,12 @@ _NO_ROWS = (
 
 
 @dataclass(frozen=True)
-class SliceCounts:
-    """Counts of the events that arrived in a slice, and of the rows that the slice has."""
+class InputCounts:
+    """Counts of the events of an input that arrived in a slice."""
 
-    start: str
-    """Start of the slice, ISO 8601."""
+    alias: str
     counts: Mapping[str, int]
     """Counts of the time model (docs/time-model.md, section 5) over all partitions."""
-    rows: Mapping[str, int]
-    """Number of rows by the alias of the output."""
 
     @property
     def events(self) -> int:
@@ -63,6 +61,42 @@ class SliceCounts:
         """Number of events that the policies dropped."""
         return sum(self.counts[name] for name in DROPPED)
 
+    @property
+    def unusable_share(self) -> float:
+        """Share of the events that no query can read, 0 to 1."""
+        return self.unusable / self.events if self.events else 0.0
+
+
+@dataclass(frozen=True)
+class SliceCounts:
+    """Counts of the events that arrived in a slice, and of the rows that the slice has."""
+
+    start: str
+    """Start of the slice, ISO 8601."""
+    inputs: Sequence[InputCounts]
+    rows: Mapping[str, int]
+    """Number of rows by the alias of the output."""
+
+    @property
+    def events(self) -> int:
+        """Number of events that arrived, without duplicates."""
+        return sum(of_input.events for of_input in self.inputs)
+
+    @property
+    def processed(self) -> int:
+        """Number of events that the query read."""
+        return sum(of_input.processed for of_input in self.inputs)
+
+    @property
+    def least_usable(self) -> InputCounts:
+        """Input with the largest share of unusable events."""
+        return max(self.inputs, key=lambda of_input: of_input.unusable_share)
+
+    @property
+    def unreached(self) -> InputCounts | None:
+        """First input that has events for the policies to drop, and none that the query read; None if there is none."""
+        return next((of_input for of_input in self.inputs if of_input.dropped and not of_input.processed), None)
+
 
 @dataclass(frozen=True)
 class Example:
@@ -75,13 +109,14 @@ class Example:
 
 def results(
     slices: Sequence[SliceCounts],
-    example: Callable[[str], Example | None],
+    example: Callable[[str, str], Example | None],
     severities: Mapping[str, Mapping[Check, Severity]],
     windows_end_in_every_slice: bool = True,
 ) -> list[Result]:
     """Return the results of the built-in checks; query_returns_rows has one for each output.
 
-    `example` returns a quarantined event of the slice with the given start, or None if there is none.
+    `example` returns a quarantined event of the slice with the given start and of the input with the given alias, or
+    None if there is none.
     `severities` has the severities that the suites of the outputs set, by the alias of the output.
     """
 
@@ -91,18 +126,18 @@ def results(
         return min(stated or [default], key=SEVERITIES.index)
 
     with_events = [slice_ for slice_ in slices if slice_.events]
-    worst = max(with_events, key=lambda slice_: slice_.unusable / slice_.events, default=None)
-    unusable = [slice_ for slice_ in with_events if slice_.unusable / slice_.events > WARNING_UNUSABLE_SHARE]
-    is_critical = worst is not None and worst.unusable / worst.events > CRITICAL_UNUSABLE_SHARE
+    worst = max(with_events, key=lambda slice_: slice_.least_usable.unusable_share, default=None)
+    unusable = [slice_ for slice_ in with_events if slice_.least_usable.unusable_share > WARNING_UNUSABLE_SHARE]
+    is_critical = worst is not None and worst.least_usable.unusable_share > CRITICAL_UNUSABLE_SHARE
     why = ""
     if unusable and worst:
-        event = example(worst.start)
+        event = example(worst.start, worst.least_usable.alias)
         why = f"{_unusable_text(worst)}{f': {explanation(event)}' if event else ''}"
     severity = strictest("events_can_be_used", "critical" if is_critical else "warning")
     title = "nearly all events can be used"
     checks = [_result("events_can_be_used", "slices", severity, title, with_events, unusable, why)]
-    unreached = [slice_ for slice_ in with_events if not slice_.processed and slice_.dropped]
-    why = _drops_text(unreached[0]) if unreached else ""
+    unreached = [slice_ for slice_ in with_events if slice_.unreached]
+    why = next((_drops_text(slice_, slice_.unreached) for slice_ in unreached if slice_.unreached), "")
     severity, title = strictest("events_reach_the_query", "critical"), "some events reach the query"
     checks.append(_result("events_reach_the_query", "slices", severity, title, with_events, unreached, why))
     processed = [slice_ for slice_ in with_events if slice_.processed]
@@ -156,17 +191,22 @@ def _result(
 
 
 def _unusable_text(slice_: SliceCounts) -> str:
+    worst = slice_.least_usable
     named = {"malformed": "malformed", "invalid_timestamp": "without a valid time"}
-    parts = [f"{slice_.counts[name]:,} {text}" for name, text in named.items() if slice_.counts[name]]
-    return f"in slice {slice_.start}, {' and '.join(parts)} of {counted(slice_.events, 'event')}"
+    parts = [f"{worst.counts[name]:,} {text}" for name, text in named.items() if worst.counts[name]]
+    return f"in slice {_place(slice_, worst)}, {' and '.join(parts)} of {counted(worst.events, 'event')}"
 
 
-def _drops_text(slice_: SliceCounts) -> str:
-    parts = [f"{slice_.counts[name]:,} {name}" for name in DROPPED if slice_.counts[name]]
+def _drops_text(slice_: SliceCounts, unreached: InputCounts) -> str:
+    parts = [f"{unreached.counts[name]:,} {name}" for name in DROPPED if unreached.counts[name]]
     return (
-        f"in slice {slice_.start}, the policies dropped all usable events "
-        f"({', '.join(parts)} of {slice_.events:,}): raise the limit that drops them, or set its policy to Adjust"
+        f"in slice {_place(slice_, unreached)}, the policies dropped all usable events "
+        f"({', '.join(parts)} of {unreached.events:,}): raise the limit that drops them, or set its policy to Adjust"
     )
+
+
+def _place(slice_: SliceCounts, of_input: InputCounts) -> str:
+    return f"{slice_.start}{wording.of_input(of_input.alias if len(slice_.inputs) > 1 else None)}"
 
 
 def _document(body: bytes) -> object:

@@ -32,14 +32,19 @@ def audit(run: PlannedRun) -> dict[str, Any]:
     for file in staged:
         row_counts.setdefault(file.slice_start, {})[file.output] = file.rows
     slices = [
-        slice_checks.SliceCounts(start, counts, row_counts[start]) for start, counts in metrics.by_slice(rows).items()
+        slice_checks.SliceCounts(
+            start,
+            [slice_checks.InputCounts(of_input["alias"], of_input) for of_input in counts["inputs"]],
+            row_counts[start],
+        )
+        for start, counts in metrics.by_slice(rows).items()
     ]
 
-    def example(start: str) -> slice_checks.Example | None:
+    def example(start: str, alias: str) -> slice_checks.Example | None:
         partitions = [
-            (row["input"], row["partition"]) for row in rows if row["slice_start"] == start and _unusable(row)
+            row["partition"] for row in rows if row["slice_start"] == start and row["input"] == alias and _unusable(row)
         ]
-        first = run.files.first_unusable(*partitions[0], run.slices[start].slice) if partitions else None
+        first = run.files.first_unusable(alias, partitions[0], run.slices[start].slice) if partitions else None
         return slice_checks.Example(**first) if first else None
 
     with scratch_folder(scratch_name(pipeline, run.id)) as folder:

@@ -3,28 +3,34 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from recapture.archive.manifest import Manifest, PlannedSlice
+from recapture.archive.manifest import Manifest
+from recapture.archive.pinning import PlannedInput, PlannedSlice
 from recapture.ordering.counters import Counters
 from recapture.quality import metrics
 from recapture.run.files import RunFiles, StagedSlice
 from recapture.storage import in_parallel
 
 
-def metric_rows(files: RunFiles, alias: str, manifest: Manifest) -> Iterator[dict[str, Any]]:
-    """Yield what the tasks of a run counted: a row for each slice and partition of the input, even if nothing arrived.
+def metric_rows(files: RunFiles, manifest: Manifest) -> Iterator[dict[str, Any]]:
+    """Yield what the tasks of a run counted: a row for each slice and partition of an input, even if nothing arrived.
 
-    `alias` is that of the input.
+    The rows are in order of their inputs.
     """
-    read = {pinned.partition for pinned in manifest.blobs}
+    for planned in manifest.inputs:
+        yield from _rows_of_input(files, planned)
+
+
+def _rows_of_input(files: RunFiles, planned: PlannedInput) -> Iterator[dict[str, Any]]:
+    read = {pinned.partition for pinned in planned.blobs}
 
     def counts_of(slice_and_partition: tuple[PlannedSlice, str]) -> dict[str, Any]:
         planned_slice, partition = slice_and_partition
         if partition not in read:
-            return Counters(alias, partition, planned_slice).row(None)
-        counts: dict[str, Any] = files.read(files.counters_file(alias, partition, planned_slice.slice))
+            return Counters(planned.alias, partition, planned_slice).row(None)
+        counts: dict[str, Any] = files.read(files.counters_file(planned.alias, partition, planned_slice.slice))
         return counts
 
-    pairs = [(planned_slice, partition) for planned_slice in manifest.slices for partition in manifest.partitions]
+    pairs = [(planned_slice, partition) for planned_slice in planned.slices for partition in planned.partitions]
     for (planned_slice, partition), counts in zip(pairs, in_parallel(counts_of, pairs), strict=True):
         yield counts | {"complete": partition not in planned_slice.incomplete_partitions}
 

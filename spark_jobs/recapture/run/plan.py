@@ -7,11 +7,12 @@ from pathlib import Path
 from recapture.archive import changes
 from recapture.archive import manifest as manifests
 from recapture.archive.manifest import Manifest
+from recapture.archive.pinning import PlannedInput
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
 from recapture.quality import checkpoint
-from recapture.run.planned import PlannedRun, files_of, require_same_definition
+from recapture.run.planned import PlannedRun, files_of, planned_inputs, require_same_definition
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.suites import load_suites
 from recapture.run.tables import tables_of
@@ -25,9 +26,9 @@ def preview(pipeline: Pipeline, start: datetime, end: datetime) -> Manifest:
     """Return the manifest of a range and write nothing. Raise DefinitionError if the range or pipeline cannot run."""
     require_whole_slices(pipeline, start, end)
     _require_publishable(pipeline)
-    container = open_container(pipeline.input.container)
+    containers = {section.alias: open_container(section.container) for section in pipeline.inputs}
     slices = slices_of(pipeline, start, end)
-    return manifests.pin_blobs(run_definition(pipeline), container, slices, datetime.now(UTC))
+    return manifests.pin_blobs(run_definition(pipeline), containers, slices, datetime.now(UTC))
 
 
 def plan_run(pipeline: Pipeline, start: datetime, end: datetime) -> PlannedRun:
@@ -63,11 +64,12 @@ def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
         raise RunError(f"{name} is neither a file nor a run with a manifest under {files.container.url}")
     manifest = manifests.from_json(content)
     require_same_definition(pipeline, manifest)
-    if manifest.container != open_container(pipeline.input.container).url:
-        raise DefinitionError(
-            f"run {manifest.run} reads {manifest.container}, which is not this pipeline's input.container"
-        )
-    lengths = {planned_slice.slice.end - planned_slice.slice.start for planned_slice in manifest.slices}
+    for section, planned in planned_inputs(pipeline, manifest):
+        if planned.container != open_container(section.container).url:
+            raise DefinitionError(
+                f"run {manifest.run} reads {planned.container}, which is not the input.container of {section.alias}"
+            )
+    lengths = {run_slice.slice.end - run_slice.slice.start for run_slice in manifest.slices}
     if lengths != {slice_length(pipeline)}:
         raise DefinitionError(
             f"slice_hours is {pipeline.slice_hours}, but run {manifest.run} has slices of another length: plan again"
@@ -77,7 +79,13 @@ def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
 
 def changed_since(pipeline: Pipeline, manifest: Manifest) -> list[changes.Change]:
     """Return the blobs of a manifest that were modified or deleted since it was written."""
-    return changes.since(manifest, pipeline.input.names, open_container(pipeline.input.container))
+    return [
+        change
+        for section, planned in planned_inputs(pipeline, manifest)
+        for change in changes.since(
+            planned, section.names, open_container(section.container), named=len(manifest.inputs) > 1
+        )
+    ]
 
 
 def _require_auditable(pipeline: Pipeline) -> None:
@@ -106,8 +114,13 @@ def _write_manifest(pipeline: Pipeline, manifest: Manifest) -> PlannedRun:
     run = PlannedRun(pipeline, manifest, files_of(pipeline, manifest.run))
     run.files.write_manifest(manifest)
     _LOG.info(
-        "run %s: planned %s of %s, input %s, %s (%d bytes) of %s",
-        *(run.id, counted(len(manifest.slices), "slice"), pipeline.name, pipeline.input.alias),
-        *(counted(len(manifest.blobs), "blob"), manifest.size, counted(len(manifest.partitions), "partition")),
+        "run %s: planned %s of %s, %s",
+        *(run.id, counted(len(manifest.slices), "slice"), pipeline.name),
+        "; ".join(map(_description, manifest.inputs)),
     )
     return run
+
+
+def _description(planned: PlannedInput) -> str:
+    blobs = f"{counted(len(planned.blobs), 'blob')} ({planned.size} bytes)"
+    return f"input {planned.alias}, {blobs} of {counted(len(planned.partitions), 'partition')}"

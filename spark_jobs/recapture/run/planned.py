@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from recapture import __version__
-from recapture.archive.manifest import Manifest, PlannedSlice
+from recapture.archive.manifest import Manifest, RunSlice
+from recapture.archive.pinning import PlannedInput
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
+from recapture.formats.sections import Input
 from recapture.run.files import RunFiles
 from recapture.storage import open_container
 from recapture.time_model import ticks
@@ -26,9 +28,9 @@ class PlannedRun:
         return self.manifest.run
 
     @cached_property
-    def slices(self) -> dict[str, PlannedSlice]:
+    def slices(self) -> dict[str, RunSlice]:
         """The run's slices by slice_start, in order of time."""
-        return {ticks.to_text(planned_slice.slice.start): planned_slice for planned_slice in self.manifest.slices}
+        return {ticks.to_text(run_slice.slice.start): run_slice for run_slice in self.manifest.slices}
 
 
 def load_run(pipeline: Pipeline, run_id: str) -> PlannedRun:
@@ -47,8 +49,14 @@ def require_same_definition(pipeline: Pipeline, manifest: Manifest) -> None:
     if manifest.definition_digest != run_definition(pipeline).digest:
         raise DefinitionError(
             f"{pipeline.file} is not what run {manifest.run} was planned with: the engine (then {manifest.engine}, "
-            f"now {__version__}), the query, the policies or the input has changed; plan again"
+            f"now {__version__}), the query, the policies or an input has changed; plan again"
         )
+
+
+def planned_inputs(pipeline: Pipeline, manifest: Manifest) -> list[tuple[Input, PlannedInput]]:
+    """Return what a run reads of each input, with the input's section."""
+    sections = {section.alias: section for section in pipeline.inputs}
+    return [(sections[planned.alias], planned) for planned in manifest.inputs]
 
 
 def files_of(pipeline: Pipeline, run_id: str) -> RunFiles:

@@ -1,28 +1,33 @@
-"""How far the archive reaches, and whether it holds all that a range needs."""
+"""How far the archives reach, and whether they hold all that a range needs."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from recapture.archive import manifest as manifests
+from recapture.archive import pinning
+from recapture.archive.definitions import InputDefinition
 from recapture.archive.manifest import Manifest
+from recapture.archive.pinning import PlannedInput
 from recapture.archive.progress import PartitionProgress, far_blobs, partition_progress, warnings
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
+from recapture.formats.sections import Input
+from recapture.run.planned import planned_inputs
 from recapture.run.slices import slices_of
 from recapture.storage import open_container
 from recapture.time_model import ticks
-from recapture.time_model.slices import Arrivals
+from recapture.time_model.slices import Arrivals, Slice
+from recapture.wording import of_the_only
 
 
 @dataclass(frozen=True)
 class Completeness:
-    """How far the archive reaches, and what a range still waits for."""
+    """How far the archives reach, and what a range still waits for."""
 
     partitions: tuple[PartitionProgress, ...]
-    """Progress of each partition."""
+    """Progress of each partition of the inputs."""
     waiting: tuple[str, ...]
     """Reasons to wait, a line each; empty when every slice is complete (docs/time-model.md, section 3)."""
 
@@ -30,64 +35,131 @@ class Completeness:
 def completeness(
     pipeline: Pipeline, start: datetime, end: datetime, now: datetime, environment: Mapping[str, str] = os.environ
 ) -> Completeness:
-    """Return how far the archive reaches and what a range waits for. Only blobs from the last slice on are listed.
+    """Return how far the archives reach and what a range waits for. Only blobs from the last slice on are listed.
 
-    The container is opened with the credentials of `environment`.
+    The containers are opened with the credentials of `environment`.
     """
     last = slices_of(pipeline, start, end)[-1]
-    definition = replace(run_definition(pipeline), search_hours=0)
+    sections = {section.alias: section for section in pipeline.inputs}
+    inputs = run_definition(pipeline).inputs
+    of_inputs = [
+        _completeness_of_input(definition, sections[definition.alias], last, now, environment, len(inputs) > 1)
+        for definition in inputs
+    ]
+    return Completeness(
+        tuple(partition for of_input in of_inputs for partition in of_input.partitions),
+        tuple(reason for of_input in of_inputs for reason in of_input.waiting),
+    )
+
+
+def _completeness_of_input(
+    definition: InputDefinition,
+    section: Input,
+    last: Slice,
+    now: datetime,
+    environment: Mapping[str, str],
+    named: bool,
+) -> Completeness:
+    definition = replace(definition, search_hours=0)
     needed = Arrivals(last.start, definition.last_needed(last))
-    container = open_container(pipeline.input.container, environment)
-    listing, partitions = manifests.survey(definition, container, [needed], now)
+    container = open_container(section.container, environment)
+    listing, partitions = pinning.survey(definition, container, [needed], now)
+    slice_start = ticks.to_text(last.start)
     if not partitions:
-        slice_start = ticks.to_text(last.start)
-        return Completeness((), (f"no blob of this input under {definition.names.prefix} for slice {slice_start} yet",))
+        return Completeness(
+            (), (f"no blob of input {definition.alias} under {definition.names.prefix} for slice {slice_start} yet",)
+        )
     progresses = tuple(
-        partition_progress(definition, name, listing.newest.get(name), pipeline.input.empty_blobs, now)
+        partition_progress(definition, name, listing.newest.get(name), section.empty_blobs, now, named)
         for name in partitions
     )
     waiting = tuple(
-        f"{partition}; slice {ticks.to_text(last.start)} needs more"
+        f"{partition}; slice {slice_start} needs more"
         for partition in progresses
-        if not manifests.is_complete(definition, last, listing.newest.get(partition.partition), now)
+        if not pinning.is_complete(definition, last, listing.newest.get(partition.partition), now)
     )
     return Completeness(progresses, waiting)
 
 
-def capture_progress(pipeline: Pipeline, manifest: Manifest, now: datetime) -> list[PartitionProgress]:
-    """Return how far the archive reaches in each partition of a plan."""
-    definition, newest = run_definition(pipeline), {newest.partition: newest for newest in manifest.newest}
+def capture_progress(pipeline: Pipeline, manifest: Manifest, now: datetime) -> dict[str, list[PartitionProgress]]:
+    """Return how far the archive reaches in each partition of a plan, by the alias of the input."""
+    definitions = {definition.alias: definition for definition in run_definition(pipeline).inputs}
+    return {
+        planned.alias: _progress_of_input(definitions[planned.alias], section, planned, now, len(manifest.inputs) > 1)
+        for section, planned in planned_inputs(pipeline, manifest)
+    }
+
+
+def _progress_of_input(
+    definition: InputDefinition, section: Input, planned: PlannedInput, now: datetime, named: bool
+) -> list[PartitionProgress]:
+    newest_blobs = {newest.partition: newest for newest in planned.newest}
     return [
-        partition_progress(definition, name, newest.get(name), pipeline.input.empty_blobs, now)
-        for name in manifest.partitions
+        partition_progress(definition, name, newest_blobs.get(name), section.empty_blobs, now, named)
+        for name in planned.partitions
     ]
 
 
-def plan_summary(pipeline: Pipeline, manifest: Manifest, progress: Iterable[PartitionProgress]) -> dict[str, Any]:
+def capture_warnings(pipeline: Pipeline, manifest: Manifest) -> Iterator[str]:
+    """Yield the warnings about the inputs of a plan."""
+    for section, planned in planned_inputs(pipeline, manifest):
+        yield from warnings(planned, section.empty_blobs, named=len(manifest.inputs) > 1)
+
+
+def plan_summary(
+    pipeline: Pipeline, manifest: Manifest, progress: Mapping[str, Iterable[PartitionProgress]]
+) -> dict[str, Any]:
     """Return what a backfill of a manifest would read, slice by slice, and how complete that is, in JSON types.
 
-    `progress` says how far the archive reaches. The warnings are those of the plan, without the pipeline's own.
+    `progress` says how far the archives reach. If there is one input, its values are also those of the whole. The
+    warnings are those of the plan, without the pipeline's own.
     """
-    blobs_of_slices = manifests.blobs_for(manifest.blobs, [planned_slice.arrivals for planned_slice in manifest.slices])
-    slices = [
+    inputs = [
         {
-            "slice_start": ticks.to_text(planned_slice.slice.start),
-            "blobs": len(blobs),
-            "bytes": sum(pinned.blob.size for pinned in blobs),
-            "incomplete": list(planned_slice.incomplete_partitions),
+            "alias": planned.alias,
+            "partitions": list(planned.partitions),
+            "blobs": len(planned.blobs),
+            "bytes": planned.size,
+            "capture": [partition.to_dict() for partition in progress[planned.alias]],
+            "silent_partitions": list(planned.silent),
+            "far_blobs": far_blobs(planned),
         }
-        for planned_slice, blobs in zip(manifest.slices, blobs_of_slices, strict=True)
+        for planned in manifest.inputs
     ]
+    slices = list(map(_slice_summary, zip(*(_slices_of_input(planned) for planned in manifest.inputs), strict=True)))
     return {
         "run": manifest.run,
         "pipeline": pipeline.name,
-        "partitions": list(manifest.partitions),
         "slices": slices,
-        "blobs": len(manifest.blobs),
+        "blobs": manifest.blob_count,
         "bytes": manifest.size,
-        "complete": not any(planned_slice.incomplete_partitions for planned_slice in manifest.slices),
-        "capture": [partition.to_dict() for partition in progress],
-        "silent_partitions": list(manifest.silent),
-        "far_blobs": far_blobs(manifest),
-        "warnings": list(warnings(manifest, pipeline.input.empty_blobs)),
+        "complete": not any(of_input["incomplete"] for slice_ in slices for of_input in slice_["inputs"]),
+        "inputs": inputs,
+        **of_the_only(inputs, "partitions", "capture", "silent_partitions", "far_blobs"),
+        "warnings": list(capture_warnings(pipeline, manifest)),
+    }
+
+
+def _slices_of_input(planned: PlannedInput) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the start of each slice, and what it reads of an input."""
+    for planned_slice, blobs in zip(planned.slices, planned.blobs_by_slice(), strict=True):
+        yield (
+            ticks.to_text(planned_slice.slice.start),
+            {
+                "alias": planned.alias,
+                "blobs": len(blobs),
+                "bytes": sum(pinned.blob.size for pinned in blobs),
+                "incomplete": list(planned_slice.incomplete_partitions),
+            },
+        )
+
+
+def _slice_summary(of_inputs: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    inputs = [of_input for _, of_input in of_inputs]
+    return {
+        "slice_start": of_inputs[0][0],
+        "blobs": sum(of_input["blobs"] for of_input in inputs),
+        "bytes": sum(of_input["bytes"] for of_input in inputs),
+        "inputs": inputs,
+        **of_the_only(inputs, "incomplete"),
     }

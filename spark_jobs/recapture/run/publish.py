@@ -93,14 +93,14 @@ def _publications(
             run=run.id,
             quality=verdict,
             published=now,
-            digest=planned_slice.digest,
+            digest=run_slice.digest,
             manifest=manifest_digest,
             definition=run.manifest.definition_digest,
             input_events=totals[start]["InputEvents"],
             late_events=totals[start]["LateInputEvents"],
             files={name: file_by_slice.get(start) for name, file_by_slice in files.items()},
         )
-        for start, planned_slice in run.slices.items()
+        for start, run_slice in run.slices.items()
     }
 
 
@@ -122,8 +122,8 @@ def _stage_metrics(
     folder = open_container(output.metrics_table)
 
     def write(start: str) -> File:
-        rows, planned_slice = metrics.table_rows(metrics_by_slice[start]), run.slices[start]
-        path, size = write_slice_file(folder, planned_slice.slice.start, planned_slice.digest, rows)
+        rows, run_slice = metrics.table_rows(metrics_by_slice[start]), run.slices[start]
+        path, size = write_slice_file(folder, run_slice.slice.start, run_slice.digest, rows)
         return File(path, size, rows.num_rows)
 
     return dict(zip(metrics_by_slice, in_parallel(write, metrics_by_slice), strict=True))
@@ -142,11 +142,11 @@ def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tup
     starts = [start for start in run.slices if start in partitions]
 
     def write(slice_start: str) -> tuple[File, pa.Table]:
-        planned_slice = run.slices[slice_start]
-        slice_ = planned_slice.slice
+        run_slice = run.slices[slice_start]
+        slice_ = run_slice.slice
         partition_tables = [run.files.quarantined(*partition, slice_) for partition in partitions[slice_start]]
         quarantined = pa.concat_tables(partition_tables)
-        path, size = write_slice_file(folder, slice_.start, planned_slice.digest, quarantined)
+        path, size = write_slice_file(folder, slice_.start, run_slice.digest, quarantined)
         rows_by_reason = quarantined.group_by(["verdict", "reason"]).aggregate([([], "count_all")])
         return File(path, size, quarantined.num_rows), rows_by_reason
 

@@ -1,18 +1,20 @@
 """Report a run: what it read, counted and published, what its audit said, and its warnings."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from recapture.archive.manifest import ArrivalTime
+from recapture.archive.definitions import ArrivalTime
+from recapture.archive.pinning import PlannedInput
 from recapture.archive.progress import far_blobs
-from recapture.archive.progress import warnings as capture_warnings
 from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
+from recapture.formats.sections import Input
 from recapture.quality import metrics
 from recapture.run.metrics import metrics_with_outputs
 from recapture.run.planned import PlannedRun
+from recapture.run.progress import capture_warnings
 from recapture.run.staged import staged_files_of
-from recapture.wording import counted
+from recapture.wording import counted, of_input, of_the_only
 
 SHOWN_GAPS = 5
 """Maximum number of gaps that a warning names; a run's metrics name more."""
@@ -21,12 +23,13 @@ SHOWN_GAPS = 5
 def report(run: PlannedRun) -> dict[str, Any]:
     """Return everything that is known about a run.
 
-    If the pipeline has one output, its table and version are also at the top level of the result.
+    If the pipeline has one input or one output, its values are also at the top level of the result.
     """
     pipeline, manifest = run.pipeline, run.manifest
     audited = run.files.read("audit.json")
     outcome = run.files.read("outcome.json") if audited["verdict"] != "failed" else {}
     published = {output["alias"]: output for output in outcome.get("outputs", [])}
+    named = len(manifest.inputs) > 1
     rows, staged = run.files.read("metrics.json"), run.files.staged()
     slices = metrics_with_outputs(rows, staged)
     outputs = [
@@ -34,6 +37,9 @@ def report(run: PlannedRun) -> dict[str, Any]:
             output, metrics_with_outputs(rows, staged_files_of(staged, output)), published.get(output.alias, {})
         )
         for output in pipeline.outputs
+    ]
+    inputs = [
+        _input_report(planned, [row for row in rows if row["input"] == planned.alias]) for planned in manifest.inputs
     ]
     output_totals = {name: sum(output["metrics"][name] for output in outputs) for name in metrics.OUTPUT_METRICS}
     return {
@@ -43,29 +49,33 @@ def report(run: PlannedRun) -> dict[str, Any]:
             {"slice_start": start, "rows": counts["OutputEvents"], **counts} for start, counts in slices.items()
         ],
         "metrics": metrics.combine(slices.values()) | output_totals,
-        "partitions": metrics.by_partition(slices.values()),
         "quality": {"verdict": audited["verdict"], "reason": audited["reason"], "report": audited["report"]},
         "changed": any(output["changed"] for output in outputs),
-        "far_blobs": far_blobs(manifest),
-        "silent_partitions": list(manifest.silent),
+        "inputs": inputs,
+        **of_the_only(inputs, "partitions", "silent_partitions", "far_blobs"),
         "outputs": outputs,
-        **of_the_only_output(outputs, "table", "version"),
+        **of_the_only(outputs, "table", "version"),
         "quarantine": outcome.get("quarantine", {"table": pipeline.outputs[0].quarantine_table, "version": None}),
         "warnings": [
             *pipeline.warnings,
-            *capture_warnings(manifest, pipeline.input.empty_blobs),
+            *capture_warnings(pipeline, manifest),
             *_without_block(rows),
             *outcome.get("warnings", []),
             *_unanchored(outputs),
-            *_losses(slices, pipeline.outputs[0].quarantine_table),
-            *_disorder(slices, pipeline),
+            *_losses(slices, pipeline.outputs[0].quarantine_table, named),
+            *_disorder(slices, pipeline, named),
         ],
     }
 
 
-def of_the_only_output(outputs: list[dict[str, Any]], *names: str) -> dict[str, Any]:
-    """Return these values of the only output, or nothing if there are several."""
-    return {name: outputs[0][name] for name in names} if len(outputs) == 1 else {}
+def _input_report(planned: PlannedInput, rows: list[Mapping[str, Any]]) -> dict[str, Any]:
+    return {
+        "alias": planned.alias,
+        "metrics": metrics.combine(rows),
+        "partitions": metrics.by_partition(rows),
+        "silent_partitions": list(planned.silent),
+        "far_blobs": far_blobs(planned),
+    }
 
 
 def _output_report(
@@ -107,7 +117,7 @@ def _unanchored(outputs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             )
 
 
-def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str) -> Iterator[str]:
+def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str, named: bool) -> Iterator[str]:
     damaged = sum(counts["DamagedBlobs"] for counts in slices.values())
     if damaged:
         blobs = counted(damaged, "blob is damaged and was quarantined", "blobs are damaged and were quarantined")
@@ -115,27 +125,38 @@ def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str) -> Iterato
     gaps = sum(counts["SequenceGaps"] for counts in slices.values())
     if gaps:
         missing = sum(counts["gaps"]["missing"] for counts in slices.values())
-        named = [gap for counts in slices.values() for gap in counts["gaps"]["ranges"]][:SHOWN_GAPS]
-        ranges = ", ".join(f"{gap['first']} to {gap['last']} of partition {gap['partition']}" for gap in named)
-        more = f" and {counted(gaps - len(named), 'more gap')}" if gaps > len(named) else ""
+        shown = [gap for counts in slices.values() for gap in counts["gaps"]["ranges"]][:SHOWN_GAPS]
+        ranges = ", ".join(_gap(gap, named) for gap in shown)
+        more = f" and {counted(gaps - len(shown), 'more gap')}" if gaps > len(shown) else ""
         yield f"{counted(missing, 'sequence number')} never arrived: {ranges}{more}"
 
 
-def _disorder(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline) -> Iterator[str]:
-    by_blob = pipeline.input.arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
-    totals = metrics.combine(slices.values())
+def _gap(gap: Mapping[str, Any], named: bool) -> str:
+    return f"{gap['first']} to {gap['last']} of partition {gap['partition']}{of_input(gap['input'] if named else None)}"
+
+
+def _disorder(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline, named: bool) -> Iterator[str]:
+    counts_of_inputs = [counts for slice_ in slices.values() for counts in slice_["inputs"]]
+    for compiled in pipeline.query.inputs:
+        counts_of_slices = [counts for counts in counts_of_inputs if counts["alias"] == compiled.alias]
+        yield from _disorder_of_input(counts_of_slices, pipeline.section(compiled), compiled.alias if named else None)
+
+
+def _disorder_of_input(slices: Collection[Mapping[str, Any]], section: Input, alias: str | None) -> Iterator[str]:
+    by_blob = section.arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
+    totals = metrics.combine(slices)
     events, late, disordered = (totals[name] for name in ("InputEvents", "LateInputEvents", "DroppedOrAdjustedEvents"))
     if events and late > events / 2:
         yield (
-            f"{late / events:.1%} of the events were late: raise eventsLateArrivalMaxDelayInSeconds to at least what "
-            f"the devices need{f' plus the {pipeline.input.interval_name}' if by_blob else ''}"
+            f"{late / events:.1%} of the events{of_input(alias)} were late: raise eventsLateArrivalMaxDelayInSeconds "
+            f"to at least what the devices need{f' plus the {section.interval_name}' if by_blob else ''}"
         )
     if events and disordered > events / 10:
-        pushers = [counts["furthest_ahead"] for counts in slices.values() if counts["furthest_ahead"]]
+        pushers = [counts["furthest_ahead"] for counts in slices if counts["furthest_ahead"]]
         ahead = max(pushers, key=lambda pusher: pusher["seconds"], default=None)
         yield (
-            f"{disordered / events:.1%} of the events were out of order: clocks that run ahead pushed the watermark "
-            f"{_furthest_ahead(ahead) if ahead else 'before this range'}; "
+            f"{disordered / events:.1%} of the events{of_input(alias)} were out of order: clocks that run ahead pushed "
+            f"the watermark {_furthest_ahead(ahead) if ahead else 'before this range'}; "
             "TIMESTAMP BY … OVER a device's key limits the effect of such a clock to its own device"
         )
 

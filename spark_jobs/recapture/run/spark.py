@@ -24,14 +24,14 @@ from recapture import log
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import RecaptureError, RunError
 from recapture.formats.events import Reader
-from recapture.model import OutputColumn, published_schema
+from recapture.model import JavaScriptFunction, OutputColumn, published_schema
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order, schema
 from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task, split
 from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.values import quoted_name
-from recapture.query.model import CompiledQuery
+from recapture.query.model import CompiledInput
 from recapture.run.files import RunFiles, StagedSlice
 from recapture.run.functions import register
 from recapture.run.metrics import metric_rows
@@ -50,8 +50,6 @@ SMALLEST_TASK = 32 * 1024 * 1024
 Every task has a start-up cost, and reads blobs that its neighbours read too.
 """
 TASKS_PER_CORE = 2
-READ_OPERATOR = "MapInArrow"
-"""Name of the operator in Spark's plan that reads the view `events`."""
 
 _LOG = logging.getLogger(__name__)
 _TASK = TypeAdapter(Task)
@@ -68,20 +66,33 @@ _STAGED = pa.schema(
 
 @dataclass(frozen=True)
 class TaskContext:
-    """Settings that all tasks of a run share. They are sent to the executors, so they hold no credentials."""
+    """Settings that all tasks of an input share. They are sent to the executors, so they hold no credentials."""
 
-    input_url: str
+    input: CompiledInput
+    container_url: str
     """Address of the container of the input."""
     run_files_url: str
     """Address of the container of the run files: the first output's table."""
     run_id: str
-    query: CompiledQuery
     policies: Policies | None
     reader: Reader
     quarantine_damaged: bool
     """Whether damaged blobs are quarantined; otherwise they stop the run."""
     logs: bool
     """Whether the tasks log."""
+
+
+@dataclass(frozen=True)
+class InputTasks:
+    """The tasks of an input."""
+
+    context: TaskContext
+    tasks: list[Task]
+
+    @property
+    def operator(self) -> str:
+        """Operator that reads the events, as Spark's plan shows it."""
+        return f"MapInArrow {self.context.input.view}("
 
 
 @dataclass(frozen=True)
@@ -106,27 +117,33 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
     Raise RunError if a blob is damaged or has changed since it was planned, or if the Spark job fails.
     """
     pipeline, manifest = run.pipeline, run.manifest
-    context = TaskContext(
-        input_url=pipeline.input.container,
-        run_files_url=run.files.container.url,
-        run_id=run.id,
-        query=pipeline.query,
-        policies=pipeline.policies(pipeline.query.inputs[0]),
-        reader=pipeline.reader(pipeline.query.inputs[0]),
-        quarantine_damaged=pipeline.input.on_damaged_blob == "quarantine",
-        logs=log.enabled(),
-    )
     task_bytes = max(SMALLEST_TASK, manifest.size // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
-    tasks = list(split(manifest.slices, manifest.blobs, task_bytes))
-    digests = {planned_slice.slice.start: planned_slice.digest for planned_slice in manifest.slices}
-    with log.logged(_LOG, f"run {run.id}: order and aggregate in {counted(len(tasks), 'task')}") as results:
+    inputs = [_input_tasks(run, compiled, task_bytes) for compiled in pipeline.query.inputs]
+    tasks = sum(len(of_input.tasks) for of_input in inputs)
+    digests = {run_slice.slice.start: run_slice.digest for run_slice in manifest.slices}
+    with log.logged(_LOG, f"run {run.id}: order and aggregate in {counted(tasks, 'task')}") as results:
         try:
-            staged = _stage(spark, context, list(_destinations(pipeline)), tasks, digests)
+            staged = _stage(spark, inputs, pipeline.query.functions, list(_destinations(pipeline)), digests)
         except PySparkException as error:
             raise RunError(_reason(error)) from error
         run.files.write("staged.json", [asdict(file) for file in staged])
-        run.files.write("metrics.json", list(metric_rows(run.files, pipeline.input.alias, manifest)))
+        run.files.write("metrics.json", list(metric_rows(run.files, manifest)))
         results.append(f"staged {counted(sum(file.rows for file in staged), 'row')}")
+
+
+def _input_tasks(run: PlannedRun, compiled: CompiledInput, task_bytes: int) -> InputTasks:
+    planned, section = run.manifest.input(compiled.alias), run.pipeline.section(compiled)
+    context = TaskContext(
+        input=compiled,
+        container_url=section.container,
+        run_files_url=run.files.container.url,
+        run_id=run.id,
+        policies=run.pipeline.policies(compiled),
+        reader=run.pipeline.reader(compiled),
+        quarantine_damaged=section.on_damaged_blob == "quarantine",
+        logs=log.enabled(),
+    )
+    return InputTasks(context, list(split(planned.slices, planned.blobs, task_bytes)))
 
 
 def _destinations(pipeline: Pipeline) -> Iterator[Destination]:
@@ -137,20 +154,23 @@ def _destinations(pipeline: Pipeline) -> Iterator[Destination]:
 
 def _stage(
     spark: SparkSession,
-    context: TaskContext,
+    inputs: list[InputTasks],
+    functions: Iterable[JavaScriptFunction],
     destinations: list[Destination],
-    tasks: list[Task],
     digests: dict[int, str],
 ) -> list[StagedSlice]:
     """Write the rows of every output, with an empty file for each slice without rows. Return the files."""
     written: dict[str, list[Row]] = {}
-    if tasks:
+    if any(of_input.tasks for of_input in inputs):
         pin_settings(spark)
-        with _view(_events(spark, context, tasks), context.query.inputs[0].view) as events:
-            register(spark, context.query.functions)
+        register(spark, functions)
+        with contextlib.ExitStack() as stack:
+            views = {of_input.operator: stack.enter_context(_view(spark, of_input)) for of_input in inputs}
             results = [spark.sql(destination.sql) for destination in destinations]
-            if sum(map(_count_reads, results)) > 1:
-                events.persist(StorageLevel.MEMORY_AND_DISK)
+            plans = "".join(map(_optimized_plan, results))
+            for operator, events in views.items():
+                if plans.count(operator) > 1:
+                    events.persist(StorageLevel.MEMORY_AND_DISK)
             written = {
                 destination.alias: slice_writer(result, destination, digests).collect()
                 for destination, result in zip(destinations, results, strict=True)
@@ -163,18 +183,18 @@ def _stage(
 
 
 @contextlib.contextmanager
-def _view(events: DataFrame, name: str) -> Iterator[DataFrame]:
-    events.createOrReplaceTempView(f"`{name}`")
+def _view(spark: SparkSession, of_input: InputTasks) -> Iterator[DataFrame]:
+    """Yield the events of an input, which are its view in the session."""
+    events = _events(spark, of_input.context, of_input.tasks)
+    events.createOrReplaceTempView(f"`{of_input.context.input.view}`")
     try:
         yield events
     finally:
         events.unpersist()
 
 
-def _count_reads(result: DataFrame) -> int:
-    """Return how often a query reads the view `events`."""
-    plan = result._jdf.queryExecution().optimizedPlan().toString()
-    return str(plan).count(READ_OPERATOR)
+def _optimized_plan(result: DataFrame) -> str:
+    return str(result._jdf.queryExecution().optimizedPlan().toString())
 
 
 def _with_empty_slices(destination: Destination, rows: list[Row], digests: dict[int, str]) -> Iterator[StagedSlice]:
@@ -192,17 +212,18 @@ def _with_empty_slices(destination: Destination, rows: list[Row], digests: dict[
 
 
 def _events(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> DataFrame:
-    """Return the view `events`, with one Spark partition per task."""
+    """Return the events of an input, with one Spark partition per task."""
     rows = [(_TASK.dump_json(task, by_alias=True).decode(),) for task in tasks]
-    frame = spark.createDataFrame(spark.sparkContext.parallelize(rows, len(rows)), "task string")
+    frame = spark.createDataFrame(spark.sparkContext.parallelize(rows, max(len(rows), 1)), "task string")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
-    columns = from_arrow_schema(schema(context.query.inputs[0]))
+    columns = from_arrow_schema(schema(context.input))
 
     def run_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for text in batch["task"].to_pylist():
                 yield from _run_task(context, _TASK.validate_json(text))
 
+    run_tasks.__name__ = context.input.view
     return frame.mapInArrow(run_tasks, columns)
 
 
@@ -210,11 +231,11 @@ def _run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
     if context.logs:
         log.enable()
     files = RunFiles(open_container(context.run_files_url), context.run_id)
-    container = open_container(context.input_url)
+    container = open_container(context.container_url)
     batches, counters_by_slice = order(
         task,
         container,
-        context.query.inputs[0],
+        context.input,
         context.policies,
         context.reader,
         quarantine_damaged=context.quarantine_damaged,

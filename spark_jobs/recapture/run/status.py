@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from recapture.definition.pipeline import Pipeline
-from recapture.run.report import of_the_only_output
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
 from recapture.table.delta import OpenTable
 from recapture.table.files import is_for_input
 from recapture.time_model import ticks
+from recapture.wording import of_the_only
 
 
 def status(pipeline: Pipeline) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def status(pipeline: Pipeline) -> dict[str, Any]:
     return {
         "pipeline": pipeline.name,
         "outputs": outputs,
-        **of_the_only_output(outputs, "table", "slices", "unpublished"),
+        **of_the_only(outputs, "table", "slices", "unpublished"),
     }
 
 

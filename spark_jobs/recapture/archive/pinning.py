@@ -1,0 +1,262 @@
+"""Pin the blobs of an input that each slice needs, and no others, and record which partitions are incomplete."""
+
+import itertools
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from recapture.archive.blob_names import BlobNames
+from recapture.archive.definitions import MAX_CLOCK_SKEW, InputDefinition, digest_of
+from recapture.archive.listing import (
+    FarBlobs,
+    ListedBlob,
+    Listing,
+    NewestBlob,
+    UnmatchedNames,
+    by_number,
+    list_blobs,
+    partition_folders,
+)
+from recapture.errors import RunError, SetupError
+from recapture.storage import Blob, Container
+from recapture.time_model import ticks
+from recapture.time_model.slices import Arrivals, Slice, arrivals_of
+
+_PROBED = 10_000
+"""Number of names to check before the input's names are reported as wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnqueuedRange:
+    """The range in which the events of a blob were enqueued, judging by its name and the next blob's name; ticks."""
+
+    first: int
+    """Time in the blob's name; one interval earlier if names are not exact."""
+    last: int
+    """The earliest of three times, or the end of the previous blob's range if that is later.
+
+    The three are LastModified, the time in the next blob's name (one interval later if names are not exact), and the
+    time in the blob's own name plus `InputDefinition.longest_write_delay`.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedBlob:
+    """A blob of a manifest, in the version that was listed."""
+
+    input: str
+    """Alias of the blob's input."""
+    partition: str
+    blob: Blob
+    enqueued: EnqueuedRange | None = None
+    """Range in which the blob's events were enqueued; None if all of them arrive at LastModified."""
+
+    @property
+    def arrival(self) -> int:
+        """Arrival of the blob in ticks: the start of its enqueued range, or LastModified if it has none."""
+        return ticks.from_datetime(self.blob.last_modified) if self.enqueued is None else self.enqueued.first
+
+
+@dataclass(frozen=True)
+class PlannedSlice:
+    """What a slice reads of an input."""
+
+    slice: Slice
+    arrivals: Arrivals
+    """Arrivals that are read for the slice."""
+    digest: str
+    """SHA-256 of the blobs that are read for the slice."""
+    incomplete_partitions: Annotated[tuple[str, ...], Field(alias="incomplete")]
+    """Partitions from which more may still arrive for the slice."""
+
+
+@dataclass(frozen=True)
+class PlannedInput:
+    """Everything that a run reads of an input."""
+
+    alias: str
+    container: str
+    slices: tuple[PlannedSlice, ...]
+    partitions: tuple[str, ...]
+    blobs: tuple[PinnedBlob, ...]
+    """Blobs, sorted by partition, arrival and name."""
+    newest: tuple[NewestBlob, ...] = ()
+    """Newest blob of each partition that had any near the range, at the time of planning."""
+    far: FarBlobs | None = None
+    """Blobs that were written far from the time in their names."""
+    unmatched: Annotated[UnmatchedNames | None, Field(alias="passed_over")] = None
+    """Names in the partition folders that do not belong to the input."""
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """Partitions from which nothing is read."""
+        read = {pinned.partition for pinned in self.blobs}
+        return tuple(name for name in self.partitions if name not in read)
+
+    @property
+    def size(self) -> int:
+        """Size of all blobs in bytes."""
+        return sum(pinned.blob.size for pinned in self.blobs)
+
+    def blobs_by_slice(self) -> Iterator[list[PinnedBlob]]:
+        """Yield the blobs that are read for each slice."""
+        return blobs_for(self.blobs, [planned_slice.arrivals for planned_slice in self.slices])
+
+
+def pin_input(
+    definition: InputDefinition, container: Container, slices: Iterable[Slice], now: datetime
+) -> PlannedInput:
+    """List the container, and return what these slices read of an input.
+
+    Blobs whose names do not belong to the input are not read. Raise RunError if there are no partitions; other errors
+    are those of `survey`.
+    """
+    needs = [(slice_, arrivals_of(slice_, definition.policies, definition.look_back)) for slice_ in slices]
+    listing, partitions = survey(definition, container, [arrivals for _, arrivals in needs], now)
+    if not partitions:
+        raise no_partitions(definition.names, container)
+    ordered = in_order(listing.blobs, definition)
+    planned_slices = []
+    pinned_names: set[str] = set()
+    reads = blobs_for(ordered, [arrivals for _, arrivals in needs])
+    for (slice_, arrivals), blobs in zip(needs, reads, strict=True):
+        pinned_names.update(pinned.blob.name for pinned in blobs)
+        incomplete_partitions = tuple(
+            name for name in partitions if not is_complete(definition, slice_, listing.newest.get(name), now)
+        )
+        planned_slices.append(PlannedSlice(slice_, arrivals, digest_of_blobs(blobs), incomplete_partitions))
+    return PlannedInput(
+        alias=definition.alias,
+        container=container.url,
+        slices=tuple(planned_slices),
+        partitions=partitions,
+        blobs=tuple(pinned for pinned in ordered if pinned.blob.name in pinned_names),
+        newest=tuple(listing.newest[name] for name in partitions if name in listing.newest),
+        far=listing.far,
+        unmatched=listing.unmatched,
+    )
+
+
+def no_partitions(names: BlobNames, container: Container) -> RunError:
+    """Return the error for a survey that finds no partition.
+
+    If names have no partition folders, only blobs near the range reveal partitions.
+    """
+    message = f"no blob of this input under {container.url}/{names.prefix}"
+    advice = "check input.container, input.path and the other names in the input section"
+    if names.partitioned and names.folder_of_partitions() is None:
+        return RunError(f"{message} is near this range: choose another range, or {advice}")
+    return RunError(f"{message}: {advice}")
+
+
+def survey(
+    definition: InputDefinition, container: Container, needed: Sequence[Arrivals], now: datetime
+) -> tuple[Listing, tuple[str, ...]]:
+    """Return what the container lists for these arrivals, and the sorted partitions, silent ones included.
+
+    There are no partitions if there is no blob of the input at all. If names have a partition but no partition folder,
+    there are none either if no blob is near these arrivals. Raise SetupError if there are partition folders but their
+    blobs do not have the input's names, or if there are too many of these folders.
+    """
+    with_folder, too_large = partition_folders(definition.names, container)
+    configured = {str(number) for number in range(definition.partitions or 0)}
+    listing = list_blobs(definition.names, container, definition.search_for(needed), with_folder | configured, now)
+    for folder in too_large:
+        listing.count_unmatched(folder)
+    if with_folder and not listing.newest:
+        _require_matching_name(definition.names, container)
+    present = with_folder | set(listing.newest)
+    return listing, tuple(sorted(present | configured, key=by_number)) if present else ()
+
+
+def _require_matching_name(names: BlobNames, container: Container) -> None:
+    """Raise SetupError if there are blobs under the prefix, but none of the first _PROBED belongs to the input."""
+    probed = [blob.name for blob in itertools.islice(container.list(names.prefix), _PROBED)]
+    if probed and not any(names.parse(name) for name in probed):
+        raise SetupError(
+            f"none of the first {len(probed):,} blob names under {container.url}/{names.prefix} belongs to this input, "
+            f"for example {probed[0]}: check input.path and the other names in the input section"
+        )
+
+
+def in_order(blobs: Iterable[ListedBlob], definition: InputDefinition) -> list[PinnedBlob]:
+    """Return the blobs, sorted by partition, arrival and name.
+
+    With LastModified, the time in a blob's name says nothing about its arrival. With enqueued times, the order is that
+    of the blobs' ranges, no matter when the blobs were copied.
+    """
+    if definition.by_enqueued_time:
+        ordered = list(_with_enqueued_ranges(blobs, definition))
+    else:
+        ordered = [PinnedBlob(definition.alias, blob.partition, blob.blob) for blob in blobs]
+    return sorted(ordered, key=lambda pinned: (by_number(pinned.partition), pinned.arrival, pinned.blob.name))
+
+
+def _with_enqueued_ranges(blobs: Iterable[ListedBlob], definition: InputDefinition) -> Iterator[PinnedBlob]:
+    """Yield the blobs with their enqueued ranges.
+
+    If names are not exact, a blob may have the time of its first event or of its last. So its range begins one
+    interval earlier and ends one interval later.
+    """
+    longest = definition.longest_write_delay
+    margin = 0 if definition.names.exact else ticks.from_seconds(definition.interval_seconds)
+    by_time = sorted(blobs, key=lambda blob: (blob.partition, blob.name_time))
+    for _, group in itertools.groupby(by_time, lambda blob: blob.partition):
+        of_partition = list(group)
+        starts = [blob.name_time for blob in of_partition]
+        last = 0
+        for blob in of_partition:
+            index = bisect_right(starts, blob.name_time)
+            following = [start + margin for start in starts[index : index + 1]]
+            last = max(last, min([blob.written, blob.name_time + longest, *following]))
+            enqueued = EnqueuedRange(blob.name_time - margin, last)
+            yield PinnedBlob(definition.alias, blob.partition, blob.blob, enqueued)
+
+
+def blobs_for(blobs: Iterable[PinnedBlob], needed: Iterable[Arrivals]) -> Iterator[list[PinnedBlob]]:
+    """Yield the blobs that are read for each of these ranges of arrivals; `blobs` are in a manifest's order."""
+    partitions = [list(group) for _, group in itertools.groupby(blobs, lambda pinned: pinned.partition)]
+    for arrivals in needed:
+        yield [pinned for of_partition in partitions for pinned in blobs_that_may_hold(of_partition, arrivals)]
+
+
+def blobs_that_may_hold(blobs: Sequence[PinnedBlob], arrivals: Arrivals) -> Sequence[PinnedBlob]:
+    """Return the blobs of one partition, given in arrival order, that may hold these arrivals.
+
+    They are contiguous: no blob between two of them is left out, whatever the enqueued times of its events.
+    """
+    first = bisect_left(blobs, arrivals.first, key=_latest)
+    last = None if arrivals.last is None else bisect_right(blobs, arrivals.last, key=_earliest)
+    return blobs[first:last]
+
+
+def _earliest(pinned: PinnedBlob) -> int:
+    """Return the time, in ticks, before which no event of this or a later blob arrived."""
+    return pinned.arrival if pinned.enqueued is None else pinned.enqueued.first - MAX_CLOCK_SKEW
+
+
+def _latest(pinned: PinnedBlob) -> int:
+    """Return the time, in ticks, after which no event of this or an earlier blob arrived."""
+    return pinned.arrival if pinned.enqueued is None else pinned.enqueued.last + MAX_CLOCK_SKEW
+
+
+def is_complete(definition: InputDefinition, slice_: Slice, newest: NewestBlob | None, now: datetime) -> bool:
+    """Return whether a partition has all its arrivals for a slice (docs/time-model.md, section 3.3).
+
+    Either the partition's newest blob proves it, or enough time has passed for all blobs with these arrivals to have
+    been written. With enqueued times, a blob proves that everything enqueued before the time in its name has been
+    written.
+    """
+    needed = definition.last_needed(slice_)
+    archived_until = 0 if newest is None else definition.archived_until(newest)
+    return archived_until > needed or now > ticks.to_datetime(needed) + definition.time_until_written
+
+
+def digest_of_blobs(pinned_blobs: Iterable[PinnedBlob]) -> str:
+    """Return the SHA-256 of the names and the versions of blobs."""
+    blobs = (pinned.blob for pinned in pinned_blobs)
+    return digest_of([[blob.name, blob.etag, blob.size, blob.last_modified.isoformat()] for blob in blobs])
