@@ -3,7 +3,7 @@
 import io
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -107,6 +107,7 @@ class World:
         outputs: list[dict[str, Any]] | None = None,
         on_damaged_blob: str = "stop",
         functions: dict[str, dict[str, Any]] | None = None,
+        other_inputs: Sequence[dict[str, Any]] = (),
         **job: Any,
     ) -> Pipeline:
         """Write the pipeline file, with these settings of the job, and load it. `outputs` replaces `table`."""
@@ -114,7 +115,7 @@ class World:
         settings = {"eventsLateArrivalMaxDelayInSeconds": 600, **job}
         sections = {
             "name": "telemetry",
-            "input": capture | {"on_damaged_blob": on_damaged_blob},
+            "input": [capture | {"on_damaged_blob": on_damaged_blob}, *other_inputs],
             "job": {**settings, "query": query},
             "output": outputs or {"alias": "aggregates", "table": table},
         }

@@ -58,6 +58,9 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
     out.print(table)
     for partition in itertools.chain.from_iterable(progress.values()):
         out.print(escape(str(partition)))
+    for reference in result["references"]:
+        versions = counted(len(reference["versions"]), "version")
+        out.print(f"reference data {escape(reference['alias'])}: {versions}, {reference['bytes']:,} bytes")
     out.print(
         f"{counted(result['blobs'], 'blob')}, {result['bytes']:,} bytes, each read once a task; run {result['run']}"
     )

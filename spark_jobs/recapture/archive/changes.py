@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.listing import CONCURRENT_LISTINGS
 from recapture.archive.pinning import PlannedInput
+from recapture.archive.references import PinnedReference
 from recapture.errors import DefinitionError
 from recapture.storage import Blob, Container
 from recapture.time_model import ticks
@@ -60,6 +61,18 @@ def since(planned: PlannedInput, names: BlobNames, container: Container, named: 
         now = {blob.name: blob for blob in itertools.chain.from_iterable(pool.map(list_pinned, prefixes))}
     alias = planned.alias if named else None
     changes = (Change(pinned.blob, now.get(pinned.blob.name), alias) for pinned in planned.blobs)
+    return _real(changes)
+
+
+def of_reference(reference: PinnedReference, names: BlobNames, container: Container) -> list[Change]:
+    """Return the changes of the versions of reference data since they were pinned, in the manifest's order."""
+    listed = {blob.name: blob for blob in container.list(names.prefix)}
+    changes = (Change(version.blob, listed.get(version.blob.name), reference.alias) for version in reference.versions)
+    return _real(changes)
+
+
+def _real(changes: Iterable[Change]) -> list[Change]:
+    """Return the changes of blobs that are not what they were."""
     return [change for change in changes if change.now is None or _version(change.pinned) != _version(change.now)]
 
 

@@ -110,6 +110,16 @@ class InputDefinition:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReferenceDefinition:
+    """The parts of reference data that decide its blobs and its rows."""
+
+    alias: str
+    names: BlobNames
+    reading: Mapping[str, Any]
+    """Keys of the section that decide how blobs are read, as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunDefinition:
     """The parts of a pipeline that decide the rows of its runs, besides the blobs."""
 
@@ -118,6 +128,8 @@ class RunDefinition:
     canonical_query: str
     inputs: Sequence[InputDefinition]
     """Inputs that the query reads, in any order."""
+    references: Sequence[ReferenceDefinition] = ()
+    """Reference data that the query reads, in any order."""
     functions: Sequence[Mapping[str, Any]] = ()
     """JavaScript functions that the query calls, with their scripts, as JSON."""
 
@@ -131,6 +143,7 @@ class RunDefinition:
                 "query": self.canonical_query,
                 "functions": list(self.functions),
                 "inputs": {definition.alias: definition.deciding for definition in self.inputs},
+                "references": {definition.alias: definition.reading for definition in self.references},
             }
         )
 

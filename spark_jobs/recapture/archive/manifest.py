@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from recapture.archive.definitions import RunDefinition, digest_of
 from recapture.archive.pinning import PlannedInput, digest_of_blobs, pin_input
+from recapture.archive.references import PinnedReference, pin_reference
 from recapture.errors import RunError
 from recapture.storage import Container
 from recapture.time_model import ticks
@@ -22,7 +23,7 @@ class RunSlice:
 
     slice: Slice
     digest: str
-    """SHA-256 of what decides the slice's rows: its bounds, the run's definition, and what it reads of each input."""
+    """SHA-256 of what decides the slice's rows: its bounds, the run's definition, and the blobs that it reads."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Manifest:
     slices: tuple[RunSlice, ...]
     inputs: tuple[PlannedInput, ...]
     """Inputs by alias. Each has the same slices as the run."""
+    references: tuple[PinnedReference, ...] = ()
+    """Reference data by alias."""
     format: int = FORMAT
 
     @property
@@ -107,7 +110,7 @@ def _require_unchanged(manifest: Manifest, content_digest: str) -> None:
     unchanged = (
         content_digest == hashlib.sha256(_content(manifest)).hexdigest()
         and all(_reads(planned, slices) for planned in manifest.inputs)
-        and manifest.slices == _run_slices(manifest.definition_digest, slices, manifest.inputs)
+        and manifest.slices == _run_slices(manifest.definition_digest, slices, manifest.inputs, manifest.references)
         and manifest.run.endswith(f"-{manifest.digest[:12]}")
     )
     if not unchanged:
@@ -128,16 +131,21 @@ def _reads(planned: PlannedInput, slices: Sequence[Slice]) -> bool:
 def pin_blobs(
     definition: RunDefinition, containers: Mapping[str, Container], slices: Iterable[Slice], now: datetime
 ) -> Manifest:
-    """Return the manifest of these slices: list the inputs' containers, given by alias, and pin what the slices need.
+    """Return the manifest of these slices: list the containers, given by alias, and pin what the slices need.
 
-    Errors are those of `pin_input`.
+    Errors are those of `pin_input` and `pin_reference`.
     """
     slices = list(slices)
     inputs = tuple(
         pin_input(of_input, containers[of_input.alias], slices, now)
         for of_input in sorted(definition.inputs, key=lambda of_input: of_input.alias)
     )
-    run_slices = _run_slices(definition.digest, slices, inputs)
+    look_back = max(of_input.look_back for of_input in definition.inputs)
+    references = tuple(
+        pin_reference(of_reference, containers[of_reference.alias], slices, look_back)
+        for of_reference in sorted(definition.references, key=lambda of_reference: of_reference.alias)
+    )
+    run_slices = _run_slices(definition.digest, slices, inputs, references)
     digest = digest_of([run_slice.digest for run_slice in run_slices])
     start, end = slices[0].start, slices[-1].end
     return Manifest(
@@ -147,11 +155,15 @@ def pin_blobs(
         definition_digest=definition.digest,
         slices=run_slices,
         inputs=inputs,
+        references=references,
     )
 
 
 def _run_slices(
-    definition_digest: str, slices: Sequence[Slice], inputs: Sequence[PlannedInput]
+    definition_digest: str,
+    slices: Sequence[Slice],
+    inputs: Sequence[PlannedInput],
+    references: Sequence[PinnedReference],
 ) -> tuple[RunSlice, ...]:
     """Return the slices of a run, each with its digest."""
     return tuple(
@@ -163,6 +175,7 @@ def _run_slices(
                     slice_.start,
                     slice_.end,
                     {planned.alias: planned.slices[number].digest for planned in inputs},
+                    {reference.alias: reference.evidence(slice_) for reference in references},
                 ]
             ),
         )

@@ -2,12 +2,13 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from recapture.archive.blob_names import BlobNames
+from recapture.archive.definitions import ReferenceDefinition
 from recapture.errors import RunError
 from recapture.storage import Blob, Container
 from recapture.time_model import ticks
+from recapture.time_model.slices import Slice
 
 ALWAYS = 0
 """Start of the only version if names have no time; ticks."""
@@ -29,26 +30,36 @@ class PinnedReference:
     alias: str
     container: str
     """Address of the container."""
+    look_back: int
+    """How long before a slice an event may lie that needs a row; ticks."""
     versions: tuple[PinnedVersion, ...]
     """Versions in the order of their times."""
 
-    def needed(self, first: int, last: int) -> Sequence[PinnedVersion]:
-        """Return the versions that are in force at a time in (first, last]; ticks."""
+    @property
+    def size(self) -> int:
+        """Size of all versions in bytes."""
+        return sum(version.blob.size for version in self.versions)
+
+    def needed(self, first: Slice, last: Slice) -> Sequence[PinnedVersion]:
+        """Return the versions that may be in force for an event of the slices from `first` to `last`."""
         starts = [version.valid_from for version in self.versions]
-        return self.versions[bisect_right(starts, first + 1) - 1 : bisect_right(starts, last)]
+        earliest = first.start - self.look_back + 1
+        return self.versions[bisect_right(starts, earliest) - 1 : bisect_right(starts, last.end)]
 
-    def evidence(self, first: int, last: int) -> list[object]:
-        """Return what a digest covers of the versions that are in force at a time in (first, last], as JSON."""
-        blobs = ((version.valid_from, version.blob) for version in self.needed(first, last))
-        versions = [[start, blob.name, blob.etag, blob.size, blob.last_modified.isoformat()] for start, blob in blobs]
-        return [self.alias, versions]
+    def evidence(self, slice_: Slice) -> list[object]:
+        """Return what a slice's digest covers of the versions that it needs, as JSON."""
+        blobs = ((version.valid_from, version.blob) for version in self.needed(slice_, slice_))
+        return [[start, blob.name, blob.etag, blob.size, blob.last_modified.isoformat()] for start, blob in blobs]
 
 
-def pin_reference(alias: str, names: BlobNames, container: Container, first: int, last: int) -> PinnedReference:
-    """Return the versions that are in force at a time in (first, last], in ticks.
+def pin_reference(
+    definition: ReferenceDefinition, container: Container, slices: Sequence[Slice], look_back: int
+) -> PinnedReference:
+    """Return the versions that events of these slices need, whose queries look back by `look_back` ticks.
 
-    Raise RunError if none is in force at the first of these times.
+    Raise RunError if no version is in force at the first of them.
     """
+    alias, names = definition.alias, definition.names
     parsed = ((names.parse(blob.name), blob) for blob in container.list(names.prefix))
     listed = sorted(
         (
@@ -58,6 +69,7 @@ def pin_reference(alias: str, names: BlobNames, container: Container, first: int
         ),
         key=lambda version: version.valid_from,
     )
+    first = slices[0].start - look_back
     if not listed:
         raise RunError(
             f"reference data {alias}: {container.url} has no blob with the name that the path of {alias} gives: "
@@ -68,5 +80,5 @@ def pin_reference(alias: str, names: BlobNames, container: Container, first: int
             f"reference data {alias}: no version is in force at {ticks.to_text(first)}, which the first slice needs; "
             f"the oldest is {listed[0].blob.name}: choose a later range, or write an older version"
         )
-    whole = PinnedReference(alias, container.url, tuple(listed))
-    return PinnedReference(alias, container.url, tuple(whole.needed(first, last)))
+    whole = PinnedReference(alias, container.url, look_back, tuple(listed))
+    return replace(whole, versions=tuple(whole.needed(slices[0], slices[-1])))

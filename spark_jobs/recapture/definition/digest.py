@@ -3,7 +3,7 @@
 from dataclasses import asdict, replace
 
 from recapture import __version__
-from recapture.archive.definitions import InputDefinition, RunDefinition
+from recapture.archive.definitions import InputDefinition, ReferenceDefinition, RunDefinition
 from recapture.definition.pipeline import Pipeline
 from recapture.formats.sections import Input
 from recapture.query.model import CompiledInput
@@ -17,6 +17,10 @@ def run_definition(pipeline: Pipeline) -> RunDefinition:
         engine=__version__,
         canonical_query=query.canonical,
         inputs=[_input_definition(pipeline, compiled) for compiled in query.inputs],
+        references=[
+            ReferenceDefinition(alias=section.alias, names=section.names, reading=section.reading)
+            for section in pipeline.references
+        ],
         functions=[asdict(function) for function in query.functions],
     )
 

@@ -8,11 +8,12 @@ from recapture.archive import changes
 from recapture.archive import manifest as manifests
 from recapture.archive.manifest import Manifest
 from recapture.archive.pinning import PlannedInput
+from recapture.archive.references import PinnedReference
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
 from recapture.quality import checkpoint
-from recapture.run.planned import PlannedRun, files_of, planned_inputs, require_same_definition
+from recapture.run.planned import PlannedRun, files_of, pinned_references, planned_inputs, require_same_definition
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.suites import load_suites
 from recapture.run.tables import tables_of
@@ -26,7 +27,7 @@ def preview(pipeline: Pipeline, start: datetime, end: datetime) -> Manifest:
     """Return the manifest of a range and write nothing. Raise DefinitionError if the range or pipeline cannot run."""
     require_whole_slices(pipeline, start, end)
     _require_publishable(pipeline)
-    containers = {section.alias: open_container(section.container) for section in pipeline.inputs}
+    containers = {section.alias: open_container(section.container) for section in pipeline.all_inputs}
     slices = slices_of(pipeline, start, end)
     return manifests.pin_blobs(run_definition(pipeline), containers, slices, datetime.now(UTC))
 
@@ -64,11 +65,12 @@ def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
         raise RunError(f"{name} is neither a file nor a run with a manifest under {files.container.url}")
     manifest = manifests.from_json(content)
     require_same_definition(pipeline, manifest)
-    for section, planned in planned_inputs(pipeline, manifest):
-        if planned.container != open_container(section.container).url:
-            raise DefinitionError(
-                f"run {manifest.run} reads {planned.container}, which is not the input.container of {section.alias}"
-            )
+    sections = {section.alias: section for section in pipeline.all_inputs}
+    read = [(planned.alias, planned.container) for planned in manifest.inputs]
+    read += [(reference.alias, reference.container) for reference in manifest.references]
+    for alias, container in read:
+        if container != open_container(sections[alias].container).url:
+            raise DefinitionError(f"run {manifest.run} reads {container}, which is not the input.container of {alias}")
     lengths = {run_slice.slice.end - run_slice.slice.start for run_slice in manifest.slices}
     if lengths != {slice_length(pipeline)}:
         raise DefinitionError(
@@ -79,13 +81,16 @@ def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
 
 def changed_since(pipeline: Pipeline, manifest: Manifest) -> list[changes.Change]:
     """Return the blobs of a manifest that were modified or deleted since it was written."""
-    return [
-        change
+    several = len(pipeline.all_inputs) > 1
+    of_inputs = (
+        changes.since(planned, section.names, open_container(section.container), named=several)
         for section, planned in planned_inputs(pipeline, manifest)
-        for change in changes.since(
-            planned, section.names, open_container(section.container), named=len(manifest.inputs) > 1
-        )
-    ]
+    )
+    of_references = (
+        changes.of_reference(reference, section.names, open_container(section.container))
+        for section, reference in pinned_references(pipeline, manifest)
+    )
+    return [change for found in (*of_inputs, *of_references) for change in found]
 
 
 def _require_auditable(pipeline: Pipeline) -> None:
@@ -116,9 +121,13 @@ def _write_manifest(pipeline: Pipeline, manifest: Manifest) -> PlannedRun:
     _LOG.info(
         "run %s: planned %s of %s, %s",
         *(run.id, counted(len(manifest.slices), "slice"), pipeline.name),
-        "; ".join(map(_description, manifest.inputs)),
+        "; ".join([*map(_description, manifest.inputs), *map(_versions, manifest.references)]),
     )
     return run
+
+
+def _versions(reference: PinnedReference) -> str:
+    return f"reference data {reference.alias}, {counted(len(reference.versions), 'version')} ({reference.size} bytes)"
 
 
 def _description(planned: PlannedInput) -> str:

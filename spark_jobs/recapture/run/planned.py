@@ -6,9 +6,11 @@ from functools import cached_property
 from recapture import __version__
 from recapture.archive.manifest import Manifest, RunSlice
 from recapture.archive.pinning import PlannedInput
+from recapture.archive.references import PinnedReference
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
+from recapture.formats.reference_data import Reference
 from recapture.formats.sections import Input
 from recapture.run.files import RunFiles
 from recapture.storage import open_container
@@ -57,6 +59,12 @@ def planned_inputs(pipeline: Pipeline, manifest: Manifest) -> list[tuple[Input, 
     """Return what a run reads of each input, with the input's section."""
     sections = {section.alias: section for section in pipeline.inputs}
     return [(sections[planned.alias], planned) for planned in manifest.inputs]
+
+
+def pinned_references(pipeline: Pipeline, manifest: Manifest) -> list[tuple[Reference, PinnedReference]]:
+    """Return what a run reads of each piece of reference data, with its section."""
+    sections = {section.alias: section for section in pipeline.references}
+    return [(sections[reference.alias], reference) for reference in manifest.references]
 
 
 def files_of(pipeline: Pipeline, run_id: str) -> RunFiles:

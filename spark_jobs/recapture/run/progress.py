@@ -11,6 +11,7 @@ from recapture.archive.definitions import InputDefinition
 from recapture.archive.manifest import Manifest
 from recapture.archive.pinning import PlannedInput
 from recapture.archive.progress import PartitionProgress, far_blobs, partition_progress, warnings
+from recapture.archive.references import ALWAYS
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.formats.sections import Input
@@ -135,6 +136,20 @@ def plan_summary(
         "bytes": manifest.size,
         "complete": not any(of_input["incomplete"] for slice_ in slices for of_input in slice_["inputs"]),
         "inputs": inputs,
+        "references": [
+            {
+                "alias": reference.alias,
+                "bytes": reference.size,
+                "versions": [
+                    {
+                        "name": version.blob.name,
+                        "valid_from": None if version.valid_from == ALWAYS else ticks.to_text(version.valid_from),
+                    }
+                    for version in reference.versions
+                ],
+            }
+            for reference in manifest.references
+        ],
         **of_the_only(inputs, "partitions", "capture", "silent_partitions", "far_blobs"),
         "warnings": list(capture_warnings(pipeline, manifest)),
     }

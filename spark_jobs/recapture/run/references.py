@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from recapture.archive.manifest import PinnedBlob
+from recapture.archive.pinning import PinnedBlob
 from recapture.archive.references import PinnedReference, PinnedVersion
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import bodies

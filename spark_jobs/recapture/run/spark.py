@@ -35,7 +35,8 @@ from recapture.query.model import CompiledInput
 from recapture.run.files import RunFiles, StagedSlice
 from recapture.run.functions import register
 from recapture.run.metrics import metric_rows
-from recapture.run.planned import PlannedRun, load_run
+from recapture.run.planned import PlannedRun, load_run, pinned_references
+from recapture.run.references import create_view
 from recapture.run.session import pin_settings
 from recapture.storage import open_container
 from recapture.table.files import parquet, write_slice_file
@@ -123,6 +124,8 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
     digests = {run_slice.slice.start: run_slice.digest for run_slice in manifest.slices}
     with log.logged(_LOG, f"run {run.id}: order and aggregate in {counted(tasks, 'task')}") as results:
         try:
+            if tasks:
+                _create_reference_views(spark, run)
             staged = _stage(spark, inputs, pipeline.query.functions, list(_destinations(pipeline)), digests)
         except PySparkException as error:
             raise RunError(_reason(error)) from error
@@ -144,6 +147,14 @@ def _input_tasks(run: PlannedRun, compiled: CompiledInput, task_bytes: int) -> I
         logs=log.enabled(),
     )
     return InputTasks(context, list(split(planned.slices, planned.blobs, task_bytes)))
+
+
+def _create_reference_views(spark: SparkSession, run: PlannedRun) -> None:
+    references = {compiled.alias: compiled for compiled in run.pipeline.query.references}
+    for section, reference in pinned_references(run.pipeline, run.manifest):
+        compiled = references[reference.alias]
+        reader = section.reader([*compiled.columns, *compiled.columns_to_check])
+        create_view(spark, reference, compiled, reader, open_container(section.container))
 
 
 def _destinations(pipeline: Pipeline) -> Iterator[Destination]:

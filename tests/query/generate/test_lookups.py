@@ -40,7 +40,7 @@ def pinned(folder: Path, versions: Mapping[int, Iterable[Row]]) -> PinnedReferen
     found = [
         PinnedVersion(START + seconds * TICKS_PER_SECOND, blobs[f"{seconds}.json"]) for seconds in sorted(versions)
     ]
-    return PinnedReference("devices", container.url, tuple(found))
+    return PinnedReference("devices", container.url, 0, tuple(found))
 
 
 @pytest.fixture
