@@ -71,7 +71,7 @@ class InputColumn:
 
 @dataclass(frozen=True)
 class JavaScriptFunction:
-    """A JavaScript function of the job, which a query calls as udf.NAME(…)."""
+    """A JavaScript function of the job, which a query calls as udf.NAME(…), or as uda.NAME(…) if it is an aggregate."""
 
     name: str
     script: str
@@ -80,6 +80,13 @@ class JavaScriptFunction:
     """Type of what it returns."""
     arguments: tuple[AsaType | None, ...] | None = None
     """Types of its arguments, None for any type; None if the job does not declare its arguments."""
+    is_aggregate: bool = False
+    """Whether it aggregates the values of a window."""
+
+    @property
+    def called_as(self) -> str:
+        """Name in a query."""
+        return f"{'uda' if self.is_aggregate else 'udf'}.{self.name}"
 
     @property
     def spark_name(self) -> str:

@@ -45,9 +45,24 @@ def test_an_argument_may_have_any_type(world: World) -> None:
     assert [function.arguments for function in pipeline.query.functions] == [(None,)]
 
 
+def test_an_aggregate_has_its_kind(world: World) -> None:
+    script = (
+        "function main() { this.init = () => { this.sum = 0; }; this.accumulate = (x) => { this.sum += x; };"
+        " this.computeResult = () => this.sum; }"
+    )
+    world.home.joinpath("scripts", "next.js").write_text(script)
+    query = "SELECT uda.next(temperature) AS t INTO aggregates FROM telemetry GROUP BY Tumbling(minute, 1)"
+    pipeline = world.define(query, functions={"next": NEXT | {"kind": "aggregate"}})
+    assert pipeline.query.functions == (JavaScriptFunction("next", script, AsaType.FLOAT, (AsaType.FLOAT,), True),)
+
+
 @pytest.mark.parametrize(
     ("functions", "message"),
     [
+        (
+            {"next": NEXT | {"kind": "Aggregate"}},
+            "functions.next.kind: should be 'scalar' or 'aggregate' ('Aggregate' given)",
+        ),
         ({"next": {"script": "scripts/next.js"}}, "functions.next.output_type is missing: add it"),
         ({"next": {"output_type": "float"}}, "functions.next.script is missing: add it"),
         (

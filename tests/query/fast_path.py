@@ -11,9 +11,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from recapture.formats.event_hubs import CaptureInput
-from recapture.model import TYPES, AsaType, InputColumn, OutputColumn
+from recapture.model import TYPES, AsaType, InputColumn, JavaScriptFunction, OutputColumn
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
+from recapture.run.functions import register
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from tests.oracle_windows import Event
 
@@ -31,9 +32,9 @@ class Slice:
     events: Sequence[Event]
 
 
-def compiled(text: str) -> CompiledQuery:
+def compiled(text: str, functions: Sequence[JavaScriptFunction] = ()) -> CompiledQuery:
     """Compile a query from `telemetry` into `out`."""
-    return compile_query(text, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["out"])
+    return compile_query(text, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["out"], functions=functions)
 
 
 def published(
@@ -47,6 +48,7 @@ def published(
     has sessions, "_unanchored" says whether a row's session is cut by the rule for sparse streams.
     """
     _view(spark, query, slices, arrivals).createOrReplaceTempView("`input telemetry`")
+    register(spark, query.functions)
     output = query.outputs[0]
     table = spark.sql(output.sql).toArrow()
     columns = [*output.columns, OutputColumn("slice_start", AsaType.DATETIME)]

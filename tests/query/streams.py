@@ -1,5 +1,6 @@
 """Generated streams, and the windows that are applied to them: as a query writes them, and as the oracle does."""
 
+import itertools
 from typing import Any
 
 from hypothesis import strategies as st
@@ -103,6 +104,27 @@ def batches(
     draw: st.DrawFn, payloads: st.SearchStrategy[dict[str, Any]] = PAYLOADS, partitions: str = "001", size: int = 30
 ) -> list[Slice]:
     return [draw(streams(n, payloads, partitions)) for n in range(size)]
+
+
+_STEADY_STEPS = st.sampled_from((0, 1, 1, 1, 2, 2, 3, 4, 5, 7))
+_WIDTHS = st.sampled_from((1, 2, 5, 5, 8, 10, 17, 30))
+
+
+@st.composite
+def chopped(draw: st.DrawFn, n: int) -> list[Slice]:
+    """Draw a stream in its own week, in adjacent slices from before its first event to after its last window.
+
+    Most steps are equal, so that some streams have no pause for long, and others are sparse.
+    """
+    zero = seconds((FIRST_WEEK + n) * WEEK + draw(st.integers(0, 59)))
+    usual = st.just(draw(st.integers(0, 5)))
+    steps = st.lists(st.one_of(usual, usual, usual, _STEADY_STEPS), min_size=15, max_size=40)
+    times = itertools.accumulate(draw(steps), initial=0)
+    events = [Event(zero + seconds(time), {"id": id, **draw(PAYLOADS)}) for id, time in enumerate(times)]
+    edges = [zero - seconds(draw(st.integers(1, 10)))]
+    while edges[-1] < events[-1].time + seconds(40):
+        edges.append(edges[-1] + seconds(draw(_WIDTHS)))
+    return [Slice(start, end, events) for start, end in itertools.pairwise(edges)]
 
 
 def described(slice_: Slice) -> str:

@@ -49,8 +49,8 @@ def test_a_declared_type_of_an_argument_decides_the_type_of_a_field() -> None:
         ),
         (
             "SELECT uda.twa(x) AS y INTO out FROM telemetry GROUP BY Tumbling(s, 1)",
-            "uda.twa is a user-defined aggregate, which is not supported: give the values of the window to a "
-            "function, as in udf.f(Collect(x)), or aggregate the published table",
+            "uda.twa is not declared: add it to functions in the pipeline file, with kind: aggregate, its script and "
+            "output_type",
         ),
         (
             "SELECT udf.hex2Int(x, y) AS y INTO out FROM telemetry",

@@ -55,7 +55,7 @@ class Pipeline(Section):
     outputs: Annotated[tuple[Output, ...], Field(alias="output"), BeforeValidator(_outputs_as_list)]
     """Outputs, at least one. The folder of the first one holds the run files."""
     functions: dict[Alias, Function] = Field(default_factory=dict)
-    """JavaScript functions, by their names after `udf.`."""
+    """JavaScript functions, by their names after `udf.` or `uda.`."""
     quality: Quality | None = None
     """Suite of the output, if there is only one."""
     slice_hours: Literal[1, 2, 3, 4, 6, 8, 12, 24] = 1
@@ -354,7 +354,7 @@ def _javascript(folder: Path, name: str, function: Function) -> JavaScriptFuncti
     types = function.argument_types
     arguments = None if types is None else tuple(None if type_ == "any" else type_ for type_ in types)
     lines = script.replace("\r\n", "\n").replace("\r", "\n")
-    return JavaScriptFunction(name, lines, function.output_type, arguments)
+    return JavaScriptFunction(name, lines, function.output_type, arguments, function.kind == "aggregate")
 
 
 def _tables(pipeline: Pipeline) -> list[tuple[KeyPath, str]]:

@@ -54,6 +54,8 @@ def _argument_type(written: object) -> object:
 class Function(Section):
     """A JavaScript function of the job."""
 
+    kind: Literal["scalar", "aggregate"] = "scalar"
+    """Whether the query calls it for each row, as udf.NAME(…), or for each window, as uda.NAME(…)."""
     script: str
     """Path of the script, relative to the pipeline file."""
     output_type: Annotated[AsaType, BeforeValidator(_output_type)]

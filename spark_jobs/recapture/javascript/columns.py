@@ -25,6 +25,14 @@ def batch(columns: Sequence[pa.Array], start: int, count: int) -> str:
     return f'{{"count":{count},"columns":[{parts}]}}'
 
 
+def event_batch(
+    columns: Sequence[pa.Array], start: int, count: int, lasts: Sequence[int], groups: pa.StructArray
+) -> str:
+    """Return some events, the positions of the last events of windows, and the groups, as `aggregate` takes them."""
+    part = batch(columns, start, count).removesuffix("}")
+    return f'{part},"lasts":{json.dumps(lasts)},"groups":{_column(groups)}}}'
+
+
 def _column(column: pa.Array) -> str:
     if not pa.types.is_struct(column.type):
         return f'{{"values":{_listed(column)}}}'
@@ -44,7 +52,7 @@ def _listed(column: pa.Array) -> str:
 
 
 def results(returned: str, output: AsaType) -> tuple[pa.Array, dict[int, str]]:
-    """Return the values that `run` of runtime.js returned, a datetime in ticks, and the errors by row."""
+    """Return the values that runtime.js returned for a batch, a datetime in ticks, and the errors by row."""
     document = json.loads(returned)
     values = pa.array(document["values"], TYPES[output].view)
     if output is AsaType.DATETIME:

@@ -1,16 +1,17 @@
 """JavaScript functions in V8. A function sees its arguments and nothing else: no clock, no chance, no input or output.
 
-Each process has one V8 context for each function. Python enters it once for a batch of rows. Inside, the script runs
-anew for every row, so that a result depends on the arguments alone.
+Each process has one V8 context for each function. Python enters it once for a batch of rows or events. Inside, the
+script runs anew for every row, or for every window of an aggregate, so that a result depends on the arguments alone.
 """
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
+import numpy as np
 import pyarrow as pa
 from py_mini_racer import (
     JSEvalException,
@@ -23,7 +24,7 @@ from py_mini_racer import (
 
 from recapture.environment import environment
 from recapture.errors import DefinitionError, RunError
-from recapture.javascript.columns import batch, results
+from recapture.javascript.columns import batch, event_batch, results
 from recapture.model import JavaScriptFunction
 
 BATCH_ROWS = 10_000
@@ -60,27 +61,42 @@ class Engine:
         assert isinstance(runtime, JSMappedObject)
         self._runtime = runtime
         self._context.set_hard_memory_limit(limits.memory)
-        failure = self._limited("compile", function.name, function.script, function.output.value)
+        described = (function.name, function.script, function.output.value, function.is_aggregate)
+        failure = self._limited("compile", *described)
         if failure is not None:
-            raise DefinitionError(f"the script of udf.{function.name} cannot run: {self._syntax_error() or failure}")
+            raise DefinitionError(f"the script of {function.called_as} cannot run: {self._syntax_error() or failure}")
 
     def call(self, columns: Sequence[pa.Array], rows: int) -> tuple[pa.Array, pa.Array]:
         """Return the function's value for each row, and its error, null for the rows without one.
 
-        Raise RunError if the function exceeds its limits.
+        A row of an aggregate is a window: the list of its events, and its group. Raise RunError if the function exceeds
+        its limits.
         """
-        size = sum(column.nbytes for column in columns)
-        step = max(1, min(BATCH_ROWS, BATCH_BYTES * rows // max(size, 1)))
+        parts = self._aggregated(*columns) if self.function.is_aggregate else self._called(columns, rows)
         values: list[pa.Array] = []
         errors: dict[int, str] = {}
-        for start in range(0, rows, step):
-            returned = self._limited("run", batch(columns, start, min(step, rows - start)))
+        for first, returned in parts:
             part, failed = results(str(returned), self.function.output)
             values.append(part)
-            errors |= {start + row: f"udf.{self.function.name}: {text}" for row, text in failed.items()}
+            errors |= {first + row: f"{self.function.called_as}: {text}" for row, text in failed.items()}
         return pa.concat_arrays(values), pa.array([errors.get(row) for row in range(rows)], pa.string())
 
-    def _call(self, method: str, seconds: float, *arguments: str) -> object:
+    def _called(self, columns: Sequence[pa.Array], rows: int) -> Iterator[tuple[int, object]]:
+        """Yield the first row of each batch, and what V8 returns for the batch."""
+        for start, count in _batches(columns, rows):
+            yield start, self._limited("run", batch(columns, start, count))
+
+    def _aggregated(self, windows: pa.ListArray, groups: pa.StructArray) -> Iterator[tuple[int, object]]:
+        """Yield the first window of each batch of events, and what V8 returns for the windows that end in the batch."""
+        columns = windows.flatten().flatten()
+        ends = np.cumsum(windows.value_lengths().to_numpy())
+        for start, count in _batches(columns, len(columns[0])):
+            first, after = np.searchsorted(ends, (start, start + count), side="right")
+            lasts = (ends[first:after] - start - 1).tolist()
+            events = event_batch(columns, start, count, lasts, groups.slice(first, after - first + 1))
+            yield int(first), self._limited("aggregate", events)
+
+    def _call(self, method: str, seconds: float, *arguments: str | bool) -> object:
         function = self._runtime[method]
         assert isinstance(function, JSFunction)
         return function(*arguments, timeout_sec=seconds)
@@ -101,7 +117,7 @@ class Engine:
             return f"; {self._call('lastArguments', 1)}"
         return ""
 
-    def _limited(self, method: str, *arguments: str) -> object:
+    def _limited(self, method: str, *arguments: str | bool) -> object:
         try:
             return self._call(method, self.limits.seconds, *arguments)
         except JSEvalException as error:
@@ -111,7 +127,15 @@ class Engine:
                 reason = f"needs more than {self.limits.memory // 1024**2} MiB of memory: simplify its script"
             else:
                 reason = f"failed: {str(error).splitlines()[0]}"
-            raise RunError(f"udf.{self.function.name} {reason}{self._last_arguments()}") from error
+            raise RunError(f"{self.function.called_as} {reason}{self._last_arguments()}") from error
+
+
+def _batches(columns: Sequence[pa.Array], rows: int) -> Iterator[tuple[int, int]]:
+    """Yield the first row and the number of rows of each batch."""
+    size = sum(column.nbytes for column in columns)
+    step = max(1, min(BATCH_ROWS, BATCH_BYTES * rows // max(size, 1)))
+    for start in range(0, rows, step):
+        yield start, min(step, rows - start)
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-// The side of the engine that runs in V8: it compiles one function of a job, and calls it for batches of rows.
+// The side of the engine that runs in V8: it compiles one function of a job, and calls it for batches of rows or events.
 (function () {
   "use strict";
   const { parse, stringify } = JSON;
@@ -11,6 +11,7 @@
   const SMALLEST = -(2 ** 63), BEYOND = 2 ** 63;
   const FIRST_DATE = RealDate.parse("0001-01-01T00:00:00Z"), LAST_DATE = RealDate.parse("9999-12-31T23:59:59.999Z");
   const SHOWN = 200, SHOWN_ARGUMENTS = 500;
+  const METHODS = ["init", "accumulate", "computeResult"];
 
   class Mismatch extends Error {}
 
@@ -47,24 +48,44 @@
   }
 
   let make, output, readers = [], current = 0;
+  let state, events = 0, failure = null;
 
-  // Return a maker of the function, whose script runs anew for each call, so that no call sees what an earlier one left.
-  function compile(name, script, type) {
+  // Keep a maker of the function, whose script runs anew for each call, or for each window of an aggregate, so that none
+  // sees what an earlier one left. Return why the script cannot run; null if it can.
+  function compile(name, script, type, isAggregate) {
     output = CONVERSIONS[type];
     const whole = script.replace(/[;\s]+$/, "");
     const own = isIdentifier(name) ? ` : typeof ${name} === "function" ? ${name}` : "";
     const chosen = `typeof main === "function" ? main${own} : undefined`;
-    let failure;
+    let problem;
     for (const text of [`return (${whole}\n)`, `${script}\nreturn ${chosen}`]) {
       try {
         make = evaluate(`(function () {${text}\n})\n//# sourceURL=script`);
-        if (typeof make() === "function") return null;
-        failure = undefined;
+        if (typeof make() === "function") return isAggregate ? incomplete() : null;
+        problem = undefined;
       } catch (error) {
-        failure = error;
+        problem = error;
       }
     }
-    return failure ? described(failure) : `it has neither a function main nor a function ${name}`;
+    return problem ? described(problem) : `it has neither a function main nor a function ${name}`;
+  }
+
+  // Return why a script is not an aggregate; null if it is one.
+  function incomplete() {
+    try {
+      const made = construct(make(), []);
+      const missing = METHODS.filter((method) => typeof made[method] !== "function");
+      return missing.length ? `it lacks ${missing.map((method) => `this.${method}`).join(" and ")}` : null;
+    } catch (error) {
+      return described(error);
+    } finally {
+      forget();
+    }
+  }
+
+  // Remove the global variables that a script left.
+  function forget() {
+    for (const name in globalThis) deleteProperty(globalThis, name);
   }
 
   function isIdentifier(name) {
@@ -88,9 +109,48 @@
         values[current] = "null";
         errors[current] = `${described(error)}; ${lastArguments()}`;
       }
-      for (const name in globalThis) deleteProperty(globalThis, name);
+      forget();
     }
     return `{"values":[${values.join()}],"errors":${stringify(errors)}}`;
+  }
+
+  // Accumulate the events of a batch, window by window. `lasts` has the positions of the last events of windows; the
+  // last window of the batch may go on in the next one. Return the values of the windows that end, and their errors.
+  function aggregate(batch) {
+    const { count, columns, lasts, groups } = parse(batch);
+    readers = columns.map(reader);
+    const group = reader(groups), values = [], errors = {};
+    const fail = (error, what) => {
+      failure = `${described(error)}; ${what}; its group is ${short(shown(group(values.length)), SHOWN_ARGUMENTS)}`;
+    };
+    for (current = 0; current < count; current++) {
+      events++;
+      try {
+        if (failure === null) accumulate();
+      } catch (error) {
+        fail(error, lastArguments());
+      }
+      if (current !== lasts[values.length]) continue;
+      let value = "null";
+      try {
+        if (failure === null) value = output(state.computeResult());
+      } catch (error) {
+        fail(error, `it has accumulated ${events} event${events === 1 ? "" : "s"}`);
+      }
+      if (failure !== null) errors[values.length] = failure;
+      values.push(value);
+      state = undefined, events = 0, failure = null;
+      forget();
+    }
+    return `{"values":[${values.join()}],"errors":${stringify(errors)}}`;
+  }
+
+  function accumulate() {
+    if (events === 1) {
+      state = construct(make(), []);
+      state.init();
+    }
+    state.accumulate(...readers.map((read) => read(current)));
   }
 
   // Return what reads the argument of a row from its column.
@@ -177,5 +237,5 @@
 
   // Time zone and language of the process are read once, here.
   new RealDate(0).toString() + new RealDate(0).toLocaleString();
-  return { compile, run, lastArguments };
+  return { compile, run, aggregate, lastArguments };
 })();

@@ -12,33 +12,13 @@ from recapture.time_model.ticks import TICKS_PER_MICROSECOND
 from tests.draws import slow
 from tests.oracle_windows import Content, Event, contents, ending_in
 from tests.query.fast_path import Row, Slice, compiled, published
-from tests.query.streams import FIRST_WEEK, PAYLOADS, WEEK, WINDOWS, Named, described, seconds
+from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, chopped, described, seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Summary = tuple[str | None, int, str | None, list[int]]
 """A row: window id, window end, group and the events in it."""
-
-_STEPS = st.sampled_from((0, 1, 1, 1, 2, 2, 3, 4, 5, 7))
-_WIDTHS = st.sampled_from((1, 2, 5, 5, 8, 10, 17, 30))
-
-
-@st.composite
-def chopped(draw: st.DrawFn, n: int) -> list[Slice]:
-    """Draw a stream in its own week, in adjacent slices from before its first event to after its last window.
-
-    Most steps are equal, so that some streams have no pause for long, and others are sparse.
-    """
-    zero = seconds((FIRST_WEEK + n) * WEEK + draw(st.integers(0, 59)))
-    usual = st.just(draw(st.integers(0, 5)))
-    steps = st.lists(st.one_of(usual, usual, usual, _STEPS), min_size=15, max_size=40)
-    times = itertools.accumulate(draw(steps), initial=0)
-    events = [Event(zero + seconds(time), {"id": id, **draw(PAYLOADS)}) for id, time in enumerate(times)]
-    edges = [zero - seconds(draw(st.integers(1, 10)))]
-    while edges[-1] < events[-1].time + seconds(40):
-        edges.append(edges[-1] + seconds(draw(_WIDTHS)))
-    return [Slice(start, end, events) for start, end in itertools.pairwise(edges)]
 
 
 def query(window: str) -> str:

@@ -19,7 +19,7 @@ from recapture.query.analyse.coercion import INCOMPARABLE, Coercion
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.refusals import not_a_condition, unsupported
-from recapture.query.analyse.user_functions import user_function
+from recapture.query.analyse.user_functions import user_arguments
 from recapture.query.functions import FUNCTIONS
 from recapture.query.generate.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
 from recapture.query.generate.kinds import (
@@ -32,12 +32,13 @@ from recapture.query.generate.kinds import (
 )
 from recapture.query.generate.patterns import like, like_computed
 from recapture.query.generate.trees import bigint, case_when, double, operation, spark_call, string, template
+from recapture.query.generate.user_functions import javascript_call
 from recapture.query.generate.values import Value
 from recapture.query.parse.asaql import NEGATED_PREDICATE
 from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_window_id, whole_number
 from recapture.query.parse.operators import ARITHMETIC, BITWISE, COMPARISONS, ORDERED
 from recapture.query.parse.source import Source, require_only
-from recapture.query.parse.user_functions import USER_FUNCTION
+from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 
 METADATA_CALL = "GETMETADATAPROPERTYVALUE"
 _LARGEST_BIGINT = 2**63 - 1
@@ -132,13 +133,19 @@ class Expressions:
             return self._ordered_aggregate(node)
         if isinstance(node, exp.Anonymous):
             return self._call(node)
+        if is_user_aggregate(node):
+            return self.scope.aggregate(node, node.expression, [])
         if USER_FUNCTION in node.meta:
-            function, given = node.meta[USER_FUNCTION], node.expression.expressions
-            call = _Call(self, node.expression, f"udf.{function.name}", len(given))
-            return user_function(call, function, self.types, [self.scope.whole_row(argument) for argument in given])
+            return javascript_call(node.meta[USER_FUNCTION], self.user_arguments(node))
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
             return property_of(self.source, self.types, self.value(node.this), [node.expression])
         raise unsupported(self.source, node)
+
+    def user_arguments(self, node: exp.Expr) -> list[exp.Expr]:
+        """Return the arguments of a call of a user-defined function as JavaScript takes them."""
+        function, given = node.meta[USER_FUNCTION], node.expression.expressions
+        call = _Call(self, node.expression, function.called_as, len(given))
+        return user_arguments(call, function, self.types, [self.scope.whole_row(argument) for argument in given])
 
     def condition(self, node: exp.Expr) -> exp.Expr:
         """Return a condition, in which NULL stands for false. Raise DefinitionError for anything else.

@@ -10,6 +10,7 @@ from recapture.query.generate.aggregates import AGGREGATES
 from recapture.query.parse.names import call_name
 from recapture.query.parse.operators import ARITHMETIC
 from recapture.query.parse.source import Source
+from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 from recapture.query.parse.window_calls import is_window
 
 
@@ -31,6 +32,9 @@ def unsupported(source: Source, node: exp.Expr) -> DefinitionError:
         return source.error(node, "DISTINCT is supported only in COUNT(DISTINCT x)")
     if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
         return source.error(node, "* is supported only as a column of SELECT, and in COUNT(*), LAG(*) and LAST(*)")
+    if isinstance(node, exp.Window) and is_user_aggregate(node.this):
+        name = node.this.meta[USER_FUNCTION].called_as
+        return source.error(node, f"{name} takes no OVER: use the window of GROUP BY")
     if isinstance(node, exp.Window):
         name = call_name(node.this)
         return source.error(node, UNSUPPORTED.get(name) or f"{word}(…) OVER (…) is not supported")

@@ -16,8 +16,10 @@ from recapture.query.analyse.user_functions import whole_row
 from recapture.query.generate.aggregates import AGGREGATES, Aggregate, Function
 from recapture.query.generate.kinds import with_kind_of_all
 from recapture.query.generate.trees import column
+from recapture.query.generate.user_functions import javascript_call, javascript_record
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import call_name, identifiers, is_analytic, is_system_timestamp, is_window_id
+from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 
 
 @dataclass
@@ -39,7 +41,8 @@ class RowScope:
         )
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
-        word = self.from_clause.source.word(node)
+        of_user = is_user_aggregate(node)
+        word = node.meta[USER_FUNCTION].called_as if of_user else self.from_clause.source.word(node)
         raise self.from_clause.source.error(node, f"{word} is an aggregate: it {self.no_aggregate}")
 
     def analytic(self, node: exp.Expr) -> Value:
@@ -199,6 +202,8 @@ class GroupScope:
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         inside = Expressions(self.row.coercion, ArgumentScope(self.from_clause))
+        if is_user_aggregate(node):
+            return self._user_defined(node, inside)
         aggregate = AggregateCall(inside, self.from_clause, node, call, orderings).compile()
         result, argument = Value(self._result(aggregate), aggregate.type), aggregate.argument
         if argument is not None and aggregate.function is Function.TOPONE:
@@ -210,6 +215,21 @@ class GroupScope:
             return with_kind_of_all(result, argument, self._result)
         return result
 
+    def _user_defined(self, node: exp.Expr, inside: Expressions) -> Value:
+        """Return the value of uda.NAME(…): its function, called with the events of a group and the group's name."""
+        [argument] = inside.user_arguments(node)
+        events = Aggregate(Function.USER_DEFINED, Value(argument, None), ordered=self.from_clause.ordered)
+        return javascript_call(node.meta[USER_FUNCTION], [self._result(events), self._name()])
+
+    def _name(self) -> exp.Expr:
+        """Return a record that names a group in errors: the window's end, and the keys."""
+        columns = {"window end": Value(column("_window_end"), AsaType.DATETIME)}
+        for number, (key, node) in enumerate(self.keys):
+            name = ".".join(part.name for part in identifiers(node) or [])
+            unique = f"key {number + 1}" if not name or name in columns else name
+            columns[unique] = replace(key, node=column(f"_k{number}"))
+        return javascript_record(list(columns.items()), None)
+
     def _result(self, aggregate: Aggregate) -> exp.Expr:
         """Return the column of an aggregate's result."""
         if aggregate not in self.aggregates:
@@ -220,6 +240,6 @@ class GroupScope:
 def _has_group_parts(node: exp.Expr) -> bool:
     """Return whether a part of an expression exists in a group only: an aggregate or the window."""
     return any(
-        is_system_timestamp(part) or is_window_id(part) or call_name(part) in AGGREGATES
+        is_system_timestamp(part) or is_window_id(part) or call_name(part) in AGGREGATES or is_user_aggregate(part)
         for part in node.walk(prune=is_analytic)
     )

@@ -10,34 +10,38 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.relations import From
 from recapture.query.functions.call import Call
-from recapture.query.generate.user_functions import javascript_argument, javascript_call, javascript_record
-from recapture.query.generate.values import Value
+from recapture.query.generate.user_functions import javascript_argument, javascript_record
 from recapture.query.parse.names import identifiers
 
 
-def user_function(
+def user_arguments(
     call: Call, function: JavaScriptFunction, types: FieldTypes, rows: Sequence[exp.Expr | None]
-) -> Value:
-    """Return the value of udf.NAME(…); `rows` has the record of each argument that is a whole row.
+) -> list[exp.Expr]:
+    """Return the arguments of udf.NAME(…) or uda.NAME(…) as JavaScript takes them.
 
-    Raise DefinitionError for arguments that the function does not take.
+    `rows` has the record of each argument that is a whole row. Raise DefinitionError for arguments that the function
+    does not take.
     """
     kinds = function.arguments
+    if function.is_aggregate and call.count != 1:
+        raise call.error(
+            None, f"{call.name} takes one argument: to give it several values, select them in a step, and name the step"
+        )
     if kinds is not None and len(kinds) != call.count:
-        raise call.error(None, f"udf.{function.name} has {len(kinds)} argument_types, but this has {call.count}")
+        raise call.error(None, f"{call.name} has {len(kinds)} argument_types, but this has {call.count}")
     arguments = []
     for index, row in enumerate(rows):
         kind = kinds[index] if kinds is not None else None
         if row is not None:
             if kind not in (None, AsaType.RECORD):
-                raise call.error(index, f"udf.{function.name} takes {kind} here, but this is a record: the whole row")
+                raise call.error(index, f"{call.name} takes {kind} here, but this is a record: the whole row")
             arguments.append(row)
             continue
         value = call.value(index) if kind is None else call.argument(index, kind)
         if kind is None and value.type is not None and types.untyped(value):
             raise call.error(index, _unknown_type(function))
         arguments.append(javascript_argument(value))
-    return javascript_call(function, arguments)
+    return arguments
 
 
 def _unknown_type(function: JavaScriptFunction) -> str:

@@ -16,6 +16,7 @@ from recapture.query.generate.json_text import json_of
 from recapture.query.generate.let import let
 from recapture.query.generate.select_items import SelectItem, struct
 from recapture.query.generate.trees import bigint, cast_as, column, double, operation, spark_call, template
+from recapture.query.generate.user_functions import javascript_event
 from recapture.query.generate.values import Value
 
 
@@ -37,13 +38,15 @@ class Function(StrEnum):
     COLLECT = "COLLECT"
     COLLECTTOP = "COLLECTTOP"
     TOPONE = "TOPONE"
+    USER_DEFINED = "USER DEFINED"
+    """The events that a JavaScript aggregate takes, in order."""
 
 
 SPREADS = (Function.STDEV, Function.STDEVP, Function.VAR, Function.VARP)
 PERCENTILES = (Function.PERCENTILE_CONT, Function.PERCENTILE_DISC)
-COLLECTIONS = (Function.COLLECT, Function.COLLECTTOP, Function.TOPONE)
+COLLECTIONS = (Function.COLLECT, Function.COLLECTTOP, Function.TOPONE, Function.USER_DEFINED)
 AGGREGATES = {function.value for function in Function if " " not in function.value}
-"""Names of the aggregates; COUNT DISTINCT is a form of COUNT."""
+"""Names of the aggregates; COUNT DISTINCT is a form of COUNT, and each USER DEFINED one has a name of its own."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ class Aggregate:
         """
         if self.function in COLLECTIONS:
             assert self.argument is not None
-            value = self.argument.node if self.function is Function.TOPONE else json_of(self.argument)
+            is_json = self.function in (Function.COLLECT, Function.COLLECTTOP)
+            value = json_of(self.argument) if is_json else self.argument.node
             orders = [part for ordering in self.orderings for part in _sortable(ordering)]
             sorted_by = [SelectItem(f"o{number}", order) for number, order in enumerate(orders)]
             times = [SelectItem("t", column("_system_timestamp")), SelectItem("a", column("_arrival"))]
@@ -191,6 +195,8 @@ class Aggregate:
         rows = self._limited(spark_call("array_sort", flat))
         if self.function is Function.TOPONE:
             return template("get({rows}, 0).v", rows=rows)
+        if self.function is Function.USER_DEFINED:
+            return template("transform({rows}, x -> {event})", rows=rows, event=javascript_event("x.v", "x.t"))
         if self.function is Function.COLLECT:
             return _json_array(template("transform({rows}, x -> x.v)", rows=rows))
         ranked = template("""concat('{{"rank":', CAST(i + 1 AS STRING), ',"value":', x.v, '}}')""")

@@ -50,6 +50,15 @@ def javascript_argument(value: Value) -> exp.Expr:
     return value.node
 
 
+def javascript_event(value: str, time: str) -> exp.Expr:
+    """Return what an aggregate takes of an event, from the SQL of its prepared value and its time in ticks.
+
+    x.v, x.t => named_struct('value', x.v, 'timestamp', named_struct('@date', …))
+    """
+    timestamp = javascript_argument(Value(template(time), AsaType.DATETIME))
+    return struct([SelectItem("value", template(value)), SelectItem("timestamp", timestamp)])
+
+
 def javascript_record(columns: Sequence[tuple[str, Value]], body: Value | None) -> exp.Expr:
     """Return a row as a record: its columns, and the fields of the record `body` if there is one."""
     rest = [SelectItem(JSON, body.node)] if body else []

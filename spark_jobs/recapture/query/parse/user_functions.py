@@ -1,4 +1,4 @@
-"""The calls of user-defined functions in a script: udf.NAME(…)."""
+"""The calls of user-defined functions in a script: udf.NAME(…), and uda.NAME(…) for aggregates."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ def bind_functions(script: Script, declared: Sequence[JavaScriptFunction]) -> tu
 
     SELECT udf.F(x) … => the function `f`, in the `meta` of its call
 
-    Raise DefinitionError for a function that is not declared.
+    Raise DefinitionError for a function that is not declared, or is of the other kind.
     """
     by_name = {function.name.lower(): function for function in declared}
     called: dict[JavaScriptFunction, None] = {}
@@ -36,19 +36,27 @@ def _prefix(node: exp.Dot) -> str:
     return str(node.this.name).lower() if is_call else ""
 
 
+def is_user_aggregate(node: exp.Expr) -> bool:
+    """Return whether a node is a call of a user-defined aggregate: uda.NAME(…)."""
+    return USER_FUNCTION in node.meta and node.meta[USER_FUNCTION].is_aggregate
+
+
 def _declaration(source: Source, node: exp.Dot, declared: Mapping[str, JavaScriptFunction]) -> JavaScriptFunction:
-    name = str(node.expression.this)
-    if _prefix(node) == "uda":
+    prefix, name = _prefix(node), str(node.expression.this)
+    function = declared.get(name.lower())
+    if function is None and prefix == "uda":
         raise source.error(
             node,
-            f"uda.{name} is a user-defined aggregate, which is not supported: give the values of the window to a "
-            "function, as in udf.f(Collect(x)), or aggregate the published table",
+            f"uda.{name} is not declared: add it to functions in the pipeline file, with kind: aggregate, its script "
+            "and output_type",
         )
-    function = declared.get(name.lower())
     if function is None:
         raise source.error(
             node,
             f"udf.{name} is not declared: add it to functions in the pipeline file, with its script and output_type. "
             "If it is not JavaScript, write it as an expression, or compute it after the backfill",
         )
+    if function.is_aggregate != (prefix == "uda"):
+        kind = "an aggregate" if function.is_aggregate else "not an aggregate"
+        raise source.error(node, f"{name} is {kind}: call {function.called_as}(…), or correct its kind in functions")
     return function
