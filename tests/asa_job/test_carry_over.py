@@ -293,22 +293,47 @@ def test_a_function_of_a_template_is_that_of_a_project(tmp_path: Path) -> None:
     assert (draft.values["functions"], draft.scripts) == (other.values["functions"], other.scripts)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"Functions/rate.js.json": RATE["Functions/rate.js.json"] | {"Type": "Aggregate"}},
-            "function rate is a user-defined aggregate (query line 1), which is not supported: give the values of the "
-            "window to a function, as in udf.f(Collect(x)), or aggregate the published table",
-        ),
-        (
-            {"Functions/rate.js.json": RATE["Functions/rate.js.json"]},
-            "function rate has no script that can be read (query line 1): set script to its file",
-        ),
-    ],
-)
-def test_a_function_that_cannot_run_is_reported(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    assert f"Functions/rate.js.json: {message}" in missing(drafted(tmp_path, changes, CALLING))
+def test_a_function_without_a_script_is_reported(tmp_path: Path) -> None:
+    draft = drafted(tmp_path, {"Functions/rate.js.json": RATE["Functions/rate.js.json"]}, CALLING)
+    assert (
+        "Functions/rate.js.json: function rate has no script that can be read (query line 1): set script to its file"
+    ) in missing(draft)
+
+
+AGGREGATING = PLAIN_QUERY.replace("COUNT(*)", "uda.total(CAST(temperature AS float))")
+TOTAL: dict[str, Any] = {
+    "Functions/total.js.json": {
+        "Name": "total",
+        "Type": "Aggregate",
+        "ScriptType": "JSFunction",
+        "FunctionInputs": [{"DataType": "any"}, {"DataType": "any"}],
+        "OutputType": "float",
+    },
+    "Functions/total.js": "function main() {}",
+}
+"""Files of a JavaScript aggregate, as Visual Studio writes them: its second argument is the timestamp."""
+
+
+def test_a_javascript_aggregate_is_carried_over_with_its_kind_and_the_type_of_its_value(tmp_path: Path) -> None:
+    draft = drafted(tmp_path, TOTAL, AGGREGATING)
+    script = "contoso_telemetry_functions/total.js"
+    expected = {"kind": "aggregate", "script": script, "output_type": "float", "argument_types": ["any"]}
+    assert draft.values["functions"] == {"total": expected}
+    assert draft.scripts == {script: "function main() {}"}
+    assert missing(draft) == [NO_CAPTURE]
+
+
+def test_an_aggregate_of_a_template_is_that_of_a_project(tmp_path: Path) -> None:
+    binding = {
+        "type": "Microsoft.StreamAnalytics/JavascriptUdf",
+        "properties": {"script": "function main() {}"},
+    }
+    signature = {"inputs": [{"dataType": "any"}], "output": {"dataType": "float"}, "binding": binding}
+    functions = [{"name": "total", "properties": {"type": "Aggregate", "properties": signature}}]
+    transformation = {"name": "t", "properties": {"query": AGGREGATING}}
+    file = template(tmp_path / "t.json", template_job(functions=functions, transformation=transformation))
+    draft, other = carry_over(read_job(file)), drafted(tmp_path, TOTAL, AGGREGATING)
+    assert (draft.values["functions"], draft.scripts) == (other.values["functions"], other.scripts)
 
 
 def test_an_output_that_the_job_does_not_define_is_reported(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_the_value_of_every_function_can_be_an_argument_and_takes_a_result(spark
     times = ("_slice_start", "_slice_end", "_system_timestamp", "_arrival")
     columns = ", ".join(f"id AS {name}" for name in times)
     spark.sql(f"SELECT CAST(NULL AS STRING) AS t, '0' AS _partition, {columns} FROM range(1)").createOrReplaceTempView(
-        "events"
+        "`input telemetry`"
     )
     plan = spark.sql(query.outputs[0].sql)._jdf.queryExecution().optimizedPlan().toString()
     left = [line for line in plan.splitlines() if "udf_stringify(" in line and "ArrowEvalPython" not in line]

@@ -253,13 +253,7 @@ def _functions(draft: Draft, job: AsaJob) -> None:
             reason = f"function {function.name} is not called by the query: left out"
             draft.different.append(Finding(function.where, reason))
             continue
-        if function.is_aggregate:
-            reason = (
-                f"function {function.name} is a user-defined aggregate ({_on(lines)}), which is not supported: give "
-                "the values of the window to a function, as in udf.f(Collect(x)), or aggregate the published table"
-            )
-            draft.add_missing(Finding(function.where, reason), ("job", "query"))
-        elif function.language != "JavaScript":
+        if function.language != "JavaScript":
             reason = (
                 f"function {function.name} is written in {function.language} ({_on(lines)}), but only JavaScript runs: "
                 "write what it computes in the query language, or compute it after the backfill"
@@ -287,8 +281,11 @@ def _javascript(draft: Draft, function: JobFunction, lines: list[int]) -> dict[s
             "set output_type"
         )
         draft.add_missing(Finding(function.where, reason), (*place, "output_type"))
-    types = {"argument_types": list(function.argument_types)} if function.argument_types else {}
-    return {"script": path, "output_type": function.output_type, **types}
+    kind = {"kind": "aggregate"} if function.is_aggregate else {}
+    # A job may list the timestamp of `accumulate` as the second argument of an aggregate.
+    given = function.argument_types[:1] if function.is_aggregate else function.argument_types
+    types = {"argument_types": list(given)} if given else {}
+    return {**kind, "script": path, "output_type": function.output_type, **types}
 
 
 def _settings(draft: Draft, job: AsaJob) -> dict[str, Any]:
@@ -416,7 +413,8 @@ def _query(draft: Draft, job: AsaJob) -> None:
 def _declared(name: str, section: dict[str, Any]) -> JavaScriptFunction:
     types = section.get("argument_types")
     arguments = None if types is None else tuple(None if type_ == "any" else AsaType(type_) for type_ in types)
-    return JavaScriptFunction(name, "", AsaType(section["output_type"]), arguments)
+    is_aggregate = section.get("kind") == "aggregate"
+    return JavaScriptFunction(name, "", AsaType(section["output_type"]), arguments, is_aggregate)
 
 
 def _container_url(folder: BlobFolder) -> str | None:
