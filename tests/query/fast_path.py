@@ -99,6 +99,7 @@ def _value(event: Event, column: InputColumn) -> Any:
 def kind(value: Any) -> str | None:
     """Return the type that a value of JSON has in ASA."""
     kinds = {bool: AsaType.BIT, int: AsaType.BIGINT, float: AsaType.FLOAT, str: AsaType.TEXT}
+    kinds |= {dict: AsaType.RECORD, list: AsaType.ARRAY}
     return None if value is None else kinds[type(value)].value
 
 

@@ -151,3 +151,69 @@ def test_a_quotient_of_values_whose_types_are_not_known_is_refused() -> None:
     union = "WITH u AS (SELECT a FROM telemetry UNION SELECT b AS a FROM telemetry)"
     with pytest.raises(DefinitionError, match="if both values are bigints, ASA cuts this quotient"):
         compiled(f"{union} SELECT a / 2 AS q INTO out FROM u")
+
+
+TYPES: dict[str, Callable[[Any], str | int | None]] = {
+    "GetType(a)": lambda a: type_name(a),
+    "GetType(COALESCE(missing, a))": lambda a: type_name(a),
+    "GetType(LAG(a, 9, a) OVER (LIMIT DURATION(second, 1)))": lambda a: type_name(a),
+    "GetType(CASE WHEN GetType(a) = 'float' THEN a END)": lambda a: "float" if type_name(a) == "float" else None,
+    "CASE WHEN GetType(a) = 'array' THEN GetArrayLength(TRY_CAST(a AS array)) END": lambda a: (
+        len(a) if isinstance(a, list) else None
+    ),
+}
+"""Expressions, each with what it gives for a value of a body."""
+NUMERIC = ("n", "n + 1", "n * 1.0", "-n", "ABS(n)", "CEILING(n)", "FLOOR(n)", "ROUND(n, 0)", "SIGN(n)", "POWER(n, 2)")
+"""Expressions that have the type of n, but for n * 1.0."""
+
+
+def type_name(value: Any) -> str | None:
+    names = {bool: "bit", int: "bigint", float: "float", str: "nvarchar(max)", dict: "record", list: "array"}
+    return None if value is None else names[type(value)]
+
+
+def test_get_type_is_the_type_of_each_value_of_a_body(spark: "SparkSession") -> None:
+    columns = ", ".join(f"{expression} AS t{number}" for number, expression in enumerate(TYPES))
+    values = [*VALUES, "2026-03-01T10:00:00Z", {"b": 1}, [1, 2], [], 1e300]
+    query = f"SELECT System.Timestamp() AS at, {columns} INTO out FROM telemetry"
+    actual = sorted(rows(spark, query, [{"a": value} for value in values]), key=lambda row: row["at"])
+    for number, (expression, expected) in enumerate(TYPES.items()):
+        assert [row[f"t{number}"] for row in actual] == [expected(value) for value in values], expression
+
+
+def test_get_type_of_a_number_that_is_computed_is_that_of_its_operands(spark: "SparkSession") -> None:
+    columns = ", ".join(f"GetType({expression}) AS t{number}" for number, expression in enumerate(NUMERIC))
+    actual = rows(spark, f"SELECT {columns} INTO out FROM telemetry", [{"n": n} for n in (5, 5.0, -7, 2.5, None)])
+    for row, expected in zip(actual, ("bigint", "float", "bigint", "float", None), strict=True):
+        of_product = None if expected is None else "float"
+        assert list(row.values()) == [of_product if "1.0" in text else expected for text in NUMERIC]
+
+
+def test_get_type_goes_through_steps_and_windows(spark: "SparkSession") -> None:
+    query = (
+        "WITH a AS (SELECT *, n + 1 AS next FROM telemetry WHERE GetType(n) <> 'nvarchar(max)')\n"
+        "SELECT GetType(k) AS k, GetType(SUM(next)) AS s, GetType(MAX(d)) AS m, GetType(AVG(d)) AS v,"
+        " GetType(Collect(d)) AS c, GetType(TopOne(k) OVER (ORDER BY d)) AS t INTO out FROM a\n"
+        "GROUP BY k, TumblingWindow(second, 100)"
+    )
+    events: list[dict[str, Any]] = [
+        {"n": 1, "d": 1, "k": "a"},
+        {"n": 2, "d": 2.5, "k": "a"},
+        {"n": 3, "d": 3, "k": True},
+    ]
+    actual = rows(spark, query, events)
+    assert sorted(tuple(row.values()) for row in actual) == [
+        ("bit", "bigint", "bigint", "float", "array", "bit"),
+        ("nvarchar(max)", "bigint", "float", "float", "array", "nvarchar(max)"),
+    ]
+
+
+@pytest.mark.parametrize("value", ["GetArrayElement(a, 0)", "GetRecordPropertyValue(a, 'b')"])
+def test_get_type_of_a_value_that_was_taken_out_of_json_is_refused(value: str) -> None:
+    with pytest.raises(DefinitionError, match="GETTYPE of a value that was taken out of JSON is not supported"):
+        compiled(f"SELECT GetType({value}) AS t INTO out FROM telemetry")
+
+
+def test_get_type_of_declared_fields_needs_no_types_of_single_values() -> None:
+    query = compiled("CREATE TABLE telemetry (x float) SELECT GetType(x) AS t INTO out FROM telemetry")
+    assert not any(column.is_kind for column in query.inputs[0].columns)

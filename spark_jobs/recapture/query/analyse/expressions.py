@@ -26,6 +26,8 @@ from recapture.query.generate.kinds import (
     compared,
     divided,
     is_open_number,
+    kind_of,
+    known_kind,
     known_kinds,
     with_kind_of,
     with_kind_of_choice,
@@ -450,6 +452,23 @@ class _Call:
         raise types_.disagreement(value.fields, types[0], node) or self.error(
             index, f"{self.name} takes {' or '.join(types)} here, but this is {value.type}"
         )
+
+    def kind(self, index: int) -> exp.Expr:
+        value, types = self.value(index), self.expressions.types
+        if value.is_json_element:
+            raise self.error(
+                index,
+                f"{self.name} of a value that was taken out of JSON is not supported: test it with "
+                "TRY_CAST(x AS type) IS NOT NULL",
+            )
+        if value.type is None:
+            return exp.Null()
+        kind = known_kind(value)
+        if kind is not None:
+            return kind
+        if not types.request_kinds(value.undeclared) and types.closed:
+            raise self.error(index, f"the type of each value is not known here: {types.advice(value.undeclared[0])}")
+        return kind_of(value.type)
 
     def unify(self, values: list[Value]) -> tuple[list[Value], AsaType]:
         return self.expressions.coercion.unify(values, self.node)

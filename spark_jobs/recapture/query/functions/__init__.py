@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from recapture.query.functions import choices, dates, numbers, records, texts
+from recapture.query.functions import choices, dates, numbers, records, texts, types
 from recapture.query.functions.call import Call
 from recapture.query.functions.regexmatch import regexmatch
 from recapture.query.functions.unsupported import UNSUPPORTED
@@ -28,6 +28,7 @@ FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "GETARRAYELEMENT": records.array_element,
     "GETARRAYLENGTH": records.array_length,
     "GETRECORDPROPERTYVALUE": records.record_property,
+    "GETTYPE": types.type_name,
     "IIF": choices.iif,
     "JSON_PARSE": records.parsed,
     "LEFT": texts.left,

@@ -33,6 +33,9 @@ class Call(Protocol):
         passes as DATETIME.
         """
 
+    def kind(self, index: int) -> exp.Expr:
+        """Return the type that each value of an argument has in ASA, as text; any text for NULL (see `kinds`)."""
+
     def unify(self, values: list[Value]) -> tuple[list[Value], AsaType]:
         """Return values in one type, and this type, as in CASE: bigint becomes float, a text literal datetime."""
 

@@ -4,8 +4,6 @@ _GEOSPATIAL = "is geospatial, which is not supported: backfill the coordinates, 
 _NO_ASA = "is not a function of Azure Stream Analytics"
 
 UNSUPPORTED = {
-    "GETTYPE": "GetType is not supported, as a column has one type here, which CREATE TABLE declares: "
-    "test a value with TRY_CAST(x AS type) IS NOT NULL",
     "GETARRAYELEMENTS": "GetArrayElements gives rows: "
     "write FROM input CROSS APPLY GetArrayElements(input.list) AS item",
     "GETELEMENTS": "GetElements gives rows: write FROM input CROSS APPLY GetArrayElements(input.list) AS item",
