@@ -353,6 +353,44 @@ def test_an_output_that_the_job_does_not_define_is_reported(tmp_path: Path) -> N
     )
 
 
+def test_a_project_whose_files_are_not_checked_in_gives_a_file_and_what_is_missing(tmp_path: Path) -> None:
+    folder = project(tmp_path, PLAIN | RATE, CALLING)
+    for name in ("JobConfig.json", "Inputs/telemetry.json", "Functions/rate.js.json"):
+        folder.joinpath(name).unlink()
+    folder.joinpath("Outputs/aggregates.json").write_text('{"ScriptType": "Output"}')
+    draft = carry_over(read_job(folder))
+    assert missing(draft) == [
+        "Inputs/telemetry.json: input telemetry is not defined, as its file does not exist: set container, namespace "
+        "and event_hub to those of its Capture, or restore the file",
+        "Functions/rate.js.json: function rate (query line 1) is not defined, as its file does not exist: set "
+        "output_type, and add kind: aggregate if it is an aggregate",
+        "JobConfig.json: the settings of the job are not known, as this file does not exist: the pipeline file has "
+        "ASA's defaults; set the policies and the tolerances of the job",
+        "Outputs/aggregates.json: output aggregates is not defined, as its file is a placeholder of Visual Studio, "
+        "without a name: set the url of its table",
+    ]
+    assert (draft.values["input"]["alias"], draft.values["output"]["alias"]) == ("telemetry", "aggregates")
+    assert draft.scripts == {"contoso_telemetry_functions/rate.js": "function main(n) { return n / 300; }"}
+
+
+def test_a_placeholder_that_the_query_does_not_name_is_left_out(tmp_path: Path) -> None:
+    changes = {"Inputs/Input.json": {"ScriptType": "Input"}, "Outputs/Output.json": {"ScriptType": "Output"}}
+    draft = drafted(tmp_path, changes)
+    assert missing(draft) == [NO_CAPTURE]
+    assert "Inputs/Input.json: input Input is not read by the query: left out" in different(draft)
+    assert "Outputs/Output.json: output Output is not written by the query: left out" in different(draft)
+
+
+def test_an_input_next_to_the_stream_whose_file_does_not_exist_is_reported(tmp_path: Path) -> None:
+    query = PLAIN_QUERY + "SELECT deviceId INTO more FROM alerts\n"
+    folder = project(tmp_path, PLAIN | {"Inputs/alerts.json": {"ScriptType": "Input"}}, query)
+    folder.joinpath("Inputs/alerts.json").unlink()
+    assert (
+        "Inputs/alerts.json: input alerts (query line 5) is not defined, as its file does not exist: restore the file, "
+        "and import the job again"
+    ) in missing(carry_over(read_job(folder)))
+
+
 B1_2 = "true and false in JSON are bit instead of bigint 1 and 0: add a CAST if the query relies on bigint"
 
 

@@ -8,7 +8,7 @@ import pytest
 from recapture.asa_job import read_job
 from recapture.asa_job.job import BlobFolder, EventHub, JobFunction, JobSettings
 from recapture.errors import DefinitionError
-from tests.asa_job.jobs import PLAIN, PLAIN_QUERY, WIDE, capture_input, event_hub_input, project, settings
+from tests.asa_job.jobs import PLAIN, PLAIN_QUERY, RATE, WIDE, capture_input, event_hub_input, project, settings
 
 
 def refused(path: Path, name: str | None = None) -> str:
@@ -143,7 +143,6 @@ def test_a_path_that_is_not_a_job_is_reported(tmp_path: Path) -> None:
         ("asaproj.json", "[]", "asaproj.json: this should be an object"),
         ("asaproj.json", '{"configurations": 7}', "asaproj.json: configurations: should be a list"),
         ("Inputs/telemetry.json", "", "Inputs/telemetry.json:1:1: not JSON: Expecting value"),
-        ("Inputs/telemetry.json", "{}", "Inputs/telemetry.json: name: is missing"),
         ("Inputs/telemetry.json", '{"Name": 7}', "Inputs/telemetry.json: Name: should be text"),
         (
             "Inputs/telemetry.json",
@@ -172,12 +171,45 @@ def test_damage_to_a_file_is_one_line_with_its_place(tmp_path: Path, file: str, 
     assert message in refused(folder)
 
 
-def test_a_file_of_the_project_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf_8_is_reported(tmp_path: Path) -> None:
     folder = project(tmp_path, PLAIN)
-    folder.joinpath("JobConfig.json").unlink()
-    assert refused(folder) == "JobConfig.json: cannot be read (No such file or directory)"
     folder.joinpath("JobConfig.json").write_bytes(b'{"DataLocale": "\xff"}')
     assert refused(folder) == "JobConfig.json: not UTF-8 text: save it as UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (None, "its file does not exist"),
+        ('{"ScriptType": "Output"}', "its file is a placeholder of Visual Studio, without a name"),
+        ('{"Name": null, "ScriptType": "Output"}', "its file is a placeholder of Visual Studio, without a name"),
+    ],
+)
+def test_a_part_that_its_file_does_not_define_has_the_name_of_the_file(
+    tmp_path: Path, text: str | None, problem: str
+) -> None:
+    parts = ("Inputs/telemetry.json", "Outputs/aggregates.json", "Functions/rate.js.json")
+    folder = project(tmp_path, PLAIN | RATE)
+    for name in parts:
+        folder.joinpath(name).unlink() if text is None else folder.joinpath(name).write_text(text)
+    job = read_job(folder)
+    assert [(part.alias, part.problem) for part in job.inputs] == [("telemetry", problem)]
+    assert [(part.alias, part.problem) for part in job.outputs] == [("aggregates", problem)]
+    assert [(part.name, part.problem, part.script) for part in job.functions] == [
+        ("rate", problem, RATE["Functions/rate.js"])
+    ]
+
+
+def test_settings_whose_file_does_not_exist_are_not_known(tmp_path: Path) -> None:
+    folder = project(tmp_path, PLAIN)
+    assert read_job(folder).settings.is_known
+    folder.joinpath("JobConfig.json").unlink()
+    assert read_job(folder).settings == JobSettings("JobConfig.json", is_known=False)
+
+
+def test_compression_is_also_read_as_visual_studio_spells_it(tmp_path: Path) -> None:
+    written = {**event_hub_input("telemetry", CompressionType=None), "CompresssionType": "GZip"}
+    assert read_job(project(tmp_path, {**PLAIN, "Inputs/telemetry.json": written})).inputs[0].compression == "GZip"
 
 
 def test_the_query_file_must_be_named_and_must_exist(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Reading an ARM template: where a job's parts may be, and its expressions."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,57 @@ def test_a_template_of_symbolic_names_and_nested_deployments_is_read(tmp_path: P
         "properties": {"template": inner, "parameters": {"name": {"value": "[concat('from-', 'outside')]"}}},
     }
     assert read_job(template(tmp_path / "t.json", deployment)).name == "from-outside"
+
+
+def parameters(file: Path, **values: Any) -> None:
+    """Write the parameters file of a template."""
+    named = {name: {"value": value} for name, value in values.items()}
+    file.with_name(f"{file.stem}.parameters.json").write_text(json.dumps({"parameters": named}))
+
+
+def test_the_parameters_file_next_to_a_template_gives_the_values_of_its_parameters(tmp_path: Path) -> None:
+    hub = "[parameters('Input_telemetry_eventHubName')]"
+    source = {"type": "Microsoft.ServiceBus/EventHub", "properties": {"eventHubName": hub}}
+    inputs = [{"name": "telemetry", "properties": template_input(datasource=source)}]
+    late = {"eventsLateArrivalMaxDelayInSeconds": "[parameters('Late')]"}
+    file = template(
+        tmp_path / "contoso.JobTemplate.json",
+        template_job(inputs=inputs, **late),
+        parameters={
+            "streamingjobs_contoso_name": {"type": "string"},
+            "Input_telemetry_eventHubName": {"type": "string"},
+            "Late": {"type": "int", "defaultValue": 5},
+        },
+    )
+    open_job = read_job(file)
+    assert (open_job.name, open_job.settings.late_seconds) == ("${streamingjobs_contoso_name}", 5)
+    parameters(file, streamingJobs_contoso_name="given", Input_telemetry_eventHubName="telemetry", Late=600)
+    job = read_job(file)
+    assert (job.name, job.settings.late_seconds) == ("given", 600)
+    assert job.inputs[0].source == EventHub(None, "telemetry")
+
+
+def test_null_in_a_parameters_file_and_secure_parameters_stay_open(tmp_path: Path) -> None:
+    file = template(
+        tmp_path / "t.json",
+        template_job(),
+        parameters={"streamingjobs_contoso_name": {"type": "securestring"}, "other": {"type": "string"}},
+    )
+    parameters(file, streamingjobs_contoso_name=SECRET, other=None)
+    assert read_job(file).name == "${streamingjobs_contoso_name}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "t.parameters.json:1:2: not JSON: Expecting property name enclosed in double quotes"),
+        ('{"parameters": 7}', "t.parameters.json: parameters: should be an object"),
+    ],
+)
+def test_damage_to_a_parameters_file_is_one_line_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    file = template(tmp_path / "t.json", template_job())
+    file.with_name("t.parameters.json").write_text(text)
+    assert refused(file) == message
 
 
 def test_of_several_jobs_one_is_chosen(tmp_path: Path) -> None:

@@ -165,10 +165,14 @@ def _capture(draft: Draft, job: AsaJob, stream: JobInput) -> tuple[EventHub, str
         return stream.source, None
     if isinstance(stream.source, BlobFolder):
         return _capture_blobs(draft, job, stream, stream.source)
-    reason = (
-        f"{name} is of kind {stream.kind}, but a pipeline reads only archives: route its events to an event hub with "
-        "Capture, and set container, namespace and event_hub; or use another input format"
-    )
+    advice = "set container, namespace and event_hub"
+    if stream.problem is not None:
+        reason = f"{name} is not defined, as {stream.problem}: {advice} to those of its Capture, or restore the file"
+    else:
+        reason = (
+            f"{name} is of kind {stream.kind}, but a pipeline reads only archives: route its events to an event hub "
+            f"with Capture, and {advice}; or use another input format"
+        )
     finding = Finding(stream.where, reason)
     draft.add_missing(finding, ("input", "container"), ("input", "namespace"), ("input", "event_hub"))
     return EventHub(None, None), None
@@ -231,6 +235,12 @@ def _other_inputs(draft: Draft, job: AsaJob, stream: JobInput | None) -> None:
         lines = query_text.lines_from(job.query, input_.alias)
         if not lines:
             draft.different.append(Finding(input_.where, f"input {input_.alias} is not read by the query: left out"))
+        elif input_.problem is not None:
+            reason = (
+                f"input {input_.alias} ({_on(lines)}) is not defined, as {input_.problem}: restore the file, and "
+                "import the job again"
+            )
+            draft.add_missing(Finding(input_.where, reason), ("job", "query"))
         elif input_.reference:
             reason = (
                 f"input {input_.alias} is reference data ({_on(lines)}), which a pipeline cannot read: remove its JOIN "
@@ -275,7 +285,13 @@ def _javascript(draft: Draft, function: JobFunction, lines: list[int]) -> dict[s
         draft.add_missing(Finding(function.where, reason), (*place, "script"))
     else:
         draft.scripts[path] = function.script
-    if function.output_type == "any":
+    if function.problem is not None:
+        reason = (
+            f"function {function.name} ({_on(lines)}) is not defined, as {function.problem}: set output_type, and add "
+            "kind: aggregate if it is an aggregate"
+        )
+        draft.add_missing(Finding(function.where, reason), (*place, "output_type"))
+    elif function.output_type == "any":
         reason = (
             f"function {function.name} returns a value of any type ({_on(lines)}), but a published column has one: "
             "set output_type"
@@ -292,7 +308,13 @@ def _settings(draft: Draft, job: AsaJob) -> dict[str, Any]:
     """Return the job section: the settings with ASA's defaults, and the query."""
     settings = job.settings
     late = settings.late_seconds
-    if late is None:
+    if not settings.is_known:
+        reason = (
+            "the settings of the job are not known, as this file does not exist: the pipeline file has ASA's defaults; "
+            "set the policies and the tolerances of the job"
+        )
+        draft.add_missing(Finding(settings.where, reason), ("job", "eventsOutOfOrderPolicy"))
+    elif late is None:
         reason = "eventsLateArrivalMaxDelayInSeconds is not set: the file says -1 (no limit), as ASA does by default"
         draft.different.append(Finding(settings.where, reason))
     level = settings.compatibility_level
@@ -334,6 +356,9 @@ def _output(draft: Draft, job: AsaJob, alias: str, number: int) -> dict[str, Any
         statement = f"writes to {alias} ({_on(lines)})" if lines else "has no INTO, so it writes to `output`"
         reason = f"the query {statement}, which the job does not define: set the url of its table"
         draft.add_missing(Finding(job.query_where, reason), place)
+    elif output.problem is not None:
+        reason = f"output {alias} is not defined, as {output.problem}: set the url of its table"
+        draft.add_missing(Finding(output.where, reason), place)
     elif output.target is None:
         reason = (
             f"output {alias} goes to {output.kind}, but rows are published in Delta tables: set the url of its table"

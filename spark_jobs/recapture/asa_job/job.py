@@ -57,6 +57,8 @@ class JobInput:
     """Path of a Blob input; None for other inputs."""
     delimiter: str | None = None
     """Field delimiter of CSV."""
+    problem: str | None = None
+    """Reason why its file does not define it, such as "its file does not exist"; None if it does."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class JobOutput:
     """Target of the rows; None if they do not go to Blob storage."""
     serialization: str
     has_watermark_settings: bool
+    problem: str | None = None
+    """Reason why its file does not define it; None if it does."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,8 @@ class JobFunction:
     """Type of what it returns, as a pipeline file writes it."""
     argument_types: tuple[str, ...] = ()
     """Types of its arguments, as a pipeline file writes them."""
+    problem: str | None = None
+    """Reason why its file does not define it; None if it does."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,8 @@ class JobSettings:
     """Policy for output errors: `Stop` or `Drop`."""
     compatibility_level: str | None = None
     data_locale: str | None = None
+    is_known: bool = True
+    """Whether the file that has them exists."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Read an ASA project of the tools for Visual Studio Code (asaproj.json) or Visual Studio (*.asaproj)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -19,6 +20,8 @@ from recapture.asa_job.documents import (
 from recapture.asa_job.job import AsaJob, BlobFolder, EventHub, JobFunction, JobInput, JobOutput
 from recapture.errors import DefinitionError
 
+_ABSENT = "its file does not exist"
+_PLACEHOLDER = "its file is a placeholder of Visual Studio, without a name"
 _LANGUAGES = {"js": "JavaScript", "javascript": "JavaScript", "csharp": "C#", "aml": "machine learning"}
 
 
@@ -46,6 +49,8 @@ class _Input(JobPart):
     blob_storage_properties: SourcePart | None = None
     serialization: _Serialization = _Serialization()
     compression_type: Format = "None"
+    compresssion_type: Format = "None"
+    """Compression as Visual Studio spells the key."""
 
 
 class _Output(JobPart):
@@ -68,20 +73,26 @@ class _Function(JobPart):
 
 
 def read_project(file: Path) -> AsaJob:
-    """Return the job of the project in this file. Raise DefinitionError if a file is missing or damaged."""
+    """Return the job of the project in this file.
+
+    A part whose file does not exist, or is Visual Studio's placeholder, has the name of its file, and the problem.
+    Raise DefinitionError if the query does not exist, or a file is damaged.
+    """
     is_xml = file.suffix.lower() == ".asaproj"
     project = _from_xml(file) if is_xml else parse_part(_Project, read_json(file, file.name), file.name)
     folder = file.parent
     query_file = _query_file(file, project)
     config = next(_of_kind(project, "jobconfig"), None)
     where = _relative_path(config) if config else file.name
-    read = parse_part(SettingsPart, _document(folder, config) if config else {}, where)
+    has_settings = config is not None and _path(folder, config).exists()
+    read = parse_part(SettingsPart, read_json(folder / where, where) if has_settings else {}, where)
+    settings = replace(sources.settings(read, where), is_known=has_settings or config is None)
     return AsaJob(
         name=project.name or folder.resolve().name,
         origin=file.name,
         query=read_text(query_file, query_file.name),
         query_where=query_file.name,
-        settings=sources.settings(read, where),
+        settings=settings,
         inputs=tuple(_inputs(folder, project)),
         outputs=tuple(_outputs(folder, project)),
         functions=tuple(_functions(folder, project)),
@@ -146,8 +157,10 @@ def _of_kind(project: _Project, kind: str) -> Iterator[_Configuration]:
 
 def _inputs(folder: Path, project: _Project) -> Iterator[JobInput]:
     for configuration in _of_kind(project, "input"):
-        read = parse_part(_Input, _document(folder, configuration), _relative_path(configuration))
+        document, problem = _definition(folder, configuration)
+        read = parse_part(_Input, document, _relative_path(configuration))
         kind, source = _source(read)
+        compression = read.compression_type if read.compression_type != "None" else read.compresssion_type
         yield JobInput(
             alias=read.name,
             where=_relative_path(configuration),
@@ -155,9 +168,10 @@ def _inputs(folder: Path, project: _Project) -> Iterator[JobInput]:
             reference=read.type.lower().startswith("reference"),
             source=source,
             serialization=read.serialization.type,
-            compression=read.compression_type,
+            compression=compression,
             path=sources.blob_path(read.blob_storage_properties) if read.blob_storage_properties else None,
             delimiter=read.serialization.field_delimiter,
+            problem=problem,
         )
 
 
@@ -171,7 +185,8 @@ def _source(read: _Input) -> tuple[str, EventHub | BlobFolder | None]:
 
 def _outputs(folder: Path, project: _Project) -> Iterator[JobOutput]:
     for configuration in _of_kind(project, "output"):
-        read = parse_part(_Output, _document(folder, configuration), _relative_path(configuration))
+        document, problem = _definition(folder, configuration)
+        read = parse_part(_Output, document, _relative_path(configuration))
         blobs = read.blob_storage_properties
         yield JobOutput(
             alias=read.name,
@@ -180,6 +195,7 @@ def _outputs(folder: Path, project: _Project) -> Iterator[JobOutput]:
             target=sources.blob_folder(blobs) if blobs else None,
             serialization=read.serialization.type,
             has_watermark_settings=read.watermark_settings is not None,
+            problem=problem,
         )
 
 
@@ -188,7 +204,8 @@ def _functions(folder: Path, project: _Project) -> Iterator[JobFunction]:
         sub_type = configuration.sub_type.lower()
         if "function" not in sub_type:
             continue
-        read = parse_part(_Function, _document(folder, configuration), _relative_path(configuration))
+        document, problem = _definition(folder, configuration)
+        read = parse_part(_Function, document, _relative_path(configuration))
         language = next((language for word, language in _LANGUAGES.items() if sub_type.startswith(word)), None)
         yield JobFunction(
             name=read.name,
@@ -198,6 +215,7 @@ def _functions(folder: Path, project: _Project) -> Iterator[JobFunction]:
             script=_script(folder, configuration) if language == "JavaScript" else None,
             output_type=sources.data_type(read.output_type),
             argument_types=tuple(sources.data_type(argument.data_type) for argument in read.function_inputs),
+            problem=problem,
         )
 
 
@@ -213,8 +231,23 @@ def _is_known(configuration: _Configuration) -> bool:
     return sub_type in ("jobconfig", "input", "inputmock", "output") or "function" in sub_type
 
 
-def _document(folder: Path, configuration: _Configuration) -> Any:
-    return read_json(folder / _relative_path(configuration), _relative_path(configuration))
+def _definition(folder: Path, configuration: _Configuration) -> tuple[Any, str | None]:
+    """Return the document in a part's file, and the problem if it does not define the part, which then has a name only.
+
+    Inputs/telemetry.json, which does not exist => {"Name": "telemetry"}, "its file does not exist"
+    """
+    where = _relative_path(configuration)
+    named = {"Name": Path(where).name.removesuffix(".json").removesuffix(".js")}
+    if not _path(folder, configuration).exists():
+        return named, _ABSENT
+    document = read_json(_path(folder, configuration), where)
+    if isinstance(document, dict) and all(key.lower() != "name" or item is None for key, item in document.items()):
+        return document | named, _PLACEHOLDER
+    return document, None
+
+
+def _path(folder: Path, configuration: _Configuration) -> Path:
+    return folder / _relative_path(configuration)
 
 
 def _relative_path(configuration: _Configuration) -> str:

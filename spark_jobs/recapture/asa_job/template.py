@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from recapture.asa_job import sources
-from recapture.asa_job.documents import Format, JobPart, Kind, SettingsPart, SourcePart, parse_part
+from recapture.asa_job.documents import Format, JobPart, Kind, SettingsPart, SourcePart, parse_part, read_json
 from recapture.asa_job.expressions import TemplateScope
 from recapture.asa_job.job import AsaJob, BlobFolder, EventHub, JobFunction, JobInput, JobOutput
 from recapture.errors import DefinitionError
@@ -158,12 +158,13 @@ class _Resource:
 def read_template(path: Path, document: Any, job_name: str | None) -> AsaJob:
     """Return the job in a template; `job_name` chooses one of several.
 
-    Raise DefinitionError if the template has no such job, or is damaged.
+    The file NAME.parameters.json next to NAME.json has values of its parameters. Raise DefinitionError if the template
+    has no such job, or is damaged.
     """
     file = path.name
     if not isinstance(document, dict) or "resources" not in {key.lower() for key in document}:
         raise DefinitionError(f"{file}: not an ARM template: it has no resources")
-    resources = list(_in_template(document, TemplateScope(file)))
+    resources = list(_in_template(document, TemplateScope(file, arguments=_given(path))))
     jobs = [resource for resource in resources if resource.type == JOB]
     job = _job(file, jobs, job_name)
     prefix = "" if len(jobs) == 1 else f"{job.name.lower()}/"
@@ -194,6 +195,15 @@ def read_template(path: Path, document: Any, job_name: str | None) -> AsaJob:
             f"{file}, {resource.name}" for resource in own if resource.type.removeprefix(f"{JOB}/") not in _PARTS
         ),
     )
+
+
+def _given(path: Path) -> dict[str, Any]:
+    """Return the values in the parameters file of a template; none without such a file."""
+    file = path.with_name(f"{path.stem}.parameters.json")
+    if not file.is_file():
+        return {}
+    read = parse_part(_Arguments, read_json(file, file.name), file.name)
+    return {name: argument.get("value") for name, argument in read.parameters.items() if isinstance(argument, dict)}
 
 
 def _job(file: str, jobs: list[_Resource], job_name: str | None) -> _Resource:
@@ -232,9 +242,12 @@ def _resources(
             yield from _resources(resource.resources, scope, kind, name)
 
 
-class _Deployment(JobPart):
-    template: dict[str, Any] | None = None
+class _Arguments(JobPart):
     parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class _Deployment(_Arguments):
+    template: dict[str, Any] | None = None
 
 
 def _in_deployment(properties: dict[str, Any], scope: TemplateScope) -> Iterator[_Resource]:
