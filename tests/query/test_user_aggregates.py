@@ -89,7 +89,7 @@ PLACE = "needs GROUP BY with a window, and is supported only in SELECT and HAVIN
             "uda.listed takes one argument: to give it several values, select them in a step, and name the step",
         ),
         (
-            "SELECT uda.any(x) AS y INTO out FROM telemetry GROUP BY Tumbling(s, 1)",
+            "SELECT uda.any(GetArrayElement(x, 0)) AS y INTO out FROM telemetry GROUP BY Tumbling(s, 1)",
             "the type of this is not known, and JavaScript tells a text from a number: CAST it, or declare "
             "functions.any.argument_types in the pipeline file",
         ),

@@ -57,7 +57,8 @@ def test_a_declared_type_of_an_argument_decides_the_type_of_a_field() -> None:
             "udf.hex2Int has 1 argument_types, but this has 2",
         ),
         (
-            "SELECT udf.stringify(x) AS y INTO out FROM telemetry",
+            "WITH a AS (SELECT x FROM telemetry UNION SELECT y AS x FROM telemetry)"
+            " SELECT udf.stringify(x) AS y INTO out FROM a",
             "the type of this is not known, and JavaScript tells a text from a number: CAST it, or declare "
             "functions.stringify.argument_types in the pipeline file",
         ),

@@ -1,12 +1,14 @@
 """Fields that nothing declares: where ASA's result depends on the type of each value, so does ours."""
 
 import itertools
+import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from recapture.errors import DefinitionError
+from recapture.model import AsaType, JavaScriptFunction
 from tests.oracle_windows import Event
 from tests.query.fast_path import Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, seconds
@@ -19,11 +21,16 @@ NUMBERS = (7, -7, 2, 7.0, -7.5, 2.5)
 VALUES = (9007199254740992, 9007199254740993, 5, 5.0, 5.5, "5", "a", "b", True, False, None)
 
 
-def rows(spark: "SparkSession", query: str, payloads: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def rows(
+    spark: "SparkSession",
+    query: str,
+    payloads: Sequence[dict[str, Any]],
+    functions: Sequence[JavaScriptFunction] = (),
+) -> list[dict[str, Any]]:
     """Return the published rows of events, one a second."""
     zero = seconds(FIRST_WEEK * WEEK)
     events = [Event(zero + seconds(second), payload) for second, payload in enumerate(payloads, 1)]
-    [published_rows] = published(spark, compiled(query), [Slice(zero, zero + seconds(1000), events)])
+    [published_rows] = published(spark, compiled(query, functions), [Slice(zero, zero + seconds(1000), events)])
     return published_rows
 
 
@@ -206,6 +213,27 @@ def test_get_type_goes_through_steps_and_windows(spark: "SparkSession") -> None:
         ("bit", "bigint", "bigint", "float", "array", "bit"),
         ("nvarchar(max)", "bigint", "float", "float", "array", "nvarchar(max)"),
     ]
+
+
+def test_javascript_takes_each_value_of_a_field_in_its_own_type(spark: "SparkSession") -> None:
+    query = (
+        "WITH s AS (SELECT a, b FROM telemetry)\n"
+        "SELECT System.Timestamp() AS at, udf.shown(a) AS a, uda.listed(s.b) AS l INTO out FROM s"
+        " GROUP BY a, TumblingWindow(second, 1)"
+    )
+    shown = JavaScriptFunction("shown", "x => JSON.stringify(x)", AsaType.TEXT)
+    script = "function () { this.init = () => { this.all = []; }; this.accumulate = (x) => { this.all.push(x); };"
+    listed = JavaScriptFunction(
+        "listed", f"{script} this.computeResult = () => this.all; }}", AsaType.ARRAY, None, True
+    )
+    values = (5, 5.5, "5", 'a "b"\n', True, None, {"c": [1, "x"]}, [1, "2"])
+    actual = rows(spark, query, [{"a": value, "b": value} for value in values], [shown, listed])
+    actual.sort(key=lambda row: row["at"])
+    assert [json.loads(row["a"]) for row in actual] == list(values)
+    assert [row["l"] for row in actual] == [[value] for value in values]
+    whole = "WITH s AS (SELECT COALESCE(missing, a) AS c, b FROM telemetry) SELECT udf.shown(s) AS s INTO out FROM s"
+    records = rows(spark, whole, [{"a": value, "b": value} for value in values], [shown])
+    assert [json.loads(row["s"]) for row in records] == [{"c": value, "b": value} for value in values]
 
 
 @pytest.mark.parametrize("value", ["GetArrayElement(a, 0)", "GetRecordPropertyValue(a, 'b')"])

@@ -227,7 +227,7 @@ class GroupScope:
         for number, (key, node) in enumerate(self.keys):
             name = ".".join(part.name for part in identifiers(node) or [])
             unique = f"key {number + 1}" if not name or name in columns else name
-            columns[unique] = replace(key, node=column(f"_k{number}"))
+            columns[unique] = replace(key, node=column(f"_k{number}"), kind=None)
         return javascript_record(list(columns.items()), None)
 
     def _result(self, aggregate: Aggregate) -> exp.Expr:

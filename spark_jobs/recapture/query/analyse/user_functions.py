@@ -1,6 +1,7 @@
 """The arguments of JavaScript functions: values of a known type, and whole rows."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -11,6 +12,7 @@ from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.relations import From
 from recapture.query.functions.call import Call
 from recapture.query.generate.user_functions import javascript_argument, javascript_record
+from recapture.query.generate.values import Value
 from recapture.query.parse.names import identifiers
 
 
@@ -37,11 +39,18 @@ def user_arguments(
                 raise call.error(index, f"{call.name} takes {kind} here, but this is a record: the whole row")
             arguments.append(row)
             continue
-        value = call.value(index) if kind is None else call.argument(index, kind)
-        if kind is None and value.type is not None and types.untyped(value):
+        value = call.value(index) if kind is None else replace(call.argument(index, kind), kind=None)
+        if value.type is not None and kind is None and not _is_typed(value, types):
             raise call.error(index, _unknown_type(function))
         arguments.append(javascript_argument(value))
     return arguments
+
+
+def _is_typed(value: Value, types: FieldTypes) -> bool:
+    """Return whether the type of a value is known, or that of each single value is, maybe in a later pass."""
+    if value.is_json_element:
+        return False
+    return not types.untyped(value) or value.kind is not None or types.request_kinds(value.undeclared)
 
 
 def _unknown_type(function: JavaScriptFunction) -> str:
@@ -69,7 +78,7 @@ def whole_row(from_clause: From, node: exp.Expr) -> exp.Expr | None:
         if columns is None:
             raise _unknown_columns(from_clause, named.name, node)
         for name, value in columns:
-            if from_clause.types.untyped(value):
+            if not _is_typed(value, from_clause.types):
                 raise from_clause.source.error(
                     node, f"the type of `{name}`, a column of the row, is not known: CAST it, or CREATE TABLE"
                 )
