@@ -152,8 +152,11 @@ class FromCompiler:
         node, [named] = table.args.get("timestamp_by"), from_clause.relations
         if not isinstance(named.relation, InputRelation) or named.is_reference:
             if node is not None:
-                what = "reference data" if named.is_reference else "a step"
-                raise self.source.error(node, f"`{table.name}` is {what}: TIMESTAMP BY belongs to the input itself")
+                relation = named.relation
+                name, what = (
+                    (relation.name, "a step") if isinstance(relation, StepRelation) else (table.name, "reference data")
+                )
+                raise self.source.error(node, f"`{name}` is {what}: TIMESTAMP BY belongs to the input itself")
             return
         time = time_of(from_clause, node) if node is not None else None
         timing = (time, self._over(from_clause, table))
