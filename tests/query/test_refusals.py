@@ -300,7 +300,11 @@ def test_an_unsupported_query_is_refused(text: str, place: str, reason: str) -> 
         ("CREATE TABLE telemetry (x bigint, x float)", 35, "`x` is declared twice"),
         ("CREATE TABLE telemetry (x bigint, X float)", 35, "`X` is declared twice"),
         ("CREATE TABLE telemetry (x bigint", 1, "with its closing parenthesis"),
-        ("CREATE TABLE telemetry (x bigint) CREATE TABLE telemetry (y bigint)", 35, "`telemetry` has a CREATE TABLE already: remove one"),
+        (
+            "CREATE TABLE telemetry (x bigint) CREATE TABLE telemetry (y bigint)",
+            35,
+            "`telemetry` has a CREATE TABLE already: remove one",
+        ),
     ],
 )
 def test_an_unsupported_create_table_is_refused(declaration: str, column: int, reason: str) -> None:
