@@ -197,7 +197,7 @@ def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> N
     world.capture.rename(world.home / "moved")
     moved = pipeline.inputs[0].model_copy(update={"container": (world.home / "moved").as_uri()})
     with pytest.raises(DefinitionError, match=r"which is not the input\.container of telemetry"):
-        load_manifest(pipeline.model_copy(update={"inputs": (moved,)}), str(path))
+        load_manifest(pipeline.model_copy(update={"all_inputs": (moved,)}), str(path))
     with pytest.raises(DefinitionError, match=r"slice_hours is 2, but run .* has slices of another length"):
         load_manifest(pipeline.model_copy(update={"slice_hours": 2}), str(path))
 
