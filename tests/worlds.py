@@ -3,7 +3,7 @@
 import io
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 TEN = datetime(2024, 3, 1, 10, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+TELEMETRY = {"alias": "telemetry", "container": "capture", "namespace": "contoso", "event_hub": "telemetry"}
 QUICK_START = "-XX:TieredStopAtLevel=1"
 """JAVA_TOOL_OPTIONS of a JVM that starts quickly and never gets fast."""
 COUNTS = """\
@@ -107,15 +108,17 @@ class World:
         outputs: list[dict[str, Any]] | None = None,
         on_damaged_blob: str = "stop",
         functions: dict[str, dict[str, Any]] | None = None,
-        other_inputs: Sequence[dict[str, Any]] = (),
+        inputs: list[dict[str, Any]] | None = None,
         **job: Any,
     ) -> Pipeline:
-        """Write the pipeline file, with these settings of the job, and load it. `outputs` replaces `table`."""
-        capture = {"alias": "telemetry", "container": "capture", "namespace": "contoso", "event_hub": "telemetry"}
+        """Write the pipeline file, with these settings of the job, and load it.
+
+        `outputs` replaces `table`. In `inputs`, TELEMETRY stands for the input of this world's Capture blobs.
+        """
         settings = {"eventsLateArrivalMaxDelayInSeconds": 600, **job}
         sections = {
             "name": "telemetry",
-            "input": [capture | {"on_damaged_blob": on_damaged_blob}, *other_inputs],
+            "input": inputs or TELEMETRY | {"on_damaged_blob": on_damaged_blob},
             "job": {**settings, "query": query},
             "output": outputs or {"alias": "aggregates", "table": table},
         }

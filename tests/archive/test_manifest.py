@@ -28,6 +28,7 @@ from recapture.archive.pinning import (
 )
 from recapture.errors import RunError
 from recapture.formats.event_hubs import CaptureNames
+from recapture.formats.path_names import InputPath
 from recapture.storage import Blob, Container, open_container
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Arrivals, Slice, slices_between
@@ -341,6 +342,85 @@ def test_without_a_late_limit_any_later_blob_changes_the_digest(world: Path) -> 
     before = manifest_of(world, definition=unlimited)
     put(world, "0", TEN + 90 * HOUR, TEN + 100 * HOUR)
     assert digests_that_differ(before, manifest_of(world, definition=unlimited)) == [0]
+
+
+# Several inputs
+
+FILES = InputDefinition(
+    alias="files",
+    names=InputPath("files/{date}/{time}/{partition}"),
+    policies=None,
+    look_back=0,
+    interval_seconds=3600,
+    reading={"format": "Json"},
+)
+BOTH = replace(RUN, inputs=[DEFINITION, FILES])
+
+
+def put_file(folder: Path, partition: str, last_modified: datetime) -> Path:
+    path = folder / f"files/{last_modified:%Y/%m/%d/%H}/{partition}/{last_modified:%M%S}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x")
+    os.utime(path, (last_modified.timestamp(),) * 2)
+    return path
+
+
+@pytest.fixture
+def two(world: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Container]:
+    """Return two containers: that of `world`, and one with a partition of files every 20 minutes."""
+    folder = tmp_path_factory.mktemp("files")
+    for number in range(19):
+        put_file(folder, "1", TEN - 2 * HOUR + 20 * number * MINUTE)
+    return {"telemetry": open_container(world.as_uri()), "files": open_container(folder.as_uri())}
+
+
+def test_each_input_is_planned_by_its_own_archive(two: dict[str, Container]) -> None:
+    manifest = pin_blobs(BOTH, two, ten_to(3), LATER)
+    files, telemetry = manifest.inputs
+    assert [telemetry, files] == [pin_input(one, two[one.alias], ten_to(3), LATER) for one in BOTH.inputs]
+    assert (files.alias, files.partitions, manifest.input("telemetry").partitions) == ("files", ("1",), ("0", "1"))
+    assert files.slices[0].arrivals != telemetry.slices[0].arrivals, "the files have no policies and no look-back"
+    assert manifest.blob_count == manifest.size == len(files.blobs) + len(telemetry.blobs)
+    assert from_json(manifest.to_json()) == manifest
+
+
+def test_the_order_of_the_inputs_does_not_matter(two: dict[str, Container]) -> None:
+    reversed_inputs = replace(BOTH, inputs=[FILES, DEFINITION])
+    assert pin_blobs(reversed_inputs, two, ten_to(3), LATER) == pin_blobs(BOTH, two, ten_to(3), LATER)
+
+
+def test_a_blob_of_any_input_changes_the_slices_that_read_it(two: dict[str, Container]) -> None:
+    before = pin_blobs(BOTH, two, ten_to(3), LATER)
+    changed: Any = Changed(two["files"], f"files/{TEN + HOUR:%Y/%m/%d/%H}/1/2000.json", etag="other")
+    after = pin_blobs(BOTH, two | {"files": changed}, ten_to(3), LATER)
+    assert digests_that_differ(before, after) == [1, 2], "the next slice looks for duplicates there"
+    assert after.input("telemetry") == before.input("telemetry")
+
+
+def test_what_one_input_reads_is_not_what_another_reads(two: dict[str, Container]) -> None:
+    """The same blobs under exchanged aliases are another run."""
+    twins = replace(RUN, inputs=[DEFINITION, replace(DEFINITION, alias="twin")])
+    place: Any = two["telemetry"]
+    other: Any = Changed(place, "contoso/telemetry/0/2026/03/01/10/15/00.avro", size=9)
+    one = pin_blobs(twins, {"telemetry": place, "twin": other}, ten_to(1), LATER)
+    assert digests_that_differ(one, pin_blobs(twins, {"telemetry": other, "twin": place}, ten_to(1), LATER)) == [0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"alias": "other"}, {"policies": POLICIES}, {"reading": {"format": "Csv"}}],
+    ids=lambda change: next(iter(change)),
+)
+def test_the_definition_s_digest_covers_every_input(change: dict[str, Any]) -> None:
+    assert replace(BOTH, inputs=[DEFINITION, replace(FILES, **change)]).digest != BOTH.digest
+    assert replace(BOTH, inputs=[FILES, DEFINITION]).digest == BOTH.digest != RUN.digest
+
+
+def test_each_input_has_its_own_incomplete_partitions(two: dict[str, Container]) -> None:
+    """The newest blobs arrived at the end of the last slice; telemetry may be ten minutes late."""
+    files, telemetry = pin_blobs(BOTH, two, ten_to(4), TEN).inputs
+    assert [planned_slice.incomplete_partitions for planned_slice in files.slices] == [(), (), (), ("1",)]
+    assert [planned_slice.incomplete_partitions for planned_slice in telemetry.slices] == [(), (), (), ("0", "1")]
 
 
 # Completeness

@@ -12,7 +12,7 @@ from recapture.archive.manifest import Manifest, from_json
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import RunError
 from recapture.run.plan import changed_since, preview
-from tests.worlds import HOUR, TEN, World, at, backfill, body, lenient, published
+from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, body, lenient, published
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +51,7 @@ def world(tmp_path: Path) -> World:
 
 
 def defined(world: World, section: dict[str, Any] = VERSIONED, query: str = QUERY, table: str = "table") -> Pipeline:
-    return world.define(query, table, quality=lenient(world), other_inputs=[section])
+    return world.define(query, table, quality=lenient(world), inputs=[TELEMETRY, section])
 
 
 def names(manifest: Manifest) -> list[str]:

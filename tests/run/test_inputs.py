@@ -1,0 +1,199 @@
+"""Several inputs in a run: each has an archive, a format, partitions and counts of its own."""
+
+import json
+import os
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from recapture import cli
+from recapture.quality.metrics import combine
+from recapture.run import spark as job
+from recapture.run.plan import changed_since, preview
+from recapture.run.progress import completeness
+from recapture.time_model.metrics import VERDICTS
+from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, files, published, staged, steady
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from recapture.definition.pipeline import Pipeline
+
+ALARMS = {"alias": "alarms", "format": "Json", "container": "files", "path": "alarms/{date}/{time}/{partition}"}
+UNION = """\
+SELECT System.Timestamp() AS at, deviceId, CAST(temperature AS float) AS x
+INTO aggregates FROM telemetry TIMESTAMP BY eventTime
+UNION SELECT System.Timestamp() AS at, deviceId, CAST(level AS float) AS x FROM alarms TIMESTAMP BY raised"""
+JOIN = """\
+SELECT t.deviceId, t.temperature, a.level INTO aggregates FROM alarms a TIMESTAMP BY raised
+JOIN telemetry t TIMESTAMP BY eventTime ON t.deviceId = a.deviceId AND DATEDIFF(minute, t, a) BETWEEN 0 AND 5"""
+COUNTS = """\
+SELECT System.Timestamp() AS at, COUNT(*) AS n INTO readings FROM telemetry TIMESTAMP BY eventTime
+GROUP BY TumblingWindow(minute, 5)
+
+SELECT System.Timestamp() AS at, COUNT(*) AS n INTO alarms FROM alarms TIMESTAMP BY raised
+GROUP BY TumblingWindow(minute, 10)"""
+
+
+def put_alarms(world: World, partition: str, arrival: datetime, *lines: bytes) -> Path:
+    """Write a blob of JSON lines, last modified at `arrival`, in the folder of the hour before."""
+    opened = arrival - timedelta(minutes=1)
+    path = world.home / f"files/alarms/{opened:%Y/%m/%d/%H}/{partition}/{arrival:%M%S}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\n".join(lines))
+    os.utime(path, (arrival.timestamp(),) * 2)
+    return path
+
+
+def alarm(device: str, time: datetime, level: float = 1.5) -> bytes:
+    return json.dumps({"deviceId": device, "raised": f"{time:%FT%TZ}", "level": level}).encode()
+
+
+def defined(world: World, query: str = UNION, reverse: bool = False, **settings: Any) -> "Pipeline":
+    inputs = [TELEMETRY, ALARMS]
+    return world.define(query, inputs=inputs[::-1] if reverse else inputs, **settings)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Two hours of two partitions of telemetry, and a few alarms, some of them late or not JSON."""
+    world = steady(tmp_path)
+    for minutes in range(-60, 150, 10):
+        put_alarms(world, "0", at(minutes), alarm(f"device-0-{minutes % 3}", at(minutes - 2)))
+    put_alarms(world, "3", at(30.5), alarm("a", at(29)), b"not JSON", alarm("b", at(-30)))
+    put_alarms(world, "3", at(150))
+    return world
+
+
+def test_the_rows_of_all_inputs_are_published(spark: "SparkSession", world: World) -> None:
+    backfill(spark, defined(world), TEN, at(120))
+    rows = published(world.table)
+    assert sum(row["x"] == 1.5 for row in rows) == 12 + 2, "the late alarm is adjusted"
+    assert sum(row["x"] != 1.5 for row in rows) == 2 * 24 * 6
+
+
+def test_every_event_is_counted_once_under_its_input(spark: "SparkSession", world: World) -> None:
+    report = backfill(spark, defined(world), TEN, at(120))
+    telemetry, alarms = sorted(report["inputs"], key=lambda of_input: str(of_input["alias"]), reverse=True)
+    assert (telemetry["alias"], list(telemetry["partitions"])) == ("telemetry", ["0", "1"])
+    assert (alarms["alias"], list(alarms["partitions"])) == ("alarms", ["0", "3"])
+    assert (telemetry["metrics"]["InputEvents"], alarms["metrics"]["InputEvents"]) == (2 * 24 * 6, 12 + 3)
+    assert (alarms["metrics"]["malformed"], telemetry["metrics"]["malformed"]) == (1, 0)
+    for of_input in report["inputs"]:
+        for counts in (of_input["metrics"], *of_input["partitions"].values()):
+            assert counts["InputEvents"] == counts["DuplicateEvents"] + sum(counts[name] for name in VERDICTS)
+    assert combine([telemetry["metrics"], alarms["metrics"]]).items() <= report["metrics"].items()
+    assert "partitions" not in report, "which partition 0 would it be?"
+    rows = published(world.home / "table_metrics")
+    arrived = {
+        (alias, partition): sum(
+            row["value"]
+            for row in rows
+            if (row["input"], row["partition"], row["metric"]) == (alias, partition, "InputEvents")
+        )
+        for alias, partition in (("telemetry", "0"), ("telemetry", "1"), ("alarms", "0"), ("alarms", "3"))
+    }
+    assert list(arrived.values()) == [144, 144, 12, 3]
+    assert [(row["input"], row["partition"]) for row in published(world.home / "table_quarantine")] == [("alarms", "3")]
+
+
+def test_the_order_of_the_inputs_in_the_file_changes_nothing(spark: "SparkSession", world: World) -> None:
+    """Nor does it matter whether the hours are computed at once or one by one."""
+    report = backfill(spark, defined(world), TEN, at(120))
+    before = [files(world.home / name) for name in ("table", "table_metrics")]
+    assert backfill(spark, defined(world, reverse=True), TEN, at(120))["run"] == report["run"]
+    apart = defined(world, reverse=True, table="apart")
+    for hour in (1, 0):
+        backfill(spark, apart, TEN + hour * HOUR, TEN + (hour + 1) * HOUR)
+    assert [files(world.home / name) for name in ("apart", "apart_metrics")] == before
+
+
+def test_an_input_that_is_not_read_twice_is_not_cached(
+    spark: "SparkSession", world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = []
+    slice_writer = job.slice_writer
+
+    def recorded(*arguments: Any) -> Any:
+        frame = slice_writer(*arguments)
+        plans.append(frame._jdf.queryExecution().executedPlan().toString())
+        return frame
+
+    monkeypatch.setattr(job, "slice_writer", recorded)
+    outputs = [{"alias": name, "table": f"tables/{name}"} for name in ("readings", "alarms")]
+    staged(spark, defined(world, COUNTS, outputs=outputs), TEN, at(60))
+    assert [plan.count("InMemoryTableScan") for plan in plans] == [0, 0]
+    plans.clear()
+    twice = COUNTS.replace("FROM alarms", "FROM telemetry") + f"\n{UNION}".replace("INTO aggregates", "INTO both")
+    twice = twice.replace("raised\nGROUP BY", "eventTime\nGROUP BY")
+    outputs = [*outputs, {"alias": "both", "table": "tables/both"}]
+    staged(spark, defined(world, twice, outputs=outputs), TEN, at(60))
+    assert [plan.count("InMemoryTableScan") for plan in plans] == [1, 1, 1], "telemetry alone is kept"
+    assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
+
+
+@pytest.mark.parametrize("adaptive", ["false", "true"])
+def test_events_are_counted_even_if_the_other_side_of_a_join_has_none(
+    spark: "SparkSession", world: World, adaptive: str
+) -> None:
+    """Spark must not skip an input because it knows that the JOIN is empty."""
+    for path in (world.home / "files").rglob("*.json"):
+        path.unlink()
+    put_alarms(world, "0", at(-600))
+    put_alarms(world, "0", at(200))
+    before = spark.conf.get("spark.sql.adaptive.enabled") or "false"
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    try:
+        run = staged(spark, defined(world, JOIN), TEN, at(120))
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", before)
+    assert sum(row["InputEvents"] for row in run.files.read("metrics.json")) == 2 * 24 * 6
+    assert sum(file.rows for file in run.files.staged()) == 0
+
+
+def test_the_plan_shows_each_input(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    defined(world)
+    arguments = ["plan", str(world.file), "--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z"]
+    assert cli.main([*arguments, "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert [(of_input["alias"], of_input["partitions"]) for of_input in plan["inputs"]] == [
+        ("alarms", ["0", "3"]),
+        ("telemetry", ["0", "1"]),
+    ]
+    (of_slice,) = plan["slices"]
+    assert plan["blobs"] == of_slice["blobs"] == sum(of_input["blobs"] for of_input in of_slice["inputs"])
+    assert not plan.keys() & {"partitions", "capture", "silent_partitions", "far_blobs"}
+    assert "incomplete" not in of_slice
+    assert cli.main(arguments) == 0
+    assert "partition 3 of input alarms: written up to " in capsys.readouterr().out
+
+
+def test_a_slice_waits_for_the_partitions_of_every_input(world: World) -> None:
+    put_alarms(world, "0", at(150))
+    pipeline = defined(world)
+    state = completeness(pipeline, TEN, at(120), at(131))
+    assert state.waiting == ()
+    assert sorted(str(partition).split(":")[0] for partition in state.partitions) == [
+        "partition 0 of input alarms",
+        "partition 0 of input telemetry",
+        "partition 1 of input telemetry",
+        "partition 3 of input alarms",
+    ]
+    for path in (world.home / "files").rglob("3/*.json"):
+        os.utime(path, (at(40).timestamp(),) * 2)
+    (reason,) = completeness(pipeline, TEN, at(120), at(131)).waiting
+    assert reason.startswith("partition 3 of input alarms: ")
+
+
+def test_a_changed_blob_of_any_input_is_named_with_its_input(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = preview(defined(world), TEN, at(60))
+    changed = next((world.home / "files").rglob("alarms/2024/03/01/10/3/*.json"))
+    changed.unlink()
+    (change,) = changed_since(defined(world, reverse=True), manifest)
+    assert str(change) == f"{changed.relative_to(world.home / 'files')} of input alarms was deleted"
+    path = world.home / "manifest.json"
+    path.write_bytes(manifest.to_json())
+    assert cli.main(["backfill", str(world.file), "--manifest", str(path)]) == 1
+    assert f"1 of the {manifest.blob_count} blobs of run {manifest.run} have changed" in capsys.readouterr().err
