@@ -12,7 +12,7 @@ from recapture.archive.manifest import Manifest, from_json
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import RunError
 from recapture.run.plan import changed_since, preview
-from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, body, lenient, published
+from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, body, lenient, published, staged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -158,3 +158,16 @@ def test_the_plan_shows_the_versions(capsys: pytest.CaptureFixture[str], world: 
         "2024-03-01T09:00:00Z",
         "2024-03-01T10:30:00Z",
     ]
+
+
+@pytest.mark.parametrize("row", ["", ",roof,1"])
+def test_every_event_is_counted_if_no_row_of_the_reference_data_has_a_key(
+    spark: "SparkSession", world: World, row: str
+) -> None:
+    """The second query has more columns than Spark compiles to one function; it then takes another path."""
+    put(world, "devices.csv", row)
+    for columns in ("d.site", ", ".join(f"d.site AS s{number}" for number in range(120))):
+        query = f"SELECT {columns} INTO aggregates FROM telemetry t JOIN devices d ON t.deviceId = d.deviceId"
+        run = staged(spark, defined(world, STATIC, query, f"table{len(columns)}"), TEN, TEN + HOUR)
+        assert [counts["InputEvents"] for counts in run.files.read("metrics.json")] == [3]
+        assert [file.rows for file in run.files.staged()] == [0]

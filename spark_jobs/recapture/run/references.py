@@ -19,6 +19,8 @@ from recapture.storage import Container
 from recapture.wording import counted
 
 _LOG = logging.getLogger(__name__)
+_ZEROS = {pa.int64(): 0, pa.float64(): 0.0, pa.bool_(): False, pa.string(): ""}
+"""Value of each type that is not NULL: Spark drops NULL keys before it joins."""
 _FOREVER = 2**63 - 1
 """End of the last version, in ticks."""
 
@@ -28,12 +30,13 @@ def create_view(
 ) -> None:
     """Let the Spark SQL of a session look rows up in reference data. Errors are those of `rows`."""
     table = rows(reference, compiled, reader, container)
+    view = pa.concat_tables([table, _never_in_force(table.schema)])
     _LOG.info(
         "reference data %s: %s, %s, %s bytes in the memory of every executor",
         *(reference.alias, counted(len(reference.versions), "version"), counted(table.num_rows, "row")),
         f"{table.nbytes:,}",
     )
-    spark.createDataFrame(table).coalesce(1).createOrReplaceTempView(f"`{compiled.view}`")
+    spark.createDataFrame(view).coalesce(1).createOrReplaceTempView(f"`{compiled.view}`")
 
 
 def rows(reference: PinnedReference, compiled: CompiledReference, reader: Reader, container: Container) -> pa.Table:
@@ -47,6 +50,14 @@ def rows(reference: PinnedReference, compiled: CompiledReference, reader: Reader
         _version(reference.alias, version, end, compiled, reader, container)
         for version, end in zip(reference.versions, ends, strict=True)
     )
+
+
+def _never_in_force(schema: pa.Schema) -> pa.Table:
+    """Return one row that no event finds.
+
+    Where a JOIN finds an empty table, Spark does not read the events, so they would not be counted.
+    """
+    return pa.table([pa.array([_ZEROS[field.type]], field.type) for field in schema], schema=schema)
 
 
 def _version(
