@@ -1,0 +1,96 @@
+"""The geospatial functions. A shape is a record of GeoJSON or a text of WKT.
+
+The functions that create a shape only write its GeoJSON. Those that compare shapes check them: an error of a shape
+stops the run where the result is used (see generate.user_functions).
+"""
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from recapture.geography.columns import WKT
+from recapture.model import AsaType, GeographyFunction
+from recapture.query.functions.arity import MANY, takes
+from recapture.query.functions.call import Call
+from recapture.query.generate.let import failure, once
+from recapture.query.generate.select_items import SelectItem, struct
+from recapture.query.generate.trees import Template, cast_as, spark_call, string, template
+from recapture.query.generate.user_functions import result_of
+from recapture.query.generate.values import Value
+
+_POINT = """concat('{{"type":"Point","coordinates":[', {longitude}, ',', {latitude}, ']}}')"""
+"""Template of a point. The text of a float is as in JSON; concat of NULL is NULL."""
+_POSITION = r"^\[-?[0-9][^,\[\]]*(,-?[0-9][^,\[\]]*){1,2}\]$"
+"""Regular expression of the coordinates of a point."""
+
+
+def point(call: Call) -> Value:
+    """CreatePoint(latitude, longitude), a record."""
+    takes(call, 2)
+    latitude, longitude = (cast_as(call.argument(index, AsaType.FLOAT).node, "STRING") for index in (0, 1))
+    return Value(template(_POINT, longitude=longitude, latitude=latitude), AsaType.RECORD)
+
+
+def line_string(call: Call) -> Value:
+    """CreateLineString(point, point, …), a record."""
+    takes(call, 2, MANY)
+    return _joined(call, '{"type":"LineString","coordinates":[', "]}")
+
+
+def polygon(call: Call) -> Value:
+    """CreatePolygon(point, point, point, point, …), a record; the last point is the first one."""
+    takes(call, 4, MANY)
+    return _joined(call, '{"type":"Polygon","coordinates":[[', "]]}")
+
+
+def comparing(function: GeographyFunction) -> Callable[[Call], Value]:
+    """Return the function of ASAQL that compares two shapes, such as ST_WITHIN(shape, polygon)."""
+
+    def compare(call: Call) -> Value:
+        takes(call, 2)
+        return Value(result_of(function.spark_name, [_shape(call, 0), _shape(call, 1)]), function.output)
+
+    return compare
+
+
+def _shape(call: Call, index: int) -> exp.Expr:
+    """Return an argument as recapture.geography.columns has it."""
+    value = call.argument(index, AsaType.RECORD, AsaType.TEXT)
+    if value.type is AsaType.TEXT:
+        return struct([SelectItem(WKT, value.node)])
+    return cast_as(value.node, "STRING") if isinstance(value.node, exp.Null) else value.node
+
+
+def _joined(call: Call, opening: str, closing: str) -> Value:
+    """Return the record with the positions of all points; NULL if one of them is NULL."""
+    parts: list[exp.Expr] = [string(opening)]
+    for index in range(call.count):
+        parts += [string(","), _position(call, index)] if index else [_position(call, index)]
+    return Value(spark_call("concat", *parts, string(closing)), AsaType.RECORD)
+
+
+def _position(call: Call, index: int) -> exp.Expr:
+    """Return the coordinates of a point as JSON: {"type":"Point","coordinates":[1.5,2]} => [1.5,2]
+
+    Those of CreatePoint need no check, so that Spark can compute a constant shape beforehand.
+    """
+    record = call.argument(index, AsaType.RECORD).node
+    if isinstance(record, Template) and record.name == _POINT:
+        return template("concat('[', {longitude}, ',', {latitude}, ']')", **_places(record))
+    refused = failure(f"{call.name}: argument {index + 1} is not GeoJSON of a Point")
+    return once(
+        record,
+        "point",
+        lambda it: template(
+            "CASE WHEN get_json_object({it}, '$.type') = 'Point'"
+            " AND get_json_object({it}, '$.coordinates') RLIKE {position} THEN get_json_object({it}, '$.coordinates')"
+            " WHEN {it} IS NOT NULL THEN {refused} END",
+            it=it,
+            position=string(_POSITION),
+            refused=refused,
+        ),
+    )
+
+
+def _places(tree: Template) -> dict[str, exp.Expr]:
+    return {place: part for place, part in tree.args.items() if place != "this"}
