@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from recapture.geography.columns import WKT
+from recapture.geography.columns import LATITUDE, LONGITUDE, WKT
 from recapture.geography.relations import call
 from recapture.model import GeographyFunction
 
@@ -35,8 +35,13 @@ def wkt(text: str | None) -> dict[str, str | None]:
     return {WKT: text}
 
 
-Shape = str | dict[str, str | None] | None
-"""GeoJSON, or WKT as `wkt` gives it."""
+def created(latitude: float | None, longitude: float | None) -> dict[str, float | None]:
+    """Return a point as CreatePoint gives it to a function."""
+    return {LONGITUDE: longitude, LATITUDE: latitude}
+
+
+Shape = str | dict[str, str | None] | dict[str, float | None] | None
+"""GeoJSON, WKT as `wkt` gives it, or a point as `created` gives it."""
 
 
 def rows(function: GeographyFunction, one: Sequence[Shape], other: Sequence[Shape]) -> list[dict[str, Any]]:
@@ -60,6 +65,8 @@ def error(function: GeographyFunction, one: Shape, other: Shape) -> str:
 
 
 def _column(shapes: Sequence[Shape]) -> pa.Array:
-    if any(isinstance(shape, dict) for shape in shapes):
-        return pa.array(shapes, pa.struct([(WKT, pa.string())]))
-    return pa.array(shapes, pa.string())
+    fields = {name for shape in shapes if isinstance(shape, dict) for name in shape}
+    if not fields:
+        return pa.array(shapes, pa.string())
+    types = {WKT: pa.string(), LONGITUDE: pa.float64(), LATITUDE: pa.float64()}
+    return pa.array(shapes, pa.struct([(name, types[name]) for name in types if name in fields]))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.model import GeographyFunction
-from tests.geography.shapes import Shape, error, geojson, point, polygon, rectangle, rows, value, wkt
+from tests.geography.shapes import Shape, created, error, geojson, point, polygon, rectangle, rows, value, wkt
 
 DISTANCE, WITHIN = GeographyFunction.DISTANCE, GeographyFunction.WITHIN
 AREA = rectangle(0, 0, 10, 10)
@@ -119,6 +119,26 @@ def test_no_rows_give_no_rows() -> None:
 def test_a_point_may_be_spelled_in_many_ways(spelling: Shape) -> None:
     assert value(DISTANCE, spelling, point(1.5, -2)) == 0.0
     assert value(WITHIN, spelling, rectangle(1, -3, 2, -1)) == 1
+
+
+@given(st.floats(-90, 90), st.floats(-180, 180), st.sampled_from(GeographyFunction))
+def test_a_created_point_is_compared_as_its_geojson_is(
+    latitude: float, longitude: float, function: GeographyFunction
+) -> None:
+    for other in (point(1, 1), AREA):
+        expected = value(function, point(longitude, latitude), other)
+        assert value(function, created(latitude, longitude), other) == expected
+
+
+@pytest.mark.parametrize(("latitude", "longitude"), [(90.5, 0.0), (0.0, -180.5), (float("inf"), 0.0)])
+def test_a_created_point_that_is_not_on_the_globe_is_an_error(latitude: float, longitude: float) -> None:
+    message = f"ST_WITHIN: argument 1 {OUTSIDE}: CreatePoint({latitude}, {longitude})"
+    assert error(WITHIN, created(latitude, longitude), AREA) == message
+
+
+@pytest.mark.parametrize("place", [created(None, 1.0), created(1.0, None), created(None, None), created(None, 999.0)])
+def test_a_point_that_is_created_from_null_is_null(place: Shape) -> None:
+    assert rows(WITHIN, [place], [AREA]) == [{"value": None, "error": None}]
 
 
 SHAPES = [

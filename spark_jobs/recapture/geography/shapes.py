@@ -16,7 +16,7 @@ import shapely
 from numpy.typing import NDArray
 from shapely import GeometryType
 
-from recapture.geography.columns import WKT
+from recapture.geography.columns import LATITUDE, LONGITUDE, WKT
 
 _POLYGONS = (GeometryType.POLYGON, GeometryType.MULTIPOLYGON)
 _OF_GEOJSON = (GeometryType.POINT, GeometryType.LINESTRING, GeometryType.POLYGON)
@@ -89,13 +89,14 @@ class Shapes:
 
 
 def read(column: pa.Array) -> Shapes:
-    """Return the shapes of a column: strings of GeoJSON, or structs of WKT."""
+    """Return the shapes of a column; see `columns` for its types."""
     is_wkt = pa.types.is_struct(column.type)
+    if is_wkt and column.type.get_field_index(WKT) < 0:
+        return _points(column.field(LONGITUDE), column.field(LATITUDE))
     texts = column.field(WKT) if is_wkt else column
     coordinates = pc.extract_regex(texts, _WKT_POINT if is_wkt else _GEOJSON_POINT)
     longitude, latitude = (_numbers(coordinates, name) for name in ("longitude", "latitude"))
-    outside = (np.abs(longitude) > 180) | (np.abs(latitude) > 90)
-    longitude[outside] = np.nan
+    longitude[_outside(longitude, latitude)] = np.nan
     rest = pa.array(np.flatnonzero(np.isnan(longitude) & texts.is_valid().to_numpy(zero_copy_only=False)))
     encoded = texts.take(rest).dictionary_encode()
     shapes, reasons = _checked(encoded.dictionary.to_numpy(zero_copy_only=False), is_wkt)
@@ -107,10 +108,29 @@ def read(column: pa.Array) -> Shapes:
     return Shapes(longitude, latitude, others, errors)
 
 
+def _points(longitudes: pa.Array, latitudes: pa.Array) -> Shapes:
+    """Return the points with these coordinates; a NULL in one of them is a NULL."""
+    longitude, latitude = (_floats(column) for column in (longitudes, latitudes))
+    longitude[np.isnan(latitude)] = np.nan
+    latitude[np.isnan(longitude)] = np.nan
+    wrong = np.flatnonzero(_outside(longitude, latitude))
+    errors = {int(row): f"{_OUTSIDE}: CreatePoint({latitude[row]}, {longitude[row]})" for row in wrong}
+    longitude[wrong] = np.nan
+    return Shapes(longitude, latitude, np.full(len(longitude), None), errors)
+
+
+def _outside(longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return (np.abs(longitude) > 180) | (np.abs(latitude) > 90)
+
+
 def _numbers(coordinates: pa.Array, name: str) -> NDArray[np.float64]:
     """Return a group of a regular expression as numbers, NaN where it did not match."""
     matched: pa.Array = pc.if_else(coordinates.is_valid(), coordinates.field(name), None)
-    return np.array(matched.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    return _floats(matched.cast(pa.float64()))
+
+
+def _floats(column: pa.Array) -> NDArray[np.float64]:
+    return np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _checked(texts: NDArray[Any], is_wkt: bool) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from recapture.geography.columns import WKT
+from recapture.geography.columns import LATITUDE, LONGITUDE, WKT
 from recapture.model import AsaType, GeographyFunction
 from recapture.query.functions.arity import MANY, takes
 from recapture.query.functions.call import Call
@@ -18,7 +18,8 @@ from recapture.query.generate.trees import Template, cast_as, spark_call, string
 from recapture.query.generate.user_functions import result_of
 from recapture.query.generate.values import Value
 
-_POINT = """concat('{{"type":"Point","coordinates":[', {longitude}, ',', {latitude}, ']}}')"""
+_POSITION_OF_POINT = "CAST({longitude} AS STRING), ',', CAST({latitude} AS STRING)"
+_POINT = f"""concat('{{{{"type":"Point","coordinates":[', {_POSITION_OF_POINT}, ']}}}}')"""
 """Template of a point. The text of a float is as in JSON; concat of NULL is NULL."""
 _POSITION = r"^\[-?[0-9][^,\[\]]*(,-?[0-9][^,\[\]]*){1,2}\]$"
 """Regular expression of the coordinates of a point."""
@@ -27,7 +28,7 @@ _POSITION = r"^\[-?[0-9][^,\[\]]*(,-?[0-9][^,\[\]]*){1,2}\]$"
 def point(call: Call) -> Value:
     """CreatePoint(latitude, longitude), a record."""
     takes(call, 2)
-    latitude, longitude = (cast_as(call.argument(index, AsaType.FLOAT).node, "STRING") for index in (0, 1))
+    latitude, longitude = (call.argument(index, AsaType.FLOAT).node for index in (0, 1))
     return Value(template(_POINT, longitude=longitude, latitude=latitude), AsaType.RECORD)
 
 
@@ -58,6 +59,8 @@ def _shape(call: Call, index: int) -> exp.Expr:
     value = call.argument(index, AsaType.RECORD, AsaType.TEXT)
     if value.type is AsaType.TEXT:
         return struct([SelectItem(WKT, value.node)])
+    if _is_point(value.node):
+        return struct(SelectItem(name, value.node.args[name]) for name in (LONGITUDE, LATITUDE))
     return cast_as(value.node, "STRING") if isinstance(value.node, exp.Null) else value.node
 
 
@@ -75,8 +78,9 @@ def _position(call: Call, index: int) -> exp.Expr:
     Those of CreatePoint need no check, so that Spark can compute a constant shape beforehand.
     """
     record = call.argument(index, AsaType.RECORD).node
-    if isinstance(record, Template) and record.name == _POINT:
-        return template("concat('[', {longitude}, ',', {latitude}, ']')", **_places(record))
+    if _is_point(record):
+        places = {name: record.args[name] for name in (LONGITUDE, LATITUDE)}
+        return template(f"concat('[', {_POSITION_OF_POINT}, ']')", **places)
     refused = failure(f"{call.name}: argument {index + 1} is not GeoJSON of a Point")
     return once(
         record,
@@ -92,5 +96,6 @@ def _position(call: Call, index: int) -> exp.Expr:
     )
 
 
-def _places(tree: Template) -> dict[str, exp.Expr]:
-    return {place: part for place, part in tree.args.items() if place != "this"}
+def _is_point(tree: exp.Expr) -> bool:
+    """Return whether a tree is that of CreatePoint."""
+    return isinstance(tree, Template) and tree.name == _POINT
