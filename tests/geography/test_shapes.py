@@ -17,9 +17,9 @@ OUTSIDE = "has a longitude outside -180 to 180, or a latitude outside -90 to 90"
 @pytest.mark.parametrize(
     ("shape", "reason"),
     [
-        ("x", NO_GEOJSON),
-        ("", NO_GEOJSON),
-        ("[1, 2]", NO_GEOJSON),
+        ("x", NO_WKT),
+        ("", NO_WKT),
+        ("[1, 2]", NO_WKT),
         ("{}", NO_GEOJSON),
         ('{"type":"Point"}', NO_GEOJSON),
         ('{"type":"point","coordinates":[1,2]}', NO_GEOJSON),
@@ -34,7 +34,7 @@ OUTSIDE = "has a longitude outside -180 to 180, or a latitude outside -90 to 90"
         (geojson("LineString", [[1, 2]]), NO_GEOJSON),
         (geojson("Polygon", [[1, 2], [3, 2], [3, 3], [1, 2]]), NO_GEOJSON),
         (geojson("Polygon", [[[1, 2], [3, 2], [3, 3]]]), NO_GEOJSON),
-        ("POINT(1 2)", NO_GEOJSON),
+        ("POINT(1,2)", NO_WKT),
         (geojson("Point", []), "is empty"),
         (geojson("Polygon", []), "is empty"),
         (point(180.5, 0), OUTSIDE),
@@ -110,6 +110,8 @@ def test_no_rows_give_no_rows() -> None:
         '{"coordinates":[15e-1,-0.2E+1],"type":"Point"}',
         '{"type":"Point","coordinates":[1.5,-2,100],"bbox":[1.5,-2,1.5,-2]}',
         '{"type":"Point","coordinates":[1.5,-2],"properties":{"type":"Feature"}}',
+        "POINT(1.5 -2)",
+        "point z (1.5 -2 7)",
         wkt("POINT(1.5 -2)"),
         wkt(" point ( 1.5   -2.0 ) "),
         wkt("POINT(+1.50 -002)"),
@@ -152,6 +154,9 @@ SHAPES = [
     geojson("Polygon", [[[0, 0], [0, 9], [9, 9], [0, 0]]]),
     AREA,
     rectangle(1, 1, 2, 2),
+    "POINT(1 1)",
+    "POINT(1 200)",
+    "POLYGON((0 0,9 0,9 9,0 9,0 0),(4 4,4 6,6 6,6 4,4 4))",
 ]
 
 

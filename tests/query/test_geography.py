@@ -42,7 +42,7 @@ def test_a_query_has_the_functions_that_it_calls_in_any_letter_case() -> None:
 def test_shapes_are_records_distances_floats_and_comparisons_bigints() -> None:
     query = compiled(
         "SELECT CreatePoint(y, x) AS p, CreateLineString(q, r) AS l, CreatePolygon(q, r, s, q) AS g, "
-        "ST_DISTANCE(q, r) AS d, ST_WITHIN(q, r) AS w, ST_INTERSECTS(q, r) AS i, ST_OVERLAPS(q, r) AS o "
+        "ST_DISTANCE(q, r) AS d, ST_WITHIN(t, u) AS w, ST_INTERSECTS(q, r) AS i, ST_OVERLAPS(q, r) AS o "
         "INTO out FROM telemetry"
     )
     record, bigint = AsaType.RECORD, AsaType.BIGINT
@@ -51,6 +51,7 @@ def test_shapes_are_records_distances_floats_and_comparisons_bigints() -> None:
     assert {column.name: column.type for column in query.inputs[0].columns} == {
         **dict.fromkeys("xy", AsaType.FLOAT),
         **dict.fromkeys("qrs", record),
+        **dict.fromkeys("tu", AsaType.TEXT),
     }
 
 
@@ -63,7 +64,7 @@ def test_shapes_are_records_distances_floats_and_comparisons_bigints() -> None:
         ("CreatePolygon(p, q, p)", "CREATEPOLYGON takes 4 or more arguments, but this has 3"),
         ("CreateLineString(p, 'POINT(1 2)')", "CREATELINESTRING takes record here, but this is nvarchar(max)"),
         ("ST_DISTANCE(p)", "ST_DISTANCE takes 2 arguments, but this has 1"),
-        ("ST_WITHIN(p, 5)", "ST_WITHIN takes record or nvarchar(max) here, but this is bigint"),
+        ("ST_WITHIN(p, 5)", "ST_WITHIN takes nvarchar(max) or record here, but this is bigint"),
     ],
 )
 def test_a_call_that_cannot_be_compiled_says_what_is_wrong(call: str, message: str) -> None:
@@ -190,6 +191,15 @@ def test_shapes_come_from_steps_elements_and_texts_of_json(spark: SparkSession) 
     """
     event = at(1, x=1.0, list=[point(1, 0)], r={"inner": point(1, 0)}, j='{"type": "Point", "coordinates": [1, 0]}')
     assert only(spark, text, event) == dict.fromkeys(("element", "property", "parsed", "both"), 0.0)
+
+
+def test_an_undeclared_field_holds_geojson_or_wkt(spark: SparkSession) -> None:
+    text = "SELECT ST_WITHIN(place, fence) AS w INTO out FROM telemetry"
+    fence = "POLYGON((0 0,10 0,10 10,0 10,0 0))"
+    events = [at(1, place=point(5, 5), fence=fence), at(2, place="POINT(5 5)", fence=fence)]
+    assert rows(spark, text, events) == [[{"w": 1}, {"w": 1}]]
+    declared = f"CREATE TABLE telemetry (place record, fence nvarchar(max)) {text}"
+    assert rows(spark, declared, events[:1]) == [[{"w": 1}]]
 
 
 def test_what_is_not_a_shape_stops_the_run_with_its_text(spark: SparkSession) -> None:

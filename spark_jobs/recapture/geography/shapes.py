@@ -90,21 +90,28 @@ class Shapes:
 
 def read(column: pa.Array) -> Shapes:
     """Return the shapes of a column; see `columns` for its types."""
-    is_wkt = pa.types.is_struct(column.type)
-    if is_wkt and column.type.get_field_index(WKT) < 0:
-        return _points(column.field(LONGITUDE), column.field(LATITUDE))
-    texts = column.field(WKT) if is_wkt else column
-    coordinates = pc.extract_regex(texts, _WKT_POINT if is_wkt else _GEOJSON_POINT)
-    longitude, latitude = (_numbers(coordinates, name) for name in ("longitude", "latitude"))
-    longitude[_outside(longitude, latitude)] = np.nan
-    rest = pa.array(np.flatnonzero(np.isnan(longitude) & texts.is_valid().to_numpy(zero_copy_only=False)))
-    encoded = texts.take(rest).dictionary_encode()
-    shapes, reasons = _checked(encoded.dictionary.to_numpy(zero_copy_only=False), is_wkt)
-    codes, rows = encoded.indices.to_numpy(), rest.to_numpy()
+    if not pa.types.is_struct(column.type):
+        return _read(column, only_wkt=False)
+    if column.type.get_field_index(WKT) >= 0:
+        return _read(column.field(WKT), only_wkt=True)
+    return _points(column.field(LONGITUDE), column.field(LATITUDE))
+
+
+def _read(texts: pa.Array, only_wkt: bool) -> Shapes:
+    longitude, latitude = np.full((2, len(texts)), np.nan)
+    rest = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False))
+    for pattern in [_WKT_POINT] if only_wkt else [_GEOJSON_POINT, _WKT_POINT]:
+        coordinates = pc.extract_regex(texts.take(pa.array(rest)), pattern)
+        longitude[rest], latitude[rest] = _numbers(coordinates, LONGITUDE), _numbers(coordinates, LATITUDE)
+        longitude[_outside(longitude, latitude)] = np.nan
+        rest = rest[np.isnan(longitude[rest])]
+    encoded = texts.take(pa.array(rest)).dictionary_encode()
+    shapes, reasons = _checked(encoded.dictionary.to_numpy(zero_copy_only=False), only_wkt)
+    codes = encoded.indices.to_numpy()
     others = np.full(len(texts), None)
-    others[rows] = shapes[codes]
+    others[rest] = shapes[codes]
     wrong = np.flatnonzero(reasons[codes] != np.array(None))
-    errors = {int(row): str(reasons[code]) for row, code in zip(rows[wrong], codes[wrong], strict=True)}
+    errors = {int(row): str(reasons[code]) for row, code in zip(rest[wrong], codes[wrong], strict=True)}
     return Shapes(longitude, latitude, others, errors)
 
 
@@ -133,21 +140,24 @@ def _floats(column: pa.Array) -> NDArray[np.float64]:
     return np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _checked(texts: NDArray[Any], is_wkt: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+def _checked(texts: NDArray[Any], only_wkt: bool) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the shape of each text, and what is wrong with it: one of them is None. The shapes are prepared."""
-    shapes = (_from_wkt if is_wkt else _from_geojson)(texts)
+    is_wkt = np.array([only_wkt or not text.lstrip().startswith("{") for text in texts], dtype=bool)
+    shapes = np.full(len(texts), None)
+    shapes[is_wkt], shapes[~is_wkt] = _from_wkt(texts[is_wkt]), _from_geojson(texts[~is_wkt])
     west, south, east, north = shapely.bounds(shapes).T
     invalid = np.array([f"is not valid ({reason})" for reason in shapely.is_valid_reason(shapes)], dtype=object)
     reasons = np.select(
         [
+            is_wkt & shapely.is_missing(shapes),
             shapely.is_missing(shapes),
             shapely.is_empty(shapes),
             (west < -180) | (east > 180) | (south < -90) | (north > 90),
             ~shapely.is_valid(shapes),
             _is_clockwise(shapes),
-            np.full(len(texts), not is_wkt) & (shapely.get_num_interior_rings(shapes) > 0),
+            ~is_wkt & (shapely.get_num_interior_rings(shapes) > 0),
         ],
-        [_NOT_WKT if is_wkt else _NOT_GEOJSON, _EMPTY, _OUTSIDE, invalid, _CLOCKWISE, _HOLE],
+        [_NOT_WKT, _NOT_GEOJSON, _EMPTY, _OUTSIDE, invalid, _CLOCKWISE, _HOLE],
         np.array(None),
     )
     for number in np.flatnonzero(reasons != np.array(None)):

@@ -56,12 +56,13 @@ def comparing(function: GeographyFunction) -> Callable[[Call], Value]:
 
 def _shape(call: Call, index: int) -> exp.Expr:
     """Return an argument as recapture.geography.columns has it."""
-    value = call.argument(index, AsaType.RECORD, AsaType.TEXT)
-    if value.type is AsaType.TEXT:
-        return struct([SelectItem(WKT, value.node)])
+    value = call.argument(index, AsaType.TEXT, AsaType.RECORD)
+    if isinstance(value.node, exp.Null):
+        return cast_as(value.node, "STRING")
     if _is_point(value.node):
         return struct(SelectItem(name, value.node.args[name]) for name in (LONGITUDE, LATITUDE))
-    return cast_as(value.node, "STRING") if isinstance(value.node, exp.Null) else value.node
+    known_text = value.type is AsaType.TEXT and not (value.undeclared or value.is_json_element)
+    return struct([SelectItem(WKT, value.node)]) if known_text else value.node
 
 
 def _joined(call: Call, opening: str, closing: str) -> Value:
