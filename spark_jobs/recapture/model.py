@@ -94,6 +94,25 @@ class JavaScriptFunction:
         return f"udf_{self.name.lower()}"
 
 
+class GeographyFunction(StrEnum):
+    """The functions that compare two shapes."""
+
+    DISTANCE = "ST_DISTANCE"
+    INTERSECTS = "ST_INTERSECTS"
+    OVERLAPS = "ST_OVERLAPS"
+    WITHIN = "ST_WITHIN"
+
+    @property
+    def output(self) -> AsaType:
+        """Type of what it returns."""
+        return AsaType.FLOAT if self is GeographyFunction.DISTANCE else AsaType.BIGINT
+
+    @property
+    def spark_name(self) -> str:
+        """Name in Spark SQL."""
+        return f"geography_{self.lower()}"
+
+
 class Metadata(StrEnum):
     """The kinds of metadata that an input adds to its events."""
 

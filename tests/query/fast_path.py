@@ -48,7 +48,7 @@ def published(
     has sessions, "_unanchored" says whether a row's session is cut by the rule for sparse streams.
     """
     _view(spark, query, slices, arrivals).createOrReplaceTempView("`input telemetry`")
-    register(spark, query.functions)
+    register(spark, query)
     output = query.outputs[0]
     table = spark.sql(output.sql).toArrow()
     columns = [*output.columns, OutputColumn("slice_start", AsaType.DATETIME)]

@@ -46,12 +46,12 @@ def rows(
 ) -> list[list[Row]]:
     """Return the rows of every output for the hour from ten. Datetimes are seconds after ten; JSON is parsed."""
     query = compiled(text, *outputs, functions=functions)
-    register(spark, query.functions)
     return published(spark, query, events)
 
 
 def published(spark: SparkSession, query: CompiledQuery, events: Iterable[Row]) -> list[list[Row]]:
     """Return the rows of every output of a compiled query; see `rows`."""
+    register(spark, query)
     read: tuple[InputColumn | MetadataColumn, ...] = (*query.inputs[0].columns, *query.inputs[0].metadata)
     columns = [(column.name, TYPES[column.type].view) for column in read]
     schema = pa.schema([*columns, ("_partition", pa.string()), *((name, pa.int64()) for name in _SYSTEM)])

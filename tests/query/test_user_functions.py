@@ -158,7 +158,7 @@ def test_the_value_of_every_function_can_be_an_argument_and_takes_a_result(spark
         for number, nested in enumerate(NESTED)
     ]
     query = compiled(f"SELECT {', '.join(items)} INTO out FROM telemetry", functions=FUNCTIONS)
-    register(spark, query.functions)
+    register(spark, query)
     times = ("_slice_start", "_slice_end", "_system_timestamp", "_arrival")
     columns = ", ".join(f"id AS {name}" for name in times)
     spark.sql(f"SELECT CAST(NULL AS STRING) AS t, '0' AS _partition, {columns} FROM range(1)").createOrReplaceTempView(

@@ -23,7 +23,10 @@ NO_CONTAINER = "https://ACCOUNT.blob.core.windows.net/CONTAINER"
 _DELIMITERS = (",", ";", "\t", "|", " ")
 _CAPTURE_FIELDS = ("SequenceNumber", "Offset", "EnqueuedTimeUtc", "SystemProperties", "Properties", "Body")
 _FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_BEFORE_1_2 = "true and false in JSON are bit instead of bigint 1 and 0: add a CAST if the query relies on bigint"
+_BEFORE_1_2 = (
+    "true and false in JSON are bit instead of bigint 1 and 0, so add a CAST if the query relies on bigint, and "
+    "geospatial functions compare shapes on a plane instead of on the globe"
+)
 _LEVELS = {
     "1.1": _BEFORE_1_2,
     "1.0": f"{_BEFORE_1_2}; field names keep their letter case instead of becoming lower case, a text that looks "

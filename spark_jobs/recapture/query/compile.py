@@ -23,7 +23,7 @@ from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source, require_only
-from recapture.query.parse.user_functions import bind_functions
+from recapture.query.parse.user_functions import bind_functions, geography_functions
 
 _DEFAULT_OUTPUT = "output"
 
@@ -46,7 +46,8 @@ def compile_query(
         script = parse(text)
         called = bind_functions(script, functions)
         types = FieldTypes(script.source, declared_types(source, script.declarations, inputs))
-        return replace(_compiled(script, types, inputs, output_aliases).result(), functions=called)
+        compiled = _compiled(script, types, inputs, output_aliases).result()
+        return replace(compiled, functions=called, geography=geography_functions(script))
     except RecursionError:
         raise source.error(0, "the query is nested too deeply") from None
 

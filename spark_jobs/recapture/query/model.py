@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recapture.model import (
+    GeographyFunction,
     InputColumn,
     JavaScriptFunction,
     MetadataColumn,
@@ -121,6 +122,8 @@ class CompiledQuery:
     """Reference data that it reads."""
     functions: tuple[JavaScriptFunction, ...] = ()
     """JavaScript functions that it calls. The session in which the SQL runs has them; see run.functions."""
+    geography: tuple[GeographyFunction, ...] = ()
+    """Functions of geography that it calls. The session has them, too."""
 
     def ends_windows_every(self, length: int) -> bool:
         """Return whether every window, those over steps included, ends in each stretch of `length` ticks with events.

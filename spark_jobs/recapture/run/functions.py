@@ -1,6 +1,6 @@
-"""The JavaScript functions of a query in a Spark session."""
+"""The functions of Python of a query in a Spark session: of JavaScript and of geography."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -9,20 +9,26 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from recapture.errors import DefinitionError, RunError
 from recapture.javascript.engine import engine
-from recapture.model import TYPES, JavaScriptFunction
+from recapture.model import TYPES, AsaType, GeographyFunction, JavaScriptFunction
+from recapture.query.model import CompiledQuery
 
 
-def register(spark: SparkSession, functions: Iterable[JavaScriptFunction]) -> None:
-    """Let the Spark SQL of a session call JavaScript functions."""
-    for function in functions:
-        fields = [("value", TYPES[function.output].view), ("error", pa.string())]
-        result = from_arrow_schema(pa.schema(fields))
-        # The stubs of arrow_udf leave out the form whose type hints say what the function is.
-        caller = arrow_udf(_caller(function), returnType=result)  # type: ignore[call-overload]
-        spark.udf.register(function.spark_name, caller)
+def register(spark: SparkSession, query: CompiledQuery) -> None:
+    """Let the Spark SQL of a session call the functions of a query."""
+    for function in query.functions:
+        _register(spark, function.spark_name, _javascript(function), function.output)
+    for relation in query.geography:
+        _register(spark, relation.spark_name, _geography(relation), relation.output)
 
 
-def _caller(function: JavaScriptFunction) -> Callable[..., pa.Array]:
+def _register(spark: SparkSession, name: str, caller: Callable[..., pa.Array], output: AsaType) -> None:
+    """Give a session a function that returns a struct of a value and an error."""
+    result = from_arrow_schema(pa.schema([("value", TYPES[output].view), ("error", pa.string())]))
+    # The stubs of arrow_udf leave out the form whose type hints say what the function is.
+    spark.udf.register(name, arrow_udf(caller, returnType=result))  # type: ignore[call-overload]
+
+
+def _javascript(function: JavaScriptFunction) -> Callable[..., pa.Array]:
     """Return what calls a function for a batch of rows on an executor."""
 
     def call(*columns: pa.Array) -> pa.Array:
@@ -35,5 +41,16 @@ def _caller(function: JavaScriptFunction) -> Callable[..., pa.Array]:
             engine.cache_clear()
             raise
         return pa.StructArray.from_arrays([values, errors], ["value", "error"])
+
+    return call
+
+
+def _geography(function: GeographyFunction) -> Callable[..., pa.Array]:
+    """Return what calls a function for a batch of rows on an executor, which loads shapely and pyproj."""
+
+    def call(one: pa.Array, other: pa.Array) -> pa.Array:
+        from recapture.geography import relations
+
+        return relations.call(function, one, other)
 
     return call

@@ -24,14 +24,14 @@ from recapture import log
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import RecaptureError, RunError
 from recapture.formats.events import Reader
-from recapture.model import JavaScriptFunction, OutputColumn, published_schema
+from recapture.model import OutputColumn, published_schema
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order, schema
 from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task, split
 from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.values import quoted_name
-from recapture.query.model import CompiledInput
+from recapture.query.model import CompiledInput, CompiledQuery
 from recapture.run.files import RunFiles, StagedSlice
 from recapture.run.functions import register
 from recapture.run.metrics import metric_rows
@@ -126,7 +126,7 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
         try:
             if tasks:
                 _create_reference_views(spark, run)
-            staged = _stage(spark, inputs, pipeline.query.functions, list(_destinations(pipeline)), digests)
+            staged = _stage(spark, inputs, pipeline.query, list(_destinations(pipeline)), digests)
         except PySparkException as error:
             raise RunError(_reason(error)) from error
         run.files.write("staged.json", [asdict(file) for file in staged])
@@ -166,7 +166,7 @@ def _destinations(pipeline: Pipeline) -> Iterator[Destination]:
 def _stage(
     spark: SparkSession,
     inputs: list[InputTasks],
-    functions: Iterable[JavaScriptFunction],
+    query: CompiledQuery,
     destinations: list[Destination],
     digests: dict[int, str],
 ) -> list[StagedSlice]:
@@ -174,7 +174,7 @@ def _stage(
     written: dict[str, list[Row]] = {}
     if any(of_input.tasks for of_input in inputs):
         pin_settings(spark)
-        register(spark, functions)
+        register(spark, query)
         with contextlib.ExitStack() as stack:
             views = {of_input.operator: stack.enter_context(_view(spark, of_input)) for of_input in inputs}
             results = [spark.sql(destination.sql) for destination in destinations]
@@ -314,7 +314,7 @@ def _reason(error: PySparkException) -> str:
     """Return the message of Recapture's own error, else the last exception in Spark's text, else its first line."""
     text = str(error)
     ours = re.findall(r"^(?:recapture\.[\w.]+Error): (.*)$", text, re.MULTILINE)
-    ours += re.findall(r"\[USER_RAISED_EXCEPTION\] (udf\..*) SQLSTATE: \w+$", text, re.MULTILINE)
+    ours += re.findall(r"\[USER_RAISED_EXCEPTION\] ((?:udf\.|ST_|CREATE).*) SQLSTATE: \w+$", text, re.MULTILINE)
     if ours:
         return str(ours[-1])
     raised = re.findall(r"^[\w.]+(?:Error|Exception): .*$", text, re.MULTILINE)

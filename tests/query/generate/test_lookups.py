@@ -240,3 +240,19 @@ def test_rows_are_those_of_a_nested_loop(
         matches = [row["n"] for row in in_force if id_ is not None and row["id"] == id_]
         expected += [(id_, str(n), second) for n in matches] or ([(id_, None, second)] if outer else [])
     assert sorted([(row["id"], row["n"], row["at"]) for row in found], key=str) == sorted(expected, key=str)
+
+
+def test_a_place_finds_its_fence(joined: Any) -> None:
+    text = """
+        SELECT t.x, d.site INTO out FROM telemetry t TIMESTAMP BY at
+        JOIN devices d ON ST_WITHIN(t.place, d.fence) = 1
+    """
+    places = [(1, 1), (6, 1), (5, 1), (20, 20)]
+    events = [
+        at(number, x=number, place={"type": "Point", "coordinates": place}) for number, place in enumerate(places, 1)
+    ]
+    fences = [
+        {"site": "west", "fence": "POLYGON((0 0,5 0,5 5,0 5,0 0))"},
+        {"site": "east", "fence": "POLYGON((5 0,10 0,10 5,5 5,5 0))"},
+    ]
+    assert joined(text, events, {0: fences}) == [{"x": "1", "site": "west"}, {"x": "2", "site": "east"}]

@@ -83,7 +83,7 @@ class JoinCompiler:
                 condition = row.condition(node)
                 if outer and user_calls(condition):
                     raise self.source.error(
-                        node, "a JavaScript function in ON of LEFT JOIN is not supported: call it in a step"
+                        node, "a JavaScript or ST_… function in ON of LEFT JOIN is not supported: call it in a step"
                     )
                 conditions += [*self._keys(row, node), condition]
                 continue

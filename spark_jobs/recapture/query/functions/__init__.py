@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from recapture.query.functions import choices, dates, numbers, records, texts, types
+from recapture.model import GeographyFunction
+from recapture.query.functions import choices, dates, geography, numbers, records, texts, types
 from recapture.query.functions.call import Call
 from recapture.query.functions.regexmatch import regexmatch
 from recapture.query.functions.unsupported import UNSUPPORTED
@@ -17,6 +18,9 @@ FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "COALESCE": choices.coalesce,
     "CONCAT": texts.concat,
     "CONCAT_WS": texts.concat_ws,
+    "CREATELINESTRING": geography.line_string,
+    "CREATEPOINT": geography.point,
+    "CREATEPOLYGON": geography.polygon,
     "DATEADD": dates.dateadd,
     "DATEDIFF": dates.datediff,
     "DATENAME": dates.datename,
@@ -58,5 +62,6 @@ FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "UNICODE": texts.unicode,
     "UPPER": texts.upper,
     "YEAR": dates.year,
+    **{function: geography.comparing(function) for function in GeographyFunction},
 }
 """Functions by name in capitals."""

@@ -1,6 +1,5 @@
 """The functions that are refused: why, and what to write instead."""
 
-_GEOSPATIAL = "is geospatial, which is not supported: backfill the coordinates, and compute it from the table"
 _NO_ASA = "is not a function of Azure Stream Analytics"
 
 UNSUPPORTED = {
@@ -13,13 +12,6 @@ UNSUPPORTED = {
     "backfill its input, and score the table",
     "ANOMALYDETECTION_CHANGEPOINT": "AnomalyDetection_ChangePoint needs ASA's own model, which is not published: "
     "backfill its input, and score the table",
-    "CREATEPOINT": f"CreatePoint {_GEOSPATIAL}",
-    "CREATELINESTRING": f"CreateLineString {_GEOSPATIAL}",
-    "CREATEPOLYGON": f"CreatePolygon {_GEOSPATIAL}",
-    "ST_DISTANCE": f"ST_DISTANCE {_GEOSPATIAL}",
-    "ST_INTERSECTS": f"ST_INTERSECTS {_GEOSPATIAL}",
-    "ST_OVERLAPS": f"ST_OVERLAPS {_GEOSPATIAL}",
-    "ST_WITHIN": f"ST_WITHIN {_GEOSPATIAL}",
     "MATCH_RECOGNIZE": "MATCH_RECOGNIZE is not supported: select the events, and search the table for the pattern",
     "CONVERT": f"CONVERT {_NO_ASA}: write CAST(x AS type)",
     "TRY_CONVERT": f"TRY_CONVERT {_NO_ASA}: write TRY_CAST(x AS type)",

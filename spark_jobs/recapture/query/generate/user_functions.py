@@ -1,4 +1,4 @@
-"""Calls of JavaScript functions in Spark SQL.
+"""Calls of functions of Python in Spark SQL: of JavaScript and of geography.
 
 Spark computes a function of Python for all rows before anything else of a SELECT. So a call gives a struct of a value
 and an error, and the error is raised only where the value is used: a CASE guards a call, as it guards a CAST.
@@ -25,13 +25,16 @@ def javascript_call(function: JavaScriptFunction, arguments: Sequence[exp.Expr])
     f, [`x`] => transform(array(`udf_f`(`x`)), `@@result` -> CASE WHEN `@@result`.error IS NOT NULL THEN … END)[0]
     """
     # Spark has no function of Python without arguments.
-    call = user_call(function.spark_name, *(arguments or [exp.false()]))
-    value = let(
-        call,
+    return Value(result_of(function.spark_name, arguments or [exp.false()]), function.output)
+
+
+def result_of(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    """Return the result of a function of Python, by its name in Spark SQL; an error stops the run."""
+    return let(
+        user_call(name, *arguments),
         "result",
         lambda it: template("CASE WHEN {it}.error IS NOT NULL THEN raise_error({it}.error) ELSE {it}.value END", it=it),
     )
-    return Value(value, function.output)
 
 
 def javascript_argument(value: Value) -> exp.Expr:

@@ -1,12 +1,16 @@
-"""The calls of user-defined functions in a script: udf.NAME(…), and uda.NAME(…) for aggregates."""
+"""The calls of functions of Python in a script: udf.NAME(…), uda.NAME(…) for aggregates, and those of geography."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from sqlglot import exp
 
-from recapture.model import JavaScriptFunction
+from recapture.model import GeographyFunction, JavaScriptFunction
 from recapture.query.parse.asaql import Script
+from recapture.query.parse.names import call_name
 from recapture.query.parse.source import Source
+
+_Node = TypeVar("_Node", bound=exp.Expr)
 
 USER_FUNCTION = "user_function"
 """Key in the `meta` of a call of a user-defined function: its declaration."""
@@ -21,13 +25,23 @@ def bind_functions(script: Script, declared: Sequence[JavaScriptFunction]) -> tu
     """
     by_name = {function.name.lower(): function for function in declared}
     called: dict[JavaScriptFunction, None] = {}
-    for query in [*(step.query for step in script.steps), *script.statements]:
-        for node in query.find_all(exp.Dot):
-            if _prefix(node) in ("udf", "uda"):
-                function = _declaration(script.source, node, by_name)
-                node.meta[USER_FUNCTION] = function
-                called[function] = None
+    for node in _nodes(script, exp.Dot):
+        if _prefix(node) in ("udf", "uda"):
+            function = _declaration(script.source, node, by_name)
+            node.meta[USER_FUNCTION] = function
+            called[function] = None
     return tuple(sorted(called, key=lambda function: function.name.lower()))
+
+
+def geography_functions(script: Script) -> tuple[GeographyFunction, ...]:
+    """Return the functions of geography that are called: SELECT st_within(a, b) … => (WITHIN,)"""
+    called = {call_name(node) for node in _nodes(script, exp.Anonymous)}
+    return tuple(function for function in GeographyFunction if function in called)
+
+
+def _nodes(script: Script, kind: type[_Node]) -> Iterator[_Node]:
+    for query in [*(step.query for step in script.steps), *script.statements]:
+        yield from query.find_all(kind)
 
 
 def _prefix(node: exp.Dot) -> str:

@@ -1,0 +1,1 @@
+"""The geospatial functions that compare two shapes, on columns of Arrow: see `relations.call`."""

@@ -1,0 +1,57 @@
+"""The functions that compare two shapes, as ASA computes them at compatibility level 1.2.
+
+Distances are geodesic, on the ellipsoid WGS 84. Everything else is planar: an edge is a straight line between two pairs
+of longitude and latitude. docs/query-language.md has the sources.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import shapely
+from numpy.typing import NDArray
+from pyproj import Geod
+
+from recapture.geography.shapes import Shapes, read
+from recapture.model import TYPES, GeographyFunction
+
+_WGS_84 = Geod(ellps="WGS84")
+
+
+def call(function: GeographyFunction, one: pa.Array, other: pa.Array) -> pa.Array:
+    """Return a struct of the value of a function and of its error for each row. Both are NULL if an argument is."""
+    first, second = read(one), read(other)
+    rows = np.flatnonzero(first.known & second.known)
+    values = np.full(len(one), np.nan)
+    values[rows] = _RELATIONS[function](first.take(rows), second.take(rows))
+    errors = np.full(len(one), None)
+    errors[rows[np.isnan(values[rows])]] = f"{function} takes two points, or a polygon, from which the distance is 0"
+    for number, shapes, others in ((2, second, first), (1, first, second)):
+        for row, reason in shapes.errors.items():
+            if others.known[row] or row in others.errors:
+                errors[row] = f"{function}: argument {number} {reason}"
+    computed = pa.array(values, mask=np.isnan(values)).cast(TYPES[function.output].view)
+    return pa.StructArray.from_arrays([computed, pa.array(errors, pa.string())], ["value", "error"])
+
+
+def _distance(one: Shapes, other: Shapes) -> NDArray[np.float64]:
+    """Return distances in metres: between points, or 0 if one of the shapes is a polygon; NaN for other shapes."""
+    (x1, y1), (x2, y2) = one.points(), other.points()
+    _, _, distances = _WGS_84.inv(x1, y1, x2, y2)
+    polygons = [shapes.are_polygons() for shapes in (one, other)]
+    with_area = (polygons[0] & (polygons[1] | ~np.isnan(x2))) | (polygons[1] & ~np.isnan(x1))
+    return np.where(with_area, 0.0, distances)
+
+
+def _relation(holds: Callable[[Any, Any], NDArray[np.bool_]]) -> Callable[[Shapes, Shapes], NDArray[np.float64]]:
+    return lambda one, other: holds(one.geometries(), other.geometries()).astype(np.float64)
+
+
+_RELATIONS: Mapping[GeographyFunction, Callable[[Shapes, Shapes], NDArray[np.float64]]] = {
+    GeographyFunction.DISTANCE: _distance,
+    GeographyFunction.INTERSECTS: _relation(shapely.intersects),
+    GeographyFunction.OVERLAPS: _relation(shapely.overlaps),
+    # Only the container gains from being prepared.
+    GeographyFunction.WITHIN: _relation(lambda one, other: shapely.contains(other, one)),
+}
