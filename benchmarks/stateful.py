@@ -49,7 +49,8 @@ def comparisons(events: int, keys: int) -> dict[str, Comparison]:
             DECLARED
             + "SELECT k, x, LAG(x) OVER (PARTITION BY k LIMIT DURATION(minute, 5)) AS v INTO out FROM telemetry",
             "SELECT CASE WHEN lag(_system_timestamp) OVER w > _system_timestamp - 3000000000 THEN lag(x) OVER w END"
-            " AS v FROM `input telemetry` WINDOW w AS (PARTITION BY k ORDER BY _system_timestamp, _arrival, _partition)",
+            " AS v FROM `input telemetry`"
+            " WINDOW w AS (PARTITION BY k ORDER BY _system_timestamp, _arrival, _partition)",
         ),
         "AVG": Comparison(
             DECLARED
