@@ -165,8 +165,8 @@ def _parser() -> argparse.ArgumentParser:
     text = "the run that every slice must hold now; required to go back further than one publication"
     back.add_argument("--run", metavar="RUN", help=text)
     text = (
-        "Print CREATE TABLE for the input. The types come from a sample of the archive (the range, or the newest hour) "
-        "and from the query."
+        "Print CREATE TABLE for each input. The types come from a sample of its archive (the range, or the newest "
+        "hour) and from the query."
     )
     inferred = add("infer", _infer, _InferArguments, text, required=False)
     text = "write it in front of the query in the pipeline file"
@@ -349,7 +349,8 @@ def _infer(pipeline: Pipeline, arguments: _InferArguments, stderr: Console) -> d
     _warn(stderr, inference.warnings)
     if arguments.write:
         write(pipeline, inference)
-        stderr.print(f"{escape(str(pipeline.file))}: CREATE TABLE {escape(pipeline.input.alias)} is written")
+        for inferred in inference.inputs:
+            stderr.print(f"{escape(str(pipeline.file))}: CREATE TABLE {escape(inferred.alias)} is written")
     return inference.summary | {"written": arguments.write}
 
 

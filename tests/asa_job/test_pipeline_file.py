@@ -51,8 +51,9 @@ def test_a_job_on_capture_blobs_gives_a_pipeline_that_loads(tmp_path: Path) -> N
     file = tmp_path / "telemetry.yaml"
     file.write_text(text_of(folder))
     pipeline = load(file)
-    assert isinstance(pipeline.input, CaptureInput)
-    assert (pipeline.name, pipeline.input.event_hub, pipeline.job.policy) == ("contoso_telemetry", "telemetry", "Drop")
+    (section,) = pipeline.inputs
+    assert isinstance(section, CaptureInput)
+    assert (pipeline.name, section.event_hub, pipeline.job.policy) == ("contoso_telemetry", "telemetry", "Drop")
     assert (pipeline.job.out_of_order_seconds, pipeline.job.late_seconds) == (10, 600)
 
 
@@ -71,7 +72,7 @@ def test_a_job_on_csv_blobs_gives_a_pipeline_that_loads(tmp_path: Path) -> None:
     inputs = [{"name": "telemetry", "properties": template_input(datasource=datasource, serialization=csv)}]
     file = tmp_path / "telemetry.yaml"
     file.write_text(text_of(template(tmp_path / "job.json", template_job(inputs=inputs))))
-    section = load(file).input
+    section = load(file).inputs[0]
     assert isinstance(section, CsvInput)
     assert (section.delimiter, section.names) == (";", InputPath("logs/{partition}/{date}", "YYYY-MM-DD"))
 
@@ -83,7 +84,7 @@ def test_an_event_hub_job_loads_only_after_its_container_is_filled_in(tmp_path: 
     with pytest.raises(DefinitionError, match=r"input\.container"):
         load(file)
     file.write_text(text.replace("ACCOUNT", "contoso").replace("CONTAINER", "capture"))
-    assert load(file).input.arrival_time == "EventEnqueuedUtcTime"
+    assert load(file).inputs[0].arrival_time == "EventEnqueuedUtcTime"
 
 
 def test_every_note_is_above_the_line_that_it_is_about(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def complaint(file: Path, keys: str, time: str = "eventTime") -> tuple[int, str]
 
 def test_without_a_format_the_blobs_are_those_of_event_hubs_capture(file: Path) -> None:
     for keys in (CAPTURE, f"format: EventHubsCapture, {CAPTURE}"):
-        read = loaded(file, keys).input
+        read = loaded(file, keys).inputs[0]
         assert isinstance(read, CaptureInput)
         assert read.names == CaptureNames("contoso", "telemetry")
         assert (read.interval_seconds, read.empty_blobs, read.source) == (300, True, "contoso/telemetry")
@@ -71,12 +71,12 @@ def test_without_a_format_the_blobs_are_those_of_event_hubs_capture(file: Path) 
 
 
 def test_an_iot_hub_s_keys_are_read_and_have_defaults(file: Path) -> None:
-    read = loaded(file, IOT_HUB).input
+    read = loaded(file, IOT_HUB).inputs[0]
     assert isinstance(read, IotHubInput)
     assert read.names == IotHubNames("contoso-hub")
     assert (read.interval_seconds, read.empty_blobs, read.source) == (300, False, "contoso-hub")
     path = "raw/{iothub}/{partition}/{YYYY}{MM}{DD}{HH}{mm}"
-    read = loaded(file, f"{IOT_HUB}, batch_interval_seconds: 720, partitions: 4, path: '{path}'").input
+    read = loaded(file, f"{IOT_HUB}, batch_interval_seconds: 720, partitions: 4, path: '{path}'").inputs[0]
     assert read.interval_seconds == 720
     assert read.names.prefix == "raw/contoso-hub/"
 
@@ -85,28 +85,28 @@ def test_an_iot_hub_s_keys_are_read_and_have_defaults(file: Path) -> None:
 def test_a_path_of_folders_is_read_as_asa_reads_it(file: Path, name: str, section: type) -> None:
     read = loaded(
         file, f"format: {name}, path: 'logs/{{date}}/{{time}}', date_format: DD-MM-YYYY, time_format: HH-mm"
-    ).input
+    ).inputs[0]
     assert isinstance(read, section)
     assert read.names == InputPath("logs/{date}/{time}", "DD-MM-YYYY", "HH-mm")
     assert (read.interval_seconds, read.empty_blobs, read.source) == (60, False, "logs/{date}/{time}")
-    undated = loaded(file, f"format: {name}, path: raw").input
+    undated = loaded(file, f"format: {name}, path: raw").inputs[0]
     assert (undated.names.prefix, undated.interval_seconds) == ("raw/", 0)
 
 
 def test_a_delimiter_is_the_character_itself(file: Path) -> None:
     for character in (",", ";", r"\t", "|", " "):
-        read = loaded(file, f'format: Csv, path: raw, delimiter: "{character}"').input
+        read = loaded(file, f'format: Csv, path: raw, delimiter: "{character}"').inputs[0]
         assert isinstance(read, CsvInput)
         assert read.delimiter == character.replace(r"\t", "\t")
     assert complaint(file, 'format: Csv, delimiter: ":"')[1].startswith("input.delimiter: should be ','")
 
 
 def test_the_fields_of_a_service_bus_message_may_be_named(file: Path) -> None:
-    read = loaded(file, "format: ServiceBus, path: raw").input
+    read = loaded(file, "format: ServiceBus, path: raw").inputs[0]
     assert isinstance(read, ServiceBusInput)
     fields = read.fields
     assert (fields.sequence_number, fields.enqueued_time, fields.body) == ("SequenceNumber", "EnqueuedTimeUtc", "Body")
-    read = loaded(file, "format: ServiceBus, path: raw, fields: {sequence_number: meta.seq}").input
+    read = loaded(file, "format: ServiceBus, path: raw, fields: {sequence_number: meta.seq}").inputs[0]
     assert isinstance(read, ServiceBusInput)
     assert (read.fields.sequence_number, read.fields.body) == ("meta.seq", "Body")
     line, message = complaint(file, "format: ServiceBus, path: raw, fields: {sequence: seq}")
@@ -179,7 +179,7 @@ def test_a_mistake_is_reported_with_its_key_and_line(file: Path, keys: str, line
 def test_events_may_arrive_by_enqueued_time_if_the_names_have_a_time(file: Path) -> None:
     for keys in (IOT_HUB, "format: ServiceBus, path: 'x/{date}'"):
         pipeline = loaded(file, f"{keys}, arrival_time: EventEnqueuedUtcTime")
-        assert pipeline.input.arrival_time is ArrivalTime.EVENT_ENQUEUED
+        assert pipeline.inputs[0].arrival_time is ArrivalTime.EVENT_ENQUEUED
 
 
 @pytest.mark.parametrize("key", ["partitions", "search_hours", "capture_interval_seconds"])
@@ -230,11 +230,11 @@ def test_the_definition_s_digest_changes_with_the_names_except_for_capture(file:
 
 
 def test_the_definition_s_digest_changes_with_the_limits_of_inflation(file: Path) -> None:
-    limits = [loaded(file, f"{CAPTURE}{keys}").input.limits for keys in ("", ", max_block_mib: 1, max_blob_mib: 3")]
+    limits = [loaded(file, f"{CAPTURE}{keys}").inputs[0].limits for keys in ("", ", max_block_mib: 1, max_blob_mib: 3")]
     assert limits == [Limits(256, 2048), Limits(1, 3)]
     settings = ["", ", max_block_mib: 1", ", max_blob_mib: 1"]
     assert len({run_definition(loaded(file, f"{IOT_HUB}{setting}")).digest for setting in settings}) == 3
-    assert loaded(file, "format: Json, path: a, max_blob_mib: 5").input.limits.blob == 5
+    assert loaded(file, "format: Json, path: a, max_blob_mib: 5").inputs[0].limits.blob == 5
     assert "max_block_mib" in complaint(file, "format: Json, path: a, max_block_mib: 5")[1]
     assert "max_blob_mib" in complaint(file, f"{CAPTURE}, max_blob_mib: 0")[1]
 

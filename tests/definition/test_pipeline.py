@@ -82,11 +82,11 @@ def complaint(file: Path) -> tuple[int | None, str]:
 def test_the_example_loads(file: Path) -> None:
     pipeline = load(file)
     assert pipeline.name == "telemetry"
-    assert pipeline.input.container == "https://ACCOUNT.blob.core.windows.net/capture"
+    assert pipeline.inputs[0].container == "https://ACCOUNT.blob.core.windows.net/capture"
     (output,) = pipeline.outputs
     assert output.table == "https://ACCOUNT.blob.core.windows.net/curated/telemetry"
     assert output.metrics_table == "https://ACCOUNT.blob.core.windows.net/curated/telemetry_metrics"
-    assert pipeline.input.names.prefix == "contoso/telemetry/"
+    assert pipeline.inputs[0].names.prefix == "contoso/telemetry/"
     assert pipeline.slice_hours == 1
     assert pipeline.file == file
     names = [column.name for column in pipeline.compiled(output).columns]
@@ -104,8 +104,8 @@ def test_a_setting_that_is_left_out_has_asa_s_default(file: Path) -> None:
     pipeline = load(file)
     assert len(settings) == 7
     assert policies_of(pipeline) == Policies(0, from_seconds(5), from_seconds(300), adjust=True)
-    assert isinstance(pipeline.input, CaptureInput)
-    assert pipeline.input.capture_interval_seconds == 300
+    assert isinstance(pipeline.inputs[0], CaptureInput)
+    assert pipeline.inputs[0].capture_interval_seconds == 300
     assert pipeline.job.output_error_policy == "Drop"
 
 
@@ -171,7 +171,7 @@ def test_by_enqueued_time_the_capture_interval_makes_nothing_late(file: Path) ->
     change(file, "ArrivalMaxDelayInSeconds: 600", "ArrivalMaxDelayInSeconds: 5")
     change(file, "arrival_time: BlobLastModified", "arrival_time: EventEnqueuedUtcTime")
     pipeline = load(file)
-    assert pipeline.input.arrival_time is ArrivalTime.EVENT_ENQUEUED
+    assert pipeline.inputs[0].arrival_time is ArrivalTime.EVENT_ENQUEUED
     assert pipeline.warnings == []
 
 
@@ -566,9 +566,9 @@ def test_a_name_in_braces_is_an_environment_variable(file: Path, monkeypatch: py
     change(file, "ACCOUNT.blob", "${RECAPTURE_TEST_ACCOUNT}.blob")
     change(file, "seconds: 300", "seconds: ${RECAPTURE_TEST_INTERVAL}")
     pipeline = load(file)
-    assert pipeline.input.container == "https://lake.blob.core.windows.net/capture"
-    assert isinstance(pipeline.input, CaptureInput)
-    assert pipeline.input.capture_interval_seconds == 600
+    assert pipeline.inputs[0].container == "https://lake.blob.core.windows.net/capture"
+    assert isinstance(pipeline.inputs[0], CaptureInput)
+    assert pipeline.inputs[0].capture_interval_seconds == 600
 
 
 def test_a_variable_that_is_not_set_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -639,7 +639,7 @@ def test_relative_folders_are_relative_to_the_file_from_wherever_it_is_loaded(
     ):
         monkeypatch.chdir(folder)
         pipeline = load(given)
-        assert pipeline.input.container == f"{tmp_path.as_uri()}/the%20capture"
+        assert pipeline.inputs[0].container == f"{tmp_path.as_uri()}/the%20capture"
         assert pipeline.outputs[0].table == f"{tmp_path.as_uri()}/pipelines/table"
         assert pipeline.file.is_absolute()
 

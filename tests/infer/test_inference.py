@@ -57,6 +57,37 @@ def world(tmp_path: Path) -> World:
     return world
 
 
+def test_each_input_gets_its_create_table_and_its_newest_hour(capsys: pytest.CaptureFixture[str], world: World) -> None:
+    """A field of one input is not a field of another, and one command declares all of them."""
+    alarms = world.home / "files" / "alarms.json"
+    alarms.parent.mkdir()
+    alarms.write_text('{"raised": "2024-03-02T10:00:00Z", "level": 1.5}\nnot JSON\n')
+    os.utime(alarms, (at(24 * 60).timestamp(),) * 2)
+    query = (
+        "SELECT t.id, a.level INTO aggregates FROM telemetry t TIMESTAMP BY eventTime JOIN alarms a TIMESTAMP BY raised "
+        "ON t.id = a.id AND DATEDIFF(minute, t, a) BETWEEN 0 AND 5"
+    )
+    file = define(world, query)
+    values = json.loads(world.file.read_text())
+    section = {"alias": "alarms", "format": "Json", "container": "files"}
+    world.file.write_text(json.dumps(values | {"input": [*values["input"], section]}))
+    _, err = infer(capsys, file, "--json")
+    assert "1 event of the sample of input alarms cannot be read" in err
+    assert cli.main(["infer", file, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    telemetry, inferred = result["inputs"]
+    assert (telemetry["alias"], telemetry["to"]) == ("telemetry", "2024-03-01T10:10:00Z")
+    assert (inferred["alias"], inferred["to"]) == ("alarms", "2024-03-02T10:00:00Z")
+    assert [(entry["name"], entry["type"]) for entry in inferred["fields"]] == [
+        ("raised", "datetime"),
+        ("level", "float"),
+        ("id", "nvarchar(max)"),
+    ]
+    assert "fields" not in result
+    assert infer(capsys, file, "--write")[1].count("is written") == 2
+    assert load(world.file).job.query == result["statement"] + query
+
+
 def test_infer_prints_create_table_and_changes_no_file(capsys: pytest.CaptureFixture[str], world: World) -> None:
     file = define(world)
     before = world.file.read_text()

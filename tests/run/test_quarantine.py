@@ -221,7 +221,7 @@ def test_a_damaged_blob_that_is_restored_brings_its_events_back(spark: "SparkSes
 
 
 def test_on_damaged_blob_is_stop_or_quarantine(world: World) -> None:
-    assert world.define().input.on_damaged_blob == "stop"
+    assert world.define().inputs[0].on_damaged_blob == "stop"
     with pytest.raises(DefinitionError, match=r"input\.on_damaged_blob: .*'stop' or 'quarantine'"):
         world.define(on_damaged_blob="skip")
 

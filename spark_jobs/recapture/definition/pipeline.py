@@ -86,10 +86,6 @@ class Pipeline(Section):
         return next(compiled for compiled in self.query.outputs if compiled.alias.lower() == output.alias.lower())
 
     @property
-    def input(self) -> Input:
-        return self.inputs[0]
-
-    @property
     def inputs(self) -> tuple[Input, ...]:
         """Inputs of events."""
         return tuple(section for section in self.all_inputs if not isinstance(section, ReferenceInput))

@@ -1,7 +1,7 @@
-"""Infer the CREATE TABLE of a pipeline's input, and write it in front of the query."""
+"""Infer the CREATE TABLE of each input of a pipeline, and write them in front of the query."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from recapture.definition.digest import definition_without_query
 from recapture.definition.pipeline import Pipeline
 from recapture.definition.query_text import write_in_front
 from recapture.errors import DefinitionError, RunError
+from recapture.formats.sections import Input
 from recapture.infer.create_table import TypedField, statement, typed
 from recapture.infer.sample import Sample, read_sample
 from recapture.model import AsaType
@@ -20,36 +21,44 @@ from recapture.query.compile import fields_used, has_create_table
 from recapture.storage import Container, open_container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
-from recapture.wording import counted
+from recapture.wording import counted, of_input, of_the_only
 
 _LOG = logging.getLogger(__name__)
 _HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
-class Inference:
-    """The CREATE TABLE of an input, and where it comes from."""
+class InputSample:
+    """A sample of what arrived at an input in a range."""
 
-    statement: str
-    """CREATE TABLE with a comment on each field, ending with a line break."""
-    fields: tuple[TypedField, ...]
-    sample: Sample
+    read: Sample
+    blobs: int
+    """Number of blobs that arrived, including those that the sample leaves out."""
     start: datetime
     """Start of the range, exclusive."""
     end: datetime
     """End of the range, inclusive."""
-    refusal: DefinitionError | None
-    """Why the query does not compile with the statement; None if it does, or if it has a CREATE TABLE already."""
+
+
+@dataclass(frozen=True)
+class InputInference:
+    """The CREATE TABLE of an input, and where it comes from."""
+
+    alias: str
+    statement: str
+    """CREATE TABLE with a comment on each field, ending with a line break."""
+    fields: tuple[TypedField, ...]
+    sample: InputSample
 
     @property
     def summary(self) -> dict[str, Any]:
         """The inference in JSON types."""
         return {
-            "statement": self.statement,
-            "from": _text(self.start),
-            "to": _text(self.end),
-            "blobs": self.sample.blobs,
-            "events": self.sample.events,
+            "alias": self.alias,
+            "from": _text(self.sample.start),
+            "to": _text(self.sample.end),
+            "blobs": self.sample.read.blobs,
+            "events": self.sample.read.events,
             "fields": [
                 {
                     "name": typed_field.field.name,
@@ -60,52 +69,95 @@ class Inference:
                 }
                 for typed_field in self.fields
             ],
+        }
+
+    def warnings(self, named: bool) -> Iterator[str]:
+        """Yield the warnings about the sample, one sentence each. If `named`, they name the input."""
+        place, sample = of_input(self.alias if named else None), self.sample.read
+        if sample.damaged:
+            count = counted(
+                len(sample.damaged), f"blob{place} is damaged and was", f"blobs{place} are damaged and were"
+            )
+            yield f"{count} left out, for example {sample.damaged[0]}"
+        if sample.objects < sample.events:
+            others = counted(sample.events - sample.objects, "event", "events")
+            yield f"{others} of the sample{place} cannot be read: a run quarantines such events"
+
+
+@dataclass(frozen=True)
+class Inference:
+    """The CREATE TABLE of each input of a pipeline."""
+
+    inputs: tuple[InputInference, ...]
+    refusal: DefinitionError | None
+    """Why the query does not compile with the statements; None if it does, or if it has a CREATE TABLE already."""
+
+    @property
+    def statement(self) -> str:
+        """CREATE TABLE of every input."""
+        return "".join(inferred.statement for inferred in self.inputs)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The inference in JSON types. If there is one input, its values are also those of the whole."""
+        inputs = [inferred.summary for inferred in self.inputs]
+        return {
+            "statement": self.statement,
+            "inputs": inputs,
+            **of_the_only(inputs, "from", "to", "blobs", "events", "fields"),
             "warnings": self.warnings,
         }
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings about the sample and the query, one sentence each."""
-        warnings = []
-        if self.sample.damaged:
-            count = counted(len(self.sample.damaged), "blob is damaged and was", "blobs are damaged and were")
-            warnings.append(f"{count} left out, for example {self.sample.damaged[0]}")
-        if self.sample.objects < self.sample.events:
-            others = counted(self.sample.events - self.sample.objects, "event", "events")
-            warnings.append(f"{others} of the sample cannot be read: a run quarantines such events")
+        """Warnings about the samples and the query, one sentence each."""
+        warnings = [warning for inferred in self.inputs for warning in inferred.warnings(len(self.inputs) > 1)]
         if self.refusal is not None:
             warnings.append(f"with this CREATE TABLE the query does not compile: {self.refusal}")
         return warnings
 
 
 def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> Inference:
-    """Infer the CREATE TABLE of the input from what arrived in a range, or else in the newest hour.
+    """Infer the CREATE TABLE of each input from what arrived in a range, or else in the newest hour of the input.
 
     Raise DefinitionError for an empty range, and RunError if nothing arrived in it.
     """
-    container, definition = open_container(pipeline.input.container), definition_without_query(pipeline.input)
+    samples = {section.alias: _sampled(pipeline, section, start, end) for section in pipeline.inputs}
+    used = _used(pipeline, {alias: typed(sample.read.fields, {}) for alias, sample in samples.items()})
+    inputs = tuple(_inferred(alias, sample, used.get(alias, {})) for alias, sample in samples.items())
+    return Inference(inputs, _refusal(pipeline, "".join(inferred.statement for inferred in inputs)))
+
+
+def _sampled(pipeline: Pipeline, section: Input, start: datetime | None, end: datetime | None) -> InputSample:
+    """Return a sample of an input. Errors are those of `infer`."""
+    container, definition = open_container(section.container), definition_without_query(section)
     if start is None or end is None:
         start, end = _newest_hour(definition, container)
     if start >= end:
         raise DefinitionError(f"the range is empty: from {_text(start)} is not before to {_text(end)}")
-    blobs = _arrived(definition, container, start, end)
-    sample = read_sample(container, pipeline.input.reader(()), blobs, pipeline.input.only_texts)
+    place = of_input(section.alias if len(pipeline.inputs) > 1 else None)
+    blobs = _arrived(definition, container, start, end, place)
+    sample = read_sample(container, section.reader(()), blobs, section.only_texts)
     if not sample.fields:
         raise RunError(
-            f"none of the {counted(sample.events, 'event')} in {counted(sample.blobs, 'blob')} from {_text(start)} to "
-            f"{_text(end)} has fields: choose another range with --from and --to"
+            f"none of the {counted(sample.events, 'event')} in {counted(sample.blobs, 'blob')}{place} from "
+            f"{_text(start)} to {_text(end)} has fields: choose another range with --from and --to"
         )
     _LOG.info(
         "infer %s, input %s: read %s (%d bytes) of %s",
-        *(pipeline.name, pipeline.input.alias, counted(sample.blobs, "blob"), sample.size, f"{len(blobs):,}"),
+        *(pipeline.name, section.alias, counted(sample.blobs, "blob"), sample.size, f"{len(blobs):,}"),
     )
-    fields = typed(sample.fields, _used(pipeline, typed(sample.fields, {})))
+    return InputSample(sample, len(blobs), start, end)
+
+
+def _inferred(alias: str, sample: InputSample, used: Mapping[str, AsaType | None]) -> InputInference:
+    fields = typed(sample.read.fields, used)
     origin = (
-        f"recapture infer, {_text(start)} to {_text(end)}: {counted(sample.events, 'event')} in {sample.blobs:,} of "
-        f"{counted(len(blobs), 'blob')}"
+        f"recapture infer, {_text(sample.start)} to {_text(sample.end)}: {counted(sample.read.events, 'event')} in "
+        f"{sample.read.blobs:,} of {counted(sample.blobs, 'blob')}"
     )
-    text = statement(pipeline.input.alias, fields, sample.objects, origin)
-    return Inference(text, tuple(fields), sample, start, end, _refusal(pipeline, text))
+    text = statement(alias, fields, sample.read.objects, origin)
+    return InputInference(alias, text, tuple(fields), sample)
 
 
 def require_no_create_table(pipeline: Pipeline) -> None:
@@ -118,9 +170,9 @@ def require_no_create_table(pipeline: Pipeline) -> None:
 
 
 def write(pipeline: Pipeline, inference: Inference) -> None:
-    """Write the statement in front of the query in the pipeline file.
+    """Write the statements in front of the query in the pipeline file.
 
-    Raise DefinitionError if the query does not compile with it, or if the file has a form that cannot be edited.
+    Raise DefinitionError if the query does not compile with them, or if the file has a form that cannot be edited.
     """
     require_no_create_table(pipeline)
     if inference.refusal is not None:
@@ -143,8 +195,13 @@ def _newest_hour(definition: InputDefinition, container: Container) -> tuple[dat
     return newest - _HOUR, newest
 
 
-def _arrived(definition: InputDefinition, container: Container, start: datetime, end: datetime) -> list[PinnedBlob]:
-    """Return the blobs whose events may have arrived in (start, end]. Raise RunError if there are none."""
+def _arrived(
+    definition: InputDefinition, container: Container, start: datetime, end: datetime, place: str
+) -> list[PinnedBlob]:
+    """Return the blobs whose events may have arrived in (start, end]. Raise RunError if there are none.
+
+    `place` names the input in the message, as `of_input` does.
+    """
     arrivals = Arrivals(ticks.from_datetime(start) + 1, ticks.from_datetime(end))
     listing, partitions = survey(definition, container, [arrivals], datetime.now(UTC))
     if not partitions:
@@ -152,31 +209,31 @@ def _arrived(definition: InputDefinition, container: Container, start: datetime,
     [blobs] = blobs_for(in_order(listing.blobs, definition), [arrivals])
     if not blobs:
         raise RunError(
-            f"no blob arrived from {_text(start)} to {_text(end)}: choose another range with --from and --to, or leave "
-            "them out for the newest hour"
+            f"no blob{place} arrived from {_text(start)} to {_text(end)}: choose another range with --from and --to, "
+            "or leave them out for the newest hour"
         )
     return blobs
 
 
-def _used(pipeline: Pipeline, sampled: list[TypedField]) -> Mapping[str, AsaType | None]:
-    """Return the sampled fields and those that the query reads, with the types that their use decides.
+def _used(pipeline: Pipeline, sampled: Mapping[str, list[TypedField]]) -> Mapping[str, Mapping[str, AsaType | None]]:
+    """Return the sampled fields of each input and those that the query reads, with the types that their use decides.
 
     A query that does not compile with open types, such as one that groups by a field and also uses it as a number, is
     compiled with the types of the values. Nothing is known of a query that does not compile either way.
     """
-    for types in (
-        {typed_field.field.name: None for typed_field in sampled},
-        {typed_field.field.name: typed_field.type for typed_field in sampled},
-    ):
+    for is_open in (True, False):
+        types = {
+            alias: {typed_field.field.name: None if is_open else typed_field.type for typed_field in fields}
+            for alias, fields in sampled.items()
+        }
         try:
-            used = fields_used(
+            return fields_used(
                 pipeline.job.query,
-                {pipeline.input.alias: types},
-                inputs={section.alias: section.metadata for section in pipeline.inputs},
+                types,
+                inputs=pipeline.metadata,
                 output_aliases=[output.alias for output in pipeline.outputs],
                 functions=pipeline.javascript,
             )
-            return used[pipeline.input.alias]
         except DefinitionError:
             continue
     return {}
