@@ -64,13 +64,13 @@ def test_each_input_gets_its_create_table_and_its_newest_hour(capsys: pytest.Cap
     alarms.write_text('{"raised": "2024-03-02T10:00:00Z", "level": 1.5}\nnot JSON\n')
     os.utime(alarms, (at(24 * 60).timestamp(),) * 2)
     query = (
-        "SELECT t.id, a.level INTO aggregates FROM telemetry t TIMESTAMP BY eventTime JOIN alarms a TIMESTAMP BY raised "
-        "ON t.id = a.id AND DATEDIFF(minute, t, a) BETWEEN 0 AND 5"
+        "SELECT t.id, a.level INTO aggregates FROM telemetry t TIMESTAMP BY eventTime "
+        "JOIN alarms a TIMESTAMP BY raised ON t.id = a.id AND DATEDIFF(minute, t, a) BETWEEN 0 AND 5"
     )
     file = define(world, query)
     values = json.loads(world.file.read_text())
     section = {"alias": "alarms", "format": "Json", "container": "files"}
-    world.file.write_text(json.dumps(values | {"input": [*values["input"], section]}))
+    world.file.write_text(json.dumps(values | {"input": [values["input"], section]}))
     _, err = infer(capsys, file, "--json")
     assert "1 event of the sample of input alarms cannot be read" in err
     assert cli.main(["infer", file, "--json"]) == 0
