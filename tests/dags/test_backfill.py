@@ -112,6 +112,21 @@ def test_every_output_of_a_pipeline_is_an_asset(parse: Any, tmp_path: Path) -> N
     assert [name for name, _ in assets["two"]] == ["two.hot", "two.cold"]
 
 
+def test_the_description_and_the_tags_of_a_dag_name_every_input(parse: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "dags"
+    shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    sections = yaml.safe_load((folder / "pipelines" / "telemetry.yaml").read_text())
+    alarms = {"alias": "alarms", "format": "Json", "container": str(tmp_path), "path": "alarms/{date}"}
+    query = "SELECT id INTO aggregates FROM telemetry UNION SELECT id FROM alarms"
+    two = {"name": "two", "input": [sections["input"], alarms], "job": {**sections["job"], "query": query}}
+    (folder / "pipelines" / "two.yaml").write_text(yaml.safe_dump({**sections, **two, "quality": None}))
+    parsed = parse(folder)
+    assert parsed["errors"] == {}
+    dag = next(dag for dag in parsed["dags"] if dag["dag_id"] == "two")
+    assert dag["description"] == "contoso/telemetry, alarms/{date} to aggregates"
+    assert sorted(dag["tags"]) == ["Json", "contoso", "recapture", "telemetry"]
+
+
 def test_a_broken_pipeline_file_is_named_with_its_line_and_the_others_load(parse: Any, tmp_path: Path) -> None:
     folder = tmp_path / "dags"
     shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))

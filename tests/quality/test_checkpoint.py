@@ -134,6 +134,19 @@ def test_an_incomplete_slice_blocks(
     assert "slice_start=2026-03-01T11:00:00+00:00 partition=0" in report.reason(audited)
 
 
+def test_an_incomplete_partition_blocks_and_is_named_with_its_input_if_there_are_several(
+    metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any]
+) -> None:
+    """Partitions of two inputs may have one name."""
+    both = pd.concat([metrics, metrics.assign(input="alarms")], ignore_index=True)
+    assert audit(both, {ALIAS: aggregates}, {}, **run).verdict == "passed"
+    both.loc[5, "complete"] = False
+    assert report.reason(audit(both, {ALIAS: aggregates}, {}, **run)) == (
+        "run_metrics: every partition of every slice is complete (1 of 8 rows fails, such as complete=false "
+        "slice_start=2026-03-01T10:00:00+00:00 input=alarms partition=1)"
+    )
+
+
 def test_a_slice_without_metrics_blocks(metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any]) -> None:
     assert audit(metrics.iloc[:2], {ALIAS: aggregates}, {}, **run).verdict == "failed"
 
