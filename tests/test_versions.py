@@ -11,7 +11,7 @@ from recapture.run.plan import load_manifest, plan_run
 from recapture.storage import open_container
 from recapture.table import publications
 from recapture.table.publications import Publications
-from recapture.versions import FORMAT, require_format
+from recapture.versions import FORMAT, PUBLICATIONS_FORMAT, require_format
 from tests.table.publishing import NINE, Place
 from tests.worlds import TEN as START
 from tests.worlds import World, at, body
@@ -23,7 +23,7 @@ OLDER = f"has a format older than {FORMAT}, which this version reads: plan the r
 @pytest.mark.parametrize(("number", "message"), [(FORMAT + 1, NEWER), (FORMAT - 1, OLDER), (None, OLDER), ("1", OLDER)])
 def test_another_format_is_refused_with_what_to_do(number: object, message: str) -> None:
     with pytest.raises(RunError) as refused:
-        require_format(number, "the file")
+        require_format(number, FORMAT, "the file")
     assert str(refused.value) == f"the file {message}"
 
 
@@ -53,7 +53,8 @@ def test_a_run_file_of_another_format_is_refused(tmp_path: Path, document: objec
 def test_a_publication_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(tmp_path.as_uri())
     with monkeypatch.context() as newer:
-        newer.setattr(publications, "FORMAT", FORMAT + 1)
+        newer.setattr(publications, "PUBLICATIONS_FORMAT", PUBLICATIONS_FORMAT + 1)
         place.publish("first")
-    with pytest.raises(RunError, match=NEWER):
+    newest = f"has format {PUBLICATIONS_FORMAT + 1}, and this version of Recapture reads {PUBLICATIONS_FORMAT}"
+    with pytest.raises(RunError, match=newest):
         Publications(place.tables.publications).entries([NINE])

@@ -1,19 +1,22 @@
 """The format of what Recapture writes for itself: manifests, run files and publications.
 
-Every such file says its format, and every digest covers it. A reader refuses another format instead of guessing: a
-newer one needs a newer Recapture, an older one is written again by planning the range again.
+Every such file says its format. A reader refuses another format instead of guessing: a newer one needs a newer Recapture,
+an older one is written again by planning the range again. Raise a number whenever an older or newer reader would misread
+a file.
 """
 
 from recapture.errors import RunError
 
 FORMAT = 2
-"""Raise it whenever an older or newer reader would misread a file."""
+"""Format of manifests and run files; every digest covers it."""
+PUBLICATIONS_FORMAT = 1
+"""Format of publications, which stay readable when a manifest or a run file changes."""
 
 
-def require_format(number: object, what: str) -> None:
-    """Raise RunError unless `number` is FORMAT; `what` names the file in the message."""
-    if number == FORMAT:
+def require_format(number: object, known: int, what: str) -> None:
+    """Raise RunError unless `number` is the format that this version knows; `what` names the file in the message."""
+    if number == known:
         return
-    if isinstance(number, int) and number > FORMAT:
-        raise RunError(f"{what} has format {number}, and this version of Recapture reads {FORMAT}: use a newer version")
-    raise RunError(f"{what} has a format older than {FORMAT}, which this version reads: plan the range again")
+    if isinstance(number, int) and number > known:
+        raise RunError(f"{what} has format {number}, and this version of Recapture reads {known}: use a newer version")
+    raise RunError(f"{what} has a format older than {known}, which this version reads: plan the range again")

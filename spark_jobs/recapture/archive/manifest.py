@@ -90,7 +90,7 @@ def from_json(content: bytes) -> Manifest:
     """
     try:
         seal = _SEAL.validate_json(content)
-        require_format(seal.format, "the run's manifest")
+        require_format(seal.format, FORMAT, "the run's manifest")
         manifest = _MANIFEST.validate_json(content)
     except ValidationError as error:
         raise RunError(

@@ -70,7 +70,8 @@ class RunFiles:
     def read(self, file: str) -> Any:
         """Return what a stage wrote with `write`. Raise RunError also if it has another format."""
         document = json.loads(self._content(self.name(file)))
-        require_format(document.get("format") if isinstance(document, dict) else None, f"{file} of run {self.id}")
+        number = document.get("format") if isinstance(document, dict) else None
+        require_format(number, FORMAT, f"{file} of run {self.id}")
         return document["content"]
 
     def manifest(self) -> Manifest:

@@ -19,7 +19,7 @@ from recapture.storage import in_parallel, open_container
 from recapture.table.delta import File, OpenTable, Table
 from recapture.table.files import write_slice_file
 from recapture.time_model import ticks
-from recapture.versions import FORMAT, require_format
+from recapture.versions import PUBLICATIONS_FORMAT, require_format
 
 MAX_EARLIER = 10
 """Maximum number of earlier publications of a slice, which rollback can restore."""
@@ -133,7 +133,7 @@ class Publications:
         start, entry = slice_entry
         values = _values(entry)
         columns = {name: pa.array([value], _SHOWN[name]) for name, value in values.items()}
-        stored = _Stored(FORMAT, _ENTRY.dump_python(entry, mode="json"))
+        stored = _Stored(PUBLICATIONS_FORMAT, _ENTRY.dump_python(entry, mode="json"))
         rows = pa.table(columns | {"entry": [_STORED.dump_json(stored).decode()]})
         instant = ticks.from_datetime(datetime.fromisoformat(start))
         folder = open_container(self.table.table.url)
@@ -146,7 +146,7 @@ class Publications:
         if content is None:
             raise RunError(f"{url} has lost the file {path}, which its newest version names: restore the file")
         stored = _STORED.validate_json(pq.read_table(io.BytesIO(content), columns=["entry"])["entry"][0].as_py())
-        require_format(stored.format, f"{path} of {url}")
+        require_format(stored.format, PUBLICATIONS_FORMAT, f"{path} of {url}")
         return _ENTRY.validate_python(stored.entry)
 
 
