@@ -1,8 +1,8 @@
 """The format of what Recapture writes for itself: manifests, run files and publications.
 
-Every such file says its format. A reader refuses another format instead of guessing: a newer one needs a newer Recapture,
-an older one is written again by planning the range again. Raise a number whenever an older or newer reader would misread
-a file.
+Every such file says its format. A reader refuses another format instead of guessing: a newer one needs a newer
+Recapture, an older one is written again by planning the range again. Raise a number whenever an older or newer reader
+would misread a file.
 """
 
 from recapture.errors import RunError

@@ -12,7 +12,7 @@ import pytest
 from recapture import cli
 from recapture.definition.pipeline import load
 from recapture.errors import DefinitionError
-from tests.worlds import TEN, World, at, backfill, published
+from tests.worlds import TELEMETRY, TEN, World, at, backfill, published
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -312,3 +312,24 @@ def test_every_input_format_is_sampled(
     out, _ = infer(capsys, file, "--write")
     assert declared(out) == fields
     load(world.file)
+
+
+def test_reference_data_gets_the_create_table_of_its_newest_version(
+    capsys: pytest.CaptureFixture[str], world: World
+) -> None:
+    for day, rows in (("02", "id,site\na,roof"), ("03", "id,site,limit\na,roof,2.5\nb,yard,")):
+        path = world.home / f"reference/devices/2024-03-{day}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(rows)
+    devices = {"type": "Reference", "alias": "devices", "format": "Csv", "container": "reference"}
+    devices |= {"path": "devices/{date}.csv", "date_format": "YYYY-MM-DD"}
+    query = (
+        "SELECT t.v, d.*, t.v - d.limit AS over INTO aggregates FROM telemetry t TIMESTAMP BY eventTime "
+        "JOIN devices d ON t.id = d.id"
+    )
+    file = define(world, query, input=[TELEMETRY, devices])
+    out, _ = infer(capsys, file, *TIMES, "--write")
+    assert "-- recapture infer, newest version: 2 rows\nCREATE TABLE devices (" in out
+    fields = declared(out[out.index("CREATE TABLE devices") :])
+    assert fields == ["id nvarchar(max)", "site nvarchar(max)", "limit float"]
+    assert [column.name for column in load(world.file).query.outputs[0].columns] == ["v", "id", "site", "limit", "over"]

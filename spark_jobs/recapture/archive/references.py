@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from recapture.archive.blob_names import BlobNames
 from recapture.archive.definitions import ReferenceDefinition
 from recapture.errors import RunError
 from recapture.storage import Blob, Container
@@ -59,22 +60,8 @@ def pin_reference(
 
     Raise RunError if no version is in force at the first of them.
     """
-    alias, names = definition.alias, definition.names
-    parsed = ((names.parse(blob.name), blob) for blob in container.list(names.prefix))
-    listed = sorted(
-        (
-            PinnedVersion(ALWAYS if name[1] is None else ticks.from_datetime(name[1]), blob)
-            for name, blob in parsed
-            if name is not None
-        ),
-        key=lambda version: version.valid_from,
-    )
-    first = slices[0].start - look_back
-    if not listed:
-        raise RunError(
-            f"reference data {alias}: {container.url} has no blob with the name that the path of {alias} gives: "
-            "correct its path, or write the blob"
-        )
+    alias, first = definition.alias, slices[0].start - look_back
+    listed = versions(alias, definition.names, container)
     if listed[0].valid_from > first + 1:
         raise RunError(
             f"reference data {alias}: no version is in force at {ticks.to_text(first)}, which the first slice needs; "
@@ -82,3 +69,19 @@ def pin_reference(
         )
     whole = PinnedReference(alias, container.url, look_back, tuple(listed))
     return replace(whole, versions=tuple(whole.needed(slices[0], slices[-1])))
+
+
+def versions(alias: str, names: BlobNames, container: Container) -> list[PinnedVersion]:
+    """Return all versions of reference data in the order of their times. Raise RunError if there are none."""
+    parsed = ((names.parse(blob.name), blob) for blob in container.list(names.prefix))
+    found = [
+        PinnedVersion(ALWAYS if name[1] is None else ticks.from_datetime(name[1]), blob)
+        for name, blob in parsed
+        if name is not None
+    ]
+    if not found:
+        raise RunError(
+            f"reference data {alias}: {container.url} has no blob with the name that the path of {alias} gives: "
+            "correct its path, or write the blob"
+        )
+    return sorted(found, key=lambda version: version.valid_from)

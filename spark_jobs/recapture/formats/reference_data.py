@@ -47,6 +47,8 @@ class ReferenceInput(Section):
 
     location_keys: ClassVar[tuple[str, ...]] = ("type", "alias", "container", "path", "date_format", "time_format")
     """Keys that say which blobs are read, not what their rows are."""
+    only_texts: ClassVar[bool] = False
+    """Whether rows have no other values than texts and null."""
 
     type: Literal["Reference"]
     format: str
@@ -94,6 +96,8 @@ class JsonReference(ReferenceInput):
 
 class CsvReference(ReferenceInput):
     """Reference data as CSV with a header."""
+
+    only_texts: ClassVar[bool] = True
 
     format: Literal["Csv"]
     delimiter: Literal[",", ";", "\t", "|", " "] = ","

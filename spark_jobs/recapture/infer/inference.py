@@ -1,4 +1,4 @@
-"""Infer the CREATE TABLE of each input of a pipeline, and write them in front of the query."""
+"""Infer the CREATE TABLE of each input and of reference data, and write them in front of the query."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -9,10 +9,12 @@ from typing import Any
 from recapture.archive.definitions import InputDefinition
 from recapture.archive.newest import newest_blobs
 from recapture.archive.pinning import PinnedBlob, blobs_for, in_order, no_partitions, survey
+from recapture.archive.references import versions
 from recapture.definition.digest import definition_without_query
 from recapture.definition.pipeline import Pipeline
 from recapture.definition.query_text import write_in_front
 from recapture.errors import DefinitionError, RunError
+from recapture.formats.reference_data import Reference, ReferenceInput
 from recapture.formats.sections import Input
 from recapture.infer.create_table import TypedField, statement, typed
 from recapture.infer.sample import Sample, read_sample
@@ -29,15 +31,22 @@ _HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class InputSample:
-    """A sample of what arrived at an input in a range."""
+    """A sample of what arrived at an input in a range, or of the newest version of reference data."""
 
     read: Sample
     blobs: int
     """Number of blobs that arrived, including those that the sample leaves out."""
-    start: datetime
-    """Start of the range, exclusive."""
-    end: datetime
-    """End of the range, inclusive."""
+    range: tuple[datetime, datetime] | None
+    """Start, exclusive, and end, inclusive; None for reference data."""
+
+    @property
+    def origin(self) -> str:
+        """Where the sample comes from."""
+        if self.range is None:
+            return f"recapture infer, newest version: {counted(self.read.events, 'row')}"
+        start, end = map(_text, self.range)
+        blobs = f"{self.read.blobs:,} of {counted(self.blobs, 'blob')}"
+        return f"recapture infer, {start} to {end}: {counted(self.read.events, 'event')} in {blobs}"
 
 
 @dataclass(frozen=True)
@@ -53,10 +62,11 @@ class InputInference:
     @property
     def summary(self) -> dict[str, Any]:
         """The inference in JSON types."""
+        start, end = map(_text, self.sample.range) if self.sample.range else (None, None)
         return {
             "alias": self.alias,
-            "from": _text(self.sample.start),
-            "to": _text(self.sample.end),
+            "from": start,
+            "to": end,
             "blobs": self.sample.read.blobs,
             "events": self.sample.read.events,
             "fields": [
@@ -120,9 +130,15 @@ class Inference:
 def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> Inference:
     """Infer the CREATE TABLE of each input from what arrived in a range, or else in the newest hour of the input.
 
-    Raise DefinitionError for an empty range, and RunError if nothing arrived in it.
+    That of reference data comes from its newest version. Raise DefinitionError for an empty range, and RunError if
+    nothing arrived in it, or if there is no version.
     """
-    samples = {section.alias: _sampled(pipeline, section, start, end) for section in pipeline.inputs}
+    samples = {
+        section.alias: _sampled_reference(section)
+        if isinstance(section, ReferenceInput)
+        else _sampled(pipeline, section, start, end)
+        for section in pipeline.all_inputs
+    }
     used = _used(pipeline, {alias: typed(sample.read.fields, {}) for alias, sample in samples.items()})
     inputs = tuple(_inferred(alias, sample, used.get(alias, {})) for alias, sample in samples.items())
     return Inference(inputs, _refusal(pipeline, "".join(inferred.statement for inferred in inputs)))
@@ -147,16 +163,23 @@ def _sampled(pipeline: Pipeline, section: Input, start: datetime | None, end: da
         "infer %s, input %s: read %s (%d bytes) of %s",
         *(pipeline.name, section.alias, counted(sample.blobs, "blob"), sample.size, f"{len(blobs):,}"),
     )
-    return InputSample(sample, len(blobs), start, end)
+    return InputSample(sample, len(blobs), (start, end))
+
+
+def _sampled_reference(section: Reference) -> InputSample:
+    """Return a sample of the newest version of reference data. Raise RunError if there is none, or it has no rows."""
+    container = open_container(section.container)
+    newest = versions(section.alias, section.names, container)[-1].blob
+    pinned = PinnedBlob(section.alias, "", newest)
+    sample = read_sample(container, section.reader(()), [pinned], section.only_texts)
+    if not sample.fields:
+        raise RunError(f"reference data {section.alias}: {newest.name} has no rows, so it has no fields to declare")
+    return InputSample(sample, 1, None)
 
 
 def _inferred(alias: str, sample: InputSample, used: Mapping[str, AsaType | None]) -> InputInference:
     fields = typed(sample.read.fields, used)
-    origin = (
-        f"recapture infer, {_text(sample.start)} to {_text(sample.end)}: {counted(sample.read.events, 'event')} in "
-        f"{sample.read.blobs:,} of {counted(sample.blobs, 'blob')}"
-    )
-    text = statement(alias, fields, sample.read.objects, origin)
+    text = statement(alias, fields, sample.read.objects, sample.origin)
     return InputInference(alias, text, tuple(fields), sample)
 
 
