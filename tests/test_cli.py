@@ -296,8 +296,8 @@ def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
     assert (report["job"], report["pipeline"], report["ready"]) == ("contoso-telemetry", str(file), False)
     assert [entry["where"] for entry in report["missing"]] == [
         "Inputs/telemetry.json",
-        "Inputs/alerts.json",
         "Inputs/regions.json",
+        "Inputs/alerts.json",
         "Functions/classify.js.json",
         "Outputs/dashboard.json",
     ]

@@ -67,6 +67,25 @@ def capture_input(name: str, pattern: str = "contoso/telemetry/{partition}/{date
     return event_hub_input(name, EventHubProperties=None) | changes
 
 
+def reference_input(name: str, serialization: dict[str, Any], **storage: Any) -> dict[str, Any]:
+    """Return an input that reads reference data from blobs."""
+    properties = {
+        "StorageAccounts": [{"AccountName": "contosodata", "AccountKey": SECRET}],
+        "Container": "reference",
+        "PathPattern": f"{name}/{{date}}/{{time}}/{name}.csv",
+        "DateFormat": "yyyy-MM-dd",
+        "TimeFormat": "HH-mm",
+    }
+    return {
+        "Name": name,
+        "Type": "Reference data",
+        "DataSourceType": "Blob Storage",
+        "BlobReferenceProperties": properties | storage,
+        "Serialization": serialization,
+        "ScriptType": "Input",
+    }
+
+
 def blob_output(name: str) -> dict[str, Any]:
     return {
         "Name": name,
@@ -110,12 +129,8 @@ WIDE = PLAIN | {
     "Inputs/regions.json": {
         "Name": "regions",
         "Type": "Reference data",
-        "DataSourceType": "Blob Storage",
-        "BlobReferenceProperties": {
-            "StorageAccounts": [{"AccountName": "contosodata", "AccountKey": SECRET}],
-            "Container": "regions",
-        },
-        "Serialization": {"Type": "Csv"},
+        "DataSourceType": "SQL Database",
+        "SqlReferenceProperties": {"Server": "contoso", "Database": "sites", "Password": SECRET},
         "ScriptType": "Input",
     },
     "Outputs/dashboard.json": {
@@ -133,7 +148,7 @@ WIDE = PLAIN | {
     },
     "Functions/classify.js": "function main(x) {\n    return x > 30 ? 'hot' : 'cold';\n}\n",
 }
-"""Files of a project with two streams, a reference input, a function and an output that is not a storage."""
+"""Files of a project with two streams, reference data in a database, a function and an output that is not a storage."""
 
 RATE: dict[str, Any] = {
     "Functions/rate.js.json": {

@@ -16,6 +16,7 @@ from tests.asa_job.jobs import (
     capture_input,
     event_hub_input,
     project,
+    reference_input,
     settings,
     template,
     template_input,
@@ -28,6 +29,13 @@ NO_CAPTURE = (
     "Inputs/telemetry.json: input telemetry does not say where Capture writes its events: set container, and "
     "capture_interval_seconds if it is not 300"
 )
+EXPORT = (
+    "but a pipeline reads it from JSON or CSV blobs: export all rows each time they change, to a blob with that time "
+    "in its name, and set container and path; if they never change, take {date} and {time} out of path"
+)
+
+
+OUTPUT = blob_output("more")
 
 
 def drafted(folder: Path, changes: dict[str, Any] | None = None, query: str = PLAIN_QUERY) -> Draft:
@@ -46,10 +54,8 @@ def test_every_part_that_a_pipeline_cannot_take_is_named_exactly(tmp_path: Path)
     draft = carry_over(read_job(project(tmp_path, WIDE, WIDE_QUERY)))
     assert missing(draft) == [
         NO_CAPTURE,
-        "Inputs/alerts.json: input alerts is another stream (query line 15), but a pipeline reads only one: remove it "
-        "from the query, and write a separate pipeline for it",
-        "Inputs/regions.json: input regions is reference data (query line 5), which a pipeline cannot read: remove "
-        "its JOIN from the query, and join the published table with the reference data",
+        f"Inputs/regions.json: input regions is reference data of kind SQL Database, {EXPORT}",
+        NO_CAPTURE.replace("telemetry", "alerts"),
         "Functions/classify.js.json: function classify returns a value of any type (query lines 3 and 13), but a "
         "published column has one: set output_type",
         "Outputs/dashboard.json: output dashboard goes to Power BI, but rows are published in Delta tables: set the "
@@ -66,7 +72,7 @@ def test_every_part_that_a_pipeline_cannot_take_is_named_exactly(tmp_path: Path)
 def test_the_example_in_the_docs_shows_the_messages(tmp_path: Path) -> None:
     shown = (ROOT / "docs" / "import.md").read_text()
     draft = carry_over(read_job(project(tmp_path, WIDE, WIDE_QUERY)))
-    for finding in (*draft.missing[:-1], *draft.different):
+    for finding in (*draft.missing, *draft.different):
         assert f"\n  {finding}\n" in shown
 
 
@@ -361,7 +367,7 @@ def test_a_project_whose_files_are_not_checked_in_gives_a_file_and_what_is_missi
     draft = carry_over(read_job(folder))
     assert missing(draft) == [
         "Inputs/telemetry.json: input telemetry is not defined, as its file does not exist: set container, namespace "
-        "and event_hub to those of its Capture, or restore the file",
+        "and event_hub to those of its Capture, or restore the file and import the job again",
         "Functions/rate.js.json: function rate (query line 1) is not defined, as its file does not exist: set "
         "output_type, and add kind: aggregate if it is an aggregate",
         "JobConfig.json: the settings of the job are not known, as this file does not exist: the pipeline file has "
@@ -381,14 +387,158 @@ def test_a_placeholder_that_the_query_does_not_name_is_left_out(tmp_path: Path) 
     assert "Outputs/Output.json: output Output is not written by the query: left out" in different(draft)
 
 
-def test_an_input_next_to_the_stream_whose_file_does_not_exist_is_reported(tmp_path: Path) -> None:
-    query = PLAIN_QUERY + "SELECT deviceId INTO more FROM alerts\n"
-    folder = project(tmp_path, PLAIN | {"Inputs/alerts.json": {"ScriptType": "Input"}}, query)
+TWO_STREAMS = PLAIN_QUERY + "SELECT deviceId INTO more FROM alerts\n"
+LOOK_UP = PLAIN_QUERY.replace("deviceId", "r.region").replace(
+    "TIMESTAMP BY eventTime", "t TIMESTAMP BY t.eventTime JOIN regions r ON t.deviceId = r.deviceId"
+)
+
+
+def test_every_stream_that_the_query_reads_is_an_input_and_has_its_own_findings(tmp_path: Path) -> None:
+    files = {"Inputs/alerts.json": capture_input("alerts", "contoso/alerts/{partition}"), "Outputs/more.json": OUTPUT}
+    draft = drafted(tmp_path, files, TWO_STREAMS)
+    inputs = draft.values["input"]
+    assert [(section["alias"], section["event_hub"]) for section in inputs] == [
+        ("telemetry", "telemetry"),
+        ("alerts", "alerts"),
+    ]
+    assert [section["arrival_time"] for section in inputs] == ["EventEnqueuedUtcTime", "BlobLastModified"]
+    assert missing(draft) == [NO_CAPTURE]
+    assert list(draft.notes) == [("input", 0, "container"), ("job",)]
+
+
+def test_inputs_are_in_the_order_of_the_query(tmp_path: Path) -> None:
+    files = {"Inputs/alerts.json": event_hub_input("alerts"), **PLAIN, "Outputs/more.json": OUTPUT}
+    query = "SELECT deviceId INTO more FROM alerts\n" + PLAIN_QUERY
+    draft = carry_over(read_job(project(tmp_path, files, query)))
+    assert [section["alias"] for section in draft.values["input"]] == ["alerts", "telemetry"]
+
+
+def test_reference_data_in_blobs_keeps_its_path_and_format(tmp_path: Path) -> None:
+    csv = reference_input("regions", {"Type": "Csv", "FieldDelimiter": ";"}) | {"CompressionType": "GZip"}
+    draft = drafted(tmp_path / "csv", {"Inputs/regions.json": csv}, LOOK_UP)
+    assert missing(draft) == [NO_CAPTURE]
+    assert draft.notes["input", 0, "container"]
+    assert draft.values["input"][1] == {
+        "type": "Reference",
+        "alias": "regions",
+        "format": "Csv",
+        "container": "https://contosodata.blob.core.windows.net/reference",
+        "path": "regions/{date}/{time}/regions.csv",
+        "date_format": "YYYY-MM-DD",
+        "time_format": "HH-mm",
+        "delimiter": ";",
+    }
+    once = reference_input("regions", {"Type": "Json"}, PathPattern="regions.json", DateFormat=None, TimeFormat=None)
+    draft = drafted(tmp_path / "json", {"Inputs/regions.json": once}, LOOK_UP)
+    assert missing(draft) == [NO_CAPTURE]
+    assert draft.values["input"][1] == {
+        "type": "Reference",
+        "alias": "regions",
+        "format": "Json",
+        "container": "https://contosodata.blob.core.windows.net/reference",
+        "path": "regions.json",
+    }
+
+
+def test_reference_data_of_a_template_is_that_of_a_project(tmp_path: Path) -> None:
+    properties = {
+        "storageAccounts": [{"accountName": "contosodata", "accountKey": "[parameters('key')]"}],
+        "container": "reference",
+        "pathPattern": "regions/{date}/{time}/regions.csv",
+        "dateFormat": "yyyy-MM-dd",
+        "timeFormat": "HH-mm",
+    }
+    csv = {"type": "Csv", "properties": {"fieldDelimiter": ","}}
+    datasource = {"type": "Microsoft.Storage/Blob", "properties": properties}
+    regions = template_input(type="Reference", datasource=datasource, serialization=csv)
+    inputs = [{"name": "telemetry", "properties": template_input()}, {"name": "regions", "properties": regions}]
+    transformation = {"name": "t", "properties": {"query": LOOK_UP}}
+    file = template(tmp_path / "t.json", template_job(inputs=inputs, transformation=transformation))
+    of_project = drafted(tmp_path, {"Inputs/regions.json": reference_input("regions", {"Type": "Csv"})}, LOOK_UP)
+    assert carry_over(read_job(file)).values["input"] == of_project.values["input"]
+
+
+REFERENCE_IN_SQL = {"type": "Microsoft.Sql/Server/Database", "properties": {"table": "regions", "password": "secret"}}
+
+
+def test_reference_data_in_a_database_has_a_section_to_fill_in(tmp_path: Path) -> None:
+    regions = template_input(type="Reference", datasource=REFERENCE_IN_SQL)
+    inputs = [{"name": "telemetry", "properties": template_input()}, {"name": "regions", "properties": regions}]
+    transformation = {"name": "t", "properties": {"query": LOOK_UP}}
+    file = template(tmp_path / "t.json", template_job(inputs=inputs, transformation=transformation))
+    draft = carry_over(read_job(file))
+    assert draft.values["input"][1] == {
+        "type": "Reference",
+        "alias": "regions",
+        "format": "Json",
+        "container": "https://ACCOUNT.blob.core.windows.net/CONTAINER",
+        "path": "regions/{date}/{time}/regions.json",
+    }
+    message = f"input regions is reference data of kind SQL Database, {EXPORT}"
+    assert missing(draft)[1:] == [f"t.json, inputs/regions: {message}"]
+    assert draft.notes["input", 1, "container"] == draft.notes["input", 1, "path"] == [f"TO DO: {message}"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"Serialization": {"Type": "Delta"}}, f"input regions is reference data in Delta, {EXPORT}"),
+        ({"Serialization": {"Type": "Avro"}}, f"input regions is reference data in Avro, {EXPORT}"),
+        (
+            {"CompressionType": "Deflate"},
+            "input regions holds blobs compressed with Deflate, but only GZip is supported: have the writer leave them "
+            "uncompressed",
+        ),
+        (
+            {"BlobReferenceProperties": {"PathPattern": "a.csv"}},
+            "input regions has no valid storage account or container name: set container",
+        ),
+        (
+            reference_input("regions", {"Type": "Csv"}, PathPattern=""),
+            "input regions has no path: set path to the name of the blob",
+        ),
+        (
+            reference_input("regions", {"Type": "Csv"}, DeltaPathPattern="changes/{date}/{time}/regions.csv"),
+            "input regions has blobs of changes (deltaPathPattern), but a pipeline reads only blobs of all rows: write "
+            "a blob of all rows for each change",
+        ),
+    ],
+)
+def test_reference_data_that_cannot_be_read_as_it_is_is_reported(
+    tmp_path: Path, changes: dict[str, Any], expected: str
+) -> None:
+    regions = reference_input("regions", {"Type": "Csv"}) | changes
+    draft = drafted(tmp_path, {"Inputs/regions.json": regions}, LOOK_UP)
+    assert missing(draft) == [NO_CAPTURE, f"Inputs/regions.json: {expected}"]
+
+
+def test_a_job_of_reference_data_alone_has_a_stream_to_fill_in(tmp_path: Path) -> None:
+    files = {"JobConfig.json": settings(), "Inputs/regions.json": reference_input("regions", {"Type": "Csv"})}
+    draft = carry_over(read_job(project(tmp_path, files, LOOK_UP)))
+    assert [section["alias"] for section in draft.values["input"]] == ["telemetry", "regions"]
+    assert missing(draft)[0].startswith("asaproj.json: the job defines no stream input: set container")
+    assert ("input", 0, "namespace") in draft.notes
+
+
+def test_an_input_whose_file_does_not_exist_is_a_section_to_fill_in(tmp_path: Path) -> None:
+    files = PLAIN | {"Inputs/alerts.json": {"ScriptType": "Input"}, "Outputs/more.json": OUTPUT}
+    folder = project(tmp_path, files, TWO_STREAMS)
     folder.joinpath("Inputs/alerts.json").unlink()
-    assert (
-        "Inputs/alerts.json: input alerts (query line 5) is not defined, as its file does not exist: restore the file, "
-        "and import the job again"
-    ) in missing(carry_over(read_job(folder)))
+    draft = carry_over(read_job(folder))
+    assert draft.values["input"][1]["alias"] == "alerts"
+    assert missing(draft) == [
+        NO_CAPTURE,
+        "Inputs/alerts.json: input alerts is not defined, as its file does not exist: set container, namespace and "
+        "event_hub to those of its Capture, or restore the file and import the job again",
+    ]
+
+
+def test_reference_data_whose_file_is_a_placeholder_is_a_section_to_fill_in(tmp_path: Path) -> None:
+    draft = drafted(tmp_path, {"Inputs/regions.json": {"ScriptType": "Input", "Type": "Reference data"}}, LOOK_UP)
+    assert missing(draft)[1:] == [
+        "Inputs/regions.json: input regions is not defined, as its file is a placeholder of Visual Studio, without a "
+        "name: set format, container and path to those of its blobs, or restore the file and import the job again",
+    ]
 
 
 B1_2 = (

@@ -26,6 +26,7 @@ from tests.asa_job.jobs import (
     capture_input,
     event_hub_input,
     project,
+    reference_input,
     template,
     template_input,
     template_job,
@@ -77,6 +78,24 @@ def test_a_job_on_csv_blobs_gives_a_pipeline_that_loads(tmp_path: Path) -> None:
     assert (section.delimiter, section.names) == (";", InputPath("logs/{partition}/{date}", "YYYY-MM-DD"))
 
 
+def test_a_job_with_two_streams_and_reference_data_gives_a_pipeline_that_loads(tmp_path: Path) -> None:
+    files = {
+        **PLAIN,
+        "Inputs/telemetry.json": capture_input("telemetry"),
+        "Inputs/alerts.json": capture_input("alerts", "contoso/alerts/{partition}"),
+        "Inputs/regions.json": reference_input("regions", {"Type": "Csv"}),
+    }
+    query = (
+        "SELECT t.deviceId, r.region INTO aggregates FROM telemetry t TIMESTAMP BY eventTime\n"
+        "JOIN regions r ON t.regionId = r.id UNION SELECT deviceId, place AS region FROM alerts TIMESTAMP BY raisedAt\n"
+    )
+    file = tmp_path / "telemetry.yaml"
+    file.write_text(text_of(project(tmp_path, files, query)))
+    pipeline = load(file)
+    assert [section.alias for section in pipeline.inputs] == ["telemetry", "alerts"]
+    assert [section.alias for section in pipeline.references] == ["regions"]
+
+
 def test_an_event_hub_job_loads_only_after_its_container_is_filled_in(tmp_path: Path) -> None:
     file = tmp_path / "telemetry.yaml"
     text = text_of(project(tmp_path, PLAIN))
@@ -92,10 +111,11 @@ def test_every_note_is_above_the_line_that_it_is_about(tmp_path: Path) -> None:
     assert lines[0] == "# From the ASA job in asaproj.json."
     container = lines.index("  container: https://ACCOUNT.blob.core.windows.net/CONTAINER")
     assert lines[container - 1].startswith("  # TO DO: input telemetry does not say where Capture writes")
+    alerts = lines.index("- alias: alerts")
+    assert lines[alerts + 1].startswith("  # TO DO: input alerts does not say where Capture writes")
+    path = lines.index("  path: regions/{date}/{time}/regions.json")
+    assert lines[path - 1].startswith("  # TO DO: input regions is reference data of kind SQL Database")
     query = lines.index("  query: |")
-    above = lines[lines.index("  outputErrorPolicy: Stop") + 1 : query]
-    assert above[0].startswith("  # TO DO: input alerts is another stream (query line 15)")
-    assert all(line.startswith("  # ") for line in above)
     assert lines[query + 1 :][:3] == ["    " + line for line in WIDE_QUERY.splitlines()[:3]]
     dashboard = lines.index("- alias: dashboard")
     assert lines[dashboard + 1].startswith("  # TO DO: output dashboard goes to Power BI")

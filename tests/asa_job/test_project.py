@@ -26,7 +26,7 @@ def test_a_project_gives_its_query_its_settings_and_its_parts(tmp_path: Path) ->
     assert [(part.alias, part.kind, part.reference) for part in job.inputs] == [
         ("telemetry", "Event Hub", False),
         ("alerts", "Event Hub", False),
-        ("regions", "Blob Storage", True),
+        ("regions", "SQL Database", True),
     ]
     assert job.inputs[0].source == EventHub("contoso", "telemetry")
     assert [(part.alias, part.kind) for part in job.outputs] == [

@@ -179,3 +179,4 @@ class SourcePart(JobPart):
     path_pattern: str = ""
     date_format: str = ""
     time_format: str = ""
+    delta_path_pattern: str = ""

@@ -27,6 +27,13 @@ class BlobFolder:
     folders: tuple[str, ...]
     """Folders that every blob name starts with: those of the path pattern before its first {…}."""
 
+    @property
+    def url(self) -> str | None:
+        """Url of the container; None if its account or its name is not known."""
+        if self.account is None or self.container is None:
+            return None
+        return f"https://{self.account}.blob.core.windows.net/{self.container}"
+
 
 @dataclass(frozen=True)
 class BlobPath:
@@ -35,6 +42,8 @@ class BlobPath:
     pattern: str | None
     date_format: str | None
     time_format: str | None
+    has_deltas: bool = False
+    """Whether other blobs hold changes of the rows, as reference data may have them."""
 
 
 @dataclass(frozen=True)

@@ -47,10 +47,16 @@ class _Input(JobPart):
     data_source_type: Kind = "unknown"
     event_hub_properties: SourcePart | None = None
     blob_storage_properties: SourcePart | None = None
+    blob_reference_properties: SourcePart | None = None
     serialization: _Serialization = _Serialization()
     compression_type: Format = "None"
     compresssion_type: Format = "None"
     """Compression as Visual Studio spells the key."""
+
+    @property
+    def blobs(self) -> SourcePart | None:
+        """Blobs of events or of reference data."""
+        return self.blob_storage_properties or self.blob_reference_properties
 
 
 class _Output(JobPart):
@@ -169,7 +175,7 @@ def _inputs(folder: Path, project: _Project) -> Iterator[JobInput]:
             source=source,
             serialization=read.serialization.type,
             compression=compression,
-            path=sources.blob_path(read.blob_storage_properties) if read.blob_storage_properties else None,
+            path=sources.blob_path(read.blobs) if read.blobs else None,
             delimiter=read.serialization.field_delimiter,
             problem=problem,
         )
@@ -178,8 +184,8 @@ def _inputs(folder: Path, project: _Project) -> Iterator[JobInput]:
 def _source(read: _Input) -> tuple[str, EventHub | BlobFolder | None]:
     if read.event_hub_properties:
         return "Event Hub", sources.event_hub(read.event_hub_properties)
-    if read.blob_storage_properties:
-        return "Blob storage", sources.blob_folder(read.blob_storage_properties)
+    if read.blobs:
+        return "Blob storage", sources.blob_folder(read.blobs)
     return read.data_source_type, None
 
 

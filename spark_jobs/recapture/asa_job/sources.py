@@ -39,6 +39,7 @@ def blob_path(part: SourcePart) -> BlobPath:
         pattern if all(_name(_FOLDER, folder) for folder in folders) else None,
         date_format if _DATE_FORMAT.fullmatch(date_format) else None,
         part.time_format if _TIME_FORMAT.fullmatch(part.time_format) else None,
+        has_deltas=bool(part.delta_path_pattern),
     )
 
 

@@ -1,0 +1,52 @@
+"""The draft of a pipeline file, and the findings about a job that cannot be carried over as it is."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+NO_CONTAINER = "https://ACCOUNT.blob.core.windows.net/CONTAINER"
+"""Placeholder for an unknown container. A pipeline with it cannot be loaded: container names are in lower case."""
+
+Place = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Part of a job that is not carried over, or not unchanged."""
+
+    where: str
+    """File and, in a template, the resource."""
+    what: str
+    """Description: what it is, why, and what to do."""
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+@dataclass
+class Draft:
+    """Content of the pipeline file, and the findings about it."""
+
+    name: str
+    values: dict[str, Any]
+    """Content of the file; None where the job does not give the value."""
+    missing: list[Finding] = field(default_factory=list)
+    """Findings to resolve before the pipeline runs as the job did."""
+    different: list[Finding] = field(default_factory=list)
+    """Findings about parts that are carried over or left out, and differ slightly from the job."""
+    scripts: dict[str, str] = field(default_factory=dict)
+    """Texts of the scripts of functions, by their paths relative to the file."""
+    notes: dict[Place, list[str]] = field(default_factory=dict)
+    """Comments above the line of a key, by its place."""
+
+    def add_missing(self, finding: Finding, *places: Place) -> None:
+        """Record a missing part, and note it above the keys at these places."""
+        self.missing.append(finding)
+        for place in places:
+            self.notes.setdefault(place, []).append(f"TO DO: {finding.what}")
+
+
+def on_lines(lines: list[int]) -> str:
+    """Return the lines as a message lists them: `query lines 1, 2 and 3`."""
+    if len(lines) == 1:
+        return f"query line {lines[0]}"
+    return f"query lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}"
