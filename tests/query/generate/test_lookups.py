@@ -134,6 +134,21 @@ def test_the_order_of_events_with_one_time_survives_the_join(joined: Any) -> Non
     assert {row["x"]: row["before"] for row in found} == {"7": None, "3": "7", "5": "3"}
 
 
+def test_a_step_with_an_analytic_function_is_looked_up_in_its_order(joined: Any) -> None:
+    text = """
+        WITH changes AS (SELECT id, x - LAG(x) OVER (LIMIT DURATION(hour, 1)) AS change FROM telemetry TIMESTAMP BY at),
+        placed AS (SELECT c.id, c.change, d.site FROM changes c JOIN devices d ON c.id = d.id)
+        SELECT site, change, LAG(id) OVER (LIMIT DURATION(hour, 1)) AS previous INTO out FROM placed
+    """
+    events = [at(1, id="b", x=1.0), at(1, id="a", x=4.0), at(1, id="b", x=9.0), at(1, id="c", x=16.0)]
+    found = joined(text, events, {0: DEVICES})
+    assert sorted((row["change"] or 0, row["site"], row["previous"]) for row in found) == [
+        (0, "cellar", None),
+        (3.0, "roof", "b"),
+        (5.0, "cellar", "a"),
+    ]
+
+
 def test_streams_and_reference_data_join_in_any_number(joined: Any) -> None:
     text = """
         SELECT a.x, b.x AS later, d.site, e.site AS other INTO out FROM telemetry a TIMESTAMP BY at

@@ -11,7 +11,7 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.properties import property_of
 from recapture.query.generate import trees
-from recapture.query.generate.analytics import AnalyticFunction, result_name
+from recapture.query.generate.analytics import ROW, AnalyticFunction, result_name
 from recapture.query.generate.joins import Join, JoinedTable, Lookup, Side, side_column
 from recapture.query.generate.json_text import json_record
 from recapture.query.generate.select_items import SelectItem
@@ -196,7 +196,8 @@ class From:
             Side(named.relation.table, named.relation.unanchored, tuple(named.columns), named.is_reference)
             for named in self.relations
         )
-        return JoinedTable(self.table, sides, tuple(self.joins), tuple(self.distances.look_backs))
+        look_backs, has_row_column = tuple(self.distances.look_backs), ROW in (self.ties or ())
+        return JoinedTable(self.table, sides, tuple(self.joins), look_backs, has_row_column)
 
     def named(self, name: str) -> NamedRelation | None:
         """Return the relation of this name, in any letter case; None if there is none."""

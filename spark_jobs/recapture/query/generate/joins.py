@@ -13,6 +13,7 @@ from functools import partial, reduce
 from sqlglot import exp
 
 from recapture.query.generate import trees
+from recapture.query.generate.analytics import ROW
 from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED
 from recapture.query.generate.select_items import SelectItem, column, columns, select_list
 from recapture.query.generate.trees import operation, render, spark_call, string, template
@@ -84,6 +85,8 @@ class JoinedTable:
     """How each side after the first is joined."""
     look_backs: tuple[int, ...]
     """How long before a joined row's System.Timestamp the rows of each side may lie; ticks."""
+    has_row_column: bool
+    """Whether the rows of the first side have the column `_row`, and so the joined rows."""
 
     @property
     def unanchored(self) -> bool:
@@ -129,6 +132,8 @@ class JoinedTable:
         if self.unanchored:
             flags: list[exp.Expr] = [spark_call("coalesce", flag, exp.false()) for flag in self._each(UNANCHORED.name)]
             system.append(SelectItem(UNANCHORED.name, reduce(partial(operation, exp.Or), flags)))
+        if self.has_row_column:
+            system.append(SelectItem(ROW.name, trees.column(side_column(0, ROW.name))))
         names = [side_column(number, name) for number, side in enumerate(self.sides) for name in side.columns]
         return (
             f"SELECT {select_list([*system, *map(column, names)])}\nFROM (\n{rows}\n) AS `joined`\n"
@@ -150,7 +155,8 @@ class JoinedTable:
         if side.is_reference:
             return [SelectItem(side_column(number, name), trees.column(name)) for name in side.columns]
         bounds = [*SLICE_BOUNDS, column(_PARTITION)] if number == 0 else SLICE_BOUNDS[:1]
-        system = [*(bound.name for bound in bounds), _TIME, _ARRIVAL]
+        row = [ROW.name] if number == 0 and self.has_row_column else []
+        system = [*(bound.name for bound in bounds), _TIME, _ARRIVAL, *row]
         flag = [UNANCHORED.name] if side.unanchored else []
         names = dict.fromkeys([*system, *flag, *side.columns])
         return [SelectItem(side_column(number, name), trees.column(name)) for name in names]
