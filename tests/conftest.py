@@ -104,5 +104,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
         patch.setenv("JAVA_TOOL_OPTIONS", QUICK_START)
         running = create_session("local[2]", "recapture-tests", tmp_path_factory.mktemp("spark"))
     pin_settings(running)
+    settings = running.conf.getAll
     yield running
+    pin_settings(running)
+    assert running.conf.getAll == settings, "a test changed a setting and did not restore it"
     running.stop()

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from recapture.errors import RunError
-from recapture.run.session import CLUSTERS_OWN, SETTINGS
+from recapture.run.session import CLUSTERS_OWN
 from tests.paths import ROOT
+from tests.settings import spark_setting
 from tests.worlds import QUICK_START, TEN, at, backfill, files, published, steady
 
 if TYPE_CHECKING:
@@ -101,12 +102,11 @@ def test_an_expression_without_a_value_stops_the_run_even_if_the_cluster_has_ans
 ) -> None:
     world = steady(tmp_path, hours=1, partitions=1)
     query = f"SELECT {expression} AS n INTO aggregates FROM telemetry GROUP BY TumblingWindow(hour, 1)"
-    try:
-        spark.conf.set("spark.sql.ansi.enabled", "false")
-        with pytest.raises(RunError, match="the Spark job failed"):
-            backfill(spark, world.define(query), TEN, at(60))
-    finally:
-        spark.conf.set("spark.sql.ansi.enabled", SETTINGS["spark.sql.ansi.enabled"])
+    with (
+        spark_setting(spark, "spark.sql.ansi.enabled", "false"),
+        pytest.raises(RunError, match="the Spark job failed"),
+    ):
+        backfill(spark, world.define(query), TEN, at(60))
 
 
 def test_what_looks_like_a_variable_of_spark_is_text_and_shows_nothing_of_the_environment(

@@ -15,6 +15,7 @@ from tests.oracle_analytics import Over, Payload, aggregate, field, in_order, is
 from tests.oracle_windows import Event
 from tests.query.fast_path import Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, described, seconds
+from tests.settings import SHUFFLE_PARTITIONS, spark_setting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,16 +95,13 @@ def of_oracle(slice_: Slice) -> list[list[Any]]:
 
 
 @slow(4)
-@given(streams=st.tuples(*map(chopped, range(8))), shuffle_partitions=st.sampled_from((1, 8)))
+@given(streams=st.tuples(*map(chopped, range(8))), shuffle_partitions=st.sampled_from(("1", "8")))
 def test_each_row_has_what_the_whole_stream_gives_it(
-    spark: "SparkSession", streams: tuple[list[Slice], ...], shuffle_partitions: int
+    spark: "SparkSession", streams: tuple[list[Slice], ...], shuffle_partitions: str
 ) -> None:
     slices = list(itertools.chain(*streams))
-    spark.conf.set("spark.sql.shuffle.partitions", shuffle_partitions)
-    try:
+    with spark_setting(spark, SHUFFLE_PARTITIONS, shuffle_partitions):
         actual = published(spark, compiled(QUERY), slices)
-    finally:
-        spark.conf.unset("spark.sql.shuffle.partitions")
     for slice_, rows in zip(slices, actual, strict=True):
         assert of_spark(rows) == of_oracle(slice_), described(slice_)
 

@@ -16,6 +16,7 @@ from recapture.query.generate.values import Value
 from recapture.time_model.ticks import LARGEST
 from tests.draws import examples
 from tests.query.functions.calls import BIGINT, BIT, DATETIME, FLOAT, TEXT, Given, computed, literal, ticks, time
+from tests.settings import spark_setting
 
 POSSIBLE: list[tuple[Given, AsaType, object]] = [
     ("12", BIGINT, 12),
@@ -121,11 +122,8 @@ FAILING: list[tuple[Given, AsaType]] = [
 @pytest.mark.parametrize("lenient", [False, True])
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_a_possible_cast_gives_its_value(spark: SparkSession, lenient: bool, zone: str) -> None:
-    spark.conf.set("spark.sql.session.timeZone", zone)
-    try:
+    with spark_setting(spark, "spark.sql.session.timeZone", zone):
         actual = computed(spark, [cast(literal(value), to, lenient) for value, to, _ in POSSIBLE])
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
     names = [f"{value} as {to}" for value, to, _ in POSSIBLE]
     expected = [repr(value) for *_, value in POSSIBLE]
     assert list(zip(names, map(repr, actual), strict=True)) == list(zip(names, expected, strict=True))

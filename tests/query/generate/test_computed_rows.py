@@ -19,6 +19,7 @@ from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
 from tests.paths import VECTORS
+from tests.settings import SHUFFLE_PARTITIONS, spark_setting
 
 GOLDEN = VECTORS / "golden_asa_taxi" / "run1.json"
 
@@ -331,17 +332,13 @@ def test_float_sums_do_not_depend_on_how_spark_arranges_the_partitions(spark: Sp
         for _ in range(600)
     ]
     results = set()
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    try:
-        for shuffle in ("1", "3", "4"):
-            spark.conf.set("spark.sql.shuffle.partitions", shuffle)
-            order = [str(partition) for partition in range(12)]
-            chance.shuffle(order)
-            arranged = sorted(events, key=lambda row: order.index(row["_partition"]))
+    for shuffle in ("1", "3", "4"):
+        order = [str(partition) for partition in range(12)]
+        chance.shuffle(order)
+        arranged = sorted(events, key=lambda row: order.index(row["_partition"]))
+        with spark_setting(spark, SHUFFLE_PARTITIONS, shuffle):
             rows = published(spark, query, arranged)
-            results.add(tuple(sorted((row.k, row.s.hex(), row.a.hex(), row.z.hex()) for row in rows)))
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", str(before))
+        results.add(tuple(sorted((row.k, row.s.hex(), row.a.hex(), row.z.hex()) for row in rows)))
     assert len(results) == 1
 
 

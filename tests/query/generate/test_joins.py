@@ -16,6 +16,7 @@ from tests.query import small_stream
 from tests.query.fast_path import Slice, compiled, published
 from tests.query.small_stream import at
 from tests.query.streams import batches, described, seconds
+from tests.settings import SHUFFLE_PARTITIONS, spark_setting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -252,14 +253,10 @@ def test_a_join_gives_the_same_values_however_spark_distributes_it(spark: "Spark
         f" INTO out FROM {INPUT.format('a')} LEFT JOIN {INPUT.format('b')}"
         " ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 0 AND 6 GROUP BY a.k, Tumbling(second, 7)"
     )
-    before = spark.conf.get("spark.sql.shuffle.partitions", "1") or "1"
     results = []
-    try:
-        for partitions in ("1", "8"):
-            spark.conf.set("spark.sql.shuffle.partitions", partitions)
+    for partitions in ("1", "8"):
+        with spark_setting(spark, SHUFFLE_PARTITIONS, partitions):
             results.append([in_order(map(repr, rows)) for rows in published(spark, query, slices)])
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", before)
     assert results[0] == results[1]
 
 
