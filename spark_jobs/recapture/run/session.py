@@ -21,16 +21,18 @@ SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.variable.substitute": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PruneFilters",
+    "spark.sql.optimizer.excludedRules": ",".join(
+        f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in ("PruneFilters", "PropagateEmptyRelation")
+    ),
     "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(2**31 - 1),
 }
 """Settings that the rows depend on. All others but CLUSTERS_OWN have the defaults of Spark SQL, not the cluster's.
 
 Without ANSI mode, an overflow wraps around and a division by zero is NULL. Variables would put the environment into the
-query. With PruneFilters, WHERE 1 = 0 would read no event, so nothing would be counted; with AQEPropagateEmptyRelation,
-the same is true of a JOIN whose other side turns out to be empty. Above the threshold of groups, a task would sort them
-and merge its first rows into the later ones, which loses the arrival order.
+query. With PruneFilters, WHERE 1 = 0 would read no event, so nothing would be counted; with the two rules about empty
+relations, the same is true of a JOIN whose other side is empty. Above the threshold of groups, a task would sort them and
+merge its first rows into the later ones, which loses the arrival order.
 """
 CLUSTERS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
 """Names or prefixes of settings that a cluster may choose, apart from SETTINGS.

@@ -224,8 +224,9 @@ def _with_empty_slices(destination: Destination, rows: list[Row], digests: dict[
 
 def _events(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> DataFrame:
     """Return the events of an input, with one Spark partition per task."""
-    rows = [(_TASK.dump_json(task, by_alias=True).decode(),) for task in tasks]
-    frame = spark.createDataFrame(spark.sparkContext.parallelize(rows, max(len(rows), 1)), "task string")
+    texts = [_TASK.dump_json(task, by_alias=True).decode() for task in tasks]
+    numbered = pa.table({"number": pa.array(range(len(tasks)), pa.int32()), "task": pa.array(texts, pa.string())})
+    frame = spark.createDataFrame(numbered).repartitionById(max(len(tasks), 1), "number")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
     columns = from_arrow_schema(schema(context.input))
 
