@@ -6,7 +6,7 @@ import pytest
 
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.fields import Field
-from recapture.infer.create_table import comment, statement, type_of, typed
+from recapture.infer.create_table import TypedField, comment, statement, type_of, typed
 from recapture.model import AsaType, InputColumn
 from recapture.query.compile import compile_query
 
@@ -95,6 +95,13 @@ def test_a_comment_gives_the_share_the_types_the_conflict_and_the_spellings(
 ) -> None:
     (typed_field,) = typed([field], {"x": use})
     assert comment(typed_field, 200) == text
+
+
+def test_the_comment_on_reference_data_is_about_rows_which_stop_the_run() -> None:
+    typed_field = TypedField(Field("limit", {FLOAT: 3, TEXT: 1}), FLOAT)
+    assert comment(typed_field, 5, is_reference=True) == (
+        "in 80.0% of the rows; 75.0% float, 25.0% nvarchar(max); a row whose value is not a float stops the run"
+    )
 
 
 def test_a_share_is_never_rounded_to_none_or_all() -> None:

@@ -330,6 +330,7 @@ def test_reference_data_gets_the_create_table_of_its_newest_version(
     file = define(world, query, input=[TELEMETRY, devices])
     out, _ = infer(capsys, file, *TIMES, "--write")
     assert "-- recapture infer, newest version: 2 rows\nCREATE TABLE devices (" in out
+    assert "    site nvarchar(max),  -- in every row\n" in out
     fields = declared(out[out.index("CREATE TABLE devices") :])
     assert fields == ["id nvarchar(max)", "site nvarchar(max)", "limit float"]
     assert [column.name for column in load(world.file).query.outputs[0].columns] == ["v", "id", "site", "limit", "over"]

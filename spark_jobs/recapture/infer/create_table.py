@@ -60,18 +60,18 @@ def type_of(kinds: Iterable[AsaType | None], use: AsaType | None = None) -> AsaT
     return use
 
 
-def statement(alias: str, fields: Sequence[TypedField], events: int, origin: str) -> str:
-    """Return CREATE TABLE for an input, with a comment on each field.
+def statement(alias: str, fields: Sequence[TypedField], events: int, origin: str, *, is_reference: bool = False) -> str:
+    """Return CREATE TABLE for an input, or for reference data, with a comment on each field.
 
-    `events` is the number of events of the sample that could be read. `origin` is a line that says where the sample
-    comes from.
+    `events` is the number of events, or rows, of the sample that could be read. `origin` is a line that says where the
+    sample comes from.
     """
     declared = [typed_field for typed_field in fields if can_name_field(typed_field.field.name)]
     columns = [f"{_quoted(typed_field.field.name)} {typed_field.type}" for typed_field in declared]
     columns = [column + "," * (index < len(columns) - 1) for index, column in enumerate(columns)]
     width = max(map(len, columns), default=0)
     lines = [
-        f"{_INDENT}{column:{width}}  -- {comment(typed_field, events)}"
+        f"{_INDENT}{column:{width}}  -- {comment(typed_field, events, is_reference=is_reference)}"
         for column, typed_field in zip(columns, declared, strict=True)
     ]
     left_out = [
@@ -82,16 +82,18 @@ def statement(alias: str, fields: Sequence[TypedField], events: int, origin: str
     return "\n".join([f"-- {origin}", f"CREATE TABLE {_quoted(alias)} (", *lines, *left_out, ");"]) + "\n"
 
 
-def comment(typed_field: TypedField, events: int) -> str:
-    """Return what the sample says about a field: its share of these events, its values and its spellings."""
+def comment(typed_field: TypedField, events: int, *, is_reference: bool = False) -> str:
+    """Return what the sample says about a field: its share of these events or rows, its values and its spellings."""
     field = typed_field.field
+    one = "row" if is_reference else "event"
     if not field.events:
         return "not seen, but the query reads it"
-    parts = ["in every event" if field.events == events else f"in {_share(field.events, events)} of the events"]
+    parts = [f"in every {one}" if field.events == events else f"in {_share(field.events, events)} of the {one}s"]
     if set(field.kinds) != {typed_field.type}:
         parts.append(", ".join(f"{_share(count, field.events)} {kind or 'null'}" for kind, count in _sorted(field)))
     if typed_field.misfits:
-        parts.append(f"an event whose value is not a {typed_field.type} is quarantined")
+        subject, consequence = ("a row", "stops the run") if is_reference else ("an event", "is quarantined")
+        parts.append(f"{subject} whose value is not a {typed_field.type} {consequence}")
     elif typed_field.type is AsaType.TEXT and set(field.kinds) - {AsaType.TEXT, None}:
         parts.append("every value is read as text")
     others = [spelling for spelling in field.spellings if spelling != field.name]

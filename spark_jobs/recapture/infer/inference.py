@@ -89,7 +89,10 @@ class InputInference:
                 len(sample.damaged), f"blob{place} is damaged and was", f"blobs{place} are damaged and were"
             )
             yield f"{count} left out, for example {sample.damaged[0]}"
-        if sample.objects < sample.events:
+        if sample.objects < sample.events and self.sample.range is None:
+            rows = counted(sample.events - sample.objects, "row")
+            yield f"{rows} of reference data {self.alias} cannot be read: such a row stops a run"
+        elif sample.objects < sample.events:
             others = counted(sample.events - sample.objects, "event", "events")
             yield f"{others} of the sample{place} cannot be read: a run quarantines such events"
 
@@ -179,7 +182,7 @@ def _sampled_reference(section: Reference) -> InputSample:
 
 def _inferred(alias: str, sample: InputSample, used: Mapping[str, AsaType | None]) -> InputInference:
     fields = typed(sample.read.fields, used)
-    text = statement(alias, fields, sample.read.objects, sample.origin)
+    text = statement(alias, fields, sample.read.objects, sample.origin, is_reference=sample.range is None)
     return InputInference(alias, text, tuple(fields), sample)
 
 
