@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
-from recapture import cli, printing
+from recapture import cli, log, printing
 from recapture.definition.pipeline import load
 from recapture.model import AsaType, JavaScriptFunction
 from recapture.run.status import status
@@ -372,6 +373,15 @@ def test_an_invalid_spark_master_is_one_line_and_exit_1(python: Python, world: W
     assert line.startswith("recapture: Spark did not start")
     assert "Master must" in line
     assert version(world.table) is None
+
+
+def test_pyspark_does_not_print_the_errors_that_the_command_reports(
+    spark: "SparkSession", capfd: pytest.CaptureFixture[str]
+) -> None:
+    log.silence_spark_errors()
+    with pytest.raises(PySparkException):
+        spark.sql("SELECT absent")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_the_query_of_these_tests_names_the_columns_of_the_table(spark: "SparkSession", world: World) -> None:

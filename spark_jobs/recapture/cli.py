@@ -260,6 +260,8 @@ def _compute_and_audit(
     from recapture.run.session import spark_session
     from recapture.run.spark import compute
 
+    if not arguments.verbose:
+        log.silence_spark_errors()
     progress_bar = Progress(console=stderr, transient=True, disable=arguments.verbose or not stderr.is_terminal)
     with progress_bar:
         step = progress_bar.add_task("plan", total=None)

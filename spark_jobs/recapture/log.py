@@ -26,6 +26,14 @@ def enabled() -> bool:
     return bool(LOGGER.handlers)
 
 
+def silence_spark_errors() -> None:
+    """Keep PySpark from printing each error that it raises, with the plan of the query and the stack of the JVM."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
+
+
 @contextmanager
 def logged(logger: logging.Logger, what: str) -> Iterator[list[str]]:
     """Log that something begins, and that it ended, with the seconds that it took and the texts that were appended."""
