@@ -61,9 +61,8 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
     for reference in result["references"]:
         versions = counted(len(reference["versions"]), "version")
         out.print(f"reference data {escape(reference['alias'])}: {versions}, {reference['bytes']:,} bytes")
-    out.print(
-        f"{counted(result['blobs'], 'blob')}, {result['bytes']:,} bytes, each read once a task; run {result['run']}"
-    )
+    blobs = counted(result["blobs"], "blob")
+    out.print(f"in all {blobs}, {result['bytes']:,} bytes, each counted once; run {result['run']}")
 
 
 def _waiting(counts: Mapping[str, Any], named: bool) -> str:

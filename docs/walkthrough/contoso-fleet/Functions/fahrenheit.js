@@ -1,0 +1,3 @@
+function main(celsius) {
+    return celsius * 9 / 5 + 32;
+}
