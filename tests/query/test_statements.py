@@ -546,7 +546,6 @@ TUMBLING = "FROM telemetry GROUP BY Tumbling(s, 1)"
             "this size is not supported: write nvarchar(max)",
         ),
         ("SELECT 4 & 2 + 2 AS k INTO out FROM telemetry", "put parentheses around the arithmetic"),
-        (f"SELECT Collect(k) AS k INTO out {TUMBLING}", "the type of this is not known"),
         (f"SELECT TopOne() OVER (ORDER BY k NULLS LAST) AS k INTO out {TUMBLING}", "NULL is the smallest"),
         (f"SELECT SUM(COUNT(*)) AS k INTO out {TUMBLING}", "cannot be inside another one"),
         (f"SELECT CollectTop(3000000000, k) OVER (ORDER BY k) AS k INTO out {TUMBLING}", "at most"),

@@ -236,6 +236,45 @@ def test_javascript_takes_each_value_of_a_field_in_its_own_type(spark: "SparkSes
     assert [json.loads(row["s"]) for row in records] == [{"c": value, "b": value} for value in values]
 
 
+def test_a_record_of_a_step_has_each_value_in_its_own_type(spark: "SparkSession") -> None:
+    query = (
+        "WITH s AS (SELECT a, b AS [it's], System.Timestamp() AS at FROM telemetry)\n"
+        "SELECT Collect() AS whole, Collect(a) AS listed, TopOne() OVER (ORDER BY at DESC) AS last,"
+        " CollectTop(1, a) OVER (ORDER BY at) AS first INTO out FROM s GROUP BY TumblingWindow(second, 1000)"
+    )
+    values = (5, 5.5, "5", 'a "b"\n', True, False, None, {"c": [1, "x"]}, [1, "2"])
+    [row] = rows(spark, query, [{"a": value, "b": value} for value in values])
+    assert [(event["a"], event["it's"]) for event in row["whole"]] == [(value, value) for value in values]
+    assert row["listed"] == list(values)
+    assert row["first"][0]["value"] == 5
+    assert row["last"]["a"] == [1, "2"]
+
+
+def test_lag_of_whole_rows_has_each_value_in_its_own_type(spark: "SparkSession") -> None:
+    query = (
+        "WITH s AS (SELECT *, x + 1 AS next FROM telemetry), r AS (SELECT a, next FROM s)\n"
+        "SELECT LAG(*) OVER (LIMIT DURATION(hour, 1)) AS before INTO out FROM r"
+    )
+    actual = rows(spark, query, [{"a": value, "x": 1} for value in ("x", 5, None, 0)])
+    assert [row["before"] and row["before"]["a"] for row in actual] == [None, "x", 5, None]
+
+
+def test_a_key_of_a_window_has_its_type_in_a_record(spark: "SparkSession") -> None:
+    query = (
+        "WITH s AS (SELECT k, COUNT(*) AS n FROM telemetry GROUP BY k, TumblingWindow(second, 10))\n"
+        "SELECT CollectTop(2) OVER (ORDER BY n DESC) AS top INTO out FROM s GROUP BY TumblingWindow(second, 10)"
+    )
+    [row] = rows(spark, query, [{"k": key} for key in (7, 7, "x")])
+    assert [element["value"] for element in row["top"]] == [{"k": 7, "n": 2}, {"k": "x", "n": 1}]
+
+
+@pytest.mark.parametrize("function", ["Collect()", "Collect(v)"])
+def test_a_record_of_values_that_were_taken_out_of_json_is_refused(function: str) -> None:
+    step = "WITH s AS (SELECT GetArrayElement(a, 0) AS v FROM telemetry)"
+    with pytest.raises(DefinitionError, match=r"the type of .* is not known"):
+        compiled(f"{step} SELECT {function} AS c INTO out FROM s GROUP BY TumblingWindow(second, 1)")
+
+
 @pytest.mark.parametrize("value", ["GetArrayElement(a, 0)", "GetRecordPropertyValue(a, 'b')"])
 def test_get_type_of_a_value_that_was_taken_out_of_json_is_refused(value: str) -> None:
     with pytest.raises(DefinitionError, match="GETTYPE of a value that was taken out of JSON is not supported"):

@@ -119,9 +119,9 @@ class AggregateCall:
 
     def _collected(self, node: exp.Expr) -> Value:
         value = self.inside.value(node)
-        if self.function is not Function.TOPONE and self.inside.types.untyped(value):
+        if self.function is not Function.TOPONE and not self.inside.types.is_known_of_each(value):
             raise self.inside.source.error(
-                node, f"the type of this is not known, and {self.function} writes it as JSON: CAST it, or CREATE TABLE"
+                node, f"the type of this is not known, and {self.function} writes it as JSON: CAST it"
             )
         typed = self._typed(value, node)
         return value if self.function is Function.TOPONE else typed

@@ -86,6 +86,12 @@ class FieldTypes:
         is_open = any(not self._decided(field) for field in value.undeclared)
         return self.closed and value.type is AsaType.TEXT and is_open
 
+    def is_known_of_each(self, value: Value) -> bool:
+        """Return whether the type of a value is known, or that of each single value is, maybe in a later pass."""
+        if not self.untyped(value):
+            return True
+        return not value.is_json_element and (value.kind is not None or self.request_kinds(value.undeclared))
+
     def refreshed(self, value: Value) -> Value:
         """Return a step's column in the type that a use of its fields has decided since the step was compiled."""
         kinds = {self._known[field][0] for field in value.fields if field in self._known}

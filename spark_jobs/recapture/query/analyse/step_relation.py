@@ -116,7 +116,7 @@ class StepRelation:
                 where, f"the columns of `{self.name}` are not known: name them there instead of *, or {DECLARE}"
             )
         for name, value in columns:
-            if self.types.untyped(value):
+            if not self.types.is_known_of_each(value):
                 raise self.source.error(where, f"the type of `{name}`, a column of the record, is not known: CAST it")
         return Value(json_record(columns), AsaType.RECORD)
 

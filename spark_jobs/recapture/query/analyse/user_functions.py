@@ -12,7 +12,6 @@ from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.relations import From
 from recapture.query.functions.call import Call
 from recapture.query.generate.user_functions import javascript_argument, javascript_record
-from recapture.query.generate.values import Value
 from recapture.query.parse.names import identifiers
 
 
@@ -40,17 +39,10 @@ def user_arguments(
             arguments.append(row)
             continue
         value = call.value(index) if kind is None else replace(call.argument(index, kind), kind=None)
-        if value.type is not None and kind is None and not _is_typed(value, types):
+        if value.type is not None and kind is None and not types.is_known_of_each(value):
             raise call.error(index, _unknown_type(function))
         arguments.append(javascript_argument(value))
     return arguments
-
-
-def _is_typed(value: Value, types: FieldTypes) -> bool:
-    """Return whether the type of a value is known, or that of each single value is, maybe in a later pass."""
-    if value.is_json_element:
-        return False
-    return not types.untyped(value) or value.kind is not None or types.request_kinds(value.undeclared)
 
 
 def _unknown_type(function: JavaScriptFunction) -> str:
@@ -78,7 +70,7 @@ def whole_row(from_clause: From, node: exp.Expr) -> exp.Expr | None:
         if columns is None:
             raise _unknown_columns(from_clause, named.name, node)
         for name, value in columns:
-            if not _is_typed(value, from_clause.types):
+            if not from_clause.types.is_known_of_each(value):
                 raise from_clause.source.error(
                     node, f"the type of `{name}`, a column of the row, is not known: CAST it, or CREATE TABLE"
                 )

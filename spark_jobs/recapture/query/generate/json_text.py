@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.generate.casts import cast
-from recapture.query.generate.trees import cast_as, spark_call, string, template
+from recapture.query.generate.trees import case_when, cast_as, operation, spark_call, string, template
 from recapture.query.generate.values import Value
 
 
@@ -25,9 +26,15 @@ def json_record(columns: Sequence[tuple[str, Value]]) -> exp.Expr:
 
 
 def json_of(value: Value) -> exp.Expr:
-    """Return a value as JSON text, which is never NULL: `n` => coalesce(CAST(`n` AS STRING), 'null')"""
+    """Return a value as JSON text, which is never NULL: `n` => coalesce(CAST(`n` AS STRING), 'null')
+
+    A text with a kind may stand for a value of any type, which its kind tells. Unless that is a text, it is JSON.
+    """
     text: exp.Expr
     match value.type:
+        case AsaType.TEXT if value.kind is not None:
+            is_text = operation(exp.EQ, value.kind, string(AsaType.TEXT.value))
+            text = case_when([(is_text, json_of(replace(value, kind=None)))], value.node)
         case AsaType.RECORD | AsaType.ARRAY:
             text = value.node
         case AsaType.BIGINT | AsaType.BIT:

@@ -5,7 +5,6 @@ and an error, and the error is raised only where the value is used: a CASE guard
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sqlglot import exp
 
@@ -14,7 +13,7 @@ from recapture.model import AsaType, JavaScriptFunction
 from recapture.query.generate.json_text import json_of
 from recapture.query.generate.let import let
 from recapture.query.generate.select_items import SelectItem, struct
-from recapture.query.generate.trees import bigint, case_when, cast_as, operation, string, template, user_call
+from recapture.query.generate.trees import bigint, cast_as, template, user_call
 from recapture.query.generate.values import Value
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, UNIX_EPOCH
 
@@ -38,14 +37,9 @@ def result_of(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def javascript_argument(value: Value) -> exp.Expr:
-    """Return a value as recapture.javascript.columns takes it: datetime `t` => a struct of `@date`
-
-    A text with a kind may stand for a value of any type, which its kind tells.
-    """
+    """Return a value as recapture.javascript.columns takes it: datetime `t` => a struct of `@date`"""
     if value.type is AsaType.TEXT and value.kind is not None:
-        is_text = operation(exp.EQ, value.kind, string(AsaType.TEXT.value))
-        json = case_when([(is_text, json_of(replace(value, kind=None)))], value.node)
-        return struct([SelectItem(JSON, json)])
+        return struct([SelectItem(JSON, json_of(value))])
     match value.type:
         case None:
             return cast_as(exp.Null(), "STRING")
