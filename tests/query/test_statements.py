@@ -505,6 +505,30 @@ def test_queries_that_differ_in_a_property_name_differ_in_their_canonical_text(f
     assert compiled(step + first).canonical != compiled(step + second).canonical
 
 
+@pytest.mark.parametrize(
+    ("named", "qualified"),
+    [
+        ("SELECT T, t AS u INTO out FROM telemetry t", "SELECT t.T, t.t AS u INTO out FROM telemetry t"),
+        (
+            "WITH v AS (SELECT k, v + 1 AS V FROM telemetry) SELECT v + 1 AS n INTO out FROM v WHERE v > 1",
+            "WITH v AS (SELECT k, v + 1 AS V FROM telemetry) SELECT v.v + 1 AS n INTO out FROM v WHERE v.v > 1",
+        ),
+        (
+            "WITH v AS (SELECT * FROM telemetry) SELECT SUM(v) AS n INTO out FROM v GROUP BY t, Tumbling(s, 1)",
+            "WITH v AS (SELECT * FROM telemetry) SELECT SUM(v.v) AS n INTO out FROM v GROUP BY v.t, Tumbling(s, 1)",
+        ),
+        (
+            "SELECT k INTO out FROM telemetry t TIMESTAMP BY t",
+            "SELECT k INTO out FROM telemetry t TIMESTAMP BY t.t",
+        ),
+    ],
+)
+def test_a_name_in_from_is_a_column_if_the_relation_lists_it(named: str, qualified: str) -> None:
+    create = "CREATE TABLE telemetry (t datetime, v float, k bigint)\n"
+    one, other = compiled(create + named), compiled(create + qualified)
+    assert (one.outputs, one.inputs) == (other.outputs, other.inputs)
+
+
 APPLY = "FROM telemetry CROSS APPLY GetArrayElements(a) AS"
 TUMBLING = "FROM telemetry GROUP BY Tumbling(s, 1)"
 
@@ -536,6 +560,11 @@ TUMBLING = "FROM telemetry GROUP BY Tumbling(s, 1)"
         ("SELECT k INTO out FROM telemetry TIMESTAMP BY COALESCE()", "TIMESTAMP BY takes a field"),
         ("SELECT k FROM telemetry INTO out", "INTO goes after the columns and before FROM"),
         ("SELECT t INTO out FROM telemetry t", "`t` is a name in FROM, not a column: write t.t"),
+        ("WITH t AS (SELECT * FROM telemetry) SELECT t INTO out FROM t", "`t` is a name in FROM, not a column"),
+        (
+            "CREATE TABLE telemetry (t float) SELECT COUNT(T) AS n INTO out FROM telemetry t GROUP BY Tumbling(s, 1)",
+            "`T` is a name in FROM and a column: write t.T for the column",
+        ),
         ("SELECT k INTO out FROM telemetry UNION (SELECT k FROM telemetry) AS q", "is not supported here"),
         ("SELECT telemetry.null AS k INTO out FROM telemetry", "write [null], in brackets"),
         ("SELECT k INTO cold-temps FROM telemetry", "a name with - in it goes in brackets, such as [in-orders]"),

@@ -11,7 +11,7 @@ from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.relations import From
 from recapture.query.generate.aggregates import COLLECTIONS, PERCENTILES, Aggregate, Function, Ordering
 from recapture.query.generate.values import Value
-from recapture.query.parse.names import call_name, identifiers, whole_number
+from recapture.query.parse.names import call_name, whole_number
 from recapture.query.parse.source import require_only
 
 _FINEST_SHARE = 10**9
@@ -72,11 +72,11 @@ class AggregateCall:
 
     def _is_row(self, node: exp.Expr) -> bool:
         """Return whether an argument of COUNT is the name in FROM, which stands for the whole row."""
-        names = [name.name for name in identifiers(node) or []]
-        if len(names) != 1 or not self.from_clause.named(names[0]):
+        named = self.from_clause.row_named(node)
+        if named is None:
             return False
         if self.from_clause.joins:
-            raise self.inside.source.error(node, f"next to JOIN, name a column of `{names[0]}`; COUNT(*) counts rows")
+            raise self.inside.source.error(node, f"next to JOIN, name a column of `{named.name}`; COUNT(*) counts rows")
         return True
 
     def _percentile(self) -> Aggregate:

@@ -239,6 +239,9 @@ class InputRelation:
     def has(self, name: str) -> bool:
         return name.lower() in self.columns
 
+    def lists(self, name: str) -> bool:
+        return self.declared is not None and self.can_have(name)
+
     def can_have(self, name: str) -> bool:
         return (
             self.declared is None

@@ -58,6 +58,9 @@ class Relation(Protocol):
     def can_have(self, name: str) -> bool:
         """Return whether there may be a column of this name, in any letter case."""
 
+    def lists(self, name: str) -> bool:
+        """Return whether CREATE TABLE or a SELECT lists a column of this name, in any letter case."""
+
 
 @dataclass(frozen=True)
 class Element:
@@ -270,10 +273,14 @@ class From:
         return named.relation.lookup(names)
 
     def _qualifier(self, names: Sequence[exp.Identifier]) -> NamedRelation | None:
-        """Return the relation whose name a path begins with. Raise DefinitionError for the name alone."""
-        named = self.named(names[0].name)
+        """Return the relation whose name a path begins with; None if the path is a column, such as t of FROM t.
+
+        Raise DefinitionError for a name alone that may not be a column.
+        """
+        named, name = self.named(names[0].name), names[0].name
         if named and len(names) == 1:
-            name = names[0].name
+            if self.lists(name):
+                return None
             raise self.source.error(
                 names[0],
                 f"`{name}` is a name in FROM, not a column: write {named.name}.{name} for a field called `{name}`",
@@ -314,6 +321,24 @@ class From:
     def has(self, name: str) -> bool:
         """Return whether a column of this name, in any letter case, is known."""
         return any(named.relation.has(name) for named in self.relations)
+
+    def lists(self, name: str) -> bool:
+        """Return whether CREATE TABLE or a SELECT lists a column of this name, in any letter case."""
+        return any(named.relation.lists(name) for named in self.relations)
+
+    def row_named(self, node: exp.Expr) -> NamedRelation | None:
+        """Return the relation whose name a node is; None for any other node.
+
+        Raise DefinitionError if it is also the name of a column.
+        """
+        names = identifiers(node) or []
+        named = self.named(names[0].name) if len(names) == 1 else None
+        if named is not None and self.lists(named.name):
+            name = names[0].name
+            raise self.source.error(
+                node, f"`{name}` is a name in FROM and a column: write {named.name}.{name} for the column"
+            )
+        return named
 
     def can_have(self, name: str) -> bool:
         """Return whether there may be a column of this name, in any letter case."""

@@ -126,6 +126,9 @@ class StepRelation:
     def has(self, name: str) -> bool:
         return self._has_own(name) or (self.star_source is not None and self.star_source.has(name))
 
+    def lists(self, name: str) -> bool:
+        return self._has_own(name) or (self.star_source is not None and self.star_source.lists(name))
+
     def can_have(self, name: str) -> bool:
         return self._has_own(name) or (self.star_source is not None and self.star_source.can_have(name))
 

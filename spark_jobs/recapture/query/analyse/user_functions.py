@@ -12,7 +12,6 @@ from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.relations import From
 from recapture.query.functions.call import Call
 from recapture.query.generate.user_functions import javascript_argument, javascript_record
-from recapture.query.parse.names import identifiers
 
 
 def user_arguments(
@@ -57,8 +56,7 @@ def whole_row(from_clause: From, node: exp.Expr) -> exp.Expr | None:
 
     udf.f(input) => the fields of the body, with EventProcessedUtcTime and the other input columns
     """
-    names = identifiers(node) or []
-    named = from_clause.named(names[0].name) if len(names) == 1 else None
+    named = from_clause.row_named(node)
     if named is None:
         return None
     if from_clause.elements or from_clause.joins:
