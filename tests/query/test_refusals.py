@@ -179,11 +179,6 @@ def test_an_unsupported_clause_after_from_is_refused(where: str, column: int, re
         ("GROUP BY Tumbling(s, 1) HAVING x > 1", 32, "`x` is neither in GROUP BY"),
         ("GROUP BY Tumbling(s, 1),", 24, "something is missing after the last comma"),
         ("GROUP BY Tumbling(s, 1); SELECT 1 AS a INTO aggregates", 33, "the query has no FROM"),
-        (
-            "GROUP BY Tumbling(s, 1); SELECT a INTO aggregates FROM telemetry TIMESTAMP BY eventTime",
-            None,
-            "several SELECTs",
-        ),
         ("GROUP BY Tumbling(s, 1); SELECT a INTO aggregates FROM telemetry TIMESTAMP BY x", 79, "another TIMESTAMP BY"),
         (
             "GROUP BY Tumbling(s, 1) UNION SELECT a FROM telemetry TIMESTAMP BY eventTime",

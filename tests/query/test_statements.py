@@ -220,6 +220,33 @@ def test_a_union_may_combine_windows(spark: "SparkSession") -> None:
     ]
 
 
+def test_several_selects_into_one_output_publish_the_columns_of_all(spark: "SparkSession") -> None:
+    text = """
+        SELECT k, COUNT(*) AS n, 'tens' AS part INTO out FROM telemetry TIMESTAMP BY x GROUP BY k, Tumbling(second, 10);
+        SELECT k INTO other FROM telemetry TIMESTAMP BY x WHERE k = 'b';
+        SELECT N, v INTO [OUT] FROM (SELECT 2.5 AS N, v FROM telemetry TIMESTAMP BY x) AS s WHERE v > 2
+        UNION SELECT 3 AS n, v FROM telemetry TIMESTAMP BY x WHERE v > 3;
+        SELECT 'session' AS Part, MIN(v) AS v INTO out FROM telemetry TIMESTAMP BY x GROUP BY k, Session(s, 5, 20)
+        HAVING v > 3
+    """
+    expected = [
+        {"k": "a", "n": 2.0, "part": "tens", "v": None},
+        {"k": "b", "n": 1.0, "part": "tens", "v": None},
+        {"k": None, "n": 1.0, "part": "tens", "v": None},
+        {"k": None, "n": 2.5, "part": None, "v": 2.5},
+        {"k": None, "n": 2.5, "part": None, "v": 4.0},
+        {"k": None, "n": 3.0, "part": None, "v": 4.0},
+        {"k": None, "n": None, "part": "session", "v": 4.0},
+    ]
+    assert rows(spark, text, FOUR, "other", "out") == [sorted(expected, key=str), [{"k": "b"}]]
+
+
+def test_the_columns_of_one_output_are_of_one_type() -> None:
+    text = "SELECT k INTO out FROM telemetry WHERE k > 1; SELECT CAST(v AS bigint) AS K INTO out FROM telemetry"
+    [output] = compiled(text).outputs
+    assert [(column.name, column.type) for column in output.columns] == [("k", AsaType.FLOAT)]
+
+
 def test_a_star_passes_on_what_later_steps_ask_for(spark: "SparkSession") -> None:
     text = """
         WITH all_of_it AS (SELECT * FROM telemetry TIMESTAMP BY x),
@@ -407,7 +434,14 @@ def test_every_read_of_the_input_must_use_the_same_time() -> None:
         ("SELECT k INTO out FROM telemetry; WITH a AS (SELECT 1 AS b) SELECT b INTO out FROM a", "no FROM"),
         ("SELECT k, v INTO out FROM telemetry UNION SELECT v, k FROM telemetry", "UNION needs the same columns"),
         ("SELECT k INTO out FROM telemetry UNION SELECT k INTO out FROM telemetry", "the first SELECT of a UNION"),
-        ("SELECT k INTO out FROM telemetry; SELECT k INTO out FROM telemetry", "several SELECTs write INTO out"),
+        (
+            "SELECT CAST(k AS bigint) AS k INTO out FROM telemetry; SELECT 'a' AS K INTO OUT FROM telemetry",
+            "bigint and nvarchar(max) do not go together here",
+        ),
+        (
+            "SELECT k INTO out FROM telemetry; SELECT k INTO out FROM telemetry UNION SELECT v FROM telemetry",
+            "UNION needs the same columns",
+        ),
         ("SELECT i.Nothing INTO out FROM telemetry CROSS APPLY GetArrayElements(a) AS i", "`i` has ArrayIndex and"),
         ("SELECT k INTO out FROM telemetry CROSS APPLY GetArrayElements(a)", "name what APPLY gives"),
     ],

@@ -112,8 +112,16 @@ def _most_passes(script: Script) -> int:
 
 
 @dataclass
+class _Writes:
+    """The SELECTs that write to one output, of one statement or of several."""
+
+    parts: list[CompiledSelect] = field(default_factory=list)
+    selects: list[exp.Select] = field(default_factory=list)
+
+
+@dataclass
 class _Output:
-    """A SELECT … INTO as trees."""
+    """All that is written to an output, as trees."""
 
     alias: str
     """Name after INTO, as the pipeline spells it."""
@@ -134,6 +142,8 @@ class _Pass:
     output_aliases: Sequence[str]
     tables: list[Table] = field(default_factory=list)
     """Tables of the steps compiled so far, and of the JOINs."""
+    writes: dict[str, _Writes] = field(default_factory=dict)
+    """SELECTs compiled so far that write to outputs, by alias."""
     outputs: list[_Output] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -149,9 +159,11 @@ class _Pass:
         for step in self.script.steps:
             self._step(step)
         for statement in self.script.statements:
-            self._output(statement)
+            self._statement(statement)
+        for alias, writes in self.writes.items():
+            self.outputs.append(self._output(alias, writes))
         self._check_inputs()
-        self._check_outputs([output.alias for output in self.outputs])
+        self._check_outputs()
 
     def result(self) -> CompiledQuery:
         """Return the compiled query, its trees written as Spark SQL."""
@@ -203,6 +215,7 @@ class _Pass:
                 raise self.source.error(select.args["into"], "INTO belongs to the SELECTs after WITH, outside of FROM")
         requests = self.requests[key] if len(selects) == 1 else None
         parts = [self._select(select, requests, is_output=False) for select in selects]
+        _check_union(self.source, parts, selects)
         columns, selections = _united(self.source, self.types, parts, selects)
         table = CommonTable(f"`step {len(self.tables)}`", selections)
         self.tables.append(table)
@@ -219,11 +232,8 @@ class _Pass:
             unanchored=table.unanchored,
         )
 
-    def _output(self, query: exp.Query) -> None:
-        """Compile a SELECT … INTO, or a UNION of several.
-
-        SELECT x INTO o FROM input => _Output("o", table `output`, [("x", `x`)])
-        """
+    def _statement(self, query: exp.Query) -> None:
+        """Compile a SELECT … INTO, or a UNION of several, and add it to those that write to its output."""
         selects = selects_of(self.source, query)
         for select in selects[1:]:
             if select.args.get("into"):
@@ -232,11 +242,21 @@ class _Pass:
             raise self.source.error(selects[0], "SELECT names no column")
         alias = self._into(selects[0])
         parts = [self._select(select, None, is_output=True) for select in selects]
-        columns, selections = _united(self.source, self.types, parts, selects)
+        _check_union(self.source, parts, selects)
+        writes = self.writes.setdefault(alias, _Writes())
+        writes.parts += parts
+        writes.selects += selects
+
+    def _output(self, alias: str, writes: _Writes) -> _Output:
+        """Put together all that is written to an output.
+
+        SELECT x INTO o …; SELECT y INTO o … => _Output("o", table `output`, [("x", `x`), ("y", NULL)])
+        """
+        columns, selections = _united(self.source, self.types, writes.parts, writes.selects)
         columns = [
             (name, replace(value, type=AsaType.TEXT) if value.is_json_element else value) for name, value in columns
         ]
-        self.outputs.append(_Output(alias, CommonTable("`output`", selections), columns))
+        return _Output(alias, CommonTable("`output`", selections), columns)
 
     def _select(self, select: exp.Select, requests: dict[Path, None] | None, is_output: bool) -> CompiledSelect:
         """Compile a SELECT, and keep the table of its JOINs."""
@@ -270,35 +290,41 @@ class _Pass:
                     0, f"no SELECT reads `{relation.alias}`, which is an input of the pipeline: remove the input"
                 )
 
-    def _check_outputs(self, written: list[str]) -> None:
-        """Raise DefinitionError unless one statement writes to each output."""
+    def _check_outputs(self) -> None:
+        """Raise DefinitionError unless a statement writes to each output."""
         for alias in self.output_aliases:
-            if written.count(alias) > 1:
-                raise self.source.error(0, f"several SELECTs write INTO {alias}: put them together with UNION")
-            if alias not in written:
+            if alias not in self.writes:
                 raise self.source.error(0, f"no SELECT writes INTO {alias}, which is an output of the pipeline")
 
 
-def _united(
-    source: Source, types: FieldTypes, parts: list[CompiledSelect], selects: list[exp.Select]
-) -> tuple[list[tuple[str, Value]], tuple[Selection, ...]]:
-    """Unify the columns of a UNION by their position; for one SELECT return its own.
-
-    SELECT 1 AS x … UNION SELECT 2.5 AS x … => x as float in both
-    """
-    if len(parts) == 1:
-        return parts[0].columns, (parts[0].selection,)
+def _check_union(source: Source, parts: list[CompiledSelect], selects: list[exp.Select]) -> None:
+    """Raise DefinitionError unless the SELECTs of a UNION have the same columns in the same order."""
     first = parts[0].columns
     for part, select in zip(parts[1:], selects[1:], strict=True):
         names = [name.lower() for name, _ in part.columns]
         if names != [name.lower() for name, _ in first]:
             expected = ", ".join(name for name, _ in first)
             raise source.error(select, f"UNION needs the same columns in the same order: {expected}")
+
+
+def _united(
+    source: Source, types: FieldTypes, parts: list[CompiledSelect], selects: list[exp.Select]
+) -> tuple[list[tuple[str, Value]], tuple[Selection, ...]]:
+    """Unify the columns of SELECTs by name, in any letter case; a column that one lacks is NULL there.
+
+    SELECT 1 AS x …, SELECT 2.5 AS x, k … => x as float in both, k as NULL in the first
+    """
+    if len(parts) == 1:
+        return parts[0].columns, (parts[0].selection,)
     coercion = Coercion(source, types)
+    of_parts = [{name.lower(): value for name, value in part.columns} for part in parts]
+    names: dict[str, str] = {}
+    for name, _ in (column for part in parts for column in part.columns):
+        names.setdefault(name.lower(), name)
     columns: list[tuple[str, Value]] = []
     items: list[list[SelectItem]] = [[] for _ in parts]
-    for position, (name, _) in enumerate(first):
-        values = [types.refreshed(part.columns[position][1]) for part in parts]
+    for key, name in names.items():
+        values = [types.refreshed(of_part.get(key, Value(exp.Null(), None))) for of_part in of_parts]
         unified, kind = coercion.unify(values, selects[-1])
         undeclared = tuple(path for value in values for path in value.undeclared)
         columns.append((name, replace(unified[0], type=kind, undeclared=undeclared, kind=None)))

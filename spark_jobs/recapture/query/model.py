@@ -29,7 +29,7 @@ def reference_view(alias: str) -> str:
 
 @dataclass(frozen=True)
 class CompiledOutput:
-    """What one SELECT … INTO publishes."""
+    """What the SELECTs INTO one output publish."""
 
     alias: str
     """Name after INTO."""
