@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.formats.bodies import parse
-from recapture.formats.fields import Field, count_objects, count_values, fields_of
+from recapture.formats.fields import Field, count_objects, count_values, fields_of, records_in
 from recapture.model import AsaType, InputColumn
 
 VALUES: dict[AsaType | None, list[Any]] = {
@@ -93,6 +93,21 @@ def test_a_byte_order_mark_in_a_body_does_not_matter() -> None:
 def test_odd_names_are_fields_too() -> None:
     names = ["", "a b", "a.b", "x/y~z", 'quo"te', "it's", "\u00e4", "\n"]
     assert [field.name for field in fields(dict.fromkeys(names, 1))] == names
+
+
+def test_the_records_of_bodies_are_found_in_any_letter_case() -> None:
+    some: list[Any] = [
+        {"a": {"b~/c": {"x": 1}}},
+        {"a": 5, "A": {"B~/C": {"y": 2}}},
+        {"A": {"B~/C": [{"y": 2}]}},
+        {},
+        [1],
+        b"nope",
+    ]
+    assert records_in(bodies(*some), ["a", "b~/c"]).to_pylist() == [b'{"x":1}', None, b'[{"y":2}]', None, None, None]
+    assert records_in(bodies(*some), []).to_pylist()[0] == json.dumps(some[0]).encode()
+    [field] = fields_of([count_values(records_in(bodies(*some), ["a", "B~/c"]), False)], ["a", "b"])
+    assert (field.path, field.dotted, field.kinds) == (("a", "b", "x"), "a.b.x", {AsaType.BIGINT: 1})
 
 
 ANY_VALUE = st.sampled_from([value for values in VALUES.values() for value in values])

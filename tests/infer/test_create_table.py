@@ -60,7 +60,7 @@ def test_the_use_of_a_field_decides_among_the_types_that_hold_at_least_some_valu
 
 
 def test_a_field_that_only_the_query_has_comes_last_in_the_type_of_its_use() -> None:
-    fields = typed([Field("a", {BIGINT: 1})], {"b": None, "A": None, "c": FLOAT, "d": RECORD})
+    fields = typed([Field("a", {BIGINT: 1})], {("b",): None, ("A",): None, ("c",): FLOAT, ("d",): RECORD})
     assert [(typed_field.field.name, typed_field.type) for typed_field in fields] == [
         ("a", BIGINT),
         ("b", TEXT),
@@ -93,7 +93,7 @@ def test_a_field_that_only_the_query_has_comes_last_in_the_type_of_its_use() -> 
 def test_a_comment_gives_the_share_the_types_the_conflict_and_the_spellings(
     field: Field, use: AsaType | None, text: str
 ) -> None:
-    (typed_field,) = typed([field], {"x": use})
+    (typed_field,) = typed([field], {("x",): use})
     assert comment(typed_field, 200) == text
 
 
@@ -116,6 +116,23 @@ def test_the_statement_has_a_line_and_a_comment_for_each_field() -> None:
         "CREATE TABLE telemetry (\n"
         "    id nvarchar(max),  -- in every event\n"
         "    site record        -- in 50.0% of the events\n"
+        ");\n"
+    )
+
+
+def test_the_properties_of_a_record_are_declared_by_their_paths() -> None:
+    fields = [
+        Field("site", {RECORD: 2}),
+        Field("a b", {BIGINT: 2}, record=("site", "in.ner")),
+        Field("@", record=("a",)),
+    ]
+    text = statement("telemetry", typed(fields, {("SITE", "In.ner", "A B"): FLOAT}), 2, "where from")
+    assert text == (
+        "-- where from\n"
+        "CREATE TABLE telemetry (\n"
+        "    site record,                -- in every event\n"
+        "    site.[in.ner].[a b] bigint  -- in every event\n"
+        '    -- "a.@" is left out: a query cannot read a field of this name\n'
         ");\n"
     )
 

@@ -133,6 +133,28 @@ def test_a_star_is_published_with_the_inferred_types(
     assert second["eventTime"] == at(6)
 
 
+def test_the_properties_of_a_record_are_declared_where_the_query_selects_all_of_them(
+    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
+) -> None:
+    put(world, {"eventTime": "2024-03-01T10:07:00Z", "Site": {"x": 2.5, "at": "2024-03-01", "y": {"z": 1}}}, minute=12)
+    query = (
+        "WITH s AS (SELECT t.site.*, t.id FROM telemetry t TIMESTAMP BY eventTime) "
+        "SELECT id, x * 2 AS twice, UPPER(at) AS at, y.z AS z INTO aggregates FROM s"
+    )
+    file = define(world, query)
+    assert cli.main(["plan", file, *TIMES]) == 2
+    assert "such as t.site.id, or run recapture infer PIPELINE --write" in capsys.readouterr().err
+    out, _ = infer(capsys, file, "--write")
+    assert {"site.x float", "site.at nvarchar(max)", "site.y record"} <= set(declared(out))
+    world.put("0", at(150))
+    backfill(spark, load(world.file), TEN, at(60))
+    rows = published(world.table, "twice")
+    assert [(row["id"], row["twice"], row["at"], row["z"]) for row in rows if row["twice"]] == [
+        ("a", 2.0, None, None),
+        (None, 5.0, "2024-03-01", "1"),
+    ]
+
+
 def test_a_create_table_is_never_overwritten(capsys: pytest.CaptureFixture[str], world: World) -> None:
     file = define(world)
     infer(capsys, file, "--write")

@@ -5,14 +5,19 @@ import pytest
 from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import AsaType
-from recapture.query.compile import fields_used, has_create_table
+from recapture.query.compile import fields_used, has_create_table, records_starred
 
 BIGINT, FLOAT, TEXT, DATETIME, BIT, RECORD, ARRAY = AsaType
 
 
-def used(text: str, **types: AsaType | None) -> dict[str, AsaType | None]:
+def used(
+    text: str, properties: dict[str, AsaType | None] | None = None, /, **types: AsaType | None
+) -> dict[str, AsaType | None]:
+    """Return the fields that a query reads, by their dotted paths. `properties` and `types` are given."""
     inputs = {"telemetry": CaptureInput.metadata}
-    return fields_used(text, {"telemetry": types}, inputs=inputs, output_aliases=["out"])["telemetry"]
+    given = {tuple(path.split(".")): kind for path, kind in (types | (properties or {})).items()}
+    fields = fields_used(text, {"telemetry": given}, inputs=inputs, output_aliases=["out"])["telemetry"]
+    return {".".join(path): kind for path, kind in fields.items()}
 
 
 def test_a_field_has_the_type_that_its_use_decides() -> None:
@@ -25,6 +30,30 @@ def test_a_field_has_the_type_that_its_use_decides() -> None:
 
 def test_a_field_with_properties_is_a_record() -> None:
     assert used("SELECT site.id, x.y.z AS z, site INTO out FROM telemetry") == {"site": RECORD, "x": RECORD}
+
+
+def test_a_property_has_the_type_of_its_use_if_it_is_given() -> None:
+    text = """
+        WITH s AS (SELECT SITE.*, Site.away.far FROM telemetry)
+        SELECT x * 2 AS twice, far INTO out FROM s WHERE y LIKE 'a%'
+    """
+    given: dict[str, AsaType | None] = {"site": None, "site.x": None, "site.y": None, "site.z": BIT}
+    assert used(text, given) == {"site": RECORD, "site.x": FLOAT, "site.y": TEXT, "site.z": BIT}
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("SELECT *, site.*, site.floor.*, Site.* INTO out FROM telemetry", ["site", "site.floor", "Site"]),
+        ("SELECT telemetry.* INTO out FROM telemetry UNION SELECT t.*, t.a.b.* FROM telemetry t", ["a.b"]),
+        ("WITH s AS (SELECT site.* FROM (SELECT * FROM telemetry) AS q) SELECT x.y.* INTO out FROM s", []),
+        ("WITH s AS (SELECT site.* FROM telemetry) SELECT x INTO out FROM s WHERE x > 1", ["site"]),
+        ("SELECT e.ArrayValue.*, r.* INTO out FROM telemetry CROSS APPLY GetArrayElements(list) AS e", ["r"]),
+        ("SELECT a.r.*, r.* INTO out FROM telemetry a JOIN telemetry b ON DATEDIFF(ss, a, b) = 0", ["r"]),
+    ],
+)
+def test_the_records_before_a_star_are_known_before_the_query_compiles(text: str, paths: list[str]) -> None:
+    assert [".".join(path) for path in records_starred(text, ["telemetry"])["telemetry"]] == paths
 
 
 def test_the_amount_of_dateadd_is_a_bigint() -> None:

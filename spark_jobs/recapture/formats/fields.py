@@ -1,6 +1,6 @@
-"""The fields that JSON bodies have at their top level, and the types of their values."""
+"""The fields of JSON bodies, or the properties of their records, and the types of their values."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -26,6 +26,16 @@ _READING = f"""
     FROM objects, json_each(doc) ORDER BY event, id
 """
 _JSON = "CASE WHEN json_valid(body) THEN body::JSON END"
+_STEPPING = """
+    WITH named AS (
+        SELECT doc, coalesce(
+            list_filter(json_keys(doc), lambda key: key = {step})[1],
+            list_filter(json_keys(doc), lambda key: lower(key) = lower({step}))[1]
+        ) AS name
+        FROM (SELECT {json} AS doc FROM bodies)
+    )
+    SELECT json_extract(doc, '/' || replace(replace(name, '~', '~0'), '/', '~1'))::VARCHAR AS value FROM named
+"""
 _COUNTING = """
     SELECT name, kind, count(*) FILTER (is_first) AS events, count(*) AS spelt
     FROM (SELECT *, row_number() OVER () AS place FROM bodies) GROUP BY name, kind ORDER BY min(place)
@@ -40,7 +50,7 @@ _IN_TEXTS = {
 
 @dataclass
 class Field:
-    """A field at the top level of some bodies, in any letter case."""
+    """A field of some bodies, in any letter case."""
 
     name: str
     """Name as most bodies spell it."""
@@ -48,6 +58,18 @@ class Field:
     """Number of events by the type of the value: a text that is an ISO time is a datetime, and None is null."""
     spellings: dict[str, int] = field(default_factory=dict)
     """Number of times that each spelling occurs."""
+    record: tuple[str, ...] = ()
+    """Path of the record that has it as a property; empty for a field at the top level of a body."""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Path in the body."""
+        return (*self.record, self.name)
+
+    @property
+    def dotted(self) -> str:
+        """Path with dots: site.id"""
+        return ".".join(self.path)
 
     @property
     def events(self) -> int:
@@ -61,6 +83,17 @@ def count_objects(bodies: pa.Array) -> int:
     query = f"SELECT count(*) AS n FROM (SELECT {_JSON} AS doc FROM bodies) WHERE json_type(doc) = 'OBJECT'"
     count: int = select({"body": text}, query)["n"][0].as_py()
     return count
+
+
+def records_in(bodies: pa.Array, path: Sequence[str]) -> pa.Array:
+    """Return the value at a path of each body (binary), as a body of its own; NULL where there is none.
+
+    An exact name wins, or else the first in other letters: {"Site": {"x": 1}}, ["site"] => {"x": 1}
+    """
+    text, _ = as_text(bodies)
+    for step in path:
+        text = one_array(select({"body": text}, _STEPPING.format(json=_JSON, step=literal(step)))["value"])
+    return text.cast(pa.binary())
 
 
 def count_values(bodies: pa.Array, only_texts: bool) -> pa.Table:
@@ -87,12 +120,15 @@ def _refined_kinds(text: pa.Array, kinds: pa.Array, only_texts: bool) -> pa.Arra
     return pc.if_else(pa.array(timestamps.parse(texts)[1]), str(AsaType.DATETIME), kinds)
 
 
-def fields_of(counts: Iterable[pa.Table]) -> list[Field]:
-    """Return the fields of all that `count_values` counted, in order of first appearance."""
+def fields_of(counts: Iterable[pa.Table], record: Sequence[str] = ()) -> list[Field]:
+    """Return the fields of all that `count_values` counted, in order of first appearance.
+
+    What was counted are the values at the path `record` of the bodies.
+    """
     fields: dict[str, Field] = {}
     for row in pa.concat_tables(counts).to_pylist():
         name, kind = row["name"], row["kind"] and AsaType(row["kind"])
-        of_name = fields.setdefault(name.lower(), Field(name))
+        of_name = fields.setdefault(name.lower(), Field(name, record=tuple(record)))
         of_name.spellings[name] = of_name.spellings.get(name, 0) + row["spelt"]
         if row["events"]:
             of_name.kinds[kind] = of_name.kinds.get(kind, 0) + row["events"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from recapture.formats.fields import Field
 from recapture.model import AsaType
-from recapture.query.parse.names import can_name_field
+from recapture.query.parse.names import Path, can_name_field
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INDENT = "    "
@@ -27,18 +27,18 @@ class TypedField:
         return {kind: events for kind, events in self.field.kinds.items() if not _fits(kind, self.type)}
 
 
-def typed(fields: Iterable[Field], used: Mapping[str, AsaType | None]) -> list[TypedField]:
+def typed(fields: Iterable[Field], used: Mapping[Path, AsaType | None]) -> list[TypedField]:
     """Return the fields in the types that fit their values and the query.
 
     `used` has the fields that the query reads, with the types that their use decides; it may also contain fields that
     the query does not read. A field that only the query has comes last: in the type of its use, or else as
     nvarchar(max).
     """
-    uses = {name.lower(): kind for name, kind in used.items()}
-    sampled = [TypedField(field, type_of(field.kinds, uses.get(field.name.lower()))) for field in fields]
-    names = {typed_field.field.name.lower() for typed_field in sampled}
-    unseen = [Field(name) for name in used if name.lower() not in names]
-    return [*sampled, *(TypedField(field, used[field.name] or AsaType.TEXT) for field in unseen)]
+    uses = {_lower(path): kind for path, kind in used.items()}
+    sampled = [TypedField(field, type_of(field.kinds, uses.get(_lower(field.path)))) for field in fields]
+    paths = {_lower(typed_field.field.path) for typed_field in sampled}
+    unseen = [Field(path[-1], record=path[:-1]) for path in used if _lower(path) not in paths]
+    return [*sampled, *(TypedField(field, used[field.path] or AsaType.TEXT) for field in unseen)]
 
 
 def type_of(kinds: Iterable[AsaType | None], use: AsaType | None = None) -> AsaType:
@@ -67,7 +67,7 @@ def statement(alias: str, fields: Sequence[TypedField], events: int, origin: str
     sample comes from.
     """
     declared = [typed_field for typed_field in fields if can_name_field(typed_field.field.name)]
-    columns = [f"{_quoted(typed_field.field.name)} {typed_field.type}" for typed_field in declared]
+    columns = [f"{'.'.join(map(_quoted, typed_field.field.path))} {typed_field.type}" for typed_field in declared]
     columns = [column + "," * (index < len(columns) - 1) for index, column in enumerate(columns)]
     width = max(map(len, columns), default=0)
     lines = [
@@ -75,7 +75,7 @@ def statement(alias: str, fields: Sequence[TypedField], events: int, origin: str
         for column, typed_field in zip(columns, declared, strict=True)
     ]
     left_out = [
-        f"{_INDENT}-- {json.dumps(typed_field.field.name)} is left out: a query cannot read a field of this name"
+        f"{_INDENT}-- {json.dumps(typed_field.field.dotted)} is left out: a query cannot read a field of this name"
         for typed_field in fields
         if typed_field not in declared
     ]
@@ -111,6 +111,10 @@ def _fits(kind: AsaType | None, into: AsaType) -> bool:
         or (kind, into) == numbers
         or (kind in numbers and into is AsaType.BIT)
     )
+
+
+def _lower(path: Path) -> Path:
+    return tuple(name.lower() for name in path)
 
 
 def _sorted(field: Field) -> list[tuple[AsaType | None, int]]:

@@ -1,7 +1,7 @@
 """Infer the CREATE TABLE of each input and of reference data, and write them in front of the query."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,7 +19,8 @@ from recapture.formats.sections import Input
 from recapture.infer.create_table import TypedField, statement, typed
 from recapture.infer.sample import Sample, read_sample
 from recapture.model import AsaType
-from recapture.query.compile import fields_used, has_create_table
+from recapture.query.compile import fields_used, has_create_table, records_starred
+from recapture.query.parse.names import Path
 from recapture.storage import Container, open_container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
@@ -71,7 +72,7 @@ class InputInference:
             "events": self.sample.read.events,
             "fields": [
                 {
-                    "name": typed_field.field.name,
+                    "name": typed_field.field.dotted,
                     "type": str(typed_field.type),
                     "events": typed_field.field.events,
                     "values": {str(kind or "null"): events for kind, events in typed_field.field.kinds.items()},
@@ -136,10 +137,11 @@ def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> I
     That of reference data comes from its newest version. Raise DefinitionError for an empty range, and RunError if
     nothing arrived in it, or if there is no version.
     """
+    records = _records(pipeline)
     samples = {
-        section.alias: _sampled_reference(section)
+        section.alias: _sampled_reference(section, records.get(section.alias, []))
         if isinstance(section, ReferenceInput)
-        else _sampled(pipeline, section, start, end)
+        else _sampled(pipeline, section, start, end, records.get(section.alias, []))
         for section in pipeline.all_inputs
     }
     used = _used(pipeline, {alias: typed(sample.read.fields, {}) for alias, sample in samples.items()})
@@ -147,8 +149,10 @@ def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> I
     return Inference(inputs, _refusal(pipeline, "".join(inferred.statement for inferred in inputs)))
 
 
-def _sampled(pipeline: Pipeline, section: Input, start: datetime | None, end: datetime | None) -> InputSample:
-    """Return a sample of an input. Errors are those of `infer`."""
+def _sampled(
+    pipeline: Pipeline, section: Input, start: datetime | None, end: datetime | None, records: Sequence[Path]
+) -> InputSample:
+    """Return a sample of an input, with the properties of `records`. Errors are those of `infer`."""
     container, definition = open_container(section.container), definition_without_query(section)
     if start is None or end is None:
         start, end = _newest_hour(definition, container)
@@ -156,7 +160,7 @@ def _sampled(pipeline: Pipeline, section: Input, start: datetime | None, end: da
         raise DefinitionError(f"the range is empty: from {_text(start)} is not before to {_text(end)}")
     place = of_input(section.alias if len(pipeline.inputs) > 1 else None)
     blobs = _arrived(definition, container, start, end, place)
-    sample = read_sample(container, section.reader(()), blobs, section.only_texts)
+    sample = read_sample(container, section.reader(()), blobs, section.only_texts, records)
     if not sample.fields:
         raise RunError(
             f"none of the {counted(sample.events, 'event')} in {counted(sample.blobs, 'blob')}{place} from "
@@ -169,18 +173,18 @@ def _sampled(pipeline: Pipeline, section: Input, start: datetime | None, end: da
     return InputSample(sample, len(blobs), (start, end))
 
 
-def _sampled_reference(section: Reference) -> InputSample:
+def _sampled_reference(section: Reference, records: Sequence[Path]) -> InputSample:
     """Return a sample of the newest version of reference data. Raise RunError if there is none, or it has no rows."""
     container = open_container(section.container)
     newest = versions(section.alias, section.names, container)[-1].blob
     pinned = PinnedBlob(section.alias, "", newest)
-    sample = read_sample(container, section.reader(()), [pinned], section.only_texts)
+    sample = read_sample(container, section.reader(()), [pinned], section.only_texts, records)
     if not sample.fields:
         raise RunError(f"reference data {section.alias}: {newest.name} has no rows, so it has no fields to declare")
     return InputSample(sample, 1, None)
 
 
-def _inferred(alias: str, sample: InputSample, used: Mapping[str, AsaType | None]) -> InputInference:
+def _inferred(alias: str, sample: InputSample, used: Mapping[Path, AsaType | None]) -> InputInference:
     fields = typed(sample.read.fields, used)
     text = statement(alias, fields, sample.read.objects, sample.origin, is_reference=sample.range is None)
     return InputInference(alias, text, tuple(fields), sample)
@@ -241,7 +245,15 @@ def _arrived(
     return blobs
 
 
-def _used(pipeline: Pipeline, sampled: Mapping[str, list[TypedField]]) -> Mapping[str, Mapping[str, AsaType | None]]:
+def _records(pipeline: Pipeline) -> Mapping[str, Sequence[Path]]:
+    """Return the records whose properties the query selects by record.*, by input; none if it cannot be parsed."""
+    try:
+        return records_starred(pipeline.job.query, list(pipeline.metadata))
+    except DefinitionError:
+        return {}
+
+
+def _used(pipeline: Pipeline, sampled: Mapping[str, list[TypedField]]) -> Mapping[str, Mapping[Path, AsaType | None]]:
     """Return the sampled fields of each input and those that the query reads, with the types that their use decides.
 
     A query that does not compile with open types, such as one that groups by a field and also uses it as a number, is
@@ -249,7 +261,7 @@ def _used(pipeline: Pipeline, sampled: Mapping[str, list[TypedField]]) -> Mappin
     """
     for is_open in (True, False):
         types = {
-            alias: {typed_field.field.name: None if is_open else typed_field.type for typed_field in fields}
+            alias: {typed_field.field.path: None if is_open else typed_field.type for typed_field in fields}
             for alias, fields in sampled.items()
         }
         try:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from recapture.archive.pinning import PinnedBlob
 from recapture.formats.events import Events, Reader
-from recapture.formats.fields import Field, count_objects, count_values, fields_of
+from recapture.formats.fields import Field, count_objects, count_values, fields_of, records_in
 from recapture.ordering.chunks import prefetched
 from recapture.ordering.decoding import Decoder
 from recapture.storage import Container
@@ -35,10 +35,14 @@ class Sample:
 
     only_texts: bool
     """Whether bodies have no other values than texts."""
+    records: Sequence[tuple[str, ...]] = ()
+    """Paths of the records whose properties are counted, too."""
     bodies: list[pa.Array] = field(default_factory=list)
     """Bodies that are not counted yet."""
     counts: list[pa.Table] = field(default_factory=list)
     """Tables of `count_values`."""
+    counts_of_records: dict[tuple[str, ...], list[pa.Table]] = field(default_factory=dict)
+    """Tables of `count_values` of the properties of each record."""
     blobs: int = 0
     """Number of blobs that were read, damaged ones included."""
     size: int = 0
@@ -73,17 +77,31 @@ class Sample:
             bodies = pa.concat_arrays(self.bodies)
             self.objects += count_objects(bodies)
             self.counts.append(count_values(bodies, self.only_texts))
+            for record in self.records:
+                properties = count_values(records_in(bodies, record), self.only_texts)
+                self.counts_of_records.setdefault(record, []).append(properties)
             self.bodies.clear()
 
     @property
     def fields(self) -> list[Field]:
-        """Fields of the bodies, in order of first appearance."""
-        return fields_of(self.counts) if self.counts else []
+        """Fields of the bodies, in order of first appearance; then the properties of the records."""
+        fields = fields_of(self.counts) if self.counts else []
+        properties = (fields_of(counts, record) for record, counts in self.counts_of_records.items())
+        return [*fields, *itertools.chain.from_iterable(properties)]
 
 
-def read_sample(container: Container, reader: Reader, blobs: Sequence[PinnedBlob], only_texts: bool) -> Sample:
-    """Read a sample of the blobs. Raise RunError if a blob was changed or deleted since it was listed."""
-    sample = Sample(only_texts)
+def read_sample(
+    container: Container,
+    reader: Reader,
+    blobs: Sequence[PinnedBlob],
+    only_texts: bool,
+    records: Sequence[tuple[str, ...]] = (),
+) -> Sample:
+    """Read a sample of the blobs, with the properties of `records`.
+
+    Raise RunError if a blob was changed or deleted since it was listed.
+    """
+    sample = Sample(only_texts, records)
     decoder = Decoder(reader, (), quarantine_damaged=True)
     ordered = list(itertools.islice(spread(blobs), MAX_BLOBS))
     max_events = _max_events_per_blob(ordered)

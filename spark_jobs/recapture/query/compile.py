@@ -1,6 +1,6 @@
 """The compiler of ASAQL: from the text of a query to what the Spark job runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -23,6 +23,7 @@ from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source, require_only
+from recapture.query.parse.starred_records import starred_records
 from recapture.query.parse.user_functions import bind_functions, geography_functions
 
 _DEFAULT_OUTPUT = "output"
@@ -54,19 +55,20 @@ def compile_query(
 
 def fields_used(
     text: str,
-    types: Mapping[str, Mapping[str, AsaType | None]],
+    types: Mapping[str, Mapping[Path, AsaType | None]],
     *,
     inputs: Mapping[str, InputMetadata | None],
     output_aliases: Sequence[str],
     functions: Sequence[JavaScriptFunction] = (),
-) -> dict[str, dict[str, AsaType | None]]:
+) -> dict[str, dict[Path, AsaType | None]]:
     """Return, for each input, the fields of bodies that a query reads and those of `types`, with their types.
 
-    `types` has the fields that * stands for, by input. The use of a field decides a type that is None or missing. A
-    type stays None if no use decides it. A CREATE TABLE in the text is ignored.
+    `types` has the fields that * stands for, and the properties that record.* stands for, by input. The use of a field
+    decides a type that is None or missing. A type stays None if no use decides it. Of properties, the result has those
+    of `types` only. A CREATE TABLE in the text is ignored.
 
-    SELECT *, site.id, AVG(y) … FROM a; {"a": {"x": None, "z": BIT}}
-    => {"a": {"x": None, "z": BIT, "site": RECORD, "y": FLOAT}}
+    SELECT *, site.id, AVG(y) … FROM a; {"a": {("x",): None, ("z",): BIT}}
+    => {"a": {("x",): None, ("z",): BIT, ("site",): RECORD, ("y",): FLOAT}}
 
     Raise DefinitionError as `compile_query` does.
     """
@@ -74,14 +76,21 @@ def fields_used(
     try:
         script = parse(text)
         bind_functions(script, functions)
-        known: dict[str, dict[Path, AsaType | None]] = {
-            alias: {(name,): kind for name, kind in of_input.items()} for alias, of_input in types.items()
-        }
-        fields = FieldTypes(script.source, known, only_declared=False)
+        fields = FieldTypes(script.source, types, only_declared=False)
         _compiled(script, fields, inputs, output_aliases)
-        return {alias: fields.top_level(alias) for alias in inputs}
+        return {alias: fields.used(alias) for alias in inputs}
     except RecursionError:
         raise source.error(0, "the query is nested too deeply") from None
+
+
+def records_starred(text: str, inputs: Collection[str]) -> dict[str, list[Path]]:
+    """Return, for each input, the records whose properties a query selects by record.*
+
+    SELECT site.* … FROM a => {"a": [("site",)]}
+
+    Raise DefinitionError for a syntax error.
+    """
+    return starred_records(parse(text), inputs)
 
 
 def has_create_table(text: str) -> bool:

@@ -149,17 +149,19 @@ class FieldTypes:
         """Return the types that uses have decided; equal before and after a pass that learns nothing."""
         return {field: kind for field, (kind, _) in self._known.items()}
 
-    def top_level(self, input_: str) -> dict[str, AsaType | None]:
+    def used(self, input_: str) -> dict[Path, AsaType | None]:
         """Return an input's declared fields and those that the query reads, with their types; None if no use decides.
 
-        A field of which the query reads a property is a record.
+        A field of which the query reads a property is a record. The property itself is returned if it is declared.
         """
-        types: dict[str, AsaType | None] = {}
+        types: dict[Path, AsaType | None] = {}
         for path in [path for lower, path in self._spellings.items() if lower.input == input_ and path]:
             field = InputField(input_, path)
-            [name] = self.spell(field._replace(path=path[:1])).path
-            text = AsaType.TEXT if field in self._texts else None
-            types[name] = AsaType.RECORD if len(path) > 1 else types.get(name) or self._type(field) or text
+            kind = self._type(field) or (AsaType.TEXT if field in self._texts else None)
+            top = self.spell(field._replace(path=path[:1])).path
+            types[top] = AsaType.RECORD if len(path) > 1 else types.get(top) or kind
+            if len(path) > 1 and path in self.declared.get(input_, {}):
+                types[path] = kind
         return types
 
     def _type(self, field: InputField) -> AsaType | None:

@@ -298,11 +298,19 @@ class From:
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
         """Return the declared properties of the record that a dotted path names, by name; none if there are none."""
+        side = self._side_of(names)
+        return side.properties(names[1:] if self.named(names[0].name) else names) if side else []
+
+    def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
+        """Return whether a dotted path names a field of an input."""
+        side = self._side_of(names)
+        return side is not None and isinstance(side.relation, InputRelation)
+
+    def _side_of(self, names: Sequence[exp.Identifier]) -> NamedRelation | None:
+        """Return the relation that has what a dotted path names; None if it is an element, or of any side of a JOIN."""
         named = self.named(names[0].name)
         sides = [named] if named else self.relations
-        if self.element(names[0].name) is not None or len(sides) > 1:
-            return []
-        return sides[0].properties(names[1:] if named else names)
+        return None if self.element(names[0].name) is not None or len(sides) > 1 else sides[0]
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
         """Return all columns by name, an element of APPLY as one record; None if they are not known."""

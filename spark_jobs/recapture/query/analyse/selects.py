@@ -232,10 +232,11 @@ class SelectCompiler:
         properties = star_source.properties(record)
         if not properties:
             shown = ".".join(name.name for name in record)
+            hint = f", or {DECLARE}" if star_source.reads_input(record) else ""
             raise self.source.error(
                 record[0],
                 f"`{shown}` is not the name of FROM, and the properties of a record are not known here: name them, "
-                f"such as {shown}.id",
+                f"such as {shown}.id{hint}",
             )
         return properties
 
