@@ -1,6 +1,7 @@
 """Generated streams, and the windows that are applied to them: as a query writes them, and as the oracle does."""
 
 import itertools
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -99,11 +100,16 @@ def streams(draw: st.DrawFn, n: int, payloads: st.SearchStrategy[dict[str, Any]]
     return Slice(start, end, [event for _, event in sorted(arrived, key=lambda arrival: arrival[0])])
 
 
-@st.composite
+def _differ(slices: list[Slice]) -> bool:
+    """Return whether the streams differ in length. Those of the simplest example, which is drawn first, do not."""
+    return len({len(slice_.events) for slice_ in slices}) > 1
+
+
 def batches(
-    draw: st.DrawFn, payloads: st.SearchStrategy[dict[str, Any]] = PAYLOADS, partitions: str = "001", size: int = 30
-) -> list[Slice]:
-    return [draw(streams(n, payloads, partitions)) for n in range(size)]
+    payloads: st.SearchStrategy[dict[str, Any]] = PAYLOADS, partitions: str = "001", size: int = 30
+) -> st.SearchStrategy[list[Slice]]:
+    """Draw several slices, to be computed in one Spark job."""
+    return st.tuples(*(streams(n, payloads, partitions) for n in range(size))).map(list).filter(_differ)
 
 
 _STEADY_STEPS = st.sampled_from((0, 1, 1, 1, 2, 2, 3, 4, 5, 7))
@@ -125,6 +131,11 @@ def chopped(draw: st.DrawFn, n: int) -> list[Slice]:
     while edges[-1] < events[-1].time + seconds(40):
         edges.append(edges[-1] + seconds(draw(_WIDTHS)))
     return [Slice(start, end, events) for start, end in itertools.pairwise(edges)]
+
+
+def adjacent(chopped_streams: Iterable[st.SearchStrategy[list[Slice]]]) -> st.SearchStrategy[list[Slice]]:
+    """Draw several streams in adjacent slices, to be computed in one Spark job."""
+    return st.tuples(*chopped_streams).map(lambda drawn: list(itertools.chain(*drawn))).filter(_differ)
 
 
 def described(slice_: Slice) -> str:

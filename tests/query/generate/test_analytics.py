@@ -14,7 +14,7 @@ from tests.draws import slow
 from tests.oracle_analytics import Over, Payload, aggregate, field, in_order, is_first, lag, last
 from tests.oracle_windows import Event
 from tests.query.fast_path import Slice, compiled, published
-from tests.query.streams import FIRST_WEEK, WEEK, described, seconds
+from tests.query.streams import FIRST_WEEK, WEEK, adjacent, described, seconds
 from tests.settings import SHUFFLE_PARTITIONS, spark_setting
 
 if TYPE_CHECKING:
@@ -94,12 +94,11 @@ def of_oracle(slice_: Slice) -> list[list[Any]]:
     return sorted([event.payload["id"], *values] for event, *values in rows if slice_.start < event.time <= slice_.end)
 
 
-@slow(4)
-@given(streams=st.tuples(*map(chopped, range(8))), shuffle_partitions=st.sampled_from(("1", "8")))
+@slow(2)
+@given(slices=adjacent(map(chopped, range(8))), shuffle_partitions=st.sampled_from(("1", "8")))
 def test_each_row_has_what_the_whole_stream_gives_it(
-    spark: "SparkSession", streams: tuple[list[Slice], ...], shuffle_partitions: str
+    spark: "SparkSession", slices: list[Slice], shuffle_partitions: str
 ) -> None:
-    slices = list(itertools.chain(*streams))
     with spark_setting(spark, SHUFFLE_PARTITIONS, shuffle_partitions):
         actual = published(spark, compiled(QUERY), slices)
     for slice_, rows in zip(slices, actual, strict=True):

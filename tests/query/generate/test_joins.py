@@ -88,7 +88,7 @@ def of_spark(rows: Iterable[dict[str, Any]], *columns: str) -> list[tuple[Any, .
 
 @pytest.mark.parametrize("kind", ["JOIN", "LEFT OUTER JOIN"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.on)
-@slow(2)
+@slow(1)
 @given(slices=batches(size=20))
 def test_a_join_of_the_input_with_itself_has_the_rows_of_the_oracle(
     spark: "SparkSession", kind: str, case: Case, slices: list[Slice]
@@ -134,7 +134,7 @@ def step(name: str, events: Sequence[Event]) -> list[Event]:
         ("five", "LEFT JOIN", "five", "DATEDIFF(ss, a, b) BETWEEN -10 AND -5", Bound(0, -seconds(10), -seconds(5))),
     ],
 )
-@slow(2)
+@slow(1)
 @given(slices=batches(size=20))
 def test_a_join_of_steps_has_the_rows_of_the_oracle(
     spark: "SparkSession", left: str, kind: str, right: str, difference: str, bound: Bound, slices: list[Slice]
@@ -188,7 +188,7 @@ THREE = "SELECT System.Timestamp() AS e, a.id AS a, b.id AS b, c.id AS c INTO ou
         ),
     ],
 )
-@slow(2)
+@slow(1)
 @given(slices=batches(size=15))
 def test_several_joins_have_the_rows_of_the_oracle(
     spark: "SparkSession",
@@ -214,7 +214,7 @@ def test_several_joins_have_the_rows_of_the_oracle(
         ("SessionWindow(second, 3, 8)", Session(seconds(3), seconds(8))),
     ],
 )
-@slow(2)
+@slow(1)
 @given(slices=batches(size=15))
 def test_a_window_over_a_left_join_has_the_rows_of_the_oracle(
     spark: "SparkSession", window: str, means: Hopping | Sliding | Session, slices: list[Slice]
@@ -244,7 +244,7 @@ def test_a_window_over_a_left_join_has_the_rows_of_the_oracle(
             assert of_spark(rows, "k", "n", "matches", "total") == in_order(expected), described(slice_)
 
 
-@slow(2)
+@slow(1)
 @given(slices=batches(size=10))
 def test_a_join_gives_the_same_values_however_spark_distributes_it(spark: "SparkSession", slices: list[Slice]) -> None:
     query = compiled(

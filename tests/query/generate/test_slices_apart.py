@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND
 from tests.draws import slow
 from tests.oracle_windows import Content, Event, contents, ending_in
 from tests.query.fast_path import Row, Slice, compiled, published
-from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, chopped, described, seconds
+from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, adjacent, chopped, described, seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,12 +69,11 @@ def whole(windows: Named, slice_: Slice) -> list[Summary]:
         "Windows(Window('short', SessionWindow(second, 3, 8)), Window('long', TumblingWindow(second, 35)))",
     ],
 )
-@slow(3)
-@given(streams=st.tuples(*(chopped(n) for n in range(8))))
+@slow(1)
+@given(slices=adjacent(map(chopped, range(8))))
 def test_adjacent_slices_have_the_rows_of_the_whole_stream(
-    spark: "SparkSession", window: str, streams: tuple[list[Slice], ...]
+    spark: "SparkSession", window: str, slices: list[Slice]
 ) -> None:
-    slices = list(itertools.chain(*streams))
     for slice_, rows in zip(slices, published(spark, compiled(query(window)), slices), strict=True):
         assert of_spark(rows) == whole(WINDOWS[window], slice_), described(slice_)
 
@@ -94,10 +92,10 @@ FIVE = "TumblingWindow(second, 5)"
         ("System.Timestamp()", "SlidingWindow(second, 12)"),
     ],
 )
-@slow(3)
-@given(streams=st.tuples(*(chopped(n) for n in range(8))))
+@slow(1)
+@given(slices=adjacent(map(chopped, range(8))))
 def test_a_window_over_the_rows_of_a_window_is_that_of_the_whole_stream(
-    spark: "SparkSession", first: str, second: str, streams: tuple[list[Slice], ...]
+    spark: "SparkSession", first: str, second: str, slices: list[Slice]
 ) -> None:
     """The first step is computed as far before the slice as the second looks back."""
     text = (
@@ -107,7 +105,6 @@ def test_a_window_over_the_rows_of_a_window_is_that_of_the_whole_stream(
     )
     [(_, inner)], [(_, outer)] = WINDOWS[first], WINDOWS[second]
     query_ = compiled(text)
-    slices = list(itertools.chain(*streams))
     for slice_, rows in zip(slices, published(spark, query_, slices), strict=True):
         step = [
             Event(row.end, {"k": row.group[0], "n": len(row.members)}) for row in contents(slice_.events, inner, ("k",))

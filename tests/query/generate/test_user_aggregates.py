@@ -1,18 +1,16 @@
 """JavaScript aggregates against Python: slices that run apart have the rows of the whole stream."""
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from recapture.model import AsaType, JavaScriptFunction
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, UNIX_EPOCH
 from tests.draws import slow
 from tests.oracle_windows import Content, Event, Members, contents, ending_in, total
 from tests.query.fast_path import Row, Slice, compiled, published
-from tests.query.streams import WINDOWS, Named, batches, chopped, described
+from tests.query.streams import WINDOWS, Named, adjacent, batches, chopped, described
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,16 +91,16 @@ def check(spark: "SparkSession", window: str, slices: list[Slice]) -> None:
         "SessionWindow(second, 3, 8)",
     ],
 )
-@slow(2)
-@given(streams=st.tuples(*(chopped(n) for n in range(6))))
+@slow(1)
+@given(slices=adjacent(map(chopped, range(6))))
 def test_adjacent_slices_have_the_rows_of_the_whole_stream(
-    spark: "SparkSession", window: str, streams: tuple[list[Slice], ...]
+    spark: "SparkSession", window: str, slices: list[Slice]
 ) -> None:
-    check(spark, window, list(itertools.chain(*streams)))
+    check(spark, window, slices)
 
 
 @pytest.mark.parametrize("window", ["TumblingWindow(second, 5)", "SlidingWindow(second, 12)"])
-@slow(2)
+@slow(1)
 @given(slices=batches(size=10))
 def test_events_of_several_partitions_come_in_the_order_of_their_times_and_arrivals(
     spark: "SparkSession", window: str, slices: list[Slice]

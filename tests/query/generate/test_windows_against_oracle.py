@@ -102,7 +102,7 @@ def agree(windows: Named, aggregates: Aggregates, slices: list[Slice], actual: l
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-@slow(2)
+@slow(1)
 @given(slices=batches())
 def test_the_rows_of_a_window_are_those_of_the_oracle(spark: "SparkSession", window: str, slices: list[Slice]) -> None:
     actual = of_spark(spark, EXACT, window, slices)
@@ -166,7 +166,7 @@ def disc(members: Members, field: str, portion: str, descending: bool = False) -
 @pytest.mark.parametrize(
     "window", ["HoppingWindow(second, 10, 4)", "SlidingWindow(second, 5)", "SessionWindow(second, 3, 8)"]
 )
-@slow(2)
+@slow(1)
 @given(slices=batches(_MEASURED, size=20))
 def test_the_aggregates_are_those_of_the_oracle(spark: "SparkSession", window: str, slices: list[Slice]) -> None:
     """Lists are in the order of time, then of arrival."""
