@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from recapture.errors import RunError
+from recapture.run import spark as job
 from tests.worlds import TEN, World, at, backfill, body, published
 
 QUERY = """
@@ -47,3 +49,9 @@ def test_an_error_of_a_script_stops_the_run_with_its_place_and_publishes_nothing
         "its arguments are (null)"
     )
     assert published(world.table) == []
+
+
+@pytest.mark.parametrize("name", ["udf.label", "uda.total", "ST_WITHIN", "CREATELINESTRING"])
+def test_an_error_that_a_function_raises_is_reported_without_spark_s_words(name: str) -> None:
+    text = f"org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] {name}: it failed SQLSTATE: P0001"
+    assert job._reason(PySparkException(message=text)) == f"{name}: it failed"

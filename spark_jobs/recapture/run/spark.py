@@ -315,7 +315,7 @@ def _reason(error: PySparkException) -> str:
     """Return the message of Recapture's own error, else the last exception in Spark's text, else its first line."""
     text = str(error)
     ours = re.findall(r"^(?:recapture\.[\w.]+Error): (.*)$", text, re.MULTILINE)
-    ours += re.findall(r"\[USER_RAISED_EXCEPTION\] ((?:udf\.|ST_|CREATE).*) SQLSTATE: \w+$", text, re.MULTILINE)
+    ours += re.findall(r"\[USER_RAISED_EXCEPTION\] ((?:ud[af]\.|ST_|CREATE).*) SQLSTATE: \w+$", text, re.MULTILINE)
     if ours:
         return str(ours[-1])
     raised = re.findall(r"^[\w.]+(?:Error|Exception): .*$", text, re.MULTILINE)
