@@ -198,7 +198,7 @@ def test_an_input_does_not_read_its_own_output(file: Path) -> None:
     (file.parent / "linked").symlink_to("archive")
     for table in ("archive/curated", f"file://localhost{file.parent}/archive/curated", "linked/%63urated", "linked/a"):
         file.write_text(text.replace("table: archive/curated", f"table: {table}"))
-        with pytest.raises(DefinitionError, match=r":15: output.table: the input would read this table's own files"):
+        with pytest.raises(DefinitionError, match=r":15: output.table: input telemetry would read this table"):
             load(file)
     for keys in (CAPTURE, "format: Json, path: raw", "format: Json, path: '{date}'"):
         written(file, keys)

@@ -87,7 +87,7 @@ def test_what_is_not_wkt_is_an_error_with_its_text(text: str, reason: str) -> No
 
 @pytest.mark.parametrize("shape", [geojson("LineString", [[0, 0], [1, 1]]), wkt("MULTIPOINT((0 0),(1 1))")])
 def test_there_is_no_distance_from_a_line_or_several_points(shape: Shape) -> None:
-    message = "ST_DISTANCE takes two points, or a polygon, from which the distance is 0"
+    message = "ST_DISTANCE takes two points, or a polygon and another polygon or a point"
     assert [error(DISTANCE, shape, other) for other in (point(0, 0), AREA)] == [message] * 2
 
 

@@ -179,7 +179,11 @@ def test_an_unsupported_clause_after_from_is_refused(where: str, column: int, re
         ("GROUP BY Tumbling(s, 1) HAVING x > 1", 32, "`x` is neither in GROUP BY"),
         ("GROUP BY Tumbling(s, 1),", 24, "something is missing after the last comma"),
         ("GROUP BY Tumbling(s, 1); SELECT 1 AS a INTO aggregates", 33, "the query has no FROM"),
-        ("GROUP BY Tumbling(s, 1); SELECT a INTO aggregates FROM telemetry TIMESTAMP BY x", 79, "another TIMESTAMP BY"),
+        (
+            "GROUP BY Tumbling(s, 1); SELECT a INTO aggregates FROM telemetry TIMESTAMP BY x",
+            79,
+            "a different TIMESTAMP BY",
+        ),
         (
             "GROUP BY Tumbling(s, 1) UNION SELECT a FROM telemetry TIMESTAMP BY eventTime",
             None,
@@ -216,7 +220,7 @@ def test_an_unsupported_group_by_is_refused(group: str, column: int | None, reas
         ("TIMESTAMP BY t OVER x + 1", 36, "OVER takes fields"),
         ("OVER x", 16, "OVER belongs to TIMESTAMP BY"),
         ("TIMESTAMP BY t AS other", 31, "syntax error near `AS`"),
-        ("AS other TIMESTAMP BY telemetry.t", 38, "FROM calls the input `other`"),
+        ("AS other TIMESTAMP BY telemetry.t", 38, "FROM calls this input `other`"),
         ("TABLESAMPLE (1)", 29, "TABLESAMPLE is not supported"),
     ],
 )

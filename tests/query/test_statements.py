@@ -414,7 +414,7 @@ def test_timestamp_by_takes_a_field_a_column_or_an_expression_of_them(written: s
 
 def test_every_read_of_the_input_must_use_the_same_time() -> None:
     text = "SELECT k INTO a FROM telemetry TIMESTAMP BY t; SELECT k INTO b FROM telemetry TIMESTAMP BY t OVER k"
-    with pytest.raises(DefinitionError, match="another TIMESTAMP BY than above"):
+    with pytest.raises(DefinitionError, match="different TIMESTAMP BY than above"):
         compiled(text, "a", "b")
 
 

@@ -81,7 +81,7 @@ def versions(alias: str, names: BlobNames, container: Container) -> list[PinnedV
     ]
     if not found:
         raise RunError(
-            f"reference data {alias}: {container.url} has no blob with the name that the path of {alias} gives: "
-            "correct its path, or write the blob"
+            f"reference data {alias}: no blob under {container.url} has the name that its path gives: correct the "
+            "path, or write the blob"
         )
     return sorted(found, key=lambda version: version.valid_from)

@@ -271,9 +271,12 @@ def require_named_tables(pipeline: Pipeline, document: Document) -> None:
 def require_outputs_outside_input(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if the files of a table would be blobs of an input."""
     for (key_path, _), output in zip(_tables(pipeline), pipeline.outputs, strict=True):
-        if any(_would_read(section, folder) for section in pipeline.inputs for folder in _folders(output)):
-            reason = "the input would read this table's own files: choose another place, or set input.path"
-            raise document.error(key_path, reason)
+        for section in pipeline.inputs:
+            if any(_would_read(section, folder) for folder in _folders(output)):
+                reason = (
+                    f"input {section.alias} would read this table's own files: choose another place, or set its path"
+                )
+                raise document.error(key_path, reason)
 
 
 def _would_read(section: Input, folder: str) -> bool:

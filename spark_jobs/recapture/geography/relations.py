@@ -26,7 +26,7 @@ def call(function: GeographyFunction, one: pa.Array, other: pa.Array) -> pa.Arra
     values = np.full(len(one), np.nan)
     values[rows] = _RELATIONS[function](first.take(rows), second.take(rows))
     errors = np.full(len(one), None)
-    errors[rows[np.isnan(values[rows])]] = f"{function} takes two points, or a polygon, from which the distance is 0"
+    errors[rows[np.isnan(values[rows])]] = f"{function} takes two points, or a polygon and another polygon or a point"
     for number, shapes, others in ((2, second, first), (1, first, second)):
         for row, reason in shapes.errors.items():
             if others.known[row] or row in others.errors:

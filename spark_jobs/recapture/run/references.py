@@ -79,7 +79,7 @@ def _version(
     if len(bad):
         index = bad[0].as_py()
         raise RunError(
-            f"reference data {alias}: {counted(len(bad), 'row')} of {name} cannot be used, the first is "
+            f"reference data {alias}: {counted(len(bad), 'row')} of {name} cannot be used; the first is "
             f"row {index + 1:,}: {malformed[index].as_py()}; correct the blob, or CREATE TABLE {alias}"
         )
     count = len(malformed)

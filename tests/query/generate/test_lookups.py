@@ -192,7 +192,7 @@ def test_a_damaged_version_stops_the_run(tmp_path: Path) -> None:
 def test_a_malformed_row_stops_the_run(tmp_path: Path) -> None:
     query = compiled(f"CREATE TABLE devices (id bigint, site nvarchar(max)) {SELECT} JOIN devices d ON t.id = d.id")
     reference = pinned(tmp_path, {0: [{"id": 1, "site": "x"}, {"id": "one", "site": "y"}]})
-    message = r"reference data devices: 1 row of 0.json cannot be used, the first is row 2: id is not a bigint; correct"
+    message = r"reference data devices: 1 row of 0.json cannot be used; the first is row 2: id is not a bigint; correct"
     with pytest.raises(RunError, match=message):
         reference_rows(reference, query.references[0], JsonReader(), open_container(reference.container))
 
@@ -203,11 +203,11 @@ def test_a_malformed_row_stops_the_run(tmp_path: Path) -> None:
         ("SELECT id INTO out FROM devices", "`devices` is reference data: write FROM with an input, then JOIN devices"),
         (
             "SELECT t.x INTO out FROM telemetry t JOIN devices d TIMESTAMP BY at ON t.id = d.id",
-            "`devices` is reference data: TIMESTAMP BY belongs to the input itself",
+            "`devices` is reference data, which has no TIMESTAMP BY: leave it out",
         ),
         (
             "SELECT t.x INTO out FROM telemetry t JOIN devices d ON t.id = d.id AND DATEDIFF(minute, t, d) = 0",
-            "`d` is reference data, which has no time: DATEDIFF of two sides takes none",
+            "`d` is reference data, which has no time: in ON, DATEDIFF takes sides with events",
         ),
         (
             "SELECT GetMetadataPropertyValue(d, '[User].[a]') AS x INTO out FROM telemetry t JOIN devices d ON 1 = 1",

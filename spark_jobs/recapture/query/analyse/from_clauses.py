@@ -21,7 +21,6 @@ from recapture.query.parse.create_table import inputs_text
 from recapture.query.parse.names import Path, call_name, identifiers, is_analytic
 from recapture.query.parse.source import Source, require_only
 
-_ONE_TIME = "the input is read here with another TIMESTAMP BY than above: one pipeline orders an input in one way"
 _Timing = tuple[TimeExpression | None, tuple[InputColumn | MetadataColumn, ...]]
 
 
@@ -152,16 +151,20 @@ class FromCompiler:
         node, [named] = table.args.get("timestamp_by"), from_clause.relations
         if not isinstance(named.relation, InputRelation) or named.is_reference:
             if node is not None:
-                relation = named.relation
-                name, what = (
-                    (relation.name, "a step") if isinstance(relation, StepRelation) else (table.name, "reference data")
-                )
-                raise self.source.error(node, f"`{name}` is {what}: TIMESTAMP BY belongs to the input itself")
+                if isinstance(named.relation, StepRelation):
+                    reason = f"`{named.relation.name}` is a step: TIMESTAMP BY belongs to the input itself"
+                else:
+                    reason = f"`{table.name}` is reference data, which has no TIMESTAMP BY: leave it out"
+                raise self.source.error(node, reason)
             return
         time = time_of(from_clause, node) if node is not None else None
         timing = (time, self._over(from_clause, table))
         if self.timing.setdefault(named.relation.alias, timing) != timing:
-            raise self.source.error(node or table, _ONE_TIME)
+            raise self.source.error(
+                node or table,
+                f"`{named.relation.alias}` is read here with a different TIMESTAMP BY than above: a pipeline orders "
+                "each input in one way",
+            )
 
     def _over(self, from_clause: From, table: exp.Table) -> tuple[InputColumn | MetadataColumn, ...]:
         """Return the keys of OVER, without PartitionId: no timeline spans partitions anyway."""

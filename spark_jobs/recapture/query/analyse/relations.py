@@ -289,12 +289,14 @@ class From:
 
     def _refuse_other_name(self, names: Sequence[exp.Identifier]) -> None:
         """Raise DefinitionError for a path that begins with the input's alias where FROM gives it another name."""
-        inputs = [
-            (named.name, named.relation.alias) for named in self.relations if isinstance(named.relation, InputRelation)
+        alias = names[0].name.lower()
+        given = [
+            f"`{named.name}`"
+            for named in self.relations
+            if isinstance(named.relation, InputRelation) and named.relation.alias.lower() == alias
         ]
-        if len(names) > 1 and names[0].name.lower() in (alias.lower() for _, alias in inputs):
-            given = " and ".join(f"`{name}`" for name, _ in inputs)
-            raise self.source.error(names[0], f"FROM calls the input {given}: write that")
+        if len(names) > 1 and given:
+            raise self.source.error(names[0], f"FROM calls this input {' and '.join(given)}: write the name in FROM")
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
         """Return the declared properties of the record that a dotted path names, by name; none if there are none."""

@@ -101,7 +101,7 @@ def _difference(from_clause: From, node: exp.Expr) -> tuple[int, NamedRelation, 
     for side in (start, end):
         if side.is_reference:
             raise from_clause.source.error(
-                node, f"`{side.name}` is reference data, which has no time: DATEDIFF of two sides takes none"
+                node, f"`{side.name}` is reference data, which has no time: in ON, DATEDIFF takes sides with events"
             )
     if start is end:
         raise from_clause.source.error(node, "DATEDIFF in ON takes two sides of the JOIN")

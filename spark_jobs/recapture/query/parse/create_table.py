@@ -38,8 +38,8 @@ def declared_types(
 
 def inputs_text(inputs: Collection[str]) -> str:
     """Return which inputs there are, for messages."""
-    names = " and ".join(f"`{alias}`" for alias in inputs)
-    return f"the pipeline's {'input is' if len(inputs) == 1 else 'inputs are'} {names}"
+    *others, last = (f"`{alias}`" for alias in inputs)
+    return f"the pipeline's inputs are {', '.join(others)} and {last}" if others else f"the pipeline's input is {last}"
 
 
 def _fields(source: Source, tokens: list[Token]) -> dict[Path, AsaType]:
