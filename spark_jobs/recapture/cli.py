@@ -165,8 +165,8 @@ def _parser() -> argparse.ArgumentParser:
     text = "the run that every slice must hold now; required to go back further than one publication"
     back.add_argument("--run", metavar="RUN", help=text)
     text = (
-        "Print CREATE TABLE for each input. The types come from a sample of its archive (the range, or the newest "
-        "hour) and from the query."
+        "Print CREATE TABLE for each input. The types come from the query and from a sample of the input's archive "
+        "(the range, or the newest hour)."
     )
     inferred = add("infer", _infer, _InferArguments, text, required=False)
     text = "write it in front of the query in the pipeline file"
@@ -319,7 +319,7 @@ def _plan_or_resume(pipeline: Pipeline, arguments: _BackfillArguments) -> tuple[
     changed = changed_since(pipeline, manifest)
     if not changed:
         return resume_run(pipeline, manifest), []
-    count = f"{len(changed):,} of the {manifest.blob_count:,} blobs"
+    count = f"{len(changed):,} of the {manifest.pinned_count:,} blobs"
     difference = f"{count} of run {manifest.run} have changed since it was planned:\n{changes.summary(changed)}"
     if arguments.changed == "fail":
         raise RunError(

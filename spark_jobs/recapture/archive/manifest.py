@@ -49,12 +49,17 @@ class Manifest:
 
     @property
     def blob_count(self) -> int:
-        """Number of blobs of all inputs."""
+        """Number of blobs of all inputs; those of reference data do not count."""
         return sum(len(planned.blobs) for planned in self.inputs)
 
     @property
+    def pinned_count(self) -> int:
+        """Number of blobs of all inputs and of versions of reference data."""
+        return self.blob_count + sum(len(reference.versions) for reference in self.references)
+
+    @property
     def size(self) -> int:
-        """Size of all blobs in bytes."""
+        """Size of the blobs of all inputs, in bytes; that of reference data does not count."""
         return sum(planned.size for planned in self.inputs)
 
     def input(self, alias: str) -> PlannedInput:
