@@ -1,4 +1,4 @@
-"""Environment variables for a while."""
+"""Set environment variables temporarily."""
 
 import contextlib
 import os

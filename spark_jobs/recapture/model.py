@@ -95,7 +95,7 @@ class JavaScriptFunction:
 
 
 class GeographyFunction(StrEnum):
-    """The functions that compare two shapes."""
+    """The geospatial functions that compare two shapes, in Python. Those that create shapes are Spark SQL."""
 
     DISTANCE = "ST_DISTANCE"
     INTERSECTS = "ST_INTERSECTS"

@@ -131,7 +131,7 @@ def test_an_error_in_one_window_leaves_the_others_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("expression", ["Date.now()", "Math.random()"])
-def test_the_clock_and_chance_are_errors(expression: str) -> None:
+def test_the_clock_and_random_numbers_are_errors(expression: str) -> None:
     _, [error] = aggregated(engine(script(f"this.state.push({expression});", "0")), [[1]])
     assert error is not None
     assert "gives another value in every run" in error

@@ -87,7 +87,7 @@ def test_a_call_does_not_see_what_an_earlier_call_left(script: str) -> None:
         ("Math.random()", "Math.random gives another value in every run"),
     ],
 )
-def test_the_clock_and_chance_are_errors(expression: str, what: str) -> None:
+def test_the_clock_and_random_numbers_are_errors(expression: str, what: str) -> None:
     assert f"Error: {what}: " in error(f"function main(x) {{ return {expression}; }}")
 
 

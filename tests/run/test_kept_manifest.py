@@ -191,7 +191,7 @@ def test_a_manifest_may_be_formatted_differently(world: World) -> None:
 
 def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> None:
     path, _ = stored_manifest(world)
-    with pytest.raises(DefinitionError, match="the query, the policies or an input has changed; plan again"):
+    with pytest.raises(DefinitionError, match="the policies or an input has changed; plan again"):
         load_manifest(world.define(eventsLateArrivalMaxDelayInSeconds=700), str(path))
     pipeline = world.define()
     world.capture.rename(world.home / "moved")

@@ -28,7 +28,7 @@ class Change:
     now: Blob | None
     """Blob as it is listed now; None if it was deleted."""
     input: str | None = None
-    """Alias of the blob's input; None if the run has only one."""
+    """Alias of the blob's input or reference data; None if the run has only one input."""
 
     def __str__(self) -> str:
         name = f"{self.pinned.name}{of_input(self.input)}"

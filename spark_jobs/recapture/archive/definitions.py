@@ -101,7 +101,7 @@ class InputDefinition:
 
     @property
     def deciding(self) -> dict[str, Any]:
-        """What decides the rows, besides the query and the blobs, as JSON."""
+        """Settings that decide the rows, besides the query and the blobs, as JSON."""
         return {
             "policies": None if self.policies is None else asdict(self.policies),
             "arrival_time": self.arrival_time,
@@ -135,7 +135,7 @@ class RunDefinition:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what decides the rows besides the blobs: engine, query, policies and inputs."""
+        """SHA-256 of what decides the rows besides the blobs: engine, query, its functions, policies and inputs."""
         return digest_of(
             {
                 "format": FORMAT,

@@ -32,7 +32,7 @@ class PinnedReference:
     container: str
     """Address of the container."""
     look_back: int
-    """How long before a slice an event may lie that needs a row; ticks."""
+    """Time before a slice for which the query needs events, in ticks."""
     versions: tuple[PinnedVersion, ...]
     """Versions in the order of their times."""
 
@@ -48,7 +48,7 @@ class PinnedReference:
         return self.versions[bisect_right(starts, earliest) - 1 : bisect_right(starts, last.end)]
 
     def evidence(self, slice_: Slice) -> list[object]:
-        """Return what a slice's digest covers of the versions that it needs, as JSON."""
+        """Return the versions that a slice needs as JSON, for the digest of the slice."""
         blobs = ((version.valid_from, version.blob) for version in self.needed(slice_, slice_))
         return [[start, blob.name, blob.etag, blob.size, blob.last_modified.isoformat()] for start, blob in blobs]
 
@@ -56,9 +56,9 @@ class PinnedReference:
 def pin_reference(
     definition: ReferenceDefinition, container: Container, slices: Sequence[Slice], look_back: int
 ) -> PinnedReference:
-    """Return the versions that events of these slices need, whose queries look back by `look_back` ticks.
+    """Return the versions that the events of these slices need. The query looks back by `look_back` ticks.
 
-    Raise RunError if no version is in force at the first of them.
+    Raise RunError if there are no versions, or if none is in force at the earliest time that the slices need.
     """
     alias, first = definition.alias, slices[0].start - look_back
     listed = versions(alias, definition.names, container)

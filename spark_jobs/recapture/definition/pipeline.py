@@ -68,7 +68,7 @@ class Pipeline(Section):
         return self.compile(self.job.query)
 
     def compile(self, query: str) -> CompiledQuery:
-        """Compile a query of this pipeline's input, outputs and functions."""
+        """Compile a query with this pipeline's inputs, outputs and functions."""
         return compile_query(
             query,
             inputs=self.metadata,

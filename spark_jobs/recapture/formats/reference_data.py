@@ -24,7 +24,7 @@ from recapture.model import InputColumn
 
 @dataclass(frozen=True)
 class ReferencePath(InputPath):
-    """The names of the versions of reference data: the whole name, in which `{date}` and `{time}` may stand.
+    """The names of the versions of reference data. The pattern is a whole name; it may have `{date}` and `{time}`.
 
     Raise DefinitionError for a pattern or a format that cannot be read.
     """
@@ -34,7 +34,7 @@ class ReferencePath(InputPath):
         if not self.pattern.strip("/"):
             raise DefinitionError("write the name of the blob, such as devices/{date}/{time}/devices.csv")
         if "{partition}" in self.pattern:
-            raise DefinitionError("{partition} has no place in the path of reference data: remove it")
+            raise DefinitionError("the path of reference data cannot contain {partition}: remove it")
         return self._spelled_pieces
 
     @property

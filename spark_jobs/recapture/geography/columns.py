@@ -1,7 +1,7 @@
 """How a shape is held in a column of Arrow.
 
-A string holds GeoJSON if it begins with a brace, else WKT. A text that can only be WKT, and a point of CreatePoint, are
-structs.
+A string holds GeoJSON if it begins with a brace, otherwise WKT. A text that can only be WKT is a struct, and so is a
+point of CreatePoint.
 """
 
 WKT = "wkt"

@@ -20,7 +20,7 @@ _WGS_84 = Geod(ellps="WGS84")
 
 
 def call(function: GeographyFunction, one: pa.Array, other: pa.Array) -> pa.Array:
-    """Return a struct of the value of a function and of its error for each row. Both are NULL if an argument is."""
+    """Return, for each row, a struct of the function's value and its error. Both are NULL if an argument is NULL."""
     first, second = read(one), read(other)
     rows = np.flatnonzero(first.known & second.known)
     values = np.full(len(one), np.nan)

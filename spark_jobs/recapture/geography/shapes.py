@@ -1,7 +1,7 @@
 """Shapes in columns of Arrow. Longitude is x and latitude is y, in degrees.
 
-A usual point is read by a regular expression: points seldom repeat, and this is ten times as fast as GEOS. Any other
-shape is read and checked once a batch, however many rows have it.
+A usual point, one in the plain spelling of GeoJSON or WKT, is read by a regular expression: points seldom repeat, and
+this is ten times as fast as GEOS. Any other shape is read and checked once per batch, however many rows have it.
 """
 
 import json
@@ -45,7 +45,7 @@ _WKT_POINT = _SPACE.join(["(?i)^", "POINT", r"\(", rf"{_LONGITUDE}[ \t\r\n]+{_LA
 
 @dataclass(frozen=True)
 class Shapes:
-    """The shapes of some rows. A row of NULL, or of what is not a shape, has neither coordinates nor a shape."""
+    """The shapes of some rows. A row that is NULL or not a shape has neither coordinates nor a shape."""
 
     longitude: NDArray[np.float64]
     """Longitude of each row that is a usual point; NaN for the others."""
@@ -54,7 +54,7 @@ class Shapes:
     others: NDArray[Any]
     """Shape of each row that is not a usual point; None for the others."""
     errors: dict[int, str]
-    """What is wrong with the rows that are not shapes, by row."""
+    """Reason why a row is not a shape, by row."""
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -62,7 +62,7 @@ class Shapes:
         return self._is_usual | ~shapely.is_missing(self.others)
 
     def take(self, rows: NDArray[np.int64]) -> "Shapes":
-        """Return the shapes of some rows, which have shapes."""
+        """Return the shapes of some rows, all of which have shapes."""
         return Shapes(self.longitude[rows], self.latitude[rows], self.others[rows], {})
 
     def points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -77,7 +77,7 @@ class Shapes:
         return np.isin(shapely.get_type_id(self.others), _POLYGONS)
 
     def geometries(self) -> NDArray[Any]:
-        """Return the shapes as shapely has them. Those that are not usual points are prepared for many comparisons."""
+        """Return the shapes as objects of shapely. All but the usual points are prepared for many comparisons."""
         usual = np.flatnonzero(self._is_usual)
         geometries = self.others.copy()
         geometries[usual] = shapely.points(self.longitude[usual], self.latitude[usual])
@@ -116,7 +116,7 @@ def _read(texts: pa.Array, only_wkt: bool) -> Shapes:
 
 
 def _points(longitudes: pa.Array, latitudes: pa.Array) -> Shapes:
-    """Return the points with these coordinates; a NULL in one of them is a NULL."""
+    """Return the points with these coordinates; NULL if one of the two is NULL."""
     longitude, latitude = (_floats(column) for column in (longitudes, latitudes))
     longitude[np.isnan(latitude)] = np.nan
     latitude[np.isnan(longitude)] = np.nan

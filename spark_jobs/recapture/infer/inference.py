@@ -1,4 +1,4 @@
-"""Infer the CREATE TABLE of each input and of reference data, and write them in front of the query."""
+"""Infer the CREATE TABLE of each input, reference data included, and write them in front of the query."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -113,7 +113,7 @@ class Inference:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The inference in JSON types. If there is one input, its values are also those of the whole."""
+        """The inference in JSON types. If there is one input, its values are also at the top level."""
         inputs = [inferred.summary for inferred in self.inputs]
         return {
             "statement": self.statement,
@@ -134,8 +134,8 @@ class Inference:
 def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> Inference:
     """Infer the CREATE TABLE of each input from what arrived in a range, or else in the newest hour of the input.
 
-    That of reference data comes from its newest version. Raise DefinitionError for an empty range, and RunError if
-    nothing arrived in it, or if there is no version.
+    The CREATE TABLE of reference data comes from its newest version. Raise DefinitionError for an empty range, and
+    RunError if nothing arrived in it, or if there is no version.
     """
     records = _records(pipeline)
     samples = {

@@ -1,4 +1,4 @@
-"""JavaScript functions in V8. A function sees its arguments and nothing else: no clock, no chance, no input or output.
+"""JavaScript functions in V8. A function sees only its arguments: no clock, no random numbers, no input or output.
 
 Each process has one V8 context for each function. Python enters it once for a batch of rows or events. Inside, the
 script runs anew for every row, or for every window of an aggregate, so that a result depends on the arguments alone.
@@ -34,7 +34,7 @@ TIME_LIMIT = 60
 """Longest time that a batch may take, in seconds."""
 MEMORY_LIMIT = 512 * 1024 * 1024
 """Largest heap of a V8 context, in bytes."""
-_PLACE = {"TZ": "UTC", "LC_ALL": "en_US.UTF-8"}
+_LOCALE = {"TZ": "UTC", "LC_ALL": "en_US.UTF-8"}
 """Environment variables from which V8 takes its time zone and its language."""
 
 
@@ -53,9 +53,9 @@ class Engine:
     """One function, compiled in a V8 context of its own."""
 
     def __init__(self, function: JavaScriptFunction, limits: BatchLimits = DEFAULT) -> None:
-        """Compile the function. Raise DefinitionError if its script has an error or is not a function."""
+        """Compile the function. Raise DefinitionError if its script has an error, or is not a function of its kind."""
         self.function, self.limits = function, limits
-        with environment(**_PLACE):
+        with environment(**_LOCALE):
             self._context = MiniRacer()
             runtime = self._context.eval(files(__package__).joinpath("runtime.js").read_text(encoding="utf-8"))
         assert isinstance(runtime, JSMappedObject)

@@ -94,7 +94,7 @@ class SliceCounts:
 
     @property
     def unreached(self) -> InputCounts | None:
-        """First input that has events for the policies to drop, and none that the query read; None if there is none."""
+        """First input whose usable events were all dropped by the policies; None if there is none."""
         return next((of_input for of_input in self.inputs if of_input.dropped and not of_input.processed), None)
 
 
@@ -115,9 +115,8 @@ def results(
 ) -> list[Result]:
     """Return the results of the built-in checks; query_returns_rows has one for each output.
 
-    `example` returns a quarantined event of the slice with the given start and of the input with the given alias, or
-    None if there is none.
-    `severities` has the severities that the suites of the outputs set, by the alias of the output.
+    `example` takes the start of a slice and the alias of an input, and returns one of their quarantined events, or None
+    if there is none. `severities` has the severities that the suites of the outputs set, by the alias of the output.
     """
 
     def strictest(check: Check, default: Severity) -> Severity:

@@ -38,7 +38,7 @@ def compile_query(
 ) -> CompiledQuery:
     """Compile a query that reads `inputs`, writes `output_aliases` and may call `functions`.
 
-    `inputs` has the metadata of the events of each input by alias; None for reference data.
+    `inputs` maps the alias of each input to the metadata of its events, or to None for reference data.
 
     Raise DefinitionError, with line and column of the text, for a syntax error and for whatever is not supported.
     """

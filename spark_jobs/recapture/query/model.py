@@ -40,9 +40,9 @@ class CompiledOutput:
 
     It reads the views of the inputs (`CompiledInput.view`): an input's `columns` and `metadata` under their names,
     `_partition` (string), and `_slice_start`, `_slice_end`, `_system_timestamp` and `_arrival` (bigint, ticks). A
-    datetime there is a bigint of ticks; a record or an array is its JSON text. And it reads the views of reference data
-    (`CompiledReference.view`): `columns`, and `_valid_from` and `_valid_until` (bigint, ticks), which bound the
-    System.Timestamps for which a row is in force; the last one is excluded.
+    datetime there is a bigint of ticks; a record or an array is its JSON text. It also reads the views of reference
+    data (`CompiledReference.view`): `columns`, and `_valid_from` (inclusive) and `_valid_until` (exclusive), both
+    bigint ticks, which bound the System.Timestamps at which a row is in force.
 
     It gives the columns of `columns`, in which a datetime is a timestamp, then `slice_start` (timestamp, UTC). A query
     with sessions adds `_unanchored` (boolean): the row's session is cut by the rule for sparse streams
@@ -123,7 +123,7 @@ class CompiledQuery:
     functions: tuple[JavaScriptFunction, ...] = ()
     """JavaScript functions that it calls. The session in which the SQL runs has them; see run.functions."""
     geography: tuple[GeographyFunction, ...] = ()
-    """Functions of geography that it calls. The session has them, too."""
+    """Geospatial functions that compare shapes and that it calls. The session has them, too."""
 
     def ends_windows_every(self, length: int) -> bool:
         """Return whether every window, those over steps included, ends in each stretch of `length` ticks with events.

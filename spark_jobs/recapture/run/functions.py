@@ -1,4 +1,4 @@
-"""The functions of Python of a query in a Spark session: of JavaScript and of geography."""
+"""Register the Python functions of a query in a Spark session: JavaScript, and the comparison of shapes."""
 
 from collections.abc import Callable
 
@@ -14,22 +14,22 @@ from recapture.query.model import CompiledQuery
 
 
 def register(spark: SparkSession, query: CompiledQuery) -> None:
-    """Let the Spark SQL of a session call the functions of a query."""
+    """Register the functions of a query, so that the Spark SQL of the session can call them."""
     for function in query.functions:
         _register(spark, function.spark_name, _javascript(function), function.output)
-    for relation in query.geography:
-        _register(spark, relation.spark_name, _geography(relation), relation.output)
+    for comparison in query.geography:
+        _register(spark, comparison.spark_name, _geography(comparison), comparison.output)
 
 
 def _register(spark: SparkSession, name: str, caller: Callable[..., pa.Array], output: AsaType) -> None:
-    """Give a session a function that returns a struct of a value and an error."""
+    """Register a function that returns a struct of a value and an error."""
     result = from_arrow_schema(pa.schema([("value", TYPES[output].view), ("error", pa.string())]))
     # The stubs of arrow_udf leave out the form whose type hints say what the function is.
     spark.udf.register(name, arrow_udf(caller, returnType=result))  # type: ignore[call-overload]
 
 
 def _javascript(function: JavaScriptFunction) -> Callable[..., pa.Array]:
-    """Return what calls a function for a batch of rows on an executor."""
+    """Return a callable that computes a function for a batch of rows on an executor."""
 
     def call(*columns: pa.Array) -> pa.Array:
         try:
@@ -37,7 +37,7 @@ def _javascript(function: JavaScriptFunction) -> Callable[..., pa.Array]:
         except DefinitionError as error:
             raise RunError(str(error)) from error
         except RunError:
-            # A context that reached a limit is of no more use.
+            # A context that has reached a limit cannot be used again.
             engine.cache_clear()
             raise
         return pa.StructArray.from_arrays([values, errors], ["value", "error"])
@@ -46,7 +46,7 @@ def _javascript(function: JavaScriptFunction) -> Callable[..., pa.Array]:
 
 
 def _geography(function: GeographyFunction) -> Callable[..., pa.Array]:
-    """Return what calls a function for a batch of rows on an executor, which loads shapely and pyproj."""
+    """Return a callable that computes a function for a batch of rows on an executor; only there it loads shapely."""
 
     def call(one: pa.Array, other: pa.Array) -> pa.Array:
         from recapture.geography import relations

@@ -51,7 +51,7 @@ def require_same_definition(pipeline: Pipeline, manifest: Manifest) -> None:
     if manifest.definition_digest != run_definition(pipeline).digest:
         raise DefinitionError(
             f"{pipeline.file} is not what run {manifest.run} was planned with: the engine (then {manifest.engine}, "
-            f"now {__version__}), the query, the policies or an input has changed; plan again"
+            f"now {__version__}), the query, a JavaScript function, the policies or an input has changed; plan again"
         )
 
 
@@ -62,7 +62,7 @@ def planned_inputs(pipeline: Pipeline, manifest: Manifest) -> list[tuple[Input, 
 
 
 def pinned_references(pipeline: Pipeline, manifest: Manifest) -> list[tuple[Reference, PinnedReference]]:
-    """Return what a run reads of each piece of reference data, with its section."""
+    """Return the versions of reference data that a run reads, each with its section."""
     sections = {section.alias: section for section in pipeline.references}
     return [(sections[reference.alias], reference) for reference in manifest.references]
 

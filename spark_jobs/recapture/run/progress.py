@@ -112,7 +112,7 @@ def plan_summary(
 ) -> dict[str, Any]:
     """Return what a backfill of a manifest would read, slice by slice, and how complete that is, in JSON types.
 
-    `progress` says how far the archives reach. If there is one input, its values are also those of the whole. The
+    `progress` says how far the archives reach. If there is one input, its values are also at the top level. The
     warnings are those of the plan, without the pipeline's own.
     """
     inputs = [

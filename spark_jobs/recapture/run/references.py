@@ -20,7 +20,7 @@ from recapture.wording import counted
 
 _LOG = logging.getLogger(__name__)
 _ZEROS = {pa.int64(): 0, pa.float64(): 0.0, pa.bool_(): False, pa.string(): ""}
-"""Value of each type that is not NULL: Spark drops NULL keys before it joins."""
+"""A value for each type. It is not NULL, because Spark drops NULL keys before it joins."""
 _FOREVER = 2**63 - 1
 """End of the last version, in ticks."""
 
@@ -28,7 +28,7 @@ _FOREVER = 2**63 - 1
 def create_view(
     spark: SparkSession, reference: PinnedReference, compiled: CompiledReference, reader: Reader, container: Container
 ) -> None:
-    """Let the Spark SQL of a session look rows up in reference data. Errors are those of `rows`."""
+    """Create the view in which the Spark SQL of a session looks rows up. Errors are those of `rows`."""
     table = rows(reference, compiled, reader, container)
     view = pa.concat_tables([table, _never_in_force(table.schema)])
     _LOG.info(
@@ -40,7 +40,7 @@ def create_view(
 
 
 def rows(reference: PinnedReference, compiled: CompiledReference, reader: Reader, container: Container) -> pa.Table:
-    """Return the rows of all versions, with the times for which each is in force.
+    """Return the rows of all versions, each with the times between which it is in force.
 
     Raise RunError for a blob that changed since it was planned, for a blob that cannot be read, and for a row that is
     malformed: without it, events would silently find no match.
@@ -53,9 +53,9 @@ def rows(reference: PinnedReference, compiled: CompiledReference, reader: Reader
 
 
 def _never_in_force(schema: pa.Schema) -> pa.Table:
-    """Return one row that no event finds.
+    """Return one row that is never in force.
 
-    Where a JOIN finds an empty table, Spark does not read the events, so they would not be counted.
+    If the other side of a JOIN is empty, Spark does not read the events, so they would not be counted.
     """
     return pa.table([pa.array([_ZEROS[field.type]], field.type) for field in schema], schema=schema)
 

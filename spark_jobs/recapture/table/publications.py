@@ -50,7 +50,7 @@ class Publication:
     manifest: str
     """Digest of the run's manifest."""
     definition: str
-    """Digest of the engine, query, policies and inputs."""
+    """Digest of the engine, query, JavaScript functions, policies and inputs."""
     input_events: int
     late_events: int
     files: Mapping[str, File | None]

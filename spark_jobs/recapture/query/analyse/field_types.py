@@ -35,7 +35,7 @@ class FieldTypes:
     kinds: set[InputField] = field(default_factory=set)
     """Fields of which a use needs the type of every single value."""
     _kinds_of_pass: frozenset[InputField] = frozenset()
-    """Those of them that this pass reads."""
+    """Fields of which this pass reads the type of every single value."""
 
     def __post_init__(self) -> None:
         for input_, types in self.declared.items():

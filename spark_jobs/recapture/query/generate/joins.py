@@ -47,6 +47,7 @@ class Side:
     columns: tuple[str, ...]
     """Columns that are read."""
     is_reference: bool = False
+    """Whether it is reference data."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class JoinedTable:
 
     @property
     def windows(self) -> tuple[JoinedSide, ...]:
-        """Its sides with events, in the place of windows."""
+        """Its sides with events, in place of windows."""
         return tuple(joined for _, joined in self._streams)
 
     @property

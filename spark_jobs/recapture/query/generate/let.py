@@ -19,7 +19,7 @@ def let(value: exp.Expr, name: str, use: Callable[[exp.Expr], exp.Expr]) -> exp.
     """
     bound = column(BOUND + name)
     used = use(bound)
-    # Spark allows no function of Python in a lambda.
+    # Spark allows no Python function in a lambda.
     calls = user_calls(used)
     if calls:
         calls = list(dict.fromkeys([*user_calls(value), *calls]))

@@ -1,6 +1,6 @@
-"""Calls of functions of Python in Spark SQL: of JavaScript and of geography.
+"""Calls of Python functions in Spark SQL: JavaScript functions, and the geospatial functions that compare shapes.
 
-Spark computes a function of Python for all rows before anything else of a SELECT. So a call gives a struct of a value
+Spark computes a Python function for all rows before anything else of a SELECT. So a call gives a struct of a value
 and an error, and the error is raised only where the value is used: a CASE guards a call, as it guards a CAST.
 """
 
@@ -23,12 +23,12 @@ def javascript_call(function: JavaScriptFunction, arguments: Sequence[exp.Expr])
 
     f, [`x`] => transform(array(`udf_f`(`x`)), `@@result` -> CASE WHEN `@@result`.error IS NOT NULL THEN … END)[0]
     """
-    # Spark has no function of Python without arguments.
+    # Spark has no Python function without arguments.
     return Value(result_of(function.spark_name, arguments or [exp.false()]), function.output)
 
 
 def result_of(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
-    """Return the result of a function of Python, by its name in Spark SQL; an error stops the run."""
+    """Return the result of a Python function, by its name in Spark SQL; an error stops the run."""
     return let(
         user_call(name, *arguments),
         "result",

@@ -1,4 +1,4 @@
-"""The calls of functions of Python in a script: udf.NAME(…), uda.NAME(…) for aggregates, and those of geography."""
+"""The calls in a script that become Python functions: udf.NAME(…), uda.NAME(…), and ST_… of two shapes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
@@ -34,7 +34,7 @@ def bind_functions(script: Script, declared: Sequence[JavaScriptFunction]) -> tu
 
 
 def geography_functions(script: Script) -> tuple[GeographyFunction, ...]:
-    """Return the functions of geography that are called: SELECT st_within(a, b) … => (WITHIN,)"""
+    """Return the geospatial functions that compare shapes and are called: SELECT st_within(a, b) … => (WITHIN,)"""
     called = {call_name(node) for node in _nodes(script, exp.Anonymous)}
     return tuple(function for function in GeographyFunction if function in called)
 
