@@ -249,10 +249,10 @@ def test_a_blob_modified_or_deleted_since_it_was_planned_is_named(
 ) -> None:
     put(tmp_path, name, TEN + 10 * MINUTE)
     plan, container = planned(tmp_path, definition), open_container(tmp_path.as_uri())
-    assert changes.since(plan, definition.names, container) == []
+    assert changes.in_input(plan, definition.names, container) == []
     put(tmp_path, name, TEN + 20 * MINUTE)
-    (modified,) = changes.since(plan, definition.names, container)
+    (modified,) = changes.in_input(plan, definition.names, container)
     assert str(modified).startswith(f"{name} was modified (LastModified 2026-03-01T10:10:00Z, now 2026-03-01T10:20:00Z")
     (tmp_path / name).unlink()
-    (deleted,) = changes.since(plan, definition.names, container)
+    (deleted,) = changes.in_input(plan, definition.names, container)
     assert str(deleted) == f"{name} was deleted"

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.listing import CONCURRENT_LISTINGS
 from recapture.archive.pinning import PlannedInput
-from recapture.archive.references import PinnedReference
+from recapture.archive.references import PlannedReference
 from recapture.errors import DefinitionError
 from recapture.storage import Blob, Container
 from recapture.time_model import ticks
@@ -43,13 +43,11 @@ class Change:
         return f"{name} was modified ({differences})"
 
 
-def since(planned: PlannedInput, names: BlobNames, container: Container, named: bool = False) -> list[Change]:
+def in_input(planned: PlannedInput, names: BlobNames, container: Container, name_input: bool = False) -> list[Change]:
     """Return the changes of an input's blobs since they were pinned, in the manifest's order.
 
-    If `named`, the changes name the input.
-
-    The blobs are listed by prefix, not requested one by one. Raise DefinitionError if a name does not belong to the
-    input.
+    If `name_input`, the changes name the input. The blobs are listed by prefix, not requested one by one. Raise
+    DefinitionError if a name does not belong to the input.
     """
     prefixes = _prefixes(planned, names)
     pinned_names = {pinned.blob.name for pinned in planned.blobs}
@@ -58,21 +56,19 @@ def since(planned: PlannedInput, names: BlobNames, container: Container, named: 
         return [blob for blob in container.list(prefix) if blob.name in pinned_names]
 
     with ThreadPoolExecutor(CONCURRENT_LISTINGS) as pool:
-        now = {blob.name: blob for blob in itertools.chain.from_iterable(pool.map(list_pinned, prefixes))}
-    alias = planned.alias if named else None
-    changes = (Change(pinned.blob, now.get(pinned.blob.name), alias) for pinned in planned.blobs)
-    return _real(changes)
+        listed = list(itertools.chain.from_iterable(pool.map(list_pinned, prefixes)))
+    return _changes((pinned.blob for pinned in planned.blobs), listed, planned.alias if name_input else None)
 
 
-def of_reference(reference: PinnedReference, names: BlobNames, container: Container) -> list[Change]:
+def in_reference(reference: PlannedReference, names: BlobNames, container: Container) -> list[Change]:
     """Return the changes of the versions of reference data since they were pinned, in the manifest's order."""
-    listed = {blob.name: blob for blob in container.list(names.prefix)}
-    changes = (Change(version.blob, listed.get(version.blob.name), reference.alias) for version in reference.versions)
-    return _real(changes)
+    return _changes((version.blob for version in reference.versions), container.list(names.prefix), reference.alias)
 
 
-def _real(changes: Iterable[Change]) -> list[Change]:
-    """Return the changes of blobs that are not what they were."""
+def _changes(pinned: Iterable[Blob], listed: Iterable[Blob], alias: str | None) -> list[Change]:
+    """Return the pinned blobs that are not listed, or are listed in another version."""
+    now = {blob.name: blob for blob in listed}
+    changes = (Change(blob, now.get(blob.name), alias) for blob in pinned)
     return [change for change in changes if change.now is None or _version(change.pinned) != _version(change.now)]
 
 

@@ -100,7 +100,7 @@ class InputDefinition:
         )
 
     @property
-    def deciding(self) -> dict[str, Any]:
+    def digest_content(self) -> dict[str, Any]:
         """Settings that decide the rows, besides the query and the blobs, as JSON."""
         return {
             "policies": None if self.policies is None else asdict(self.policies),
@@ -142,7 +142,7 @@ class RunDefinition:
                 "engine": self.engine,
                 "query": self.canonical_query,
                 "functions": list(self.functions),
-                "inputs": {definition.alias: definition.deciding for definition in self.inputs},
+                "inputs": {definition.alias: definition.digest_content for definition in self.inputs},
                 "references": {definition.alias: definition.reading for definition in self.references},
             }
         )

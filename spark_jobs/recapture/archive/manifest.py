@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from recapture.archive.definitions import RunDefinition, digest_of
 from recapture.archive.pinning import PlannedInput, digest_of_blobs, pin_input
-from recapture.archive.references import PinnedReference, pin_reference
+from recapture.archive.references import PlannedReference, pin_reference
 from recapture.errors import RunError
 from recapture.storage import Container
 from recapture.time_model import ticks
@@ -38,7 +38,7 @@ class Manifest:
     slices: tuple[RunSlice, ...]
     inputs: tuple[PlannedInput, ...]
     """Inputs by alias. Each has the same slices as the run."""
-    references: tuple[PinnedReference, ...] = ()
+    references: tuple[PlannedReference, ...] = ()
     """Reference data by alias."""
     format: int = FORMAT
 
@@ -114,7 +114,7 @@ def _require_unchanged(manifest: Manifest, content_digest: str) -> None:
     slices = [run_slice.slice for run_slice in manifest.slices]
     unchanged = (
         content_digest == hashlib.sha256(_content(manifest)).hexdigest()
-        and all(_reads(planned, slices) for planned in manifest.inputs)
+        and all(_has_slices(planned, slices) for planned in manifest.inputs)
         and manifest.slices == _run_slices(manifest.definition_digest, slices, manifest.inputs, manifest.references)
         and manifest.run.endswith(f"-{manifest.digest[:12]}")
     )
@@ -125,7 +125,7 @@ def _require_unchanged(manifest: Manifest, content_digest: str) -> None:
         )
 
 
-def _reads(planned: PlannedInput, slices: Sequence[Slice]) -> bool:
+def _has_slices(planned: PlannedInput, slices: Sequence[Slice]) -> bool:
     """Return whether an input has these slices, each with the digest of its blobs."""
     blobs = planned.blobs_by_slice()
     return [planned_slice.slice for planned_slice in planned.slices] == slices and all(
@@ -168,7 +168,7 @@ def _run_slices(
     definition_digest: str,
     slices: Sequence[Slice],
     inputs: Sequence[PlannedInput],
-    references: Sequence[PinnedReference],
+    references: Sequence[PlannedReference],
 ) -> tuple[RunSlice, ...]:
     """Return the slices of a run, each with its digest."""
     return tuple(
@@ -180,7 +180,7 @@ def _run_slices(
                     slice_.start,
                     slice_.end,
                     {planned.alias: planned.slices[number].digest for planned in inputs},
-                    {reference.alias: reference.evidence(slice_) for reference in references},
+                    {reference.alias: reference.digest_content(slice_) for reference in references},
                 ]
             ),
         )

@@ -25,7 +25,7 @@ class PinnedVersion:
 
 
 @dataclass(frozen=True)
-class PinnedReference:
+class PlannedReference:
     """The versions of reference data that a run reads."""
 
     alias: str
@@ -47,7 +47,7 @@ class PinnedReference:
         earliest = first.start - self.look_back + 1
         return self.versions[bisect_right(starts, earliest) - 1 : bisect_right(starts, last.end)]
 
-    def evidence(self, slice_: Slice) -> list[object]:
+    def digest_content(self, slice_: Slice) -> list[object]:
         """Return the versions that a slice needs as JSON, for the digest of the slice."""
         blobs = ((version.valid_from, version.blob) for version in self.needed(slice_, slice_))
         return [[start, blob.name, blob.etag, blob.size, blob.last_modified.isoformat()] for start, blob in blobs]
@@ -55,7 +55,7 @@ class PinnedReference:
 
 def pin_reference(
     definition: ReferenceDefinition, container: Container, slices: Sequence[Slice], look_back: int
-) -> PinnedReference:
+) -> PlannedReference:
     """Return the versions that the events of these slices need. The query looks back by `look_back` ticks.
 
     Raise RunError if there are no versions, or if none is in force at the earliest time that the slices need.
@@ -67,7 +67,7 @@ def pin_reference(
             f"reference data {alias}: no version is in force at {ticks.to_text(first)}, which the first slice needs; "
             f"the oldest is {listed[0].blob.name}: choose a later range, or write an older version"
         )
-    whole = PinnedReference(alias, container.url, look_back, tuple(listed))
+    whole = PlannedReference(alias, container.url, look_back, tuple(listed))
     return replace(whole, versions=tuple(whole.needed(slices[0], slices[-1])))
 
 

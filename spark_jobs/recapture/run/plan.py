@@ -8,12 +8,12 @@ from recapture.archive import changes
 from recapture.archive import manifest as manifests
 from recapture.archive.manifest import Manifest
 from recapture.archive.pinning import PlannedInput
-from recapture.archive.references import PinnedReference
+from recapture.archive.references import PlannedReference
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
 from recapture.quality import checkpoint
-from recapture.run.planned import PlannedRun, files_of, pinned_references, planned_inputs, require_same_definition
+from recapture.run.planned import PlannedRun, files_of, planned_inputs, planned_references, require_same_definition
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.suites import load_suites
 from recapture.run.tables import tables_of
@@ -83,12 +83,12 @@ def changed_since(pipeline: Pipeline, manifest: Manifest) -> list[changes.Change
     """Return the blobs of a manifest that were modified or deleted since it was written."""
     several = len(pipeline.all_inputs) > 1
     of_inputs = (
-        changes.since(planned, section.names, open_container(section.container), named=several)
+        changes.in_input(planned, section.names, open_container(section.container), name_input=several)
         for section, planned in planned_inputs(pipeline, manifest)
     )
     of_references = (
-        changes.of_reference(reference, section.names, open_container(section.container))
-        for section, reference in pinned_references(pipeline, manifest)
+        changes.in_reference(reference, section.names, open_container(section.container))
+        for section, reference in planned_references(pipeline, manifest)
     )
     return [change for found in (*of_inputs, *of_references) for change in found]
 
@@ -126,7 +126,7 @@ def _write_manifest(pipeline: Pipeline, manifest: Manifest) -> PlannedRun:
     return run
 
 
-def _versions(reference: PinnedReference) -> str:
+def _versions(reference: PlannedReference) -> str:
     return f"reference data {reference.alias}, {counted(len(reference.versions), 'version')} ({reference.size} bytes)"
 
 

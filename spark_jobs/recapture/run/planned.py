@@ -6,7 +6,7 @@ from functools import cached_property
 from recapture import __version__
 from recapture.archive.manifest import Manifest, RunSlice
 from recapture.archive.pinning import PlannedInput
-from recapture.archive.references import PinnedReference
+from recapture.archive.references import PlannedReference
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
@@ -61,7 +61,7 @@ def planned_inputs(pipeline: Pipeline, manifest: Manifest) -> list[tuple[Input, 
     return [(sections[planned.alias], planned) for planned in manifest.inputs]
 
 
-def pinned_references(pipeline: Pipeline, manifest: Manifest) -> list[tuple[Reference, PinnedReference]]:
+def planned_references(pipeline: Pipeline, manifest: Manifest) -> list[tuple[Reference, PlannedReference]]:
     """Return the versions of reference data that a run reads, each with its section."""
     sections = {section.alias: section for section in pipeline.references}
     return [(sections[reference.alias], reference) for reference in manifest.references]

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from recapture.archive.pinning import PinnedBlob
-from recapture.archive.references import PinnedReference, PinnedVersion
+from recapture.archive.references import PinnedVersion, PlannedReference
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import bodies
 from recapture.formats.events import Reader
@@ -26,7 +26,7 @@ _FOREVER = 2**63 - 1
 
 
 def create_view(
-    spark: SparkSession, reference: PinnedReference, compiled: CompiledReference, reader: Reader, container: Container
+    spark: SparkSession, reference: PlannedReference, compiled: CompiledReference, reader: Reader, container: Container
 ) -> None:
     """Create the view in which the Spark SQL of a session looks rows up. Errors are those of `rows`."""
     table = rows(reference, compiled, reader, container)
@@ -39,7 +39,7 @@ def create_view(
     spark.createDataFrame(view).coalesce(1).createOrReplaceTempView(f"`{compiled.view}`")
 
 
-def rows(reference: PinnedReference, compiled: CompiledReference, reader: Reader, container: Container) -> pa.Table:
+def rows(reference: PlannedReference, compiled: CompiledReference, reader: Reader, container: Container) -> pa.Table:
     """Return the rows of all versions, each with the times between which it is in force.
 
     Raise RunError for a blob that changed since it was planned, for a blob that cannot be read, and for a row that is

@@ -35,7 +35,7 @@ from recapture.query.model import CompiledInput, CompiledQuery
 from recapture.run.files import RunFiles, StagedSlice
 from recapture.run.functions import register
 from recapture.run.metrics import metric_rows
-from recapture.run.planned import PlannedRun, load_run, pinned_references
+from recapture.run.planned import PlannedRun, load_run, planned_references
 from recapture.run.references import create_view
 from recapture.run.session import pin_settings
 from recapture.storage import open_container
@@ -151,7 +151,7 @@ def _input_tasks(run: PlannedRun, compiled: CompiledInput, task_bytes: int) -> I
 
 def _create_reference_views(spark: SparkSession, run: PlannedRun) -> None:
     references = {compiled.alias: compiled for compiled in run.pipeline.query.references}
-    for section, reference in pinned_references(run.pipeline, run.manifest):
+    for section, reference in planned_references(run.pipeline, run.manifest):
         compiled = references[reference.alias]
         reader = section.reader([*compiled.columns, *compiled.columns_to_check])
         create_view(spark, reference, compiled, reader, open_container(section.container))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from recapture.archive.references import PinnedReference, PinnedVersion
+from recapture.archive.references import PinnedVersion, PlannedReference
 from recapture.errors import DefinitionError, RunError
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.json_lines import JsonReader
@@ -31,7 +31,7 @@ def compiled(text: str) -> CompiledQuery:
     return compile_query(text, inputs=inputs, output_aliases=["out"])
 
 
-def pinned(folder: Path, versions: Mapping[int, Iterable[Row]]) -> PinnedReference:
+def pinned(folder: Path, versions: Mapping[int, Iterable[Row]]) -> PlannedReference:
     """Write versions of `devices` that are in force from so many seconds after ten."""
     for seconds, rows in versions.items():
         folder.joinpath(f"{seconds}.json").write_text(json.dumps([*rows]))
@@ -40,7 +40,7 @@ def pinned(folder: Path, versions: Mapping[int, Iterable[Row]]) -> PinnedReferen
     found = [
         PinnedVersion(START + seconds * TICKS_PER_SECOND, blobs[f"{seconds}.json"]) for seconds in sorted(versions)
     ]
-    return PinnedReference("devices", container.url, 0, tuple(found))
+    return PlannedReference("devices", container.url, 0, tuple(found))
 
 
 @pytest.fixture
