@@ -65,8 +65,8 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
     out.print(f"in all {blobs}, {result['bytes']:,} bytes, each counted once; run {result['run']}")
 
 
-def _waiting(counts: Mapping[str, Any], named: bool) -> str:
-    return f"partition {', '.join(counts['incomplete'])}{of_input(counts['alias'] if named else None)}"
+def _waiting(counts: Mapping[str, Any], name_input: bool) -> str:
+    return f"partition {', '.join(counts['incomplete'])}{of_input(counts['alias'] if name_input else None)}"
 
 
 def print_import(out: Console, name: str, file: Path, draft: asa_job.Draft) -> None:

@@ -60,26 +60,26 @@ def partition_progress(
     newest: NewestBlob | None,
     empty_blobs: bool,
     now: datetime,
-    named: bool = False,
+    name_input: bool = False,
 ) -> PartitionProgress:
-    """Return how far the archive reaches in a partition. If `named`, the result names the input.
+    """Return how far the archive reaches in a partition. If `name_input`, the result names the input.
 
     If empty blobs are written, its newest blob decides. Otherwise the clock may prove more: an event's blob has been
     written `definition.time_until_written` after the event arrived.
     """
     by_blob, timed = None if newest is None else definition.archived_until(newest), definition.names.timed
-    alias = definition.alias if named else None
+    alias = definition.alias if name_input else None
     clock = ticks.from_datetime((now - definition.time_until_written).replace(microsecond=0))
     by_clock = not empty_blobs and (by_blob is None or clock > by_blob)
     return PartitionProgress(partition, newest, clock if by_clock else by_blob, by_clock, timed, alias)
 
 
-def warnings(planned: PlannedInput, empty_blobs: bool, named: bool = False) -> Iterator[str]:
+def warnings(planned: PlannedInput, empty_blobs: bool, name_input: bool = False) -> Iterator[str]:
     """Yield the warnings about an input: silent partitions, far blobs, and names that do not belong to it.
 
-    If `named`, they name the input.
+    If `name_input`, they name the input.
     """
-    alias = planned.alias if named else None
+    alias = planned.alias if name_input else None
     newest_blobs = {newest.partition: newest for newest in planned.newest}
     for partition in planned.silent if empty_blobs else ():
         newest = newest_blobs.get(partition)

@@ -34,8 +34,8 @@ _HOUR = timedelta(hours=1)
 class InputSample:
     """A sample of what arrived at an input in a range, or of the newest version of reference data."""
 
-    read: Sample
-    blobs: int
+    content: Sample
+    arrived: int
     """Number of blobs that arrived, including those that the sample leaves out."""
     range: tuple[datetime, datetime] | None
     """Start, exclusive, and end, inclusive; None for reference data."""
@@ -44,10 +44,10 @@ class InputSample:
     def origin(self) -> str:
         """Where the sample comes from."""
         if self.range is None:
-            return f"recapture infer, newest version: {counted(self.read.events, 'row')}"
+            return f"recapture infer, newest version: {counted(self.content.events, 'row')}"
         start, end = map(_text, self.range)
-        blobs = f"{self.read.blobs:,} of {counted(self.blobs, 'blob')}"
-        return f"recapture infer, {start} to {end}: {counted(self.read.events, 'event')} in {blobs}"
+        blobs = f"{self.content.blobs:,} of {counted(self.arrived, 'blob')}"
+        return f"recapture infer, {start} to {end}: {counted(self.content.events, 'event')} in {blobs}"
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class InputInference:
             "alias": self.alias,
             "from": start,
             "to": end,
-            "blobs": self.sample.read.blobs,
-            "events": self.sample.read.events,
+            "blobs": self.sample.content.blobs,
+            "events": self.sample.content.events,
             "fields": [
                 {
                     "name": typed_field.field.dotted,
@@ -82,9 +82,9 @@ class InputInference:
             ],
         }
 
-    def warnings(self, named: bool) -> Iterator[str]:
-        """Yield the warnings about the sample, one sentence each. If `named`, they name the input."""
-        place, sample = of_input(self.alias if named else None), self.sample.read
+    def warnings(self, name_input: bool) -> Iterator[str]:
+        """Yield the warnings about the sample, one sentence each. If `name_input`, they name the input."""
+        place, sample = of_input(self.alias if name_input else None), self.sample.content
         if sample.damaged:
             count = counted(
                 len(sample.damaged), f"blob{place} is damaged and was", f"blobs{place} are damaged and were"
@@ -144,7 +144,7 @@ def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> I
         else _sampled(pipeline, section, start, end, records.get(section.alias, []))
         for section in pipeline.all_inputs
     }
-    used = _used(pipeline, {alias: typed(sample.read.fields, {}) for alias, sample in samples.items()})
+    used = _used(pipeline, {alias: typed(sample.content.fields, {}) for alias, sample in samples.items()})
     inputs = tuple(_inferred(alias, sample, used.get(alias, {})) for alias, sample in samples.items())
     return Inference(inputs, _refusal(pipeline, "".join(inferred.statement for inferred in inputs)))
 
@@ -185,8 +185,8 @@ def _sampled_reference(section: Reference, records: Sequence[Path]) -> InputSamp
 
 
 def _inferred(alias: str, sample: InputSample, used: Mapping[Path, AsaType | None]) -> InputInference:
-    fields = typed(sample.read.fields, used)
-    text = statement(alias, fields, sample.read.objects, sample.origin, is_reference=sample.range is None)
+    fields = typed(sample.content.fields, used)
+    text = statement(alias, fields, sample.content.objects, sample.origin, is_reference=sample.range is None)
     return InputInference(alias, text, tuple(fields), sample)
 
 

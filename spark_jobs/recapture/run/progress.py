@@ -59,7 +59,7 @@ def _completeness_of_input(
     last: Slice,
     now: datetime,
     environment: Mapping[str, str],
-    named: bool,
+    name_input: bool,
 ) -> Completeness:
     definition = replace(definition, search_hours=0)
     needed = Arrivals(last.start, definition.last_needed(last))
@@ -71,7 +71,7 @@ def _completeness_of_input(
             (), (f"no blob of input {definition.alias} under {definition.names.prefix} for slice {slice_start} yet",)
         )
     progresses = tuple(
-        partition_progress(definition, name, listing.newest.get(name), section.empty_blobs, now, named)
+        partition_progress(definition, name, listing.newest.get(name), section.empty_blobs, now, name_input)
         for name in partitions
     )
     waiting = tuple(
@@ -92,11 +92,11 @@ def capture_progress(pipeline: Pipeline, manifest: Manifest, now: datetime) -> d
 
 
 def _progress_of_input(
-    definition: InputDefinition, section: Input, planned: PlannedInput, now: datetime, named: bool
+    definition: InputDefinition, section: Input, planned: PlannedInput, now: datetime, name_input: bool
 ) -> list[PartitionProgress]:
     newest_blobs = {newest.partition: newest for newest in planned.newest}
     return [
-        partition_progress(definition, name, newest_blobs.get(name), section.empty_blobs, now, named)
+        partition_progress(definition, name, newest_blobs.get(name), section.empty_blobs, now, name_input)
         for name in planned.partitions
     ]
 
@@ -104,7 +104,7 @@ def _progress_of_input(
 def capture_warnings(pipeline: Pipeline, manifest: Manifest) -> Iterator[str]:
     """Yield the warnings about the inputs of a plan."""
     for section, planned in planned_inputs(pipeline, manifest):
-        yield from warnings(planned, section.empty_blobs, named=len(manifest.inputs) > 1)
+        yield from warnings(planned, section.empty_blobs, name_input=len(manifest.inputs) > 1)
 
 
 def plan_summary(

@@ -29,7 +29,7 @@ def report(run: PlannedRun) -> dict[str, Any]:
     audited = run.files.read("audit.json")
     outcome = run.files.read("outcome.json") if audited["verdict"] != "failed" else {}
     published = {output["alias"]: output for output in outcome.get("outputs", [])}
-    named = len(manifest.inputs) > 1
+    name_input = len(manifest.inputs) > 1
     rows, staged = run.files.read("metrics.json"), run.files.staged()
     slices = metrics_with_outputs(rows, staged)
     outputs = [
@@ -62,8 +62,8 @@ def report(run: PlannedRun) -> dict[str, Any]:
             *_without_block(rows),
             *outcome.get("warnings", []),
             *_unanchored(outputs),
-            *_losses(slices, pipeline.outputs[0].quarantine_table, named),
-            *_disorder(slices, pipeline, named),
+            *_losses(slices, pipeline.outputs[0].quarantine_table, name_input),
+            *_disorder(slices, pipeline, name_input),
         ],
     }
 
@@ -117,7 +117,7 @@ def _unanchored(outputs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             )
 
 
-def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str, named: bool) -> Iterator[str]:
+def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str, name_input: bool) -> Iterator[str]:
     damaged = sum(counts["DamagedBlobs"] for counts in slices.values())
     if damaged:
         blobs = counted(damaged, "blob is damaged and was quarantined", "blobs are damaged and were quarantined")
@@ -126,20 +126,23 @@ def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str, named: boo
     if gaps:
         missing = sum(counts["gaps"]["missing"] for counts in slices.values())
         shown = [gap for counts in slices.values() for gap in counts["gaps"]["ranges"]][:SHOWN_GAPS]
-        ranges = ", ".join(_gap(gap, named) for gap in shown)
+        ranges = ", ".join(_gap(gap, name_input) for gap in shown)
         more = f" and {counted(gaps - len(shown), 'more gap')}" if gaps > len(shown) else ""
         yield f"{counted(missing, 'sequence number')} never arrived: {ranges}{more}"
 
 
-def _gap(gap: Mapping[str, Any], named: bool) -> str:
-    return f"{gap['first']} to {gap['last']} of partition {gap['partition']}{of_input(gap['input'] if named else None)}"
+def _gap(gap: Mapping[str, Any], name_input: bool) -> str:
+    place = f"partition {gap['partition']}{of_input(gap['input'] if name_input else None)}"
+    return f"{gap['first']} to {gap['last']} of {place}"
 
 
-def _disorder(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline, named: bool) -> Iterator[str]:
+def _disorder(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline, name_input: bool) -> Iterator[str]:
     counts_of_inputs = [counts for slice_ in slices.values() for counts in slice_["inputs"]]
     for compiled in pipeline.query.inputs:
         counts_of_slices = [counts for counts in counts_of_inputs if counts["alias"] == compiled.alias]
-        yield from _disorder_of_input(counts_of_slices, pipeline.section(compiled), compiled.alias if named else None)
+        yield from _disorder_of_input(
+            counts_of_slices, pipeline.section(compiled), compiled.alias if name_input else None
+        )
 
 
 def _disorder_of_input(slices: Collection[Mapping[str, Any]], section: Input, alias: str | None) -> Iterator[str]:
