@@ -94,7 +94,7 @@ class JavaScriptFunction:
         return f"udf_{self.name.lower()}"
 
 
-class GeographyFunction(StrEnum):
+class ShapeComparison(StrEnum):
     """The geospatial functions that compare two shapes, in Python. Those that create shapes are Spark SQL."""
 
     DISTANCE = "ST_DISTANCE"
@@ -105,7 +105,7 @@ class GeographyFunction(StrEnum):
     @property
     def output(self) -> AsaType:
         """Type of what it returns."""
-        return AsaType.FLOAT if self is GeographyFunction.DISTANCE else AsaType.BIGINT
+        return AsaType.FLOAT if self is ShapeComparison.DISTANCE else AsaType.BIGINT
 
     @property
     def spark_name(self) -> str:

@@ -14,7 +14,7 @@ def of_input(alias: str | None) -> str:
     return "" if alias is None else f" of input {alias}"
 
 
-def of_the_only(entries: Sequence[Mapping[str, Any]], *names: str) -> dict[str, Any]:
+def values_of_only(entries: Sequence[Mapping[str, Any]], *names: str) -> dict[str, Any]:
     """Return these values of the only entry; none if there are several entries."""
     return {name: entries[0][name] for name in names} if len(entries) == 1 else {}
 

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from recapture.geography.columns import LATITUDE, LONGITUDE, WKT
-from recapture.geography.relations import call
-from recapture.model import GeographyFunction
+from recapture.geography.comparisons import call
+from recapture.model import ShapeComparison
 
 Position = tuple[float, float]
 """Longitude and latitude."""
@@ -44,20 +44,20 @@ Shape = str | dict[str, str | None] | dict[str, float | None] | None
 """GeoJSON, WKT as `wkt` gives it, or a point as `created` gives it."""
 
 
-def rows(function: GeographyFunction, one: Sequence[Shape], other: Sequence[Shape]) -> list[dict[str, Any]]:
+def rows(function: ShapeComparison, one: Sequence[Shape], other: Sequence[Shape]) -> list[dict[str, Any]]:
     """Return the value and the error of each row."""
     listed: list[dict[str, Any]] = call(function, _column(one), _column(other)).to_pylist()
     return listed
 
 
-def value(function: GeographyFunction, one: Shape, other: Shape) -> Any:
+def value(function: ShapeComparison, one: Shape, other: Shape) -> Any:
     """Return the result for two shapes."""
     [row] = rows(function, [one], [other])
     assert row["error"] is None
     return row["value"]
 
 
-def error(function: GeographyFunction, one: Shape, other: Shape) -> str:
+def error(function: ShapeComparison, one: Shape, other: Shape) -> str:
     """Return the error for two shapes."""
     [row] = rows(function, [one], [other])
     assert row["value"] is None

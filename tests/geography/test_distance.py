@@ -6,11 +6,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from recapture.model import GeographyFunction
+from recapture.model import ShapeComparison
 from tests.draws import examples
 from tests.geography.shapes import Position, point, rows, value, wkt
 
-DISTANCE = GeographyFunction.DISTANCE
+DISTANCE = ShapeComparison.DISTANCE
 EQUATOR = 6_378_137.0
 FLATTENING = 1 / 298.257223563
 MANY = examples(100)

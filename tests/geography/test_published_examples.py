@@ -2,11 +2,11 @@
 
 import pytest
 
-from recapture.model import GeographyFunction
+from recapture.model import ShapeComparison
 from tests.geography.shapes import Position, geojson, point, rectangle, value, wkt
 
-DISTANCE, INTERSECTS = GeographyFunction.DISTANCE, GeographyFunction.INTERSECTS
-OVERLAPS, WITHIN = GeographyFunction.OVERLAPS, GeographyFunction.WITHIN
+DISTANCE, INTERSECTS = ShapeComparison.DISTANCE, ShapeComparison.INTERSECTS
+OVERLAPS, WITHIN = ShapeComparison.OVERLAPS, ShapeComparison.WITHIN
 
 
 def test_the_distance_is_that_of_the_page_st_distance_but_for_a_millimetre() -> None:

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.model import GeographyFunction
+from recapture.model import ShapeComparison
 from tests.geography.shapes import Shape, created, error, geojson, point, polygon, rectangle, rows, value, wkt
 
-DISTANCE, WITHIN = GeographyFunction.DISTANCE, GeographyFunction.WITHIN
+DISTANCE, WITHIN = ShapeComparison.DISTANCE, ShapeComparison.WITHIN
 AREA = rectangle(0, 0, 10, 10)
 NO_GEOJSON = "is not GeoJSON of a Point, a LineString, or a Polygon with closed rings"
 NO_WKT = "is not WKT of points, lines, or polygons with closed rings; GeoJSON is a record, as JSON_PARSE returns it"
@@ -91,15 +91,15 @@ def test_there_is_no_distance_from_a_line_or_several_points(shape: Shape) -> Non
     assert [error(DISTANCE, shape, other) for other in (point(0, 0), AREA)] == [message] * 2
 
 
-@pytest.mark.parametrize("function", GeographyFunction)
+@pytest.mark.parametrize("function", ShapeComparison)
 @pytest.mark.parametrize("other", [None, AREA, "x"])
-def test_null_gives_null_even_next_to_what_is_not_a_shape(function: GeographyFunction, other: Shape) -> None:
+def test_null_gives_null_even_next_to_what_is_not_a_shape(function: ShapeComparison, other: Shape) -> None:
     assert rows(function, [None, other], [other, None]) == [{"value": None, "error": None}] * 2
     assert rows(function, [wkt(None)], [other]) == [{"value": None, "error": None}]
 
 
 def test_no_rows_give_no_rows() -> None:
-    assert [rows(function, [], []) for function in GeographyFunction] == [[]] * 4
+    assert [rows(function, [], []) for function in ShapeComparison] == [[]] * 4
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_a_point_may_be_spelled_in_many_ways(spelling: Shape) -> None:
     assert value(WITHIN, spelling, rectangle(1, -3, 2, -1)) == 1
 
 
-@given(st.floats(-90, 90), st.floats(-180, 180), st.sampled_from(GeographyFunction))
+@given(st.floats(-90, 90), st.floats(-180, 180), st.sampled_from(ShapeComparison))
 def test_a_created_point_is_compared_as_its_geojson_is(
-    latitude: float, longitude: float, function: GeographyFunction
+    latitude: float, longitude: float, function: ShapeComparison
 ) -> None:
     for other in (point(1, 1), AREA):
         expected = value(function, point(longitude, latitude), other)
@@ -161,11 +161,11 @@ SHAPES = [
 
 
 @given(
-    st.sampled_from(GeographyFunction),
+    st.sampled_from(ShapeComparison),
     st.lists(st.tuples(st.sampled_from(SHAPES), st.sampled_from(SHAPES)), max_size=30),
 )
 def test_a_row_does_not_depend_on_the_rows_around_it(
-    function: GeographyFunction, pairs: list[tuple[str | None, str | None]]
+    function: ShapeComparison, pairs: list[tuple[str | None, str | None]]
 ) -> None:
     together = rows(function, [one for one, _ in pairs], [other for _, other in pairs])
     assert together == [row for one, other in pairs for row in rows(function, [one], [other])]

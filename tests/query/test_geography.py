@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
-from recapture.model import AsaType, GeographyFunction
+from recapture.model import AsaType, ShapeComparison
 from tests.conftest import Python
 from tests.query.small_stream import Row, at, compiled, rows
 
@@ -35,7 +35,7 @@ def stopped(spark: SparkSession, text: str, event: Row) -> str:
 
 def test_a_query_has_the_functions_that_it_calls_in_any_letter_case() -> None:
     query = compiled("WITH a AS (SELECT st_Within(p, q) AS w FROM telemetry) SELECT w INTO out FROM a WHERE w = 1")
-    assert query.geography == (GeographyFunction.WITHIN,)
+    assert query.geography == (ShapeComparison.WITHIN,)
     assert compiled("SELECT createPoint(x, y) AS p INTO out FROM telemetry").geography == ()
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recapture.archive.blob_names import BlobNames
+from recapture.archive.definitions import version_of
 from recapture.archive.listing import CONCURRENT_LISTINGS
 from recapture.archive.pinning import PlannedInput
 from recapture.archive.references import PlannedReference
@@ -69,7 +70,7 @@ def _changes(pinned: Iterable[Blob], listed: Iterable[Blob], alias: str | None) 
     """Return the pinned blobs that are not listed, or are listed in another version."""
     now = {blob.name: blob for blob in listed}
     changes = (Change(blob, now.get(blob.name), alias) for blob in pinned)
-    return [change for change in changes if change.now is None or _version(change.pinned) != _version(change.now)]
+    return [change for change in changes if change.now is None or version_of(change.pinned) != version_of(change.now)]
 
 
 def summary(changes: Iterable[Change]) -> str:
@@ -103,10 +104,6 @@ def _spans(days: Iterable[datetime]) -> Iterator[tuple[datetime, datetime]]:
     for _, group in itertools.groupby(enumerate(days), lambda numbered: numbered[1] - numbered[0] * _DAY):
         consecutive = [day for _, day in group]
         yield consecutive[0], consecutive[-1] + timedelta(hours=23)
-
-
-def _version(blob: Blob) -> tuple[str, int, datetime]:
-    return blob.etag, blob.size, blob.last_modified
 
 
 def _last_modified(blob: Blob) -> str:

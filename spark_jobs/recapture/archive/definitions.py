@@ -10,6 +10,7 @@ from typing import Any
 
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.listing import FAR, NewestBlob, Search
+from recapture.storage import Blob
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Arrivals, Slice
@@ -146,6 +147,11 @@ class RunDefinition:
                 "references": {definition.alias: definition.reading for definition in self.references},
             }
         )
+
+
+def version_of(blob: Blob) -> list[object]:
+    """Return what a digest covers of a blob, as JSON: its name and its version."""
+    return [blob.name, blob.etag, blob.size, blob.last_modified.isoformat()]
 
 
 def digest_of(value: object) -> str:

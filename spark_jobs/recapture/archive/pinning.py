@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from recapture.archive.blob_names import BlobNames
-from recapture.archive.definitions import MAX_CLOCK_SKEW, InputDefinition, digest_of
+from recapture.archive.definitions import MAX_CLOCK_SKEW, InputDefinition, digest_of, version_of
 from recapture.archive.listing import (
     FarBlobs,
     ListedBlob,
@@ -258,5 +258,4 @@ def is_complete(definition: InputDefinition, slice_: Slice, newest: NewestBlob |
 
 def digest_of_blobs(pinned_blobs: Iterable[PinnedBlob]) -> str:
     """Return the SHA-256 of the names and the versions of blobs."""
-    blobs = (pinned.blob for pinned in pinned_blobs)
-    return digest_of([[blob.name, blob.etag, blob.size, blob.last_modified.isoformat()] for blob in blobs])
+    return digest_of([version_of(pinned.blob) for pinned in pinned_blobs])

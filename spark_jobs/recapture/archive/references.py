@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from recapture.archive.blob_names import BlobNames
-from recapture.archive.definitions import ReferenceDefinition
+from recapture.archive.definitions import ReferenceDefinition, version_of
 from recapture.errors import RunError
 from recapture.storage import Blob, Container
 from recapture.time_model import ticks
@@ -49,8 +49,7 @@ class PlannedReference:
 
     def digest_content(self, slice_: Slice) -> list[object]:
         """Return the versions that a slice needs as JSON, for the digest of the slice."""
-        blobs = ((version.valid_from, version.blob) for version in self.needed(slice_, slice_))
-        return [[start, blob.name, blob.etag, blob.size, blob.last_modified.isoformat()] for start, blob in blobs]
+        return [[version.valid_from, *version_of(version.blob)] for version in self.needed(slice_, slice_)]
 
 
 def pin_reference(

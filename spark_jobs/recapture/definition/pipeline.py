@@ -31,16 +31,19 @@ MAX_SCRIPT_BYTES = 1024 * 1024
 _NOT_REPEATED = "runs do not repeat what the live job did"
 
 
-def _inputs_as_list(inputs: object) -> object:
-    if inputs == []:
-        raise ValueError("name at least one input, with its alias and its container")
-    return inputs if isinstance(inputs, list) else [inputs]
+def _as_list(advice: str) -> BeforeValidator:
+    """Return a validator for which one section stands for a list of one; it refuses an empty list."""
+
+    def as_list(sections: object) -> object:
+        if sections == []:
+            raise ValueError(advice)
+        return sections if isinstance(sections, list) else [sections]
+
+    return BeforeValidator(as_list)
 
 
-def _outputs_as_list(outputs: object) -> object:
-    if outputs == []:
-        raise ValueError("name at least one output, with its alias and its table")
-    return outputs if isinstance(outputs, list) else [outputs]
+_INPUTS = _as_list("name at least one input, with its alias and its container")
+_OUTPUTS = _as_list("name at least one output, with its alias and its table")
 
 
 class Pipeline(Section):
@@ -48,11 +51,11 @@ class Pipeline(Section):
 
     name: Name
     """Name of the pipeline: lower case, for runs, DAGs and messages."""
-    all_inputs: Annotated[tuple[AnyInput, ...], Field(alias="input"), BeforeValidator(_inputs_as_list)]
+    all_inputs: Annotated[tuple[AnyInput, ...], Field(alias="input"), _INPUTS]
     """Inputs and reference data, at least one, each in the section of its format."""
     job: Job
     """Query and time settings."""
-    outputs: Annotated[tuple[Output, ...], Field(alias="output"), BeforeValidator(_outputs_as_list)]
+    outputs: Annotated[tuple[Output, ...], Field(alias="output"), _OUTPUTS]
     """Outputs, at least one. The folder of the first one holds the run files."""
     functions: dict[Alias, Function] = Field(default_factory=dict)
     """JavaScript functions, by their names after `udf.` or `uda.`."""

@@ -24,7 +24,7 @@ from recapture.query.parse.names import Path
 from recapture.storage import Container, open_container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
-from recapture.wording import counted, of_input, of_the_only
+from recapture.wording import counted, of_input, values_of_only
 
 _LOG = logging.getLogger(__name__)
 _HOUR = timedelta(hours=1)
@@ -118,7 +118,7 @@ class Inference:
         return {
             "statement": self.statement,
             "inputs": inputs,
-            **of_the_only(inputs, "from", "to", "blobs", "events", "fields"),
+            **values_of_only(inputs, "from", "to", "blobs", "events", "fields"),
             "warnings": self.warnings,
         }
 

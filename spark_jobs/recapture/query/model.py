@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recapture.model import (
-    GeographyFunction,
     InputColumn,
     JavaScriptFunction,
     MetadataColumn,
     OutputColumn,
+    ShapeComparison,
     TimeExpression,
     dateadd_fields,
 )
@@ -122,7 +122,7 @@ class CompiledQuery:
     """Reference data that it reads."""
     functions: tuple[JavaScriptFunction, ...] = ()
     """JavaScript functions that it calls. The session in which the SQL runs has them; see run.functions."""
-    geography: tuple[GeographyFunction, ...] = ()
+    geography: tuple[ShapeComparison, ...] = ()
     """Geospatial functions that compare shapes and that it calls. The session has them, too."""
 
     def ends_windows_every(self, length: int) -> bool:

@@ -9,7 +9,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from recapture.errors import DefinitionError, RunError
 from recapture.javascript.engine import engine
-from recapture.model import TYPES, AsaType, GeographyFunction, JavaScriptFunction
+from recapture.model import TYPES, AsaType, JavaScriptFunction, ShapeComparison
 from recapture.query.model import CompiledQuery
 
 
@@ -45,11 +45,10 @@ def _javascript(function: JavaScriptFunction) -> Callable[..., pa.Array]:
     return call
 
 
-def _geography(function: GeographyFunction) -> Callable[..., pa.Array]:
+def _geography(function: ShapeComparison) -> Callable[..., pa.Array]:
     """Return a callable that computes a function for a batch of rows on an executor; only there it loads shapely."""
 
     def call(one: pa.Array, other: pa.Array) -> pa.Array:
-        from recapture.geography import relations
 
         return relations.call(function, one, other)
 

@@ -20,7 +20,7 @@ from recapture.run.slices import slices_of
 from recapture.storage import open_container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals, Slice
-from recapture.wording import of_the_only
+from recapture.wording import values_of_only
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def plan_summary(
             }
             for reference in manifest.references
         ],
-        **of_the_only(inputs, "partitions", "capture", "silent_partitions", "far_blobs"),
+        **values_of_only(inputs, "partitions", "capture", "silent_partitions", "far_blobs"),
         "warnings": list(capture_warnings(pipeline, manifest)),
     }
 
@@ -176,5 +176,5 @@ def _slice_summary(of_inputs: Sequence[tuple[str, dict[str, Any]]]) -> dict[str,
         "blobs": sum(of_input["blobs"] for of_input in inputs),
         "bytes": sum(of_input["bytes"] for of_input in inputs),
         "inputs": inputs,
-        **of_the_only(inputs, "incomplete"),
+        **values_of_only(inputs, "incomplete"),
     }

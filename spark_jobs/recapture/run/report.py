@@ -14,7 +14,7 @@ from recapture.run.metrics import metrics_with_outputs
 from recapture.run.planned import PlannedRun
 from recapture.run.progress import capture_warnings
 from recapture.run.staged import staged_files_of
-from recapture.wording import counted, of_input, of_the_only
+from recapture.wording import counted, of_input, values_of_only
 
 SHOWN_GAPS = 5
 """Maximum number of gaps that a warning names; a run's metrics name more."""
@@ -52,9 +52,9 @@ def report(run: PlannedRun) -> dict[str, Any]:
         "quality": {"verdict": audited["verdict"], "reason": audited["reason"], "report": audited["report"]},
         "changed": any(output["changed"] for output in outputs),
         "inputs": inputs,
-        **of_the_only(inputs, "partitions", "silent_partitions", "far_blobs"),
+        **values_of_only(inputs, "partitions", "silent_partitions", "far_blobs"),
         "outputs": outputs,
-        **of_the_only(outputs, "table", "version"),
+        **values_of_only(outputs, "table", "version"),
         "quarantine": outcome.get("quarantine", {"table": pipeline.outputs[0].quarantine_table, "version": None}),
         "warnings": [
             *pipeline.warnings,

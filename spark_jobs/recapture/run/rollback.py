@@ -9,7 +9,7 @@ from recapture.run.slices import require_whole_slices, slices_of
 from recapture.run.tables import tables_of
 from recapture.table import publish as table_publish
 from recapture.time_model import ticks
-from recapture.wording import of_the_only
+from recapture.wording import values_of_only
 
 
 def rollback(pipeline: Pipeline, start: datetime, end: datetime, run_id: str | None = None) -> dict[str, Any]:
@@ -38,5 +38,5 @@ def rollback(pipeline: Pipeline, start: datetime, end: datetime, run_id: str | N
         "rolled_back": slices,
         "outputs": outputs,
         "warnings": list(warnings(outcome)),
-        **of_the_only(outputs, "version", "slices"),
+        **values_of_only(outputs, "version", "slices"),
     }

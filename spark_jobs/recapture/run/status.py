@@ -11,7 +11,7 @@ from recapture.run.tables import tables_of
 from recapture.table.delta import OpenTable
 from recapture.table.files import is_for_input
 from recapture.time_model import ticks
-from recapture.wording import of_the_only
+from recapture.wording import values_of_only
 
 
 def status(pipeline: Pipeline) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def status(pipeline: Pipeline) -> dict[str, Any]:
     return {
         "pipeline": pipeline.name,
         "outputs": outputs,
-        **of_the_only(outputs, "table", "slices", "unpublished"),
+        **values_of_only(outputs, "table", "slices", "unpublished"),
     }
 
 

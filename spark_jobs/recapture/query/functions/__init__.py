@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from recapture.model import GeographyFunction
+from recapture.model import ShapeComparison
 from recapture.query.functions import choices, dates, geography, numbers, records, texts, types
 from recapture.query.functions.call import Call
 from recapture.query.functions.regexmatch import regexmatch
@@ -62,6 +62,6 @@ FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "UNICODE": texts.unicode,
     "UPPER": texts.upper,
     "YEAR": dates.year,
-    **{function: geography.comparing(function) for function in GeographyFunction},
+    **{function: geography.comparing(function) for function in ShapeComparison},
 }
 """Functions by name in capitals."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from recapture.geography.columns import LATITUDE, LONGITUDE, WKT
-from recapture.model import AsaType, GeographyFunction
+from recapture.model import AsaType, ShapeComparison
 from recapture.query.functions.arity import MANY, takes
 from recapture.query.functions.call import Call
 from recapture.query.generate.let import failure, once
@@ -44,7 +44,7 @@ def polygon(call: Call) -> Value:
     return _joined(call, '{"type":"Polygon","coordinates":[[', "]]}")
 
 
-def comparing(function: GeographyFunction) -> Callable[[Call], Value]:
+def comparing(function: ShapeComparison) -> Callable[[Call], Value]:
     """Return the function of ASAQL that compares two shapes, such as ST_WITHIN(shape, polygon)."""
 
     def compare(call: Call) -> Value:

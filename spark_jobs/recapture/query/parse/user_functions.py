@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from recapture.model import GeographyFunction, JavaScriptFunction
+from recapture.model import JavaScriptFunction, ShapeComparison
 from recapture.query.parse.asaql import Script
 from recapture.query.parse.names import call_name
 from recapture.query.parse.source import Source
@@ -33,10 +33,10 @@ def bind_functions(script: Script, declared: Sequence[JavaScriptFunction]) -> tu
     return tuple(sorted(called, key=lambda function: function.name.lower()))
 
 
-def geography_functions(script: Script) -> tuple[GeographyFunction, ...]:
+def geography_functions(script: Script) -> tuple[ShapeComparison, ...]:
     """Return the geospatial functions that compare shapes and are called: SELECT st_within(a, b) … => (WITHIN,)"""
     called = {call_name(node) for node in _nodes(script, exp.Anonymous)}
-    return tuple(function for function in GeographyFunction if function in called)
+    return tuple(function for function in ShapeComparison if function in called)
 
 
 def _nodes(script: Script, kind: type[_Node]) -> Iterator[_Node]:

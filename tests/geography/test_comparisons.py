@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.model import GeographyFunction
+from recapture.model import ShapeComparison
 from tests.geography.shapes import geojson, point, polygon, rectangle, rows, value, wkt
 
-INTERSECTS, OVERLAPS, WITHIN = GeographyFunction.INTERSECTS, GeographyFunction.OVERLAPS, GeographyFunction.WITHIN
+INTERSECTS, OVERLAPS, WITHIN = ShapeComparison.INTERSECTS, ShapeComparison.OVERLAPS, ShapeComparison.WITHIN
 Place = tuple[int, int]
 Ring = list[Place]
 Box = tuple[int, int, int, int]

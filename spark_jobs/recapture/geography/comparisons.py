@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from pyproj import Geod
 
 from recapture.geography.shapes import Shapes, read
-from recapture.model import TYPES, GeographyFunction
+from recapture.model import TYPES, ShapeComparison
 
 _WGS_84 = Geod(ellps="WGS84")
 
 
-def call(function: GeographyFunction, one: pa.Array, other: pa.Array) -> pa.Array:
+def call(function: ShapeComparison, one: pa.Array, other: pa.Array) -> pa.Array:
     """Return, for each row, a struct of the function's value and its error. Both are NULL if an argument is NULL."""
     first, second = read(one), read(other)
     rows = np.flatnonzero(first.known & second.known)
@@ -48,10 +48,10 @@ def _relation(holds: Callable[[Any, Any], NDArray[np.bool_]]) -> Callable[[Shape
     return lambda one, other: holds(one.geometries(), other.geometries()).astype(np.float64)
 
 
-_RELATIONS: Mapping[GeographyFunction, Callable[[Shapes, Shapes], NDArray[np.float64]]] = {
-    GeographyFunction.DISTANCE: _distance,
-    GeographyFunction.INTERSECTS: _relation(shapely.intersects),
-    GeographyFunction.OVERLAPS: _relation(shapely.overlaps),
+_RELATIONS: Mapping[ShapeComparison, Callable[[Shapes, Shapes], NDArray[np.float64]]] = {
+    ShapeComparison.DISTANCE: _distance,
+    ShapeComparison.INTERSECTS: _relation(shapely.intersects),
+    ShapeComparison.OVERLAPS: _relation(shapely.overlaps),
     # Only the container gains from being prepared.
-    GeographyFunction.WITHIN: _relation(lambda one, other: shapely.contains(other, one)),
+    ShapeComparison.WITHIN: _relation(lambda one, other: shapely.contains(other, one)),
 }
