@@ -50,6 +50,6 @@ def _geography(function: ShapeComparison) -> Callable[..., pa.Array]:
 
     def call(one: pa.Array, other: pa.Array) -> pa.Array:
 
-        return relations.call(function, one, other)
+        return comparisons.call(function, one, other)
 
     return call
