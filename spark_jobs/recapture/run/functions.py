@@ -49,6 +49,7 @@ def _geography(function: ShapeComparison) -> Callable[..., pa.Array]:
     """Return a callable that computes a function for a batch of rows on an executor; only there it loads shapely."""
 
     def call(one: pa.Array, other: pa.Array) -> pa.Array:
+        from recapture.geography import comparisons
 
         return comparisons.call(function, one, other)
 
