@@ -20,7 +20,7 @@ from recapture.table.publications import SCHEMA
 from tests.formats.test_published import archive, defined
 from tests.leaks import Watch, spellings
 from tests.paths import ROOT
-from tests.worlds import HOUR, TEN
+from tests.worlds import HOUR, QUICK_START, TEN
 
 DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
 
@@ -62,7 +62,7 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
     (home / "spark_jobs").mkdir()
     shutil.copy(ROOT / "spark_jobs" / "backfill.py", home / "spark_jobs")
     csv = csv_pipeline(home)
-    storage_environment["AIRFLOW__CORE__DAGS_FOLDER"] = str(home / "dags")
+    storage_environment |= {"AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"), "JAVA_TOOL_OPTIONS": QUICK_START}
     with (
         Watch(spellings(KEY), tmp_path) as watch,
         Airflow(storage_environment, schedule=False, homes=tmp_path) as airflow,
