@@ -166,7 +166,7 @@ PARTITIONED = f"SELECT a.id INTO out FROM {A} PARTITION BY PartitionId"
         (query(f"JOIN {B} ON {NEAR}", "a.x = b.y AS c"), "a condition is not a value"),
         (
             query(f"JOIN {B} ON {NEAR}", "LAG(a.x) OVER (LIMIT DURATION(hour, 1)) AS x"),
-            "an analytic function next to JOIN is not supported: call it in a step",
+            "an analytic function next to a JOIN of streams is not supported: call it in a step",
         ),
         (query(f"JOIN {B} ON {NEAR} AND a.x = b.x", rest="WHERE a.x > 1"), "`x` is a key, but is used as float here"),
         (

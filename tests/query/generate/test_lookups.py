@@ -149,6 +149,81 @@ def test_a_step_with_an_analytic_function_is_looked_up_in_its_order(joined: Any)
     ]
 
 
+def test_an_analytic_function_sees_the_events_before_the_join(joined: Any) -> None:
+    """The event `c` has no match, and two rows match `b`; the look-up changes nothing about the history."""
+    over = "OVER (LIMIT DURATION(second, 2))"
+    text = f"""
+        SELECT t.x, d.site, LAG(t.x) {over} AS before, COUNT(*) {over} AS n, LAST(id, 'none') {over} AS last,
+            ISFIRST(second, 10) AS first, LAG(*) OVER (LIMIT DURATION(second, 1)) AS event
+        INTO out FROM telemetry t TIMESTAMP BY at JOIN devices d ON t.id = d.key
+    """
+    events = [at(1, id="a", x=1), at(2, id="c", x=2), at(3, id="b", x=3), at(5, id="a", x=4), at(5.5, id="a", x=5)]
+    devices = [{"key": "a", "site": "x"}, {"key": "b", "site": "y"}, {"key": "b", "site": "z"}]
+    text = f"CREATE TABLE devices (key nvarchar(max), site nvarchar(max))\n{text}"
+    found = joined(text, events, {0: devices})
+    assert [tuple(row.values()) for row in sorted(found, key=lambda row: (row["x"], row["site"]))] == [
+        ("1", "x", None, 1, "a", 1, None),
+        ("3", "y", "2", 2, "b", 0, None),
+        ("3", "z", "2", 2, "b", 0, None),
+        ("4", "x", None, 1, "a", 0, None),
+        ("5", "x", "4", 2, "a", 0, {"id": "a", "x": 4}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("clauses", "expected"),
+    [
+        ("WHERE LAG(t.id) OVER (LIMIT DURATION(hour, 1)) IS NULL", [("a", "roof")]),
+        ("AND LAG(t.id) OVER (LIMIT DURATION(hour, 1)) = 'a'", [("b", "cellar")]),
+        ("AND LAG(t.id) OVER (LIMIT DURATION(hour, 1)) = t.id", []),
+    ],
+)
+def test_an_analytic_function_may_be_in_where_and_in_on(
+    joined: Any, clauses: str, expected: list[tuple[str, str]]
+) -> None:
+    text = f"SELECT t.id, d.site INTO out FROM telemetry t TIMESTAMP BY at JOIN devices d ON t.id = d.id {clauses}"
+    assert [(row["id"], row["site"]) for row in joined(text, EVENTS, {0: DEVICES})] == expected
+
+
+def test_a_window_of_looked_up_rows_takes_an_analytic_function(joined: Any) -> None:
+    text = """
+        SELECT d.site, SUM(t.x - LAG(t.x, 1, 0) OVER (LIMIT DURATION(hour, 1))) AS s INTO out
+        FROM telemetry t TIMESTAMP BY at LEFT JOIN devices d ON t.id = d.id GROUP BY d.site, Tumbling(minute, 1)
+    """
+    events = [at(1, id="a", x=1), at(2, id="b", x=5), at(3, id="a", x=7)]
+    assert joined(text, events, {0: DEVICES}) == [{"site": "cellar", "s": 4.0}, {"site": "roof", "s": 3.0}]
+
+
+@pytest.mark.parametrize(
+    ("step", "joins"),
+    [
+        ("SELECT x, id, LAG(x) OVER (LIMIT DURATION(hour, 1)) AS before FROM telemetry TIMESTAMP BY at", "s.before"),
+        ("SELECT x, id FROM telemetry TIMESTAMP BY at", "LAG(s.x) OVER (LIMIT DURATION(hour, 1))"),
+    ],
+)
+def test_the_order_of_events_survives_an_analytic_function_and_a_join(joined: Any, step: str, joins: str) -> None:
+    text = f"""
+        WITH s AS ({step}), j AS (SELECT s.x, {joins} AS before FROM s JOIN devices d ON s.id = d.id)
+        SELECT x, before, LAG(before) OVER (LIMIT DURATION(hour, 1)) AS twice INTO out FROM j
+    """
+    events = [at(1, id="a", x=x, _arrival=0) for x in (7, 3, 5, 4)]
+    found = joined(text, events, {0: DEVICES})
+    assert {row["x"]: (row["before"], row["twice"]) for row in found} == {
+        "7": (None, None),
+        "3": ("7", None),
+        "5": ("3", "7"),
+        "4": ("5", "3"),
+    }
+
+
+def test_an_analytic_function_next_to_a_look_up_looks_back_by_its_length() -> None:
+    lag = "LAG(t.x) OVER (LIMIT DURATION(minute, 5))"
+    look_up = f"SELECT {lag} AS v INTO out FROM telemetry t JOIN devices d ON t.id = d.id"
+    assert compiled(look_up).inputs[0].look_back == 300 * TICKS_PER_SECOND
+    window = f"SELECT SUM({lag}) AS v INTO out FROM telemetry t JOIN devices d ON t.id = d.id GROUP BY Sliding(hour, 1)"
+    assert compiled(window).inputs[0].look_back == 3900 * TICKS_PER_SECOND
+
+
 def test_streams_and_reference_data_join_in_any_number(joined: Any) -> None:
     text = """
         SELECT a.x, b.x AS later, d.site, e.site AS other INTO out FROM telemetry a TIMESTAMP BY at
@@ -212,6 +287,29 @@ def test_a_malformed_row_stops_the_run(tmp_path: Path) -> None:
         (
             "SELECT GetMetadataPropertyValue(d, '[User].[a]') AS x INTO out FROM telemetry t JOIN devices d ON 1 = 1",
             "reference data has no metadata: name the input whose events have it",
+        ),
+        (
+            "SELECT LAG(d.x) OVER (LIMIT DURATION(hour, 1)) AS x INTO out FROM telemetry t JOIN devices d ON t.y = d.y",
+            "an analytic function sees the rows before JOIN, without `d`: call it in a step",
+        ),
+        (
+            "CREATE TABLE telemetry (y float) "
+            "SELECT LAG(x) OVER (LIMIT DURATION(hour, 1)) AS x INTO out FROM telemetry t JOIN devices d ON t.y = d.y",
+            "an analytic function sees the rows before JOIN, without `d`: call it in a step",
+        ),
+        (
+            "SELECT LAG(x) OVER (LIMIT DURATION(hour, 1)) AS x INTO out FROM telemetry t JOIN devices d ON t.y = d.y",
+            "`x` may be a column of several sides of the JOIN: write t.x or d.x",
+        ),
+        (
+            "SELECT LAG(e.ArrayValue) OVER (LIMIT DURATION(hour, 1)) AS x INTO out "
+            "FROM telemetry t JOIN devices d ON t.y = d.y CROSS APPLY GetArrayElements(t.list) AS e",
+            "an analytic function sees the rows before APPLY, without `e`: APPLY in a step",
+        ),
+        (
+            "SELECT LAG(t.x) OVER (LIMIT DURATION(hour, 1)) AS x INTO out FROM telemetry t JOIN devices d ON t.y = d.y "
+            "JOIN telemetry u ON DATEDIFF(minute, t, u) = 0",
+            "an analytic function next to a JOIN of streams is not supported: call it in a step",
         ),
         ("SELECT x INTO out FROM telemetry", "no SELECT reads `devices`, which is an input of the pipeline"),
         ("SELECT t.x INTO out FROM telemetry t RIGHT JOIN devices d ON 1 = 1", "ASA has no RIGHT JOIN"),

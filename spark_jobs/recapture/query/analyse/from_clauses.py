@@ -1,7 +1,7 @@
 """FROM: what a SELECT reads, in which order in time, its JOINs, and the elements that APPLY adds."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -89,10 +89,7 @@ class FromCompiler:
             from_clause = From(self.source, self.types, [named], named.relation.table)
         else:
             from_clause = self._joined(named, joins, select)
-        analytic = next((node for node in select.walk() if is_analytic(node)), None)
-        if joins and analytic is not None:
-            raise self.source.error(analytic, "an analytic function next to JOIN is not supported: call it in a step")
-        from_clause.has_analytics = analytic is not None
+        from_clause.has_analytics = _analytic(select) is not None
         if joins and added[: len(joins)] != joins:
             raise self.source.error(added[0], "APPLY goes after the last JOIN; to apply it before, use a step of WITH")
         return from_clause, tuple(self._apply(from_clause, join) for join in added[len(joins) :])
@@ -109,13 +106,20 @@ class FromCompiler:
         FROM a JOIN b ON … => From([0: a, 1: b], `join 0`, [Join(…)])
         """
         first.number = 0
-        from_clause = From(self.source, self.types, [first], f"`join {self.source.offset(select)}`")
+        unjoined = From(self.source, self.types, [replace(first, number=None)], first.relation.table)
+        table = f"`join {self.source.offset(select)}`"
+        from_clause = From(self.source, self.types, [first], table, unjoined=unjoined)
+        analytic = _analytic(select)
         compiler = JoinCompiler(self.source, self.types)
         for number, join in enumerate(joins, 1):
             compiler.check_kind(first, join)
             new = self._named(join.this, select, "JOIN")
             if join.this.args.get("joins"):
                 raise self.source.error(join.this, "write ON after each JOIN: a JOIN b ON … JOIN c ON …")
+            if analytic is not None and not new.is_reference:
+                raise self.source.error(
+                    analytic, "an analytic function next to a JOIN of streams is not supported: call it in a step"
+                )
             new.number = number
             compiler.add(from_clause, new, join)
         return from_clause
@@ -229,6 +233,11 @@ def _column(node: exp.Expr, name: str) -> Path:
     """Return the column of the relation `name` that a dotted path names: a.site.id, "a" => ("site", "id")"""
     path = tuple(identifier.name for identifier in identifiers(node) or [])
     return path[1:] if len(path) > 1 and path[0].lower() == name.lower() else path
+
+
+def _analytic(select: exp.Select) -> exp.Expr | None:
+    """Return the first call of an analytic function in a SELECT; None if there is none."""
+    return next((node for node in select.walk() if is_analytic(node)), None)
 
 
 def _is_apply(join: exp.Join) -> bool:

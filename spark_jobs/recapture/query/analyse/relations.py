@@ -11,7 +11,7 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.properties import property_of
 from recapture.query.generate import trees
-from recapture.query.generate.analytics import ROW, AnalyticFunction, result_name
+from recapture.query.generate.analytics import ROW, AnalyticFunction, Analytics, result_name
 from recapture.query.generate.joins import Join, JoinedTable, Lookup, Side, side_column
 from recapture.query.generate.json_text import json_record
 from recapture.query.generate.select_items import SelectItem
@@ -113,33 +113,33 @@ class NamedRelation:
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         """Return the column that a dotted path names; None if there is none."""
         value = self.relation.field(names)
-        return value and self._numbered(value)
+        return value and self.numbered(value)
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
         """Return all columns by name; None if they are not known."""
         columns = self.relation.star(where)
-        return columns and [(name, self._numbered(value)) for name, value in columns]
+        return columns and [(name, self.numbered(value)) for name, value in columns]
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
         """Return the declared properties of a record by name; none if there are none."""
         if not isinstance(self.relation, InputRelation):
             return []
-        return [(name, self._numbered(value)) for name, value in self.relation.properties(names)]
+        return [(name, self.numbered(value)) for name, value in self.relation.properties(names)]
 
     def record(self, where: exp.Expr) -> Value:
         """Return the whole row as a record."""
-        return self._numbered(self.relation.record(where))
+        return self.numbered(self.relation.record(where))
 
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
         """Return the value of GetMetadataPropertyValue."""
-        return self._numbered(self.relation.metadata(property_name, where))
+        return self.numbered(self.relation.metadata(property_name, where))
 
     def is_column(self, value: Value, name: str) -> bool:
         """Return whether a value is the column of this name, in any letter case, next to a JOIN."""
         is_column, number = isinstance(value.node, exp.Column), self.number or 0
         return is_column and value.node.name.lower() == side_column(number, name).lower()
 
-    def _numbered(self, value: Value) -> Value:
+    def numbered(self, value: Value) -> Value:
         """Return a value over the columns of a joined table: UPPER(`x`) => UPPER(`1.x`)"""
         if self.number is None:
             return value
@@ -169,8 +169,10 @@ class From:
     distances: Distances = field(default_factory=Distances)
     """How far apart the rows of the sides can be."""
     elements: list[Element] = field(default_factory=list)
-    analytics: list[AnalyticFunction] = field(default_factory=list)
-    """Analytic functions of its SELECT, as far as it is compiled."""
+    functions: list[AnalyticFunction] = field(default_factory=list)
+    """Analytic functions of its SELECT over these rows, as far as it is compiled."""
+    unjoined: "From | None" = None
+    """Rows before its JOINs, which analytic functions see; None without a JOIN."""
 
     @property
     def ordered(self) -> bool:
@@ -181,6 +183,20 @@ class From:
     def ties(self) -> tuple[SelectItem, ...] | None:
         """Columns that order the rows of one partition and arrival; None if they come in order."""
         return () if self._joins_streams else self.relations[0].relation.ties
+
+    @property
+    def analytics(self) -> Analytics | None:
+        """Analytic functions over these rows; None if there are none."""
+        return Analytics(tuple(self.functions), self.ties) if self.functions else None
+
+    @property
+    def has_row_column(self) -> bool:
+        """Whether the rows have the column `_row` before its own analytic functions."""
+        if self._joins_streams:
+            return False
+        if self.unjoined is not None and self.unjoined.analytics is not None:
+            return self.unjoined.analytics.has_row_column
+        return self.ties is not None and ROW in self.ties
 
     @property
     def _joins_streams(self) -> bool:
@@ -195,12 +211,13 @@ class From:
         """Return the rows of the JOINs, once all columns that are read are known; None without a JOIN."""
         if not self.joins:
             return None
-        sides = tuple(
+        first, *others = (
             Side(named.relation.table, named.relation.unanchored, tuple(named.columns), named.is_reference)
             for named in self.relations
         )
-        look_backs, has_row_column = tuple(self.distances.look_backs), ROW in (self.ties or ())
-        return JoinedTable(self.table, sides, tuple(self.joins), look_backs, has_row_column)
+        analytics = self.unjoined.analytics if self.unjoined is not None else None
+        sides, look_backs = (replace(first, analytics=analytics), *others), tuple(self.distances.look_backs)
+        return JoinedTable(self.table, sides, tuple(self.joins), look_backs, self.has_row_column)
 
     def named(self, name: str) -> NamedRelation | None:
         """Return the relation of this name, in any letter case; None if there is none."""
@@ -238,18 +255,46 @@ class From:
         self._refuse_other_name(names)
         if len(self.relations) == 1:
             return self.relations[0].field(names)
+        side = self._only_side(names)
+        return side.field(names) if side else None
+
+    def _only_side(self, names: Sequence[exp.Identifier]) -> NamedRelation | None:
+        """Return the side of a JOIN that has an unqualified column; None if none has it.
+
+        Raise DefinitionError if several may have it.
+        """
         candidates = [named for named in self.relations if named.relation.can_have(names[0].name)]
         if len(candidates) > 1:
             path = ".".join(name.name for name in names)
             written = " or ".join(f"{named.name}.{path}" for named in candidates)
             raise self.source.error(names[0], f"`{path}` may be a column of several sides of the JOIN: write {written}")
-        return candidates[0].field(names) if candidates else None
+        return candidates[0] if candidates else None
+
+    def check_seen_before(self, names: Sequence[exp.Identifier]) -> None:
+        """Raise DefinitionError for a column that an analytic function does not see: of APPLY, or of another side."""
+        where, name = names[0], names[0].name
+        if self.element(name) is not None:
+            raise self.source.error(
+                where, f"an analytic function sees the rows before APPLY, without `{name}`: APPLY in a step"
+            )
+        side = self._qualifier(names) or (self._only_side(names) if len(self.relations) > 1 else None)
+        if side is not None and side is not self.relations[0]:
+            raise self.source.error(
+                where, f"an analytic function sees the rows before JOIN, without `{side.name}`: call it in a step"
+            )
 
     def column_of(self, function: AnalyticFunction) -> exp.Expr:
         """Return the column of an analytic function's result, and add the function unless it is there."""
-        if function not in self.analytics:
-            self.analytics.append(function)
-        return trees.column(result_name(self.analytics.index(function)))
+        if function not in self.functions:
+            self.functions.append(function)
+        return trees.column(result_name(self.functions.index(function)))
+
+    def analysed(self, result: Value) -> Value:
+        """Return the result of an analytic function over the rows before the JOINs as a value over these rows.
+
+        `@f0` => `0.@f0`
+        """
+        return self.relations[0].numbered(result)
 
     def input_field(self, column: InputColumn) -> InputField:
         """Return a column of the body as a field of its input. For a FROM of an input only."""

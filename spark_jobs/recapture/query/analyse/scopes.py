@@ -47,8 +47,9 @@ class RowScope:
 
     def analytic(self, node: exp.Expr) -> Value:
         from_clause = self.from_clause
-        inside = Expressions(Coercion(from_clause.source, from_clause.types), EarlierRowScope(from_clause))
-        return AnalyticCall(inside, from_clause, node).compile()
+        seen = from_clause.unjoined or from_clause
+        inside = Expressions(Coercion(seen.source, seen.types), EarlierRowScope(seen, from_clause))
+        return from_clause.analysed(AnalyticCall(inside, seen, node).compile())
 
     def metadata(self, node: exp.Anonymous) -> Value:
         source, arguments = self.from_clause.source, node.expressions
@@ -89,16 +90,16 @@ class ArgumentScope(RowScope):
 
 @dataclass
 class EarlierRowScope(RowScope):
-    """Names in an analytic function, which sees the rows of FROM as they are before APPLY."""
+    """Names in an analytic function, which sees the rows of FROM as they are before APPLY and JOIN."""
 
+    whole: From
+    """FROM with APPLY and JOIN."""
     no_aggregate: ClassVar[str] = "cannot be inside an analytic function: aggregate in a step of WITH"
 
     def named_value(self, node: exp.Expr) -> Value | None:
-        names = identifiers(node) or []
-        if names and self.from_clause.element(names[0].name) is not None:
-            raise self.from_clause.source.error(
-                node, f"an analytic function sees the rows before APPLY, without `{names[0].name}`: APPLY in a step"
-            )
+        names = identifiers(node)
+        if names:
+            self.whole.check_seen_before(names)
         return super().named_value(node)
 
     def analytic(self, node: exp.Expr) -> Value:

@@ -13,7 +13,6 @@ from recapture.query.analyse.relations import From, NamedRelation
 from recapture.query.analyse.scopes import GroupScope, RowScope
 from recapture.query.analyse.step_relation import DECLARE, WHOLE, WHOLE_NAME, items_of, passed_on
 from recapture.query.generate.aggregates import AGGREGATES
-from recapture.query.generate.analytics import ROW, Analytics
 from recapture.query.generate.grouping import GroupedWindow, Grouping
 from recapture.query.generate.joins import JoinedTable
 from recapture.query.generate.statements import SLICE_START, Selection
@@ -90,11 +89,16 @@ class SelectCompiler:
             items, grouping = self._groups(select, row, from_clause, is_output)
         columns = [*items.columns, *items.requested]
         selected = passed_on(columns) if requests is not None else items_of(columns)
-        ties = from_clause.ties
-        analytics = Analytics(tuple(from_clause.analytics), ties) if from_clause.analytics else None
-        has_row_column = ties is not None and ROW in ties
-        table, unanchored = from_clause.table, from_clause.unanchored
-        selection = Selection(table, unanchored, has_row_column, analytics, laterals, where, grouping, tuple(selected))
+        selection = Selection(
+            table=from_clause.table,
+            source_unanchored=from_clause.unanchored,
+            source_has_row_column=from_clause.has_row_column,
+            analytics=from_clause.analytics,
+            laterals=laterals,
+            where=where,
+            grouping=grouping,
+            items=tuple(selected),
+        )
         ordered = from_clause.ordered and grouping is None
         return CompiledSelect(selection, items.columns, items.star_source, ordered, from_clause.joined_table())
 

@@ -48,7 +48,7 @@ AnalyticFunction = EarlierValue | IsFirst | HistoryAggregate
 
 def result_name(number: int) -> str:
     """Return the name of the column that holds the result of an analytic function."""
-    return f"@@f{number}"
+    return f"@f{number}"
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ class Analytics:
         return self.ties is None or ROW in self.ties
 
     def sql(self, table: str, extra_look_back: int) -> str:
-        """Return the statement of a table's rows, each with the results `@@f0`, … of the functions.
+        """Return the statement of a table's rows, each with the results `@f0`, … of the functions.
 
         LAG(x) OVER (LIMIT DURATION(second, 1))
-        => SELECT *, CASE WHEN `@@found0`.t > … THEN `@@found0`.v END AS `@@f0` FROM (…)
+        => SELECT *, CASE WHEN `@@found0`.t > … THEN `@@found0`.v END AS `@f0` FROM (…)
 
         Rows at or before slice start - `extra_look_back` ticks are left out, because their history was not read
         completely.

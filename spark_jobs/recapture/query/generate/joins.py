@@ -13,7 +13,7 @@ from functools import partial, reduce
 from sqlglot import exp
 
 from recapture.query.generate import trees
-from recapture.query.generate.analytics import ROW
+from recapture.query.generate.analytics import ROW, Analytics
 from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED
 from recapture.query.generate.select_items import SelectItem, column, columns, select_list
 from recapture.query.generate.trees import operation, render, spark_call, string, template
@@ -48,6 +48,13 @@ class Side:
     """Columns that are read."""
     is_reference: bool = False
     """Whether it is reference data."""
+    analytics: Analytics | None = None
+    """Analytic functions over its rows, before they are joined."""
+
+    @property
+    def history(self) -> int:
+        """How long before a row its analytic functions look; ticks."""
+        return self.analytics.look_back if self.analytics else 0
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,7 @@ class JoinedTable:
     def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
         """Yield each table that it reads, and the reach of its rows."""
         for side, joined_side in self._streams:
-            yield side.table, Reach(joined_side, extra_look_back)
+            yield side.table, Reach(joined_side, extra_look_back, side.history)
 
     def sql(self, extra_look_back: int) -> str:
         """Return the statement that computes the rows after slice start - `extra_look_back` ticks.
@@ -167,10 +174,9 @@ class JoinedTable:
         items = [*self._items(number), *added]
         if number == 0:
             items.append(SelectItem(_row_time(0), trees.column(_TIME)))
-        return (
-            f"SELECT {select_list(items)}\nFROM {self.sides[number].table}\n"
-            f"WHERE `{_TIME}` > `_slice_start` - {extra_look_back + self.look_backs[number]}L"
-        )
+        side, look_back = self.sides[number], extra_look_back + self.look_backs[number]
+        rows = f"(\n{side.analytics.sql(side.table, look_back)}\n) AS `analysed`" if side.analytics else side.table
+        return f"SELECT {select_list(items)}\nFROM {rows}\nWHERE `{_TIME}` > `_slice_start` - {look_back}L"
 
     def _joined(self, left: str, join: Join, number: int, extra_look_back: int) -> str:
         """Return the statement that joins a side to the rows of the sides before it."""
