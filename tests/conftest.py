@@ -83,7 +83,9 @@ def python() -> Python:
 @pytest.fixture(scope="session")
 def great_expectations() -> None:
     """Load Great Expectations and its expectations, which takes some seconds."""
-    import great_expectations.expectations  # noqa: F401, the import registers them
+    from recapture.quality.loading import load_great_expectations
+
+    load_great_expectations()
 
 
 @pytest.fixture(scope="session")

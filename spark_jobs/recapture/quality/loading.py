@@ -1,0 +1,42 @@
+"""Load Great Expectations without the slow packages that few of its expectations use."""
+
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
+from types import ModuleType
+
+SLOW = ("altair", "scipy.stats")
+"""Packages that take a third of the import. Only the expectations about distributions use them."""
+
+
+def load_great_expectations() -> None:
+    """Import Great Expectations, which takes 4 to 7 s the first time."""
+    with loaded_on_use(SLOW):
+        import great_expectations  # noqa: F401, the import registers the expectations
+
+
+@contextmanager
+def loaded_on_use(names: Collection[str]) -> Iterator[None]:
+    """Execute modules that are imported here for the first time only when one of their attributes is read."""
+    finder = _Finder(names)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _Finder(MetaPathFinder):
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(fullname, path, target) if fullname in self._names else None
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
