@@ -5,13 +5,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from recapture.definition.pipeline import load
+from recapture.run.plan import preview
 from tests.formats.test_published import FORMATS, archive, defined
 from tests.paths import ROOT
-from tests.worlds import QUICK_START, version
+from tests.worlds import QUICK_START, TEN, at, backfill, version
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 KINDS = [kind for kind in FORMATS if kind != "IoT Hub, JSON"]
 """The tested formats. IoT Hub's two kinds of blobs have the same input section."""
@@ -53,29 +58,26 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def test_a_run_has_one_name_whatever_the_hash_seed_and_its_rerun_publishes_nothing_new(
-    homes: dict[str, Path],
+    spark: "SparkSession", homes: dict[str, Path]
 ) -> None:
-    files = {kind: str(home / "telemetry.yaml") for kind, home in homes.items()}
-    planned = commands(1, *(["plan", file, *HOUR] for file in files.values()))
-    first = commands(2, *(["backfill", file, *HOUR] for file in files.values()))
-    runs = [printed["run"] for printed in planned]
-    assert [printed["run"] for printed in first] == runs
-    assert all(printed["changed"] for printed in first)
-    of_csv = runs[KINDS.index("CSV")]
-    again = commands(3, ["backfill", files["CSV"], "--manifest", of_csv], ["backfill", files["CSV"], *HOUR])
-    assert [printed["run"] for printed in again] == [of_csv] * 2
-    assert not any(printed["changed"] for printed in again)
-    assert {version(home / "table") for home in homes.values()} == {1}
+    """The rerun is one of this process, which has a hash seed of its own."""
+    plans = [["plan", str(home / "telemetry.yaml"), *HOUR] for home in homes.values()]
+    csv = homes["CSV"] / "telemetry.yaml"
+    planned = commands(1, *plans)
+    *planned_again, first = commands(2, *plans, ["backfill", str(csv), *HOUR])
+    again = backfill(spark, load(csv), TEN, at(60))
+    assert [printed["run"] for printed in planned_again] == [printed["run"] for printed in planned]
+    run = planned[KINDS.index("CSV")]["run"]
+    assert (first["run"], first["changed"]) == (run, True)
+    assert (again["run"], again["changed"]) == (run, False)
+    assert version(csv.parent / "table") == 1
 
 
 def test_a_key_that_changes_what_events_are_makes_another_run(homes: dict[str, Path]) -> None:
-    home = homes["Service Bus"]
-    try:
-        defined(home, "Service Bus", time_format="HH-mm", date_format="YYYY/MM/DD")
-        (same,) = commands(1, ["plan", str(home / "telemetry.yaml"), *HOUR])
-        defined(home, "Service Bus", fields={"body": "Other"})
-        (changed,) = commands(1, ["plan", str(home / "telemetry.yaml"), *HOUR])
-    finally:
-        defined(home, "Service Bus")
-    (plain,) = commands(1, ["plan", str(home / "telemetry.yaml"), *HOUR])
-    assert plain["run"] == same["run"] != changed["run"]
+    def run(**keys: Any) -> str:
+        return preview(defined(homes["Service Bus"], "Service Bus", **keys), TEN, at(60)).run
+
+    plain = run()
+    assert run(time_format="HH-mm", date_format="YYYY/MM/DD") == plain
+    assert run(fields={"body": "Other"}) != plain
+    assert run() == plain

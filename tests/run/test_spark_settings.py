@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from recapture.errors import RunError
+from recapture.run.audit import audit
+from recapture.run.plan import plan_run
+from recapture.run.publish import publish
 from recapture.run.session import CLUSTERS_OWN
 from tests.paths import ROOT
-from tests.settings import spark_setting
+from tests.settings import SHUFFLE_PARTITIONS, spark_setting
 from tests.worlds import QUICK_START, TEN, at, backfill, files, published, steady
 
 if TYPE_CHECKING:
@@ -62,8 +65,9 @@ def test_a_cluster_with_opposite_defaults_publishes_the_same_bytes(spark: "Spark
     hostile = {**dict(flipped(spark)), **HOSTILE}
     assert len(hostile) > 200
     assert {"spark.sql.ansi.enabled", "spark.sql.variable.substitute", "spark.sql.caseSensitive"} < hostile.keys()
+    cluster = {"spark.master": "local[2]", "spark.ui.enabled": "false", SHUFFLE_PARTITIONS: "3", **hostile}
     (tmp_path / "conf").mkdir()
-    defaults = "".join(f"{name} {value}\n" for name, value in hostile.items())
+    defaults = "".join(f"{name} {value}\n" for name, value in cluster.items())
     (tmp_path / "conf" / "spark-defaults.conf").write_text(defaults)
     world = steady(tmp_path, hours=1)
 
@@ -71,10 +75,9 @@ def test_a_cluster_with_opposite_defaults_publishes_the_same_bytes(spark: "Spark
         return [{"alias": alias, "table": f"{folder}/{alias}"} for alias in ("sums", "labels")]
 
     backfill(spark, world.define(QUERY, outputs=outputs("calm")), TEN, at(60))
-    world.define(QUERY, outputs=outputs("hostile"))
-    hour = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
+    run = plan_run(world.define(QUERY, outputs=outputs("hostile")), TEN, at(60))
     completed = subprocess.run(
-        [sys.executable, "-m", "recapture.cli", "backfill", str(world.file), *hour, "--json"],
+        [sys.executable, str(ROOT / "spark_jobs" / "backfill.py"), str(world.file), run.id],
         cwd=tmp_path,
         env=os.environ
         | {"PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": QUICK_START, "SPARK_CONF_DIR": str(tmp_path / "conf")},
@@ -83,7 +86,8 @@ def test_a_cluster_with_opposite_defaults_publishes_the_same_bytes(spark: "Spark
         check=False,
     )
     assert completed.returncode == 0, completed.stderr
-    assert json.loads(completed.stdout)["changed"]
+    audit(run)
+    publish(run)
     for alias in ("sums", "labels"):
         assert files(tmp_path / "hostile" / alias) == files(tmp_path / "calm" / alias) != {}
 
