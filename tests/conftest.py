@@ -28,9 +28,8 @@ LONG = (
     "run/test_same_run.py",
     "table/test_publish_interleavings.py",
     "run/test_spark_settings.py",
-    "test_package.py",
 )
-"""Files with long tests. They run first, so that no worker starts one when the others have finished."""
+"""Files with long tests."""
 FIXTURES = {
     "spark": "spark",
     "azurite": "storage",
@@ -41,19 +40,28 @@ FIXTURES = {
     "python": "process",
 }
 """The mark of a test that uses a fixture: directly, through another fixture, or as the value of a parameter."""
-FOLDERS = {"dags/": "airflow", "e2e/": "e2e", "embedded/": "storage", "plugins/": "airflow"}
-"""The mark of the tests in a folder. These tests start services or load Airflow themselves."""
+FOLDERS = {
+    "dags/": "airflow",
+    "e2e/": "e2e",
+    "embedded/": "storage",
+    "plugins/": "airflow",
+    "test_package.py": "process",
+}
+"""The mark of the tests in a folder or file. These tests start services or processes or load Airflow themselves."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by what they start; those that start nothing and do not take long are marked `unit`."""
+    """Mark tests by what they start; those that start nothing and do not take long are marked `unit`.
+
+    Long tests run first and unit tests last, so that the workers finish at the same time.
+    """
     for item in items:
         for mark in sorted(_marks(item)) or ["unit"]:
             item.add_marker(mark)
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("property")
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    items.sort(key=lambda item: (item.get_closest_marker("long") is None, item.get_closest_marker("unit") is not None))
 
 
 def _marks(item: pytest.Item) -> set[str]:
