@@ -6,6 +6,8 @@ EVENTS ?= 5000000
 
 # Airflow reads its own files in the encoding of the locale, and they are UTF-8.
 export PYTHONUTF8 := 1
+# The tests start many processes. Python keeps what it compiles for them, even if the environment says otherwise.
+export PYTHONDONTWRITEBYTECODE :=
 
 VENV := .venv
 BIN := $(VENV)/bin

@@ -13,5 +13,5 @@ from tests.ordering.tasks import HOUR, TEN
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write three hours from nine on, with every fault of the sample world."""
     home = tmp_path_factory.mktemp("world")
-    write_world(sample_world(TEN - HOUR, 3, partitions=2, devices=24), home)
+    write_world(sample_world(TEN - HOUR, 3, partitions=2, devices=20), home)
     return home

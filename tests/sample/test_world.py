@@ -2,7 +2,9 @@
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from io import BytesIO
 from typing import Any
 
@@ -29,16 +31,23 @@ def _partition(blob: SampleBlob) -> str:
 
 
 def _records(blob: SampleBlob) -> list[dict[str, Any]]:
-    return list(fastavro.reader(BytesIO(blob.content)))  # type: ignore[arg-type]
+    return _read(blob.content)
+
+
+@cache
+def _read(content: bytes) -> list[dict[str, Any]]:
+    """Return the records of a blob; most blobs are read by several tests."""
+    return list(fastavro.reader(BytesIO(content)))  # type: ignore[arg-type]
 
 
 def _event_time(text: str) -> datetime:
     return datetime.fromisoformat(text.removesuffix("Z")[:26]).replace(tzinfo=UTC)
 
 
-def test_the_same_arguments_give_the_same_bytes(six_hours: list[SampleBlob]) -> None:
-    assert list(world(START, 6)) == six_hours
-    assert list(world(START, 6, seed=1)) != six_hours
+def test_the_same_arguments_give_the_same_bytes() -> None:
+    first = list(world(START, 1))
+    assert list(world(START, 1)) == first
+    assert list(world(START, 1, seed=1)) != first
 
 
 def test_every_partition_has_a_blob_every_interval_and_it_arrives_after_its_end(six_hours: list[SampleBlob]) -> None:
@@ -81,11 +90,18 @@ def test_a_device_has_one_partition(six_hours: list[SampleBlob]) -> None:
     assert all(len(home) == 1 for home in homes.values())
 
 
-@pytest.mark.parametrize("hours", [1, 6])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_every_oddity_occurs_at_least_once(hours: int, seed: int) -> None:
+def test_every_oddity_occurs_in_one_hour(seed: int) -> None:
+    _require_every_oddity(world(START, 1, seed=seed))
+
+
+def test_every_oddity_occurs_in_six_hours(six_hours: list[SampleBlob]) -> None:
+    _require_every_oddity(six_hours)
+
+
+def _require_every_oddity(blobs: Iterable[SampleBlob]) -> None:
     counts: Counter[str] = Counter()
-    for blob in world(START, hours, seed=seed):
+    for blob in blobs:
         for record in _records(blob):
             counts.update(_oddities(record["Body"], blob.last_modified))
             counts["null property"] += None in record["Properties"].values()
