@@ -20,12 +20,13 @@ from recapture.storage import Blob
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Arrivals, Slice
 from recapture.time_model.ticks import from_datetime, from_seconds
+from tests.draws import examples
 from tests.formats.test_avro import in_blocks
 from tests.paths import CAPTURE_FILES
 from tests.worlds import body
 
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
-MUTATIONS = 60
+MUTATIONS = examples(60)
 """Number of mutations of each file."""
 QUERY = compile_query(
     "SELECT COUNT(*) AS events, MAX(EventEnqueuedUtcTime) AS newest INTO out FROM t TIMESTAMP BY eventTime "

@@ -167,6 +167,7 @@ def test_the_verdicts_and_times_are_the_oracle_s(folder: Path, policies: Policie
         list(events_of(folder, read, over)),
         Policy(policies.out_of_order_tolerance, policies.late_tolerance, policies.early_window, action),
     )
+    in_order = sorted(outcomes, key=lambda outcome: (outcome.event.arrival, outcome.event.sequence))
     for (partition, slice_), (rows, counted) in slices.items():
         expected = slice_metrics(outcomes, slice_.start, slice_.end)[partition]
         assert expected["InputEvents"] == counted.events == sum(counted.verdicts)
@@ -179,7 +180,7 @@ def test_the_verdicts_and_times_are_the_oracle_s(folder: Path, policies: Policie
         first = slice_.start - query.look_back
         times = [
             outcome.system_timestamp
-            for outcome in sorted(outcomes, key=lambda outcome: (outcome.event.arrival, outcome.event.sequence))
+            for outcome in in_order
             if outcome.event.partition == partition
             and outcome.system_timestamp is not None
             and reaches(query, outcome.system_timestamp, slice_)
@@ -191,22 +192,27 @@ def test_the_verdicts_and_times_are_the_oracle_s(folder: Path, policies: Policie
 def events_of(folder: Path, blobs: Sequence[PinnedBlob], over: bool) -> Iterable[Event]:
     """Yield the events for the oracle, with bodies read by json.loads."""
     for pinned in blobs:
-        for row in decode(pinned.blob.name, (folder / pinned.blob.name).read_bytes(), EVENT_DATA).to_pylist():
-            body: dict[str, Any] = {}
-            malformed = False
-            try:
-                body = json.loads(row["Body"].decode())
-            except ValueError:
-                malformed = True
-            ticks, valid = timestamps.parse(pa.array([body.get("eventTime")], pa.string()))
+        rows = decode(pinned.blob.name, (folder / pinned.blob.name).read_bytes(), EVENT_DATA).to_pylist()
+        bodies = [_body(row["Body"]) for row in rows]
+        times = pa.array([body.get("eventTime") if body else None for body in bodies], pa.string())
+        for row, body, ticks, valid in zip(rows, bodies, *timestamps.parse(times), strict=True):
             yield Event(
                 pinned.partition,
                 pinned.arrival,
                 row["SequenceNumber"],
-                int(ticks[0]) if valid[0] else None,
-                (body.get("deviceId"),) if over else None,
-                malformed,
+                int(ticks) if valid else None,
+                ((body or {}).get("deviceId"),) if over else None,
+                body is None,
             )
+
+
+def _body(content: bytes) -> dict[str, Any] | None:
+    """Return the fields of a body; None if it is malformed."""
+    try:
+        fields: dict[str, Any] = json.loads(content.decode())
+    except ValueError:
+        return None
+    return fields
 
 
 def test_every_arrival_is_counted_once_in_one_slice(folder: Path) -> None:
