@@ -101,8 +101,7 @@ class Pipeline(Section):
     @property
     def metadata(self) -> dict[str, InputMetadata | None]:
         """Metadata of the events of each input, by alias; None for reference data."""
-        streams = {section.alias: section.metadata for section in self.inputs}
-        return {section.alias: streams.get(section.alias) for section in self.all_inputs}
+        return {section.alias: section.metadata for section in self.all_inputs}
 
     def section(self, compiled: CompiledInput) -> Input:
         """Return the section of an input that the query reads."""
@@ -249,7 +248,7 @@ def require_unambiguous_path(pipeline: Pipeline, document: Document) -> None:
 def require_inputs_without_conflicts(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if keys of an input contradict each other."""
     for index, section in enumerate(pipeline.all_inputs):
-        for key, reason in () if isinstance(section, ReferenceInput) else section.conflicts():
+        for key, reason in section.conflicts():
             raise document.error(("input", index, key), reason)
 
 

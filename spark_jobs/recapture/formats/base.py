@@ -46,48 +46,25 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class BlobInput(Section):
-    """The `input` section of any format, for events.
+class InputSection(Section):
+    """A section under `input`, for events or for reference data, in any format.
 
-    A format's section adds its keys, and these attributes:
-    `names` (BlobNames): the blob names of the input.
-    `interval_seconds` (int): the longest time an event waits before its blob is written; 0 if it is not known.
-    `source` (str) and `tags` (tuple of str): the DAG's name for the input, and its tags.
-    `empty_blobs` (bool): whether a blob is written for an interval without events.
+    Every section has the attribute `names` (BlobNames): the blob names of the input.
     """
 
-    metadata: ClassVar[InputMetadata]
-    """Metadata that a query can read of the events."""
-    interval_name: ClassVar[str]
-    """Name of `interval_seconds` in messages."""
+    metadata: ClassVar[InputMetadata | None]
+    """Metadata that a query can read of the events; None for reference data."""
     only_texts: ClassVar[bool] = False
     """Whether bodies have no other values than texts and null."""
-    location_keys: ClassVar[tuple[str, ...]] = (
-        "type",
-        "alias",
-        "container",
-        "arrival_time",
-        "search_hours",
-        "partitions",
-        "on_damaged_blob",
-    )
-    """Keys that say which blobs are read, not what their events are."""
+    location_keys: ClassVar[tuple[str, ...]] = ("type", "alias", "container")
+    """Keys that say which blobs are read, not what they hold."""
 
-    type: Literal["Stream"] = "Stream"
     format: str
     """Name of the format."""
     alias: Alias
-    """Name after FROM."""
+    """Name after FROM or JOIN."""
     container: str
     """Address of the container, or of the folder, that holds the blobs."""
-    arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
-    """Time at which an event arrives: LastModified of its blob, or its enqueued time."""
-    search_hours: Annotated[Number, Field(ge=0, le=87_600)] = SEARCH_HOURS
-    """Longest time between the end of a blob's interval, by its name, and its LastModified; hours, up to ten years."""
-    partitions: Annotated[Number, Field(ge=1, le=10_000)] | None = None
-    """Number of partitions; None to take those that have blobs."""
-    on_damaged_blob: Literal["stop", "quarantine"] = "stop"
-    """What a damaged blob does: stop the run, or go into the quarantine."""
     max_blob_mib: Mebibytes = Limits.blob
     """Largest inflated size of a compressed blob, MiB."""
 
@@ -98,7 +75,7 @@ class BlobInput(Section):
 
     @property
     def reading(self) -> dict[str, Any]:
-        """The keys that decide which events a given blob holds; a run's digest covers them."""
+        """The keys that decide what a given blob holds; a run's digest covers them."""
         return self.model_dump(mode="json", exclude=set(self.location_keys))
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
@@ -108,6 +85,37 @@ class BlobInput(Section):
     def reader(self, columns: Iterable[InputColumn]) -> Reader:
         """Return the reader of the blobs, for a query that reads these columns of the bodies."""
         raise NotImplementedError
+
+
+class BlobInput(InputSection):
+    """The section of an input of events, in any format.
+
+    A format's section adds its keys, and these attributes:
+    `interval_seconds` (int): the longest time an event waits before its blob is written; 0 if it is not known.
+    `source` (str) and `tags` (tuple of str): the DAG's name for the input, and its tags.
+    `empty_blobs` (bool): whether a blob is written for an interval without events.
+    """
+
+    metadata: ClassVar[InputMetadata]
+    interval_name: ClassVar[str]
+    """Name of `interval_seconds` in messages."""
+    location_keys: ClassVar[tuple[str, ...]] = (
+        *InputSection.location_keys,
+        "arrival_time",
+        "search_hours",
+        "partitions",
+        "on_damaged_blob",
+    )
+
+    type: Literal["Stream"] = "Stream"
+    arrival_time: ArrivalTime = ArrivalTime.BLOB_LAST_MODIFIED
+    """Time at which an event arrives: LastModified of its blob, or its enqueued time."""
+    search_hours: Annotated[Number, Field(ge=0, le=87_600)] = SEARCH_HOURS
+    """Longest time between the end of a blob's interval, by its name, and its LastModified; hours, up to ten years."""
+    partitions: Annotated[Number, Field(ge=1, le=10_000)] | None = None
+    """Number of partitions; None to take those that have blobs."""
+    on_damaged_blob: Literal["stop", "quarantine"] = "stop"
+    """What a damaged blob does: stop the run, or go into the quarantine."""
 
 
 class AvroInput(BlobInput):

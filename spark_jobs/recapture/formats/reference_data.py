@@ -7,16 +7,15 @@ in its name until that of the next version.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Discriminator
 
 from recapture.archive.name_format import Piece
 from recapture.errors import DefinitionError
-from recapture.formats.base import Alias, Mebibytes, Section, valid_date_format
+from recapture.formats.base import InputSection, valid_date_format
 from recapture.formats.csv import CsvReader, column_names
 from recapture.formats.events import Reader
-from recapture.formats.inflate import Limits
 from recapture.formats.json_lines import JsonReader
 from recapture.formats.path_names import DATE_FORMAT, InputPath
 from recapture.model import InputColumn
@@ -42,47 +41,23 @@ class ReferencePath(InputPath):
         return ""
 
 
-class ReferenceInput(Section):
-    """The section of reference data in any format."""
+class ReferenceInput(InputSection):
+    """The section of reference data, in any format."""
 
-    location_keys: ClassVar[tuple[str, ...]] = ("type", "alias", "container", "path", "date_format", "time_format")
-    """Keys that say which blobs are read, not what their rows are."""
-    only_texts: ClassVar[bool] = False
-    """Whether rows have no other values than texts and null."""
+    metadata: ClassVar[None] = None
+    location_keys: ClassVar[tuple[str, ...]] = (*InputSection.location_keys, "path", "date_format", "time_format")
 
     type: Literal["Reference"]
-    format: str
-    """Name of the format."""
-    alias: Alias
-    """Name after JOIN."""
-    container: str
-    """Address of the container, or of the folder, that holds the blobs."""
     path: str
     """Name of the blob, with the tokens {date} and {time} if there are several versions."""
     date_format: Annotated[str, AfterValidator(valid_date_format)] = DATE_FORMAT
     """Form of {date}: YYYY, MM and DD in any order, with separators or without."""
     time_format: Literal["HH", "HH/mm", "HH-mm"] = "HH"
     """Form of {time}."""
-    max_blob_mib: Mebibytes = Limits.blob
-    """Largest inflated size of a compressed blob, MiB."""
 
     @cached_property
     def names(self) -> ReferencePath:
         return ReferencePath(self.path, self.date_format, self.time_format)
-
-    @property
-    def limits(self) -> Limits:
-        """Largest size of what a compressed blob inflates to."""
-        return Limits(blob=self.max_blob_mib)
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """The keys that decide which rows a given blob holds; a run's digest covers them."""
-        return self.model_dump(mode="json", exclude=set(self.location_keys))
-
-    def reader(self, columns: Iterable[InputColumn]) -> Reader:
-        """Return the reader of the blobs, for a query that reads these columns of the rows."""
-        raise NotImplementedError
 
 
 class JsonReference(ReferenceInput):
