@@ -281,6 +281,20 @@ def test_a_published_star_is_what_create_table_declares_and_what_the_input_adds(
     assert (row["k"], row["site"], row["PartitionId"]) == ("a", {"name": "roof"}, 3)
 
 
+@pytest.mark.parametrize("columns", ["*, telemetry.k, V", "*, v, k AS k", "k, *", "telemetry.*, k"])
+def test_a_column_that_a_star_gives_too_is_published_once(columns: str) -> None:
+    declared = f"CREATE TABLE telemetry (k nvarchar(max), v float) SELECT {columns} INTO out FROM telemetry"
+    [output] = compiled(declared).outputs
+    assert [column.name for column in output.columns][:2] == ["k", "v"]
+    step = f"WITH a AS (SELECT {columns} FROM telemetry) SELECT k, v INTO out FROM a"
+    assert [column.name for column in compiled(step).outputs[0].columns] == ["k", "v"]
+
+
+def test_another_value_than_that_of_the_star_needs_another_name() -> None:
+    with pytest.raises(DefinitionError, match="`v` names two columns"):
+        compiled("CREATE TABLE telemetry (v float) SELECT *, v * 2 AS v INTO out FROM telemetry")
+
+
 def test_cross_apply_gives_a_row_for_each_element(spark: "SparkSession") -> None:
     text = """
         SELECT e.k, item.ArrayIndex AS i, item.ArrayValue.name AS name, item.ArrayValue.price * 2 AS twice INTO out
@@ -574,7 +588,7 @@ TUMBLING = "FROM telemetry GROUP BY Tumbling(s, 1)"
         (f"SELECT 1 AS a INTO out {APPLY} i CROSS APPLY GetArrayElements(b) AS I", "`I` is taken"),
         ("WITH a AS (SELECT k FROM telemetry) SELECT * EXCEPT (k) INTO out FROM a", "is not supported here"),
         (
-            "WITH a AS (SELECT *, k AS k FROM telemetry) SELECT k INTO out FROM a",
+            "WITH a AS (SELECT *, UPPER(k) AS k FROM telemetry) SELECT k INTO out FROM a",
             "the * before it already has a column `k`",
         ),
         ("CREATE TABLE telemetry (site record) SELECT site.* INTO out FROM telemetry", "name them, such as site.id"),

@@ -54,6 +54,8 @@ class _SelectList:
 
     columns: list[tuple[str, Value]] = field(default_factory=list)
     """Columns by name, in order."""
+    from_star: list[tuple[str, Value]] = field(default_factory=list)
+    """Those of `columns` that a * gives."""
     requested: list[tuple[str, Value]] = field(default_factory=list)
     """Columns of the * that later steps use."""
     star_source: From | None = None
@@ -180,11 +182,22 @@ class SelectCompiler:
             name, where = self._output_name(item)
             if value.type is None:
                 raise self.source.error(node, "NULL alone has no type here: write, for example, CAST(NULL AS float)")
+            if self._is_of_star(items, name, value, where):
+                continue
             self._check_name(name, where, items, is_output)
             if items.star_source is not None and items.star_source.has(name):
                 raise self.source.error(where, f"the * before it already has a column `{name}`: choose another name")
             items.columns.append((name, value))
         return items
+
+    def _is_of_star(self, items: _SelectList, name: str, value: Value, where: exp.Expr) -> bool:
+        """Return whether a column is one that a * before it gives already: *, telemetry.x => x"""
+        if items.star_source is not None and items.star_source.has(name):
+            identifier = exp.to_identifier(name)
+            identifier.meta["start"] = self.source.offset(where)
+            column = items.star_source.unqualified([identifier])
+            return column is not None and column.node == value.node
+        return any(other.lower() == name.lower() and column.node == value.node for other, column in items.from_star)
 
     def _star(
         self,
@@ -227,6 +240,7 @@ class SelectCompiler:
             if name.lower() not in (other.lower() for other, _ in items.columns):
                 self._check_name(name, item, items, is_output)
                 items.columns.append((name, value))
+                items.from_star.append((name, value))
 
     def _properties(self, record: list[exp.Identifier], star_source: From) -> list[tuple[str, Value]]:
         """Return the declared properties of a record by name. Raise DefinitionError if there are none.
