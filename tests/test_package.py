@@ -58,7 +58,7 @@ manifest = preview(pipeline, datetime(2026, 3, 1, 10, tzinfo=UTC), datetime(2026
 task = next(split(planned.slices, planned.blobs, 1))
 batches, counters = order(
     task,
-    open_container(pipeline.section(compiled).container),
+    open_container(pipeline.section(compiled.alias).container),
     compiled,
     pipeline.policies(compiled),
     pipeline.reader(compiled),

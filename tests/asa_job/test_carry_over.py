@@ -286,16 +286,20 @@ def test_a_javascript_function_is_carried_over_with_its_script_and_types(tmp_pat
     assert missing(draft) == [NO_CAPTURE]
 
 
+def drafted_template(folder: Path, query: str, name: str, kind: str, argument: str, script: str) -> Draft:
+    """Return the draft of a template whose job has a JavaScript function that returns a float."""
+    binding = {"type": "Microsoft.StreamAnalytics/JavascriptUdf", "properties": {"script": script}}
+    signature = {"inputs": [{"dataType": argument}], "output": {"dataType": "float"}, "binding": binding}
+    functions = [{"name": name, "properties": {"type": kind, "properties": signature}}]
+    transformation = {"name": "t", "properties": {"query": query}}
+    file = template(folder / "t.json", template_job(functions=functions, transformation=transformation))
+    return carry_over(read_job(file))
+
+
 def test_a_function_of_a_template_is_that_of_a_project(tmp_path: Path) -> None:
-    binding = {
-        "type": "Microsoft.StreamAnalytics/JavascriptUdf",
-        "properties": {"script": "function main(n) { return n / 300; }"},
-    }
-    signature = {"inputs": [{"dataType": "bigint"}], "output": {"dataType": "float"}, "binding": binding}
-    functions = [{"name": "rate", "properties": {"type": "Scalar", "properties": signature}}]
-    transformation = {"name": "t", "properties": {"query": CALLING}}
-    file = template(tmp_path / "t.json", template_job(functions=functions, transformation=transformation))
-    draft, other = carry_over(read_job(file)), drafted(tmp_path, RATE, CALLING)
+    script = "function main(n) { return n / 300; }"
+    draft = drafted_template(tmp_path, CALLING, "rate", "Scalar", "bigint", script)
+    other = drafted(tmp_path, RATE, CALLING)
     assert (draft.values["functions"], draft.scripts) == (other.values["functions"], other.scripts)
 
 
@@ -330,15 +334,8 @@ def test_a_javascript_aggregate_is_carried_over_with_its_kind_and_the_type_of_it
 
 
 def test_an_aggregate_of_a_template_is_that_of_a_project(tmp_path: Path) -> None:
-    binding = {
-        "type": "Microsoft.StreamAnalytics/JavascriptUdf",
-        "properties": {"script": "function main() {}"},
-    }
-    signature = {"inputs": [{"dataType": "any"}], "output": {"dataType": "float"}, "binding": binding}
-    functions = [{"name": "total", "properties": {"type": "Aggregate", "properties": signature}}]
-    transformation = {"name": "t", "properties": {"query": AGGREGATING}}
-    file = template(tmp_path / "t.json", template_job(functions=functions, transformation=transformation))
-    draft, other = carry_over(read_job(file)), drafted(tmp_path, TOTAL, AGGREGATING)
+    draft = drafted_template(tmp_path, AGGREGATING, "total", "Aggregate", "any", "function main() {}")
+    other = drafted(tmp_path, TOTAL, AGGREGATING)
     assert (draft.values["functions"], draft.scripts) == (other.values["functions"], other.scripts)
 
 

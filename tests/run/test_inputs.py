@@ -10,7 +10,6 @@ import pytest
 
 from recapture import cli
 from recapture.quality.metrics import combine
-from recapture.run import spark as job
 from recapture.run.plan import changed_since, preview
 from recapture.run.progress import completeness
 from recapture.time_model.metrics import VERDICTS
@@ -110,18 +109,7 @@ def test_the_order_of_the_inputs_in_the_file_changes_nothing(spark: "SparkSessio
     assert [files(world.home / name) for name in ("apart", "apart_metrics")] == before
 
 
-def test_an_input_that_is_not_read_twice_is_not_cached(
-    spark: "SparkSession", world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plans = []
-    slice_writer = job.slice_writer
-
-    def recorded(*arguments: Any) -> Any:
-        frame = slice_writer(*arguments)
-        plans.append(frame._jdf.queryExecution().executedPlan().toString())
-        return frame
-
-    monkeypatch.setattr(job, "slice_writer", recorded)
+def test_an_input_that_is_not_read_twice_is_not_cached(spark: "SparkSession", world: World, plans: list[str]) -> None:
     outputs = [{"alias": name, "table": f"tables/{name}"} for name in ("readings", "alarms")]
     staged(spark, defined(world, COUNTS, outputs=outputs), TEN, at(60))
     assert [plan.count("InMemoryTableScan") for plan in plans] == [0, 0]

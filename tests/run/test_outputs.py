@@ -11,7 +11,6 @@ from deltalake import DeltaTable
 from embedded.azurite import Azurite
 from recapture import cli
 from recapture.errors import AuditError, InterruptedRunError
-from recapture.run import spark as job
 from recapture.run.audit import audit
 from recapture.run.plan import plan_run
 from recapture.run.publish import publish
@@ -85,17 +84,8 @@ def test_hours_run_apart_publish_the_bytes_of_one_range_in_every_table(spark: "S
 
 
 def test_the_events_of_several_outputs_are_read_once_and_not_cached(
-    spark: "SparkSession", world: World, monkeypatch: pytest.MonkeyPatch
+    spark: "SparkSession", world: World, plans: list[str]
 ) -> None:
-    plans = []
-    slice_writer = job.slice_writer
-
-    def recorded(*arguments: Any) -> Any:
-        frame = slice_writer(*arguments)
-        plans.append(frame._jdf.queryExecution().executedPlan().toString())
-        return frame
-
-    monkeypatch.setattr(job, "slice_writer", recorded)
     staged(spark, both(world), TEN, at(120))
     assert [plan.count("InMemoryTableScan") for plan in plans] == [1, 1]
     assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()

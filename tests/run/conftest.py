@@ -1,0 +1,22 @@
+"""Fixtures of the tests of runs."""
+
+from typing import Any
+
+import pytest
+
+from recapture.run import spark as job
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The plans of Spark for the outputs of the runs of a test, as they are staged."""
+    staged: list[str] = []
+    slice_writer = job.slice_writer
+
+    def recorded(*arguments: Any) -> Any:
+        frame = slice_writer(*arguments)
+        staged.append(frame._jdf.queryExecution().executedPlan().toString())
+        return frame
+
+    monkeypatch.setattr(job, "slice_writer", recorded)
+    return staged
