@@ -66,6 +66,10 @@ class Manifest:
         """Return what the run reads of one of its inputs."""
         return next(planned for planned in self.inputs if planned.alias == alias)
 
+    def reference(self, alias: str) -> PlannedReference:
+        """Return the versions of reference data that the run reads."""
+        return next(reference for reference in self.references if reference.alias == alias)
+
     def to_json(self) -> bytes:
         """Return the manifest as JSON: the run's digest, the digest of the content, then the content.
 

@@ -158,7 +158,7 @@ def survey(
 ) -> tuple[Listing, tuple[str, ...]]:
     """Return what the container lists for these arrivals, and the sorted partitions, silent ones included.
 
-    There are no partitions if there is no blob of the input at all. If names have a partition but no partition folder,
+    There are no partitions if the input has no blob at all. If names have a partition but no partition folder,
     there are none either if no blob is near these arrivals. Raise SetupError if there are partition folders but their
     blobs do not have the input's names, or if there are too many of these folders.
     """

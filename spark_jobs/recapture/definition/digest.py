@@ -27,7 +27,7 @@ def run_definition(pipeline: Pipeline) -> RunDefinition:
 
 def _input_definition(pipeline: Pipeline, compiled: CompiledInput) -> InputDefinition:
     return replace(
-        definition_without_query(pipeline.section(compiled)),
+        definition_without_query(pipeline.section(compiled.alias)),
         policies=pipeline.policies(compiled),
         look_back=compiled.look_back,
     )

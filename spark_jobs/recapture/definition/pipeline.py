@@ -103,13 +103,17 @@ class Pipeline(Section):
         """Metadata of the events of each input, by alias; None for reference data."""
         return {section.alias: section.metadata for section in self.all_inputs}
 
-    def section(self, compiled: CompiledInput) -> Input:
-        """Return the section of an input that the query reads."""
-        return next(section for section in self.inputs if section.alias == compiled.alias)
+    def section(self, alias: str) -> Input:
+        """Return the section of an input of events."""
+        return next(section for section in self.inputs if section.alias == alias)
+
+    def reference(self, alias: str) -> Reference:
+        """Return the section of reference data."""
+        return next(section for section in self.references if section.alias == alias)
 
     def reader(self, compiled: CompiledInput) -> Reader:
         """Return the reader of an input's blobs. It travels to the executors."""
-        return self.section(compiled).reader((*compiled.body_columns, *time_fields(compiled.timestamp_by)))
+        return self.section(compiled.alias).reader((*compiled.body_columns, *time_fields(compiled.timestamp_by)))
 
     def policies(self, compiled: CompiledInput) -> Policies | None:
         """Return the event ordering policies of an input.
@@ -150,7 +154,7 @@ class Pipeline(Section):
         timed = [compiled for compiled in self.query.inputs if compiled.timestamp_by is not None]
         if not timed:
             return []
-        late = (warning for compiled in timed for warning in self._late_warnings(self.section(compiled)))
+        late = (warning for compiled in timed for warning in self._late_warnings(self.section(compiled.alias)))
         return [f"{self.file}: {warning}" for warning in (*dict.fromkeys(late), *self._early_warnings())]
 
     def _late_warnings(self, section: Input) -> Iterator[str]:

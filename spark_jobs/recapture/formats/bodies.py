@@ -50,13 +50,21 @@ class Bodies:
     """Reason why a body cannot be used (string), or NULL."""
 
 
-def parse(bodies: pa.Array, columns: Collection[InputColumn], timestamp_fields: Collection[InputColumn] = ()) -> Bodies:
+def parse(
+    bodies: pa.Array,
+    columns: Collection[InputColumn],
+    timestamp_fields: Collection[InputColumn] = (),
+    unreadable: pa.Array | None = None,
+) -> Bodies:
     """Read `columns`, and the texts of `timestamp_fields`, from JSON bodies (binary).
 
     A value in `timestamp_fields` does not make a body malformed: the policies decide about it. A name finds its field
-    in any letter case (see `spellings`).
+    in any letter case (see `spellings`). `unreadable` holds the reason why a reader could not read a body (string), or
+    NULL; it goes before any other reason.
     """
     text, malformed = as_text(bodies)
+    if unreadable is not None:
+        malformed = pc.coalesce(unreadable, malformed)
     fields = tuple(column for column in dict.fromkeys([*columns, *timestamp_fields]) if column.path)
     first = text.drop_null().slice(0, 1)
     spelling = spellings.spelling_of(first, fields)

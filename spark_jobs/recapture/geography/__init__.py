@@ -1,1 +1,1 @@
-"""The geospatial functions that compare two shapes, on columns of Arrow: see `relations.call`."""
+"""The geospatial functions that compare two shapes, on columns of Arrow: see `comparisons.call`."""

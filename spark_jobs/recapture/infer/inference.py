@@ -135,7 +135,7 @@ def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> I
     """Infer the CREATE TABLE of each input from what arrived in a range, or else in the newest hour of the input.
 
     The CREATE TABLE of reference data comes from its newest version. Raise DefinitionError for an empty range, and
-    RunError if nothing arrived in it, or if there is no version.
+    RunError if nothing arrived in it, or if reference data has no version.
     """
     records = _records(pipeline)
     samples = {

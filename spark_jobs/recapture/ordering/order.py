@@ -5,7 +5,7 @@ section 3).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -114,10 +114,7 @@ class _ChunkProcessor:
         time = self.compiled.timestamp_by
         timestamp_fields = tuple(dict.fromkeys([*time_fields(time), *dateadd_fields(time)]))
         columns = tuple(dict.fromkeys([*self.compiled.body_columns, *self.compiled.columns_to_check]))
-        parsed = bodies.parse(chunk.body, columns, timestamp_fields)
-        if chunk.unreadable is None:
-            return parsed
-        return replace(parsed, malformed=pc.coalesce(chunk.unreadable, parsed.malformed))
+        return bodies.parse(chunk.body, columns, timestamp_fields, chunk.unreadable)
 
     def _judged(self, chunk: Chunk, parsed: bodies.Bodies) -> tuple[Judged, pa.Array]:
         """Return the verdicts, and for each event the reason why it is malformed or has no time (string), or NULL."""

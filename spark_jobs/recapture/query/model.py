@@ -102,6 +102,11 @@ class CompiledReference:
     """Fields that CREATE TABLE declares: a value of another type stops the run, even if no row needs it."""
 
     @property
+    def body_columns(self) -> tuple[InputColumn, ...]:
+        """Fields to read."""
+        return tuple(dict.fromkeys([*self.columns, *self.columns_to_check]))
+
+    @property
     def view(self) -> str:
         """Name of the view of its rows."""
         return reference_view(self.alias)

@@ -8,7 +8,6 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from recapture.errors import DefinitionError, RunError
-from recapture.javascript.engine import engine
 from recapture.model import TYPES, AsaType, JavaScriptFunction, ShapeComparison
 from recapture.query.model import CompiledQuery
 
@@ -29,9 +28,11 @@ def _register(spark: SparkSession, name: str, caller: Callable[..., pa.Array], o
 
 
 def _javascript(function: JavaScriptFunction) -> Callable[..., pa.Array]:
-    """Return a callable that computes a function for a batch of rows on an executor."""
+    """Return a callable that computes a function for a batch of rows on an executor; only there it loads V8."""
 
     def call(*columns: pa.Array) -> pa.Array:
+        from recapture.javascript.engine import engine
+
         try:
             values, errors = engine(function).call(columns, len(columns[0]))
         except DefinitionError as error:

@@ -66,11 +66,12 @@ def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
     manifest = manifests.from_json(content)
     require_same_definition(pipeline, manifest)
     sections = {section.alias: section for section in pipeline.all_inputs}
-    read = [(planned.alias, planned.container) for planned in manifest.inputs]
-    read += [(reference.alias, reference.container) for reference in manifest.references]
-    for alias, container in read:
-        if container != open_container(sections[alias].container).url:
-            raise DefinitionError(f"run {manifest.run} reads {container}, which is not the input.container of {alias}")
+    read: list[PlannedInput | PlannedReference] = [*manifest.inputs, *manifest.references]
+    for planned in read:
+        if planned.container != open_container(sections[planned.alias].container).url:
+            raise DefinitionError(
+                f"run {manifest.run} reads {planned.container}, which is not the input.container of {planned.alias}"
+            )
     lengths = {run_slice.slice.end - run_slice.slice.start for run_slice in manifest.slices}
     if lengths != {slice_length(pipeline)}:
         raise DefinitionError(

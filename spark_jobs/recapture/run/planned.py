@@ -57,14 +57,12 @@ def require_same_definition(pipeline: Pipeline, manifest: Manifest) -> None:
 
 def planned_inputs(pipeline: Pipeline, manifest: Manifest) -> list[tuple[Input, PlannedInput]]:
     """Return what a run reads of each input, with the input's section."""
-    sections = {section.alias: section for section in pipeline.inputs}
-    return [(sections[planned.alias], planned) for planned in manifest.inputs]
+    return [(pipeline.section(planned.alias), planned) for planned in manifest.inputs]
 
 
 def planned_references(pipeline: Pipeline, manifest: Manifest) -> list[tuple[Reference, PlannedReference]]:
     """Return the versions of reference data that a run reads, each with its section."""
-    sections = {section.alias: section for section in pipeline.references}
-    return [(sections[reference.alias], reference) for reference in manifest.references]
+    return [(pipeline.reference(reference.alias), reference) for reference in manifest.references]
 
 
 def files_of(pipeline: Pipeline, run_id: str) -> RunFiles:

@@ -41,10 +41,9 @@ def completeness(
     The containers are opened with the credentials of `environment`.
     """
     last = slices_of(pipeline, start, end)[-1]
-    sections = {section.alias: section for section in pipeline.inputs}
     inputs = run_definition(pipeline).inputs
     of_inputs = [
-        _completeness_of_input(definition, sections[definition.alias], last, now, environment, len(inputs) > 1)
+        _completeness_of_input(definition, pipeline.section(definition.alias), last, now, environment, len(inputs) > 1)
         for definition in inputs
     ]
     return Completeness(

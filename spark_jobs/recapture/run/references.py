@@ -72,9 +72,8 @@ def _version(
         raise RunError(
             f"reference data {alias}: {name} cannot be read: {error.reason}; restore it from a backup"
         ) from error
-    columns = tuple(dict.fromkeys([*compiled.columns, *compiled.columns_to_check]))
-    parsed = bodies.parse(events.body, columns)
-    malformed = parsed.malformed if events.unreadable is None else pc.coalesce(events.unreadable, parsed.malformed)
+    parsed = bodies.parse(events.body, compiled.body_columns, unreadable=events.unreadable)
+    malformed = parsed.malformed
     bad = pc.indices_nonzero(pc.is_valid(malformed))
     if len(bad):
         index = bad[0].as_py()

@@ -141,7 +141,7 @@ def _disorder(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline, name_
     for compiled in pipeline.query.inputs:
         counts_of_slices = [counts for counts in counts_of_inputs if counts["alias"] == compiled.alias]
         yield from _disorder_of_input(
-            counts_of_slices, pipeline.section(compiled), compiled.alias if name_input else None
+            counts_of_slices, pipeline.section(compiled.alias), compiled.alias if name_input else None
         )
 
 

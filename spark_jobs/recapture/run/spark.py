@@ -31,11 +31,11 @@ from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task, split
 from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.values import quoted_name
-from recapture.query.model import CompiledInput, CompiledQuery
+from recapture.query.model import CompiledInput
 from recapture.run.files import RunFiles, StagedSlice
 from recapture.run.functions import register
 from recapture.run.metrics import metric_rows
-from recapture.run.planned import PlannedRun, load_run, planned_references
+from recapture.run.planned import PlannedRun, load_run
 from recapture.run.references import create_view
 from recapture.run.session import pin_settings
 from recapture.storage import open_container
@@ -124,9 +124,7 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
     digests = {run_slice.slice.start: run_slice.digest for run_slice in manifest.slices}
     with log.logged(_LOG, f"run {run.id}: order and aggregate in {counted(tasks, 'task')}") as results:
         try:
-            if tasks:
-                _create_reference_views(spark, run)
-            staged = _stage(spark, inputs, pipeline.query, list(_destinations(pipeline)), digests)
+            staged = _stage(spark, run, inputs, list(_destinations(pipeline)), digests)
         except PySparkException as error:
             raise RunError(_reason(error)) from error
         run.files.write("staged.json", [asdict(file) for file in staged])
@@ -135,7 +133,7 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
 
 
 def _input_tasks(run: PlannedRun, compiled: CompiledInput, task_bytes: int) -> InputTasks:
-    planned, section = run.manifest.input(compiled.alias), run.pipeline.section(compiled)
+    planned, section = run.manifest.input(compiled.alias), run.pipeline.section(compiled.alias)
     context = TaskContext(
         input=compiled,
         container_url=section.container,
@@ -150,11 +148,9 @@ def _input_tasks(run: PlannedRun, compiled: CompiledInput, task_bytes: int) -> I
 
 
 def _create_reference_views(spark: SparkSession, run: PlannedRun) -> None:
-    references = {compiled.alias: compiled for compiled in run.pipeline.query.references}
-    for section, reference in planned_references(run.pipeline, run.manifest):
-        compiled = references[reference.alias]
-        reader = section.reader([*compiled.columns, *compiled.columns_to_check])
-        create_view(spark, reference, compiled, reader, open_container(section.container))
+    for compiled in run.pipeline.query.references:
+        section, planned = run.pipeline.reference(compiled.alias), run.manifest.reference(compiled.alias)
+        create_view(spark, planned, compiled, section.reader(compiled.body_columns), open_container(section.container))
 
 
 def _destinations(pipeline: Pipeline) -> Iterator[Destination]:
@@ -165,8 +161,8 @@ def _destinations(pipeline: Pipeline) -> Iterator[Destination]:
 
 def _stage(
     spark: SparkSession,
+    run: PlannedRun,
     inputs: list[InputTasks],
-    query: CompiledQuery,
     destinations: list[Destination],
     digests: dict[int, str],
 ) -> list[StagedSlice]:
@@ -174,7 +170,8 @@ def _stage(
     written: dict[str, list[Row]] = {}
     if any(of_input.tasks for of_input in inputs):
         pin_settings(spark)
-        register(spark, query)
+        register(spark, run.pipeline.query)
+        _create_reference_views(spark, run)
         with contextlib.ExitStack() as stack:
             views = {of_input.operator: stack.enter_context(_view(spark, of_input)) for of_input in inputs}
             results = [spark.sql(destination.sql) for destination in destinations]

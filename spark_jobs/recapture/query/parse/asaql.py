@@ -184,6 +184,11 @@ class Script:
     statements: list[exp.Query]
     """Each SELECT, or UNION of several, that writes to an output."""
 
+    @property
+    def queries(self) -> list[exp.Query]:
+        """Queries of all steps and statements, in the order of the text."""
+        return [*(step.query for step in self.steps), *self.statements]
+
 
 def parse(text: str) -> Script:
     """Return the statements of a text: CREATE TABLE (…), WITH step AS (…), …, and SELECTs, with or without semicolons.

@@ -16,7 +16,7 @@ def starred_records(script: Script, inputs: Collection[str]) -> dict[str, list[P
     Names differ in letter case as the query spells them.
     """
     records: dict[str, dict[Path, None]] = {alias: {} for alias in inputs}
-    for query in [*(step.query for step in script.steps), *script.statements]:
+    for query in script.queries:
         for select in selects_of(script.source, query):
             names = dict(_names(select))
             tables = [table for table in names.values() if table]

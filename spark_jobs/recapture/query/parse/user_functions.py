@@ -40,7 +40,7 @@ def geography_functions(script: Script) -> tuple[ShapeComparison, ...]:
 
 
 def _nodes(script: Script, kind: type[_Node]) -> Iterator[_Node]:
-    for query in [*(step.query for step in script.steps), *script.statements]:
+    for query in script.queries:
         yield from query.find_all(kind)
 
 
