@@ -295,6 +295,27 @@ def test_another_value_than_that_of_the_star_needs_another_name() -> None:
         compiled("CREATE TABLE telemetry (v float) SELECT *, v * 2 AS v INTO out FROM telemetry")
 
 
+def test_the_star_of_a_record_passes_on_what_later_steps_ask_for(spark: "SparkSession") -> None:
+    text = """
+        WITH records AS (
+            SELECT k, item.ArrayValue.* FROM telemetry CROSS APPLY GetArrayElements(items) AS item
+        ), named AS (SELECT * FROM records WHERE Name <> 'y')
+        SELECT k, name, size.width, CAST(price AS float) AS price INTO out FROM named
+    """
+    items = [{"name": "x", "price": 3, "size": {"width": 7}}, {"name": "y", "price": 1}, {"name": "z"}]
+    assert rows(spark, text, [at(1, k="a", items=items)]) == [
+        [
+            {"k": "a", "name": "x", "width": "7", "price": 3.0},
+            {"k": "a", "name": "z", "width": None, "price": None},
+        ]
+    ]
+
+
+def test_the_star_of_a_record_of_the_input_reads_the_properties_that_later_steps_ask_for() -> None:
+    text = "WITH a AS (SELECT k, t.site.* FROM telemetry t) SELECT k, id, UPPER(b.c) AS c INTO out FROM a"
+    assert {column.name for column in compiled(text).inputs[0].columns} == {"k", "site.id", "site.b.c"}
+
+
 def test_cross_apply_gives_a_row_for_each_element(spark: "SparkSession") -> None:
     text = """
         SELECT e.k, item.ArrayIndex AS i, item.ArrayValue.name AS name, item.ArrayValue.price * 2 AS twice INTO out
@@ -594,6 +615,11 @@ TUMBLING = "FROM telemetry GROUP BY Tumbling(s, 1)"
         ("CREATE TABLE telemetry (site record) SELECT site.* INTO out FROM telemetry", "name them, such as site.id"),
         ("SELECT site.telemetry.* INTO out FROM telemetry", "`site.telemetry` is not the name of FROM"),
         ("WITH a AS (SELECT s FROM telemetry) SELECT s.* INTO out FROM a", "name them, such as s.id"),
+        ("WITH a AS (SELECT s.*, * FROM telemetry) SELECT x INTO out FROM a", "a step takes one *"),
+        (
+            "WITH a AS (SELECT s.* FROM telemetry) SELECT Collect() AS c INTO out FROM a GROUP BY Tumbling(s, 1)",
+            "the properties that s.* stands for are not known: name them",
+        ),
         (f"SELECT e.ArrayValue.* INTO out {APPLY} e", "name them, such as e.ArrayValue.id"),
         (
             "CREATE TABLE telemetry (id bigint, site.id bigint) SELECT id, site.* INTO out FROM telemetry",

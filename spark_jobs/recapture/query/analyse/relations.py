@@ -236,13 +236,18 @@ class From:
         names = _path(node)
         if not names:
             return None
-        named = self._qualifier(names)
-        value = named.field(names[1:]) if named else self.unqualified(names)
+        value = self.path(names)
         if value is None:
+            named = self._qualifier(names)
             known = " and ".join(f"`{one.name}`" for one in ([named] if named else self.relations))
             column = names[1] if named and len(self.relations) > 1 else names[0]
             raise self.source.error(names[0], f"{known} has no column `{column.name}`")
         return value
+
+    def path(self, names: Sequence[exp.Identifier]) -> Value | None:
+        """Return the value of a dotted path; None if there is no such column."""
+        named = self._qualifier(names)
+        return named.field(names[1:]) if named else self.unqualified(names)
 
     def unqualified(self, names: Sequence[exp.Identifier]) -> Value | None:
         """Return the value of a dotted path without the relation's name before it; None if there is no such column.

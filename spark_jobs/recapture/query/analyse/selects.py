@@ -11,6 +11,7 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.relations import From, NamedRelation
 from recapture.query.analyse.scopes import GroupScope, RowScope
+from recapture.query.analyse.stars import StarredRecord, StarSource
 from recapture.query.analyse.step_relation import DECLARE, WHOLE, WHOLE_NAME, items_of, passed_on
 from recapture.query.generate.aggregates import AGGREGATES
 from recapture.query.generate.grouping import GroupedWindow, Grouping
@@ -40,8 +41,8 @@ class CompiledSelect:
     """SELECT, ready to be written as Spark SQL."""
     columns: list[tuple[str, Value]]
     """Columns of its select list by name, in order."""
-    star_source: From | None
-    """FROM clause that its * stands for, in a step; None without a *."""
+    star_source: StarSource | None
+    """What its * stands for, in a step; None without a *."""
     ordered: bool
     """Whether its rows come in arrival order."""
     joined: JoinedTable | None
@@ -58,8 +59,8 @@ class _SelectList:
     """Those of `columns` that a * gives."""
     requested: list[tuple[str, Value]] = field(default_factory=list)
     """Columns of the * that later steps use."""
-    star_source: From | None = None
-    """FROM clause that a step's * stands for."""
+    star_source: StarSource | None = None
+    """What a step's * stands for."""
 
 
 @dataclass(frozen=True)
@@ -214,6 +215,9 @@ class SelectCompiler:
         names = star_of(item)
         named = star_source.named(names[0].name) if len(names) == 1 else None
         if names and named is None:
+            if requests is not None and not star_source.properties(names):
+                self._request(items, item, StarredRecord(self.source, star_source, tuple(names)), requests)
+                return
             for name, read in self._properties(names, star_source):
                 self._check_name(name, item, items, is_output)
                 items.columns.append((name, read))
@@ -221,17 +225,7 @@ class SelectCompiler:
         if star_source.joins:
             star_source = self._side(items, item, star_source, named)
         if requests is not None:
-            items.star_source = star_source
-            for path in requests:
-                if path == WHOLE:
-                    items.requested.append((WHOLE_NAME, star_source.record(item)))
-                    continue
-                names = [exp.to_identifier(name) for name in path]
-                for identifier in names:
-                    identifier.meta["start"] = self.source.offset(item)
-                value = star_source.unqualified(names)
-                if value is not None:
-                    items.requested.append((".".join(path), value))
+            self._request(items, item, star_source, requests)
             return
         columns = star_source.star(item)
         if columns is None:
@@ -241,6 +235,22 @@ class SelectCompiler:
                 self._check_name(name, item, items, is_output)
                 items.columns.append((name, value))
                 items.from_star.append((name, value))
+
+    def _request(self, items: _SelectList, item: exp.Expr, star_source: StarSource, requests: dict[Path, None]) -> None:
+        """Add the columns of a step's * that later steps use. Raise DefinitionError for a second *."""
+        if items.star_source is not None:
+            raise self.source.error(item, "a step takes one *: name the other columns")
+        items.star_source = star_source
+        for path in requests:
+            if path == WHOLE:
+                items.requested.append((WHOLE_NAME, star_source.record(item)))
+                continue
+            names = [exp.to_identifier(name) for name in path]
+            for identifier in names:
+                identifier.meta["start"] = self.source.offset(item)
+            value = star_source.unqualified(names)
+            if value is not None:
+                items.requested.append((".".join(path), value))
 
     def _properties(self, record: list[exp.Identifier], star_source: From) -> list[tuple[str, Value]]:
         """Return the declared properties of a record by name. Raise DefinitionError if there are none.

@@ -8,7 +8,7 @@ from sqlglot import exp
 from recapture.model import AsaType, kind_name
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.properties import property_of
-from recapture.query.analyse.relations import From
+from recapture.query.analyse.stars import StarSource
 from recapture.query.generate import select_items
 from recapture.query.generate.analytics import ROW
 from recapture.query.generate.json_text import json_record
@@ -49,8 +49,8 @@ class StepRelation:
     name: str
     table: str
     columns: list[tuple[str, Value]]
-    star_source: From | None
-    """FROM clause that its * stands for; None if it selects no *."""
+    star_source: StarSource | None
+    """What its * stands for; None if it selects no *."""
     requests: dict[Path, None]
     """Columns of its * that later steps use, collected in this pass and earlier ones."""
     types: FieldTypes

@@ -1,0 +1,67 @@
+"""What the * of a step stands for, if its columns are not known: those that later steps use."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlglot import exp
+
+from recapture.query.analyse.relations import Element, From
+from recapture.query.generate.values import Value
+from recapture.query.parse.source import Source
+
+
+class StarSource(Protocol):
+    """Rows, or a record of each row, whose columns or properties a * stands for."""
+
+    @property
+    def elements(self) -> Sequence[Element]:
+        """Return the elements that APPLY adds to the rows."""
+
+    def unqualified(self, names: Sequence[exp.Identifier]) -> Value | None:
+        """Return the value of a dotted path; None if there is no such column."""
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        """Return all columns by name; None if they are not known."""
+
+    def record(self, where: exp.Expr) -> Value:
+        """Return all columns as one record."""
+
+    def has(self, name: str) -> bool:
+        """Return whether a column of this name, in any letter case, is known."""
+
+    def can_have(self, name: str) -> bool:
+        """Return whether there may be a column of this name, in any letter case."""
+
+    def lists(self, name: str) -> bool:
+        """Return whether CREATE TABLE or a SELECT lists a column of this name, in any letter case."""
+
+
+@dataclass(frozen=True)
+class StarredRecord:
+    """A record whose properties record.* stands for, if they are not known."""
+
+    source: Source
+    from_clause: From
+    names: tuple[exp.Identifier, ...]
+    """Dotted path of the record."""
+    elements: tuple[Element, ...] = ()
+
+    def unqualified(self, names: Sequence[exp.Identifier]) -> Value | None:
+        return self.from_clause.path([*self.names, *names])
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        return None
+
+    def record(self, where: exp.Expr) -> Value:
+        shown = ".".join(name.name for name in self.names)
+        raise self.source.error(where, f"the properties that {shown}.* stands for are not known: name them")
+
+    def has(self, name: str) -> bool:
+        return False
+
+    def can_have(self, name: str) -> bool:
+        return True
+
+    def lists(self, name: str) -> bool:
+        return False
