@@ -98,6 +98,21 @@ def test_every_event_is_counted_once_under_its_input(spark: "SparkSession", worl
     assert [(row["input"], row["partition"]) for row in published(world.home / "table_quarantine")] == [("alarms", "3")]
 
 
+def test_one_archive_may_be_two_inputs_that_are_ordered_in_two_ways(spark: "SparkSession", tmp_path: Path) -> None:
+    """A query reads late events at their own times under one alias, and at their arrival under another."""
+    world = steady(tmp_path)
+    query = """
+        SELECT System.Timestamp() AS at INTO timed FROM telemetry TIMESTAMP BY eventTime
+        SELECT System.Timestamp() AS at INTO arrived FROM archived"""
+    outputs = [{"alias": name, "table": f"tables/{name}"} for name in ("timed", "arrived")]
+    pipeline = world.define(query, inputs=[TELEMETRY, TELEMETRY | {"alias": "archived"}], outputs=outputs)
+    report = backfill(spark, pipeline, TEN, at(60))
+    assert [of_input["metrics"]["InputEvents"] for of_input in report["inputs"]] == [144, 144]
+    timed, arrived = (published(world.home / "tables" / name) for name in ("timed", "arrived"))
+    assert len({row["at"] for row in timed}) == 144, "every event has a time of its own"
+    assert len({row["at"] for row in arrived}) == 24, "the events of a blob arrive at once"
+
+
 def test_the_order_of_the_inputs_in_the_file_changes_nothing(spark: "SparkSession", world: World) -> None:
     """Nor does it matter whether the hours are computed at once or one by one."""
     report = backfill(spark, defined(world), TEN, at(120))

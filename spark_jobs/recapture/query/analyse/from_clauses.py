@@ -167,7 +167,7 @@ class FromCompiler:
             raise self.source.error(
                 node or table,
                 f"`{named.relation.alias}` is read here with a different TIMESTAMP BY than above: a pipeline orders "
-                "each input in one way",
+                "each input in one way; declare it again under another alias and read that",
             )
 
     def _over(self, from_clause: From, table: exp.Table) -> tuple[InputColumn | MetadataColumn, ...]:
