@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import TYPES, AsaType, InputColumn, JavaScriptFunction, OutputColumn
 from recapture.query.compile import compile_query
-from recapture.query.model import CompiledQuery
+from recapture.query.model import CompiledInput, CompiledQuery
 from recapture.run.functions import register
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from tests.oracle_windows import Event
@@ -32,9 +32,12 @@ class Slice:
     events: Sequence[Event]
 
 
-def compiled(text: str, functions: Sequence[JavaScriptFunction] = ()) -> CompiledQuery:
-    """Compile a query from `telemetry` into `out`."""
-    return compile_query(text, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["out"], functions=functions)
+def compiled(
+    text: str, functions: Sequence[JavaScriptFunction] = (), inputs: Sequence[str] = ("telemetry",)
+) -> CompiledQuery:
+    """Compile a query from `telemetry`, or from several inputs, into `out`."""
+    metadata = dict.fromkeys(inputs, CaptureInput.metadata)
+    return compile_query(text, inputs=metadata, output_aliases=["out"], functions=functions)
 
 
 def published(
@@ -43,11 +46,13 @@ def published(
     """Return the rows of each slice. All are computed at once, each slice from no more than it may read.
 
     `arrivals` are the times at which the events of a slice arrived; without them, each arrives after the one before.
+    Of several inputs, an event's payload names its own as `input`.
 
     Datetimes are ticks; arrays and records are read from their JSON. The starts of the slices must differ. If the query
     has sessions, "_unanchored" says whether a row's session is cut by the rule for sparse streams.
     """
-    _view(spark, query, slices, arrivals).createOrReplaceTempView("`input telemetry`")
+    for of_input in query.inputs:
+        _view(spark, of_input, slices, arrivals).createOrReplaceTempView(f"`{of_input.view}`")
     register(spark, query)
     output = query.outputs[0]
     table = spark.sql(output.sql).toArrow()
@@ -63,22 +68,22 @@ def published(
 
 
 def _view(
-    spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice], arrivals: Sequence[int] | None
+    spark: SparkSession, of_input: CompiledInput, slices: Sequence[Slice], arrivals: Sequence[int] | None
 ) -> DataFrame:
-    """Return the events that the slices need, with one Spark partition for each partition of the input."""
+    """Return the events of an input that the slices need, with one Spark partition for each partition of the input."""
     schema = pa.schema(
-        [(column.name, TYPES[column.type].view) for column in query.inputs[0].columns]
+        [(column.name, TYPES[column.type].view) for column in of_input.columns]
         + [("_partition", pa.string()), *((name, pa.int64()) for name in _TICKS)]
     )
     rows: dict[str, list[Row]] = {"0": []}
     for slice_ in slices:
         times = np.array([event.time for event in slice_.events], dtype=np.int64)
-        needs = query.inputs[0].needs(times, slice_.start, slice_.end)
+        needs = of_input.needs(times, slice_.start, slice_.end)
         order = range(len(slice_.events)) if arrivals is None else arrivals
         for arrival, event, needed in zip(order, slice_.events, needs, strict=True):
-            if needed:
+            if needed and event.payload.get("input", of_input.alias) == of_input.alias:
                 rows.setdefault(event.partition, []).append(
-                    {column.name: _value(event, column) for column in query.inputs[0].columns}
+                    {column.name: _value(event, column) for column in of_input.columns}
                     | {"_partition": event.partition}
                     | dict(zip(_TICKS, (slice_.start, slice_.end, event.time, arrival), strict=True))
                 )

@@ -100,6 +100,38 @@ def test_a_join_of_the_input_with_itself_has_the_rows_of_the_oracle(
         assert of_spark(rows, "a", "b") == of_oracle(expected, slice_), described(slice_)
 
 
+ALARMS = CREATE.replace("telemetry", "alarms")
+
+
+def of_two_inputs(slice_: Slice) -> dict[str, list[Event]]:
+    """Return the events of a stream by input; every third one is an alarm."""
+    events: dict[str, list[Event]] = {"telemetry": [], "alarms": []}
+    for event in slice_.events:
+        alias = "telemetry" if event.payload["id"] % 3 else "alarms"
+        events[alias].append(Event(event.time, event.payload | {"input": alias}, event.partition))
+    return events
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT OUTER JOIN"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.on)
+@slow(1)
+@given(slices=batches(size=20))
+def test_a_join_of_two_inputs_has_the_rows_of_the_oracle(
+    spark: "SparkSession", kind: str, case: Case, slices: list[Slice]
+) -> None:
+    text = f"{IDS} FROM {INPUT.format('a')} {kind} alarms b TIMESTAMP BY t ON {case.on}"
+    query = compiled(f"{CREATE}{ALARMS}{text}", inputs=("telemetry", "alarms"))
+    sides = [of_two_inputs(slice_) for slice_ in slices]
+    read = [
+        Slice(slice_.start, slice_.end, [*inputs["telemetry"], *inputs["alarms"]])
+        for slice_, inputs in zip(slices, sides, strict=True)
+    ]
+    bounds = [Bound(0, case.low, case.high)]
+    for slice_, inputs, rows in zip(slices, sides, published(spark, query, read), strict=True):
+        expected = join(rows_of(inputs["telemetry"]), inputs["alarms"], bounds, case.condition, kind.startswith("LEFT"))
+        assert of_spark(rows, "a", "b") == of_oracle(expected, slice_), described(slice_)
+
+
 WINDOWS: dict[str, Window] = {
     "five": Hopping(seconds(5), seconds(5)),
     "sliding": Sliding(seconds(4)),
