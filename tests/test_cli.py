@@ -111,6 +111,18 @@ def test_a_mistake_in_the_pipeline_file_is_one_line_with_its_place_and_exit_2(
     assert "telemetry.yaml:1: " in refused(capsys, "backfill", world.file, *HOUR)
 
 
+def test_help_and_mistakes_in_arguments_load_no_library_for_data(python: Python) -> None:
+    """A person who waits for --help does not ask again."""
+    text = """
+import sys
+from recapture import cli
+assert cli.main(["status"]) == 2
+print(*sorted({"numpy", "pyarrow", "sqlglot", "pydantic", "deltalake", "pandas"} & sys.modules.keys()))
+"""
+    completed = python("-c", text)
+    assert (completed.returncode, completed.stdout) == (0, b"\n"), completed.stderr.decode()
+
+
 def test_times_without_a_zone_are_utc(capsys: pytest.CaptureFixture[str], world: World) -> None:
     def planned(*arguments: str) -> str:
         assert cli.main(["plan", str(world.file), *arguments, "--json"]) == 0

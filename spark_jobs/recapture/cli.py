@@ -1,4 +1,9 @@
-"""The `recapture` command: plan, backfill, status, rollback and infer of a pipeline, and the import of an ASA job."""
+"""The `recapture` command: plan, backfill, status, rollback and infer of a pipeline, and the import of an ASA job.
+
+Each command imports what it needs when it runs, so that --help and mistakes in arguments answer at once.
+"""
+
+from __future__ import annotations
 
 import argparse
 import io
@@ -8,27 +13,18 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress
 
-from recapture import __version__, asa_job, log, printing
-from recapture.archive import changes
-from recapture.definition.pipeline import Pipeline, load, load_without_query
+from recapture import __version__, log, printing
 from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
-from recapture.run.audit import audit
-from recapture.run.leftovers import remove_leftovers, scratch_name
-from recapture.run.plan import changed_since, load_manifest, plan_run, preview, resume_run
-from recapture.run.planned import PlannedRun
-from recapture.run.progress import capture_progress, plan_summary
-from recapture.run.publish import publish
-from recapture.run.report import report
-from recapture.run.rollback import rollback
-from recapture.run.scratch import scratch_folder
-from recapture.run.status import status
 from recapture.time_model import ticks
+
+if TYPE_CHECKING:
+    from recapture.definition.pipeline import Pipeline
+    from recapture.run.planned import PlannedRun
 
 _OTHER_PLACE = "choose another file with --output"
 
@@ -101,6 +97,8 @@ def main(argv: list[str] | None = None) -> int:
             return _import(arguments)
         if arguments.verbose:
             log.enable()
+        from recapture.definition.pipeline import load, load_without_query
+
         if isinstance(arguments, _InferArguments):
             pipeline = load_without_query(arguments.pipeline)
         else:
@@ -191,6 +189,9 @@ def _instant(text: str) -> datetime:
 
 def _import(arguments: _ImportArguments) -> int:
     """Write a pipeline file for an ASA job. Return 0 if it is ready to run, 1 if something has to be done first."""
+    from recapture import asa_job
+    from recapture.definition.pipeline import load
+
     job = asa_job.read_job(arguments.path, arguments.job)
     draft = asa_job.carry_over(job)
     file = arguments.output or Path(f"{draft.name}.yaml")
@@ -228,6 +229,9 @@ def _write_new(path: Path, text: str, *, in_folder: bool) -> None:
 
 
 def _plan(pipeline: Pipeline, arguments: _PlanArguments, stderr: Console) -> dict[str, Any]:
+    from recapture.run.plan import preview
+    from recapture.run.progress import capture_progress, plan_summary
+
     manifest = preview(pipeline, arguments.start, arguments.end)
     progress = capture_progress(pipeline, manifest, datetime.now(UTC))
     result = plan_summary(pipeline, manifest, progress)
@@ -239,6 +243,8 @@ def _plan(pipeline: Pipeline, arguments: _PlanArguments, stderr: Console) -> dic
 
 
 def _backfill(pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console) -> dict[str, Any]:
+    from recapture.run.publish import publish
+
     _require_range_or_manifest(arguments)
     try:
         run, warnings = _compute_and_audit(pipeline, arguments, stderr)
@@ -257,6 +263,11 @@ def _compute_and_audit(
     pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console
 ) -> tuple[PlannedRun, list[str]]:
     """Plan, compute and audit a run; return it, and warnings about its plan."""
+    from rich.progress import Progress
+
+    from recapture.run.audit import audit
+    from recapture.run.leftovers import remove_leftovers, scratch_name
+    from recapture.run.scratch import scratch_folder
     from recapture.run.session import spark_session
     from recapture.run.spark import compute
 
@@ -283,6 +294,8 @@ def _compute_and_audit(
 
 def _report(run: PlannedRun, warnings: list[str], arguments: _BackfillArguments) -> dict[str, Any]:
     """Print and return the report of a published run. Raise UnfinishedError if that fails."""
+    from recapture.run.report import report
+
     try:
         result = report(run)
         result["warnings"] += warnings
@@ -311,6 +324,9 @@ def _plan_or_resume(pipeline: Pipeline, arguments: _BackfillArguments) -> tuple[
 
     Raise RunError if blobs of the manifest have changed and `--changed replan` was not given.
     """
+    from recapture.archive import changes
+    from recapture.run.plan import changed_since, load_manifest, plan_run, resume_run
+
     if arguments.manifest is None:
         assert arguments.start is not None
         assert arguments.end is not None
@@ -332,6 +348,8 @@ def _plan_or_resume(pipeline: Pipeline, arguments: _BackfillArguments) -> tuple[
 
 
 def _status(pipeline: Pipeline, arguments: _PipelineArguments, stderr: Console) -> dict[str, Any]:
+    from recapture.run.status import status
+
     result = status(pipeline)
     if not arguments.json:
         printing.print_status(printing.console(), result)
@@ -357,6 +375,8 @@ def _infer(pipeline: Pipeline, arguments: _InferArguments, stderr: Console) -> d
 
 
 def _rollback(pipeline: Pipeline, arguments: _RollbackArguments, stderr: Console) -> dict[str, Any]:
+    from recapture.run.rollback import rollback
+
     result = rollback(pipeline, arguments.start, arguments.end, arguments.run)
     if not arguments.json:
         printing.print_rollback(printing.console(), result)

@@ -1,5 +1,7 @@
 """What the command prints on a terminal."""
 
+from __future__ import annotations
+
 import contextlib
 import itertools
 import sys
@@ -9,20 +11,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import rich.progress
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from recapture import asa_job
-from recapture.archive.progress import PartitionProgress
-from recapture.run.planned import PlannedRun
-from recapture.run.staged import staged_rows
 from recapture.wording import counted, named_slices, of_input
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    import rich.progress
     from pyspark.sql import SparkSession
+
+    from recapture.archive.progress import PartitionProgress
+    from recapture.asa_job import Draft
+    from recapture.run.planned import PlannedRun
 
 FINDINGS = {
     "missing": "to do before the pipeline gives the results of the job:",
@@ -69,7 +71,7 @@ def _waiting(counts: Mapping[str, Any], name_input: bool) -> str:
     return f"partition {', '.join(counts['incomplete'])}{of_input(counts['alias'] if name_input else None)}"
 
 
-def print_import(out: Console, name: str, file: Path, draft: asa_job.Draft) -> None:
+def print_import(out: Console, name: str, file: Path, draft: Draft) -> None:
     """Print the pipeline file of an imported job, and the findings about it."""
     out.print(f"{escape(str(file))}: the pipeline of the ASA job {escape(name)}")
     for kind, title in FINDINGS.items():
@@ -82,6 +84,8 @@ def print_import(out: Console, name: str, file: Path, draft: asa_job.Draft) -> N
 
 def print_staged_rows(out: Console, run: PlannedRun, result: dict[str, Any]) -> None:
     """Print the first rows of a run's outputs; `result` is its report."""
+    from recapture.run.staged import staged_rows
+
     for output, written in zip(run.pipeline.outputs, result["outputs"], strict=True):
         rows = staged_rows(run, output, SHOWN_ROWS)
         print_rows(out, output.alias, rows, written["metrics"]["OutputEvents"])
@@ -168,7 +172,7 @@ def print_rollback(out: Console, result: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def show_tasks(spark: "SparkSession", progress_bar: rich.progress.Progress, step: Any) -> Iterator[None]:
+def show_tasks(spark: SparkSession, progress_bar: rich.progress.Progress, step: Any) -> Iterator[None]:
     """Keep the progress bar at the number of tasks that Spark has finished."""
     done = threading.Event()
 
