@@ -1,0 +1,89 @@
+"""Render a page from a template.
+
+A template extends `base.html` and fills its blocks. Every value is escaped, unless it is Markup, such as a picture of
+`recapture.pages.picture`. A page loads nothing: its style is inside, and its policy forbids scripts and requests.
+"""
+
+from functools import cache
+from importlib.resources import files
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from recapture.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+NONE = "\N{EN DASH}"
+"""Stands for a value that there is none of."""
+_PACKAGES = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
+
+
+def require_installed() -> None:
+    """Raise DefinitionError unless the packages that make pages are installed."""
+    missing = [name for module, name in _PACKAGES.items() if find_spec(module) is None]
+    if missing:
+        raise DefinitionError(f"pages need {' and '.join(missing)}: install recapture[quality]")
+
+
+def render(package: str, template: str, **values: Any) -> bytes:
+    """Return a page as UTF-8: a template of a package, such as `recapture.reports`, with these values."""
+    return _environment(package).get_template(template).render(values).encode()
+
+
+@cache
+def _environment(package: str) -> "Environment":
+    require_installed()
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(package, "."), PackageLoader("recapture.pages", ".")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["number"] = number
+    environment.filters["share"] = share
+    environment.filters["duration"] = duration
+    environment.globals["style"] = Markup(files("recapture.pages").joinpath("style.css").read_text("utf-8"))
+    return environment
+
+
+def number(value: float | None) -> str:
+    """Return a number with separators and at most three decimals; an en dash for None."""
+    if value is None:
+        return NONE
+    if value == int(value):
+        return f"{int(value):,}"
+    return f"{value:,.3f}".rstrip("0").rstrip(".") if abs(value) >= 0.001 else f"{value:.3g}"
+
+
+def share(part: float, whole: float) -> str:
+    """Return a part as a percentage that is 0 % or 100 % only if the part is nothing or the whole."""
+    if not whole:
+        return NONE
+    percentage = 100 * part / whole
+    if part and percentage < 0.1:
+        return "< 0.1 %"
+    if part != whole and percentage > 99.9:
+        return "> 99.9 %"
+    return f"{percentage:.1f} %".replace(".0 %", " %")
+
+
+def duration(seconds: float | None) -> str:
+    """Return a duration in the two largest units that it has, such as "1 h 30 min"; an en dash for None."""
+    if seconds is None:
+        return NONE
+    sign, rest = ("\N{MINUS SIGN}" if seconds < 0 else ""), abs(seconds)
+    if rest < 60:
+        return f"{sign}{number(round(rest, 1 if rest >= 1 else 3))} s"
+    parts = []
+    rest = round(rest)
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        count, rest = divmod(rest, size)
+        if count or parts:
+            parts.append(f"{count} {unit}" if count else "")
+    return sign + " ".join(filter(None, parts[:2]))

@@ -1,0 +1,147 @@
+"""Pages: escaping, self-containment, and the words for numbers."""
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from recapture.pages import page
+from recapture.pages.page import NONE
+from recapture.pages.picture import svg
+
+HOSTILE = "</style></svg><script>alert(1)</script>\" onload='x' & {{ 7 * 7 }}"
+PAGE = """\
+{% extends "base.html" %}
+{% block title %}{{ text }}{% endblock %}
+{% block content %}<p title="{{ text }}">{{ text }}</p>{{ picture }}{% endblock %}
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A package with the template `page.html`."""
+    folder = tmp_path / "package_of_pages"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "page.html").write_text(PAGE)
+    monkeypatch.syspath_prepend(tmp_path)
+    return folder.name
+
+
+def elements(html: str) -> list[tuple[str, list[str]]]:
+    """Return the elements of a page as a browser sees them: their names, each with those of its attributes."""
+    found = []
+
+    class Parser(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            found.append((tag, [name for name, _ in attrs]))
+
+    Parser().feed(html)
+    return found
+
+
+def bars(text: str) -> dict[str, object]:
+    return {
+        "data": {"values": [{"name": text, "count": 2}]},
+        "mark": {"type": "bar", "clip": True},
+        "encoding": {
+            "x": {"field": "count", "type": "quantitative"},
+            "y": {"field": "name", "type": "nominal"},
+            "color": {"field": "name", "type": "nominal", "scale": {"range": ["var(--late)"]}},
+        },
+    }
+
+
+def test_markup_in_a_value_is_text_in_the_page(package: str) -> None:
+    harmless, hostile = (
+        page.render(package, "page.html", text=text, picture=svg(bars(text), text)).decode() for text in ("x", HOSTILE)
+    )
+    assert elements(hostile) == elements(harmless)
+    assert hostile.count("{{ 7 * 7 }}") > 4
+
+
+def test_a_page_names_nothing_to_load(package: str) -> None:
+    rendered = page.render(package, "page.html", text="x", picture=svg(bars("x"), "x")).decode()
+    assert "default-src 'none'" in rendered
+    assert re.findall(r"""(?:src|href)="(?!#)|@import|url\((?!#)""", rendered) == []
+
+
+def test_a_value_that_the_template_lacks_is_an_error(package: str) -> None:
+    from jinja2 import UndefinedError
+
+    with pytest.raises(UndefinedError, match="picture"):
+        page.render(package, "page.html", text="x")
+
+
+def test_a_picture_has_a_label_and_the_colours_of_the_page(package: str) -> None:
+    picture = svg(bars("device"), 'bars of "device"')
+    assert picture.startswith('<svg role="img" aria-label="bars of &quot;device&quot;"')
+    assert "var(--late)" in picture
+    assert ">device<" in picture
+
+
+def test_pictures_of_one_page_share_no_id() -> None:
+    ids = [re.findall(r'\bid="([^"]+)"', svg(bars(text), text)) for text in ("one", "another")]
+    assert all(ids)
+    assert not set(ids[0]) & set(ids[1])
+    picture = svg(bars("one"), "one")
+    assert set(re.findall(r"url\(#([^)]+)\)", picture)) == set(ids[0])
+
+
+def test_a_picture_has_the_same_bytes_each_time() -> None:
+    assert svg(bars("one"), "one") == svg(bars("one"), "one")
+
+
+def test_text_that_looks_like_an_attribute_stays() -> None:
+    assert '>url(#a) id="b" role="c" opacity="1"<' in svg(bars('url(#a) id="b" role="c" opacity="1"'), "x")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, NONE), (0, "0"), (1234567, "1,234,567"), (2.0, "2"), (0.1236, "0.124"), (1e-7, "1e-07")]
+)
+def test_numbers_have_separators_and_few_decimals(value: float | None, text: str) -> None:
+    assert page.number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [
+        (0, 0, NONE),
+        (0, 9, "0 %"),
+        (1, 3, "33.3 %"),
+        (1, 2, "50 %"),
+        (1, 10**6, "< 0.1 %"),
+        (10**6 - 1, 10**6, "> 99.9 %"),
+    ],
+)
+def test_a_share_is_never_rounded_to_nothing_or_all(part: int, whole: int, text: str) -> None:
+    assert page.share(part, whole) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, NONE),
+        (0, "0 s"),
+        (0.25, "0.25 s"),
+        (12.34, "12.3 s"),
+        (-90, "\N{MINUS SIGN}1 min 30 s"),
+        (3600, "1 h"),
+        (90_061, "1 d 1 h"),
+    ],
+)
+def test_a_duration_has_its_two_largest_units(seconds: float | None, text: str) -> None:
+    assert page.duration(seconds) == text
+
+
+def test_without_the_packages_of_pages_the_error_names_them() -> None:
+    code = (
+        "import sys; sys.modules['jinja2'] = None; from recapture.pages import page\n"
+        "try: page.require_installed()\n"
+        "except Exception as error: print(type(error).__name__, error)"
+    )
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout == "DefinitionError pages need jinja2: install recapture[quality]\n"
