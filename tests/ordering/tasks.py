@@ -207,6 +207,7 @@ def plain(counted: Counters) -> dict[str, Any]:
         "verdicts": counted.verdicts.tolist(),
         "quarantine": quarantined(counted),
         "open_gaps": gaps(counted),
+        "profile": counted.profile.table(counted.input, counted.partition).to_pylist(),
     }
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from recapture.archive.pinning import PlannedSlice, blobs_that_may_hold
 from recapture.ordering import quarantine
 from recapture.ordering.chunks import Chunk
+from recapture.ordering.profile import Profile
 from recapture.ordering.sequence import AscendingEvents, Gaps
 from recapture.ordering.sequence_partitions import ranges_of
 from recapture.time_model import ticks
@@ -80,6 +81,11 @@ class Counters(Counts):
     """Largest System.Timestamp of the events that arrived, in ticks."""
     quarantine: list[pa.RecordBatch] = field(default_factory=list)
     """Rows of the quarantine."""
+    profile: Profile = field(init=False)
+    """Histograms and a sample of the events; empty without TIMESTAMP BY, as no policy applies."""
+
+    def __post_init__(self) -> None:
+        self.profile = Profile(self.planned_slice.slice)
 
     def count_blobs(self, chunk: Chunk) -> None:
         """Count the blobs that arrived, and quarantine those that are damaged."""

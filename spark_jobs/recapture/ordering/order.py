@@ -19,6 +19,7 @@ from recapture.model import TYPES, InputColumn, MetadataColumn, dateadd_fields, 
 from recapture.ordering.application_time import times_of
 from recapture.ordering.chunks import Chunk, chunks
 from recapture.ordering.counters import Counters
+from recapture.ordering.profile import TimedEvents
 from recapture.ordering.sequence import AscendingEvents
 from recapture.ordering.sequence_partitions import PartitionedNumbers
 from recapture.ordering.task import Task
@@ -91,9 +92,11 @@ class _ChunkProcessor:
             return
         chunk = chunk.without(duplicates)
         parsed = self._parsed(chunk)
-        judged, reasons = self._judged(chunk, parsed)
+        judged, reasons, timed = self._judged(chunk, parsed)
         for counters in self.counters.values():
             counters.count_events(chunk, judged, reasons)
+            if timed is not None:
+                counters.profile.observe(timed)
         payload = [parsed.columns[column] for column in self.compiled.columns]
         payload += [chunk.metadata(column) for column in self.compiled.metadata]
         yield from self._by_slice(judged, chunk.arrival, payload)
@@ -116,25 +119,32 @@ class _ChunkProcessor:
         columns = tuple(dict.fromkeys([*self.compiled.body_columns, *self.compiled.columns_to_check]))
         return bodies.parse(chunk.body, columns, timestamp_fields, chunk.unreadable)
 
-    def _judged(self, chunk: Chunk, parsed: bodies.Bodies) -> tuple[Judged, pa.Array]:
-        """Return the verdicts, and for each event the reason why it is malformed or has no time (string), or NULL."""
+    def _judged(self, chunk: Chunk, parsed: bodies.Bodies) -> tuple[Judged, pa.Array, TimedEvents | None]:
+        """Return the verdicts; the reason why an event is malformed or has no time (string), or NULL; and the times.
+
+        There are no times without TIMESTAMP BY.
+        """
         decoded = pc.is_null(parsed.malformed).to_numpy(zero_copy_only=False)
         if self.policies is None or self.compiled.timestamp_by is None:
             none = np.zeros(len(decoded), bool)
             verdict = np.where(decoded, Verdict.ON_TIME, Verdict.MALFORMED).astype(np.int8)
-            return Judged(verdict, chunk.arrival, none, none, none), parsed.malformed
+            behind = np.zeros(len(decoded), np.int64)
+            return Judged(verdict, chunk.arrival, none, none, none, chunk.arrival, behind), parsed.malformed, None
         times = times_of(self.compiled.timestamp_by, parsed, chunk.metadata)
         keys = self._keys(chunk, parsed)
         scope = keys if chunk.sequence_partition is None else keys | {"": pa.array(chunk.sequence_partition)}
-        judged = judge(
-            self.policies, self.largest_times, times.ticks, times.valid & decoded, chunk.arrival, _struct(scope)
-        )
+        has_time = times.valid & decoded
+        judged = judge(self.policies, self.largest_times, times.ticks, has_time, chunk.arrival, _struct(scope))
         judged.verdict[~decoded] = Verdict.MALFORMED
         reasons = pc.coalesce(parsed.malformed, times.reason)
         for name, values in keys.items():
             missing = pc.if_else(pc.is_null(values), f"the OVER key {name} is missing or null", None)
             reasons = pc.coalesce(reasons, missing)
-        return judged, reasons
+        return (
+            judged,
+            reasons,
+            TimedEvents(chunk, times.ticks, has_time & (judged.verdict != Verdict.INVALID_TIMESTAMP), judged, keys),
+        )
 
     def _keys(self, chunk: Chunk, parsed: bodies.Bodies) -> dict[str, pa.Array]:
         """Return the columns of the OVER key by name."""

@@ -49,6 +49,13 @@ class Judged:
     """Whether the event was beyond the late tolerance, whatever its verdict."""
     out_of_order: NDArray[np.bool_]
     """Whether the event was below the watermark."""
+    largest_time: NDArray[np.int64]
+    """Largest System.Timestamp so far in the event's scope, itself included, in ticks.
+
+    BEFORE_EVERYTHING if the event does not reach the disorder stage (docs/time-model.md, section 2).
+    """
+    behind: NDArray[np.int64]
+    """How far the event's time was below `largest_time` when it reached the disorder stage, in ticks; 0 otherwise."""
 
     @cached_property
     def processed(self) -> NDArray[np.bool_]:
@@ -170,12 +177,16 @@ def judge(
     rows = np.flatnonzero(reaches_disorder_stage)
     # Out-of-order events are below the running maximum, so including them does not change it.
     running = largest_times.update(system_timestamp[rows], None if scope is None else scope.take(pa.array(rows)))
-    below = system_timestamp[rows] < running - policies.out_of_order_tolerance
+    largest_time = np.full(len(time), BEFORE_EVERYTHING)
+    largest_time[rows] = running
+    behind = np.zeros(len(time), np.int64)
+    behind[rows] = running - system_timestamp[rows]
+    below = behind[rows] > policies.out_of_order_tolerance
     out_of_order = np.zeros(len(time), bool)
     out_of_order[rows[below]] = True
     verdict[out_of_order] = Verdict.OUT_OF_ORDER_ADJUSTED if policies.adjust else Verdict.OUT_OF_ORDER_DROPPED
     system_timestamp[out_of_order] = (running - policies.out_of_order_tolerance)[below]
-    return Judged(verdict, system_timestamp, early, late, out_of_order)
+    return Judged(verdict, system_timestamp, early, late, out_of_order, largest_time, behind)
 
 
 def _has_key(scope: pa.Array) -> NDArray[np.bool_]:
