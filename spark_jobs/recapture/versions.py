@@ -11,6 +11,8 @@ FORMAT = 2
 """Format of manifests and run files; every digest covers it."""
 PUBLICATIONS_FORMAT = 1
 """Format of publications, which stay readable when a manifest or a run file changes."""
+PROFILE_FORMAT = 1
+"""Format of the profile of a run, which only its report reads."""
 
 
 def require_format(number: object, known: int, what: str) -> None:

@@ -143,7 +143,7 @@ class _ChunkProcessor:
         return (
             judged,
             reasons,
-            TimedEvents(chunk, times.ticks, has_time & (judged.verdict != Verdict.INVALID_TIMESTAMP), judged, keys),
+            TimedEvents(chunk, times.ticks, has_time & (judged.verdict != Verdict.INVALID_TIMESTAMP), judged, scope),
         )
 
     def _keys(self, chunk: Chunk, parsed: bodies.Bodies) -> dict[str, pa.Array]:

@@ -89,8 +89,8 @@ class TimedEvents:
     """Application time in ticks; meaningful if `has_time`."""
     has_time: NDArray[np.bool_]
     judged: Judged
-    keys: Mapping[str, pa.Array]
-    """Columns of the OVER key by name."""
+    scope: Mapping[str, pa.Array]
+    """Columns whose values name an event's scope within the partition, such as the OVER key; by name."""
 
 
 @dataclass
@@ -281,7 +281,7 @@ def _batch(events: TimedEvents, rows: NDArray[np.intp]) -> pa.RecordBatch:
     chunk, judged, indices = events.chunk, events.judged, pa.array(rows)
     has_number = chunk.has_number(rows)
     largest_time = judged.largest_time[rows]
-    keys = [pc.cast(values.take(indices), pa.string()) for values in events.keys.values()]
+    keys = [pc.cast(values.take(indices), pa.string()) for values in events.scope.values()]
     columns = [
         pa.array(events.time[rows], mask=~events.has_time[rows]),
         pa.array(chunk.arrival[rows]),

@@ -53,6 +53,10 @@ class RunFiles:
         """Return the run file of what the task of an input's partition counted in a slice."""
         return f"counters/{alias}/{ticks.to_compact_text(slice_.start)}/{partition}.json"
 
+    def profile_name(self, alias: str, partition: str, first: Slice) -> str:
+        """Return the blob name of the profiles of the slices of a task, which are those from `first` on."""
+        return self.name(f"profiles/{alias}/{ticks.to_compact_text(first.start)}/{partition}.parquet")
+
     def quarantine_name(self, alias: str, partition: str, slice_: Slice) -> str:
         """Return the blob name of what the task of an input's partition quarantined in a slice."""
         return self.name(f"quarantine/{alias}/{ticks.to_compact_text(slice_.start)}/{partition}.parquet")

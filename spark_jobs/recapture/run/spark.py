@@ -32,6 +32,7 @@ from recapture.ordering.task import Task, split
 from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.values import quoted_name
 from recapture.query.model import CompiledInput
+from recapture.run import profiles
 from recapture.run.files import RunFiles, StagedSlice
 from recapture.run.functions import register
 from recapture.run.metrics import metric_rows
@@ -128,7 +129,9 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
         except PySparkException as error:
             raise RunError(_reason(error)) from error
         run.files.write("staged.json", [asdict(file) for file in staged])
-        run.files.write("metrics.json", list(metric_rows(run.files, manifest)))
+        rows = list(metric_rows(run.files, manifest))
+        run.files.write("metrics.json", rows)
+        profiles.collect(run.files, [task for of_input in inputs for task in of_input.tasks], rows)
         results.append(f"staged {counted(sum(file.rows for file in staged), 'row')}")
 
 
@@ -253,6 +256,7 @@ def _run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
         yield from batches
         for slice_, counters in counters_by_slice.items():
             _write_counters(files, slice_, counters, context.policies)
+        profiles.write(files, task, counters_by_slice)
         results.append(counted(sum(counters.events for counters in counters_by_slice.values()), "event"))
 
 
