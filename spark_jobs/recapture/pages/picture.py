@@ -33,7 +33,7 @@ CONFIG: Mapping[str, Any] = {
         "labelFontSize": 11,
         "titleFontSize": 12,
     },
-    "legend": {"labelColor": _INK, "titleColor": _INK, "titleFontWeight": "normal", "labelLimit": 400},
+    "legend": {"labelColor": _INK, "titleColor": _INK, "titleFontWeight": "normal", "labelLimit": 400, "labelFontSize": 12, "columnPadding": 20},
     "header": {"labelColor": _INK, "titleColor": _INK},
     "title": {"color": _INK, "subtitleColor": _MUTED, "fontSize": 13, "anchor": "start"},
     "text": {"color": _INK},
@@ -44,6 +44,7 @@ CONFIG: Mapping[str, Any] = {
 _TAG = re.compile(r"<[^>]*>")
 _ID = re.compile(r'\sid="([^"]+)"')
 _REFERENCE = re.compile(r'(\sid="|url\(#|href="#)([^")]+)')
+_DIGITS = re.compile(r"\d+\.\d{3,}")
 _UNNEEDED = re.compile(r' (?:class|role|aria-\w+|pointer-events|opacity)="(?:[^"0][^"]*)?"(?=[\s/>])')
 """Attributes that change nothing: the picture has one label, and only an opacity of 0 or less than 1 starts with 0."""
 _UNSEEN = re.compile(r'<text [^>]*\bopacity="0"[^>]*>[^<]*</text>|<path [^>]*\bdisplay="none"[^>]*/>')
@@ -66,7 +67,7 @@ def svg(specification: Mapping[str, Any], label: str) -> "Markup":
 
 
 def _for_page(drawn: str, label: str, prefix: str) -> str:
-    """Return a picture with its label and without what is unseen. Its ids begin with `prefix`.
+    """Return a picture with its label, rounded and without what is unseen. Its ids begin with `prefix`.
 
     vl_convert numbers the ids of all pictures of the process. Only tags are changed: in texts, < and > are escaped.
     """
@@ -75,6 +76,7 @@ def _for_page(drawn: str, label: str, prefix: str) -> str:
     own = {identifier: f"{prefix}{number}" for number, identifier in enumerate(ids)}
 
     def for_page(tag: re.Match[str]) -> str:
-        return _REFERENCE.sub(lambda match: match[1] + own.get(match[2], match[2]), _UNNEEDED.sub("", tag[0]))
+        short = _DIGITS.sub(lambda digits: f"{float(digits[0]):.2f}", _UNNEEDED.sub("", tag[0]))
+        return _REFERENCE.sub(lambda match: match[1] + own.get(match[2], match[2]), short)
 
     return _TAG.sub(for_page, drawn).replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
