@@ -24,6 +24,10 @@ class SetupError(RunError):
     """A mistake in the set-up, such as a missing folder or permission, or blob names that do not match the input."""
 
 
+class FormatError(RunError):
+    """A file that another version of Recapture wrote, in a format that this version does not read."""
+
+
 class DamagedBlobError(RunError):
     """A blob that cannot be read whole."""
 

@@ -5,7 +5,7 @@ Recapture, an older one is written again by planning the range again. Raise a nu
 would misread a file.
 """
 
-from recapture.errors import RunError
+from recapture.errors import FormatError
 
 FORMAT = 2
 """Format of manifests and run files; every digest covers it."""
@@ -16,9 +16,11 @@ PROFILE_FORMAT = 1
 
 
 def require_format(number: object, known: int, what: str) -> None:
-    """Raise RunError unless `number` is the format that this version knows; `what` names the file in the message."""
+    """Raise FormatError unless `number` is the format that this version knows; `what` names the file in the message."""
     if number == known:
         return
     if isinstance(number, int) and number > known:
-        raise RunError(f"{what} has format {number}, and this version of Recapture reads {known}: use a newer version")
-    raise RunError(f"{what} has a format older than {known}, which this version reads: plan the range again")
+        raise FormatError(
+            f"{what} has format {number}, and this version of Recapture reads {known}: use a newer version"
+        )
+    raise FormatError(f"{what} has a format older than {known}, which this version reads: plan the range again")

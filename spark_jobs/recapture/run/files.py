@@ -73,10 +73,12 @@ class RunFiles:
 
     def read(self, file: str) -> Any:
         """Return what a stage wrote with `write`. Raise RunError also if it has another format."""
-        document = json.loads(self._content(self.name(file)))
-        number = document.get("format") if isinstance(document, dict) else None
-        require_format(number, FORMAT, f"{file} of run {self.id}")
-        return document["content"]
+        return self._document(file, self._content(self.name(file)))
+
+    def find(self, file: str) -> Any:
+        """Return what a stage wrote with `write`; None if there is no such file. Raise FormatError as `read` does."""
+        content = self.container.read_current(self.name(file))
+        return None if content is None else self._document(file, content)
 
     def manifest(self) -> Manifest:
         return manifests.from_json(self._content(self.name("manifest.json")))
@@ -101,6 +103,12 @@ class RunFiles:
                     if row["verdict"] in UNUSABLE:
                         return dict(row)
         return None
+
+    def _document(self, file: str, content: bytes) -> Any:
+        document = json.loads(content)
+        number = document.get("format") if isinstance(document, dict) else None
+        require_format(number, FORMAT, f"{file} of run {self.id}")
+        return document["content"]
 
     def _content(self, name: str) -> bytes:
         content = self.container.read_current(name)

@@ -1,0 +1,178 @@
+"""What failed or warned in the audits of a report: what was expected and observed, rows, and what to do."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from recapture.definition.sections import Output
+from recapture.quality.suites import built_in
+from recapture.reports.sources import RunSource, Source
+from recapture.storage import open_container
+
+MAX_ROWS = 20
+"""Largest number of rows that are shown of an expectation."""
+MAX_FAILURES = 40
+"""Largest number of expectations that are shown."""
+_SEVERITIES = ("critical", "warning", "info")
+_HIDDEN = ("batch_id", "row_condition", "column", "column_list", "column_A", "column_B")
+_HINTS = {
+    "complete": "wait until Capture has written the rest, then run the slices again",
+    "late_share": "raise eventsLateArrivalMaxDelayInSeconds; the histogram of lateness shows what is needed",
+    "whole": "restore the damaged blobs, which the quarantine names, and backfill again",
+    "SequenceGaps": "look for blobs with the missing sequence numbers, restore them and backfill again",
+    "malformed": "see the reasons under Quarantine; correct CREATE TABLE, the casts of the query, or the sender",
+    "invalid_timestamp": "see the reasons under Quarantine; correct the field of TIMESTAMP BY, or the sender",
+    "DuplicateEvents": "nothing: a duplicate is counted once; look for blobs that were copied if there should be none",
+}
+"""What to do about a failed expectation of the built-in suite, by its column."""
+
+
+def failures(source: Source) -> dict[str, Any]:
+    """Return the failed expectations of all audits of a report, the most severe first, and how many passed."""
+    failed, passed = [], 0
+    for run in source.runs.values():
+        if run.audit is None:
+            continue
+        for result, evaluation in _with_evaluations(run.audit["json"]):
+            if result["success"]:
+                passed += 1
+            else:
+                failed.append((run, result, evaluation))
+    failed.sort(key=lambda item: _SEVERITIES.index(item[1]["severity"]))
+    return {
+        "failed": [_failure(source, *item) for item in failed[:MAX_FAILURES]],
+        "more": max(len(failed) - MAX_FAILURES, 0),
+        "passed": passed,
+    }
+
+
+def _with_evaluations(audit: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+    """Yield the results of an audit, each with Great Expectations' own result if it has one."""
+    evaluations = {
+        (of_suite["suite_name"], of_suite["judged"]): list(of_suite["results"]) for of_suite in audit["validations"]
+    }
+    for result in audit["results"]:
+        remaining = evaluations.get((result["suite"], result["judged"]), [])
+        matches = remaining and remaining[0]["expectation_config"]["type"] == result["expectation"]
+        yield result, remaining.pop(0) if matches else None
+
+
+def _failure(
+    source: Source, run: RunSource, result: Mapping[str, Any], evaluation: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    config = {} if evaluation is None else evaluation["expectation_config"]
+    kwargs, details = config.get("kwargs") or {}, {} if evaluation is None else evaluation["result"]
+    column = kwargs.get("column")
+    rows, columns = _rows(source, run, result, column, details)
+    return {
+        "severity": result["severity"],
+        "title": config.get("description") or _title(result["sentence"]),
+        "sentence": result["sentence"],
+        "suite": result["suite"],
+        "judged": result["judged"],
+        "expectation": result["expectation"],
+        "run": run.id,
+        "expected": _expected(kwargs),
+        "unexpected": result["unexpected_count"],
+        "of": details.get("element_count"),
+        "observed": _text(details["observed_value"]) if details.get("observed_value") is not None else None,
+        "columns": columns,
+        "rows": rows,
+        "hint": _hint(result["suite"], column) or config.get("notes"),
+    }
+
+
+def _hint(suite: str, column: str | None) -> str | None:
+    return _HINTS.get(str(column)) if suite == built_in().name else None
+
+
+def _title(sentence: str) -> str:
+    """Return the expectation in the sentence of a built-in check, which is followed by a finding in parentheses."""
+    return sentence.partition(" (")[0]
+
+
+def _expected(kwargs: Mapping[str, Any]) -> str:
+    columns = (
+        kwargs.get("column")
+        or kwargs.get("column_list")
+        or [kwargs[name] for name in ("column_A", "column_B") if name in kwargs]
+    )
+    named = ", ".join(columns) if isinstance(columns, list) else str(columns)
+    values = [
+        f"{name.replace('_', ' ')} {_text(value)}"
+        for name, value in kwargs.items()
+        if name not in _HIDDEN and value is not None
+    ]
+    condition = kwargs.get("row_condition")
+    where = f"where {_text(condition)}" if condition else ""
+    return "; ".join(filter(None, [named, *values, where]))
+
+
+def _rows(
+    source: Source, run: RunSource, result: Mapping[str, Any], column: str | None, details: Mapping[str, Any]
+) -> tuple[list[list[str]], list[str]]:
+    """Return up to MAX_ROWS rows that are not as expected, as texts, and the names of their columns."""
+    if result["judged"] == "slices" or not details:
+        starts = result["observed"] if isinstance(result["observed"], list) else []
+        return [[_text(start)] for start in starts[:MAX_ROWS]], ["slice_start"] if starts else []
+    indexed = details.get("partial_unexpected_index_list") or []
+    values = details.get("partial_unexpected_list") or []
+    if indexed and isinstance(indexed[0], Mapping):
+        names = list(indexed[0])
+        return [[_text(row.get(name)) for name in names] for row in indexed[:MAX_ROWS]], names
+    output = next((output for output in source.pipeline.outputs if output.alias == result["judged"]), None)
+    if output is not None and column is not None and values is not None and result["unexpected_count"]:
+        found = _rows_with(_staged(source, run, output), column, values)
+        if found is not None:
+            return found
+    if values and isinstance(values[0], Mapping):
+        return [[_text(value) for value in row.values()] for row in values[:MAX_ROWS]], list(values[0])
+    return [[_text(value)] for value in values[:MAX_ROWS]], [column or "value"] if values else []
+
+
+def _staged(source: Source, run: RunSource, output: Output) -> Iterator[bytes]:
+    """Yield the Parquet files that a run staged for an output."""
+    container = open_container(output.table)
+    for file in run.files.staged():
+        if file.output == output.alias and file.rows and source.run_of_slice.get(file.slice_start) == run.id:
+            content = container.read_current(file.path)
+            if content is not None:
+                yield content
+
+
+def _rows_with(files: Iterable[bytes], column: str, values: list[Any]) -> tuple[list[list[str]], list[str]] | None:
+    """Return the first rows whose column has one of these unexpected values, or none at all; None without such rows."""
+    present = [value for value in values if value is not None]
+    rows: list[list[str]] = []
+    names: list[str] = []
+    for content in files:
+        table = pq.read_table(io.BytesIO(content))
+        try:
+            unexpected = pa.array(present).cast(table.schema.field(column).type) if present else None
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError):
+            return None
+        matches = pc.is_null(table[column]) if unexpected is None else pc.is_in(table[column], value_set=unexpected)
+        names = table.column_names
+        rows += [
+            list(map(_text, row.values())) for row in table.filter(matches).slice(0, MAX_ROWS - len(rows)).to_pylist()
+        ]
+        if len(rows) >= MAX_ROWS:
+            break
+    return (rows, names) if rows else None
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return value
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat()).replace("+00:00", "Z")
+    return json.dumps(value, default=str)

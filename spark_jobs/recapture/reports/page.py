@@ -1,0 +1,142 @@
+"""The page of a report, rendered from its document."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from recapture.pages.page import number, render, share
+from recapture.pages.picture import svg
+from recapture.reports import charts
+from recapture.reports.timing import label
+from recapture.wording import counted
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_LEVELS = {"critical": ("FAILED", "bad"), "warning": ("WARNING", "warning"), "info": ("NOTE", "info")}
+"""Mark and class of an expectation that failed, by its severity."""
+_QUALITIES = {"passed": "good", "passed with warnings": "warning", "failed": "bad"}
+"""Class of the verdict of an audit."""
+
+
+def page(document: Mapping[str, Any]) -> bytes:
+    """Return the page of a report as HTML in UTF-8."""
+    return render(
+        "recapture.reports",
+        "report.html",
+        report=document,
+        levels=_LEVELS,
+        qualities=_QUALITIES,
+        columns=_columns(document),
+        partition_bars=_partition_bars(document),
+        group_bars=_group_bars(document),
+        inputs=[_with_pictures(of_input, len(document["timing"]) > 1) for of_input in document["timing"]],
+        counted=counted,
+    )
+
+
+def _columns(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the metrics of the ledger that are not 0 everywhere, each with its label."""
+    parts = {charts.DUPLICATES[0]: charts.DUPLICATES[1]} | {name: text for name, (text, _) in charts.VERDICTS.items()}
+    totals = document["ledger"]["totals"]
+    return [(name, text) for name, text in parts.items() if totals[name] or name == "on_time"]
+
+
+def _partition_bars(document: Mapping[str, Any]) -> "Markup | None":
+    rows = document["ledger"]["partitions"]
+    if len(rows) < 2 or not document["ledger"]["totals"]["InputEvents"]:
+        return None
+    return svg(
+        charts.bars(rows, "name", "partition"), f"Bars of the events by verdict, one for each of {len(rows)} partitions"
+    )
+
+
+def _group_bars(document: Mapping[str, Any]) -> "Markup | None":
+    rows, unit = document["ledger"]["groups"], document["ledger"]["unit"]
+    if len(rows) < 2 or not document["ledger"]["totals"]["InputEvents"]:
+        return None
+    named = [{**row, "short": _short(row["name"], [other["name"] for other in rows])} for row in rows]
+    return svg(
+        charts.bars(named, "short", unit), f"Bars of the events by verdict, one for each of {counted(len(rows), unit)}"
+    )
+
+
+def _short(name: str, names: Sequence[str]) -> str:
+    """Return the name of a slice without its date, if all slices are of one day, and without seconds."""
+    if "T" not in name:
+        return name
+    date, time = name.split("T")
+    return time[:5] if len({other[:10] for other in names}) == 1 else f"{date[5:]} {time[:5]}"
+
+
+def _with_pictures(of_input: Mapping[str, Any], name_input: bool) -> dict[str, Any]:
+    """Return the times of an input with its pictures and histograms drawn."""
+    return {
+        **of_input,
+        "title": f"Input {of_input['alias']}" if name_input else None,
+        "drawn": [_drawn(picture) for picture in of_input["pictures"]],
+        "lateness_bars": _histogram(
+            of_input["lateness"],
+            "arrival less application time",
+            "Histogram of lateness",
+            of_input["late_seconds"],
+            "var(--late)",
+            of_input["early_seconds"],
+        ),
+        "disorder_bars": _histogram(
+            of_input["disorder"],
+            "time behind the largest so far",
+            "Histogram of disorder",
+            of_input["out_of_order_seconds"],
+            "var(--disorder)",
+            None,
+        ),
+    }
+
+
+def _drawn(picture: Mapping[str, Any]) -> dict[str, Any]:
+    place = f"partition {picture['partition']}, slice {picture['slice_start']}"
+    if picture["key"] is not None:
+        place = f"{picture['key']} in {place}"
+    counts = picture["counts"]
+    verdicts = ", ".join(
+        f"{number(counts[name])} {text}" for name, (text, _) in charts.VERDICTS.items() if counts[name]
+    )
+    return {
+        "place": place[0].upper() + place[1:] if picture["key"] is None else place,
+        "events": counts["InputEvents"] - counts["DuplicateEvents"],
+        "verdicts": verdicts,
+        "picture": svg(
+            charts.watermark(picture),
+            f"Events of {place} by arrival and application time, with the watermark. In all: {verdicts}.",
+        ),
+        **{name: picture[name] for name in ("sampled", "outside", "key", "watermark")},
+        "shown": len(picture["points"]),
+    }
+
+
+def _histogram(
+    bins: Sequence[Mapping[str, Any]],
+    axis: str,
+    title: str,
+    tolerance: float | None,
+    color: str,
+    early: float | None,
+) -> "Markup | None":
+    """Return the bars of a histogram without the empty bins at its ends; bars beyond a tolerance have its colour."""
+    filled = [index for index, bin_ in enumerate(bins) if bin_["events"]]
+    if not filled:
+        return None
+    drawn = []
+    for bin_ in bins[filled[0] : filled[-1] + 1]:
+        beyond = tolerance is not None and bin_["above"] is not None and bin_["above"] >= tolerance
+        ahead = early is not None and bin_["up_to"] is not None and bin_["up_to"] <= -early
+        drawn.append(
+            {
+                "label": label(bin_),
+                "events": bin_["events"],
+                "color": color if beyond else "var(--early)" if ahead else "var(--on-time)",
+            }
+        )
+    total = sum(bin_["events"] for bin_ in bins)
+    text = "; ".join(f"{bin_['label']}: {share(bin_['events'], total)}" for bin_ in drawn if bin_["events"])
+    return svg(charts.histogram(drawn, axis), f"{title} of {counted(total, 'event')}. {text}.")

@@ -1,0 +1,121 @@
+"""The verdict of a report: can these slices be trusted; if not, why; and what to change."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from recapture.pages.page import duration, share
+from recapture.reports.timing import needed_seconds
+from recapture.time_model.metrics import VERDICTS
+from recapture.wording import counted
+
+_ALL_BUT_FEW = 0.999
+"""Share of events that a proposed tolerance keeps as they are."""
+LARGEST_LATE = 1_814_399
+"""Largest late tolerance in seconds that ASA takes."""
+LARGEST_OUT_OF_ORDER = 599
+"""Largest out-of-order tolerance in seconds that ASA takes."""
+
+
+def verdict(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the level (good, warning or bad), a sentence, the reasons and the advice, from the other sections."""
+    level, sentence = _run(document) if document["kind"] == "run" else _range(document)
+    return {
+        "level": level,
+        "sentence": sentence,
+        "events": _events(document["ledger"]["totals"]),
+        "reasons": _reasons(document),
+        "advice": list(dict.fromkeys(_advice(document))),
+    }
+
+
+def _run(document: Mapping[str, Any]) -> tuple[str, str]:
+    quality, what = document["quality"], _what(document)
+    if quality == "failed":
+        return "bad", f"Do not trust {what}: the audit stopped the run, and nothing was published."
+    if not document["published"]:
+        return "warning", f"{what} passed the audit, but no table holds this run: it is not published, or no longer."
+    warnings = sum(failure["severity"] == "warning" for failure in document["failures"]["failed"])
+    if quality == "passed with warnings":
+        return "warning", f"You can use {what} with care: published with {counted(warnings, 'warning')}."
+    return "good", f"You can trust {what}: every check passed, and the rows are published."
+
+
+def _range(document: Mapping[str, Any]) -> tuple[str, str]:
+    slices = document["slices"]
+    total, missing, warned = slices["total"], slices["unpublished"], slices["passed with warnings"]
+    good = f"{slices['passed']:,} of {counted(total, 'slice')} passed every check"
+    if missing:
+        with_warnings = f", {warned:,} with warnings" if warned else ""
+        return "bad", f"Do not trust all of this range: {counted(missing, 'slice')} missing. {good}{with_warnings}."
+    if warned:
+        return "warning", f"You can use this range with care: {good}, {warned:,} were published with warnings."
+    return "good", f"You can trust this range: {good}."
+
+
+def _what(document: Mapping[str, Any]) -> str:
+    count = document["slices"]["total"]
+    hours = document["slice_hours"]
+    if count > 1:
+        return f"these {counted(count, 'slice')}"
+    return "this hour" if hours == 1 else "this day" if hours == 24 else f"these {hours} hours"
+
+
+def _events(totals: Mapping[str, Any]) -> str:
+    events, duplicates = totals["InputEvents"], totals["DuplicateEvents"]
+    if not events:
+        return "No event arrived."
+    judged = events - duplicates
+    adjusted = sum(totals[name] for name in VERDICTS if name.endswith("adjusted"))
+    dropped = sum(totals[name] for name in VERDICTS if name.endswith("dropped"))
+    unusable = totals["malformed"] + totals["invalid_timestamp"]
+    parts = [f"{share(totals['on_time'], judged)} on time"]
+    for count, text in ((adjusted, "adjusted"), (dropped, "dropped"), (unusable, "quarantined")):
+        if count:
+            parts.append(f"{count:,} {text} ({share(count, judged)})")
+    more = f", besides {counted(duplicates, 'duplicate')}" if duplicates else ""
+    return f"{counted(judged, 'event')} arrived{more}: {', '.join(parts)}."
+
+
+def _reasons(document: Mapping[str, Any]) -> list[str]:
+    """Return the sentences of what failed or warned; only notes are left out."""
+    return [
+        failure["sentence"]
+        for failure in document["failures"]["failed"]
+        if failure["severity"] in ("critical", "warning")
+    ]
+
+
+def _advice(document: Mapping[str, Any]) -> Iterator[str]:
+    for failure in document["failures"]["failed"]:
+        if failure["hint"] and failure["severity"] != "info":
+            yield f"{failure['title']}: {failure['hint']}"
+    yield from document["warnings"]
+    for of_input in document["timing"]:
+        yield from _tolerances(of_input, len(document["timing"]) > 1)
+    if document["slices"]["unpublished"] and document["kind"] == "range":
+        yield f"backfill the unpublished slices, the first from {document['slices']['first_unpublished']}"
+
+
+def _tolerances(of_input: Mapping[str, Any], name_input: bool) -> Iterator[str]:
+    """Yield the tolerances that would leave nearly all events as they are, if the present ones do not."""
+    place = f" ({of_input['alias']})" if name_input else ""
+    needed, now = _needed(of_input["lateness"], of_input["late_seconds"], LARGEST_LATE)
+    if needed is not None:
+        yield (
+            f"eventsLateArrivalMaxDelayInSeconds{place} is {now:.0f}: {needed} would leave {_ALL_BUT_FEW:.1%} of the "
+            f"events as they are, and a slice would be complete {duration(needed - now)} later"
+        )
+    needed, now = _needed(of_input["disorder"], of_input["out_of_order_seconds"], LARGEST_OUT_OF_ORDER)
+    if needed is not None:
+        yield (
+            f"eventsOutOfOrderMaxDelayInSeconds{place} is {now:.0f}: {needed} would leave {_ALL_BUT_FEW:.1%} of the "
+            "events in their place"
+        )
+
+
+def _needed(bins: Sequence[Mapping[str, Any]], now: float | None, largest: int) -> tuple[int | None, float]:
+    """Return the tolerance that leaves nearly all events as they are, or None if it is not above the present one."""
+    needed = needed_seconds(bins, _ALL_BUT_FEW)
+    if now is None or needed is None or not now < needed <= largest:
+        return None, now or 0
+    return needed, now
