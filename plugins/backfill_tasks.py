@@ -58,10 +58,16 @@ def plan(file: str, range_: dict[str, str]) -> str:
 
 @task
 def audit(file: str, run: str) -> dict[str, Any]:
-    """Audit the run, and return its verdict and the report."""
+    """Audit the run, and return its verdict and the lines of its results. If the audit stops it, write its report."""
+    from recapture.errors import AuditError
+    from recapture.reports.write import with_report
     from recapture.run import audit, planned
 
-    return audit.audit(planned.load_run(load(Path(file)), run))
+    planned_run = planned.load_run(load(Path(file)), run)
+    try:
+        return audit.audit(planned_run)
+    except AuditError as error:
+        raise with_report(error, planned_run) from None
 
 
 @task
@@ -86,10 +92,12 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
 
 @task
 def report(file: str, run: str) -> dict[str, Any]:
-    """Return the report of the run."""
+    """Write the page of the run's report, and return the report with the address of the page under `report`."""
+    from recapture.reports.write import write_run_report
     from recapture.run import planned, report
 
-    return report.report(planned.load_run(load(Path(file)), run))
+    planned_run = planned.load_run(load(Path(file)), run)
+    return report.report(planned_run) | {"report": write_run_report(planned_run)}
 
 
 def assets_of(pipeline: Pipeline) -> dict[str, Asset]:

@@ -1,4 +1,4 @@
-"""The `recapture` command: plan, backfill, status, rollback and infer of a pipeline, and the import of an ASA job.
+"""The `recapture` command: plan, backfill, report, status, rollback and infer of a pipeline, and import of ASA jobs.
 
 Each command imports what it needs when it runs, so that --help and mistakes in arguments answer at once.
 """
@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from recapture import __version__, log, printing
-from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
+from recapture.errors import AuditError, DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
 from recapture.time_model import ticks
 
 if TYPE_CHECKING:
@@ -56,6 +56,13 @@ class _BackfillArguments(_PipelineArguments):
     manifest: str | None
     changed: Literal["fail", "replan"]
     master: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ReportArguments(_PipelineArguments):
+    start: datetime | None
+    end: datetime | None
+    out: Path | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +163,10 @@ def _parser() -> argparse.ArgumentParser:
     text = "what to do if blobs of the manifest were modified or deleted since (default: %(default)s)"
     backfill.add_argument("--changed", choices=("fail", "replan"), default="fail", help=text)
     backfill.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
+    text = "Write the data-quality report of published slices as a page: of a range, or of the newest month of slices."
+    reported = add("report", _report_range, _ReportArguments, text, required=False)
+    text = "the page to write; its data go into a .json file next to it (default: PIPELINE-FROM-TO.html here)"
+    reported.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = "Show the published slices, their quality and lateness, and the unpublished ranges between them."
     add("status", _status, _PipelineArguments, text, ranged=False)
     text = "Restore what the slices of a range held before their last publication."
@@ -265,6 +276,7 @@ def _compute_and_audit(
     """Plan, compute and audit a run; return it, and warnings about its plan."""
     from rich.progress import Progress
 
+    from recapture.reports.write import with_report
     from recapture.run.audit import audit
     from recapture.run.leftovers import remove_leftovers, scratch_name
     from recapture.run.scratch import scratch_folder
@@ -288,17 +300,22 @@ def _compute_and_audit(
         ):
             compute(spark, run)
         progress_bar.update(step, description="audit", total=None)
-        audit(run)
+        try:
+            audit(run)
+        except AuditError as error:
+            raise with_report(error, run, warnings) from None
     return run, warnings
 
 
 def _report(run: PlannedRun, warnings: list[str], arguments: _BackfillArguments) -> dict[str, Any]:
     """Print and return the report of a published run. Raise UnfinishedError if that fails."""
+    from recapture.reports.write import write_run_report
     from recapture.run.report import report
 
     try:
         result = report(run)
         result["warnings"] += warnings
+        result["report"] = write_run_report(run, warnings)
         if not arguments.json:
             out = printing.console()
             printing.print_staged_rows(out, run, result)
@@ -353,6 +370,17 @@ def _status(pipeline: Pipeline, arguments: _PipelineArguments, stderr: Console) 
     result = status(pipeline)
     if not arguments.json:
         printing.print_status(printing.console(), result)
+    return result
+
+
+def _report_range(pipeline: Pipeline, arguments: _ReportArguments, stderr: Console) -> dict[str, Any]:
+    from recapture.reports.write import write_range_report
+
+    if (arguments.start is None) != (arguments.end is None):
+        raise DefinitionError("give both --from and --to, or neither for the newest month of published slices")
+    result = write_range_report(pipeline, arguments.start, arguments.end, arguments.out)
+    if not arguments.json:
+        printing.print_written_report(printing.console(), result)
     return result
 
 

@@ -123,6 +123,15 @@ def print_report(out: Console, result: dict[str, Any]) -> None:
     for output in result["outputs"]:
         did = "published as" if output["changed"] else "unchanged, already published as"
         out.print(f"run {result['run']} {did} version {output['version']} of {escape(output['table'])}")
+    out.print(f"report: {escape(result['report'])}")
+
+
+def print_written_report(out: Console, result: Mapping[str, Any]) -> None:
+    """Print the verdict of a report of published slices, and where it is."""
+    verdict = result["verdict"]
+    for line in (verdict["sentence"], verdict["events"], *verdict["reasons"], *verdict["advice"]):
+        out.print(escape(line))
+    out.print(f"report: {escape(result['page'])}, its data: {escape(result['document'])}")
 
 
 def print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:

@@ -80,7 +80,7 @@ def duration(seconds: float | None) -> str:
     sign, rest = ("\N{MINUS SIGN}" if seconds < 0 else ""), abs(seconds)
     if rest < 60:
         return f"{sign}{number(round(rest, 1 if rest >= 1 else 3))} s"
-    parts = []
+    parts: list[str] = []
     rest = round(rest)
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
         count, rest = divmod(rest, size)

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,6 @@ MAX_ROWS = 20
 """Largest number of changed rows that are shown of an output."""
 MAX_COMPARED = 2_000_000
 """Largest number of rows that are compared; of more, only the numbers of rows are shown."""
-_NUMBERED = 'SELECT *, COUNT(*) AS "_copies" FROM {} GROUP BY ALL'
 
 
 @dataclass
@@ -123,7 +122,8 @@ def _compare(result: _Changes, start: str, before: pa.Table, after: pa.Table) ->
     result.added += added.num_rows
     result.columns = before.column_names
     for old, new in _paired(removed, added)[: MAX_ROWS - len(result.examples)]:
-        result.examples.append({"slice_start": start, "before": _texts(old), "after": _texts(new)})
+        digits = 7 if old is None or new is None or _texts(old, 7) != _texts(new, 7) else 17
+        result.examples.append({"slice_start": start, "before": _texts(old, digits), "after": _texts(new, digits)})
 
 
 def _only_in(one: pa.Table, other: pa.Table) -> pa.Table:
@@ -148,20 +148,15 @@ def _paired(removed: pa.Table, added: pa.Table) -> list[tuple[Mapping[str, Any] 
     return [(old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])]
 
 
-def _texts(row: Mapping[str, Any] | None) -> list[str] | None:
-    return None if row is None else [_text(value) for value in row.values()]
+def _texts(row: Mapping[str, Any] | None, digits: int) -> list[str] | None:
+    return None if row is None else [_text(value, digits) for value in row.values()]
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, digits: int) -> str:
     if value is None or isinstance(value, str):
         return "null" if value is None else value
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
     if hasattr(value, "isoformat"):
         return str(value.isoformat()).replace("+00:00", "Z")
     return json.dumps(value, default=str)
-
-
-def summary(outputs: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the number of changed and of new slices over all outputs."""
-    return {
-        name: sum(output[name] for output in outputs) for name in ("changed", "first", "unchanged", "added", "removed")
-    }

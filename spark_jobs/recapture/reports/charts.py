@@ -1,5 +1,6 @@
 """Charts of a report as Vega-Lite specifications, from the values of its document."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -7,12 +8,12 @@ Specification = dict[str, Any]
 
 VERDICTS = {
     "on_time": ("on time", "var(--on-time)"),
-    "late_adjusted": ("late, adjusted", "var(--late)"),
-    "late_dropped": ("late, dropped", "var(--late-dropped)"),
-    "out_of_order_adjusted": ("out of order, adjusted", "var(--disorder)"),
-    "out_of_order_dropped": ("out of order, dropped", "var(--disorder-dropped)"),
-    "early_adjusted": ("early, adjusted", "var(--early)"),
-    "early_dropped": ("early, dropped", "var(--early-dropped)"),
+    "late_adjusted": ("late (adjusted)", "var(--late)"),
+    "late_dropped": ("late (dropped)", "var(--late-dropped)"),
+    "out_of_order_adjusted": ("out of order (adjusted)", "var(--disorder)"),
+    "out_of_order_dropped": ("out of order (dropped)", "var(--disorder-dropped)"),
+    "early_adjusted": ("early (adjusted)", "var(--early)"),
+    "early_dropped": ("early (dropped)", "var(--early-dropped)"),
     "invalid_timestamp": ("without a valid time", "var(--invalid)"),
     "malformed": ("malformed", "var(--malformed)"),
 }
@@ -23,6 +24,8 @@ _PARTS = {DUPLICATES[0]: DUPLICATES[1:], **VERDICTS}
 _CIRCLE, _CROSS = "circle", "M-1,-1L1,1M1,-1L-1,1"
 _RUG = "M0,-1L0,1"
 _WIDTH = 880
+_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
+"""Distances of the ticks on an axis of time, in seconds."""
 _TIMES = {"type": "temporal", "scale": {"type": "utc"}}
 
 
@@ -81,7 +84,7 @@ def histogram(bins: Sequence[Mapping[str, Any]], title: str) -> Specification:
     height = {"field": "events", "type": "quantitative", "title": "events", "scale": {"type": "symlog"}}
     return {
         "data": {"values": list(bins)},
-        "width": _WIDTH // 2 - 90,
+        "width": {"step": 26},
         "height": 170,
         "encoding": {"x": position | {"axis": {"labelAngle": -45}}},
         "layer": [
@@ -111,10 +114,10 @@ def watermark(picture: Mapping[str, Any]) -> Specification:
     legend = {"orient": "top", "title": None, "columns": 5}
     x = {"field": "x", "title": "arrival (UTC)", **_TIMES}
     x["scale"] = {"type": "utc", "domain": [picture["start"], picture["end"]], "nice": False}
-    x["axis"] = {"format": _time_format(picture["end"] - picture["start"]), "tickCount": 10}
+    x["axis"] = _time_axis(picture["start"], picture["end"], 13)
     y = {"title": "application time (UTC)", **_TIMES}
     y["scale"] = {"type": "utc", "domain": [lowest, highest], "nice": False}
-    y["axis"] = {"format": _time_format(highest - lowest), "tickCount": 8}
+    y["axis"] = _time_axis(lowest, highest, 9)
     color = {"field": "label", "type": "nominal", "scale": colors, "legend": legend}
     shapes = {"domain": labels, "range": [shape(verdict) for verdict in present]}
     lines = [
@@ -211,8 +214,10 @@ def _end(places: Sequence[Sequence[float]], highest: float) -> dict[str, float]:
     return {"x": x, "y": min(y, highest)}
 
 
-def _time_format(milliseconds: float) -> str:
-    """Return the format of an axis of this length."""
-    if milliseconds > 2 * 86_400_000:
-        return "%d %b %H:%M"
-    return "%H:%M" if milliseconds > 600_000 else "%H:%M:%S"
+def _time_axis(start: float, end: float, most: int) -> dict[str, Any]:
+    """Return an axis of time, in milliseconds, with at most this many ticks at round times."""
+    step = next((step for step in _STEPS if (end - start) / (1000 * step) <= most), None)
+    step = _STEPS[-1] * math.ceil((end - start) / (1000 * _STEPS[-1] * most)) if step is None else step
+    first = math.ceil(start / 1000 / step) * step
+    form = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86_400 else "%Y-%m-%d"
+    return {"format": form, "values": [1000 * second for second in range(first, math.floor(end / 1000) + 1, step)]}

@@ -86,7 +86,7 @@ def _runs(source: Source) -> list[dict[str, Any]]:
     slices = Counter(source.run_of_slice.values())
     published = {entry.run: entry.current for entry in source.entries.values() if entry.current is not None}
     rows = []
-    for run in reversed(source.runs):
+    for run in reversed(list(source.runs)):
         current, manifest = published.get(run), source.runs[run].manifest
         digest = current.manifest if current is not None else None if manifest is None else manifest.digest
         definition = (

@@ -21,7 +21,11 @@ MAX_ROWS = 20
 MAX_FAILURES = 40
 """Largest number of expectations that are shown."""
 _SEVERITIES = ("critical", "warning", "info")
-_HIDDEN = ("batch_id", "row_condition", "column", "column_list", "column_A", "column_B")
+_WORDED = (
+    *("batch_id", "row_condition", "column", "column_list", "column_A", "column_B", "min_value", "max_value"),
+    *("value_set", "mostly", "strict_min", "strict_max"),
+)
+"""Arguments that have words of their own, or that say nothing."""
 _HINTS = {
     "complete": "wait until Capture has written the rest, then run the slices again",
     "late_share": "raise eventsLateArrivalMaxDelayInSeconds; the histogram of lateness shows what is needed",
@@ -99,20 +103,29 @@ def _title(sentence: str) -> str:
 
 
 def _expected(kwargs: Mapping[str, Any]) -> str:
-    columns = (
-        kwargs.get("column")
-        or kwargs.get("column_list")
-        or [kwargs[name] for name in ("column_A", "column_B") if name in kwargs]
+    """Return the arguments of an expectation in words."""
+    pair = [kwargs[name] for name in ("column_A", "column_B") if name in kwargs]
+    columns = kwargs.get("column") or ", ".join(kwargs.get("column_list") or pair)
+    least, most, values, mostly = (kwargs.get(name) for name in ("min_value", "max_value", "value_set", "mostly"))
+    more, less = (
+        ("more" if kwargs.get("strict_min") else "at least"),
+        ("less" if kwargs.get("strict_max") else "at most"),
     )
-    named = ", ".join(columns) if isinstance(columns, list) else str(columns)
-    values = [
-        f"{name.replace('_', ' ')} {_text(value)}"
-        for name, value in kwargs.items()
-        if name not in _HIDDEN and value is not None
+    parts: list[str] = []
+    if least is not None:
+        parts.append(f"{more} than {_text(least)}" if more == "more" else f"{more} {_text(least)}")
+    if most is not None:
+        parts.append(f"{less} than {_text(most)}" if less == "less" else f"{less} {_text(most)}")
+    if values:
+        parts.append(f"{'one of ' * (len(values) > 1)}{', '.join(map(_text, values))}")
+    if mostly is not None and mostly != 1:
+        parts.append(f"in at least {mostly:.1%} of the rows")
+    parts += [
+        f"{name.replace('_', ' ')} {_text(value)}" for name, value in kwargs.items() if name not in _WORDED and value
     ]
-    condition = kwargs.get("row_condition")
-    where = f"where {_text(condition)}" if condition else ""
-    return "; ".join(filter(None, [named, *values, where]))
+    if kwargs.get("row_condition"):
+        parts.append(f"where {_text(kwargs['row_condition'])}")
+    return ": ".join(filter(None, [columns, ", ".join(parts)]))
 
 
 def _rows(
@@ -125,7 +138,7 @@ def _rows(
     indexed = details.get("partial_unexpected_index_list") or []
     values = details.get("partial_unexpected_list") or []
     if indexed and isinstance(indexed[0], Mapping):
-        names = list(indexed[0])
+        names = sorted(indexed[0], key=lambda name: name == column)
         return [[_text(row.get(name)) for name in names] for row in indexed[:MAX_ROWS]], names
     output = next((output for output in source.pipeline.outputs if output.alias == result["judged"]), None)
     if output is not None and column is not None and values is not None and result["unexpected_count"]:
@@ -173,6 +186,8 @@ def _text(value: Any) -> str:
         return "null"
     if isinstance(value, str):
         return value
+    if isinstance(value, float):
+        return f"{value:.7g}"
     if hasattr(value, "isoformat"):
         return str(value.isoformat()).replace("+00:00", "Z")
     return json.dumps(value, default=str)

@@ -60,6 +60,7 @@ def _of_input(
         "lateness": _bins(LATENESS_BOUNDS, _sum(profiles["lateness"], len(LATENESS_BOUNDS) + 1)),
         "disorder": _bins(DISORDER_BOUNDS, _sum(profiles["disorder"], len(DISORDER_BOUNDS) + 1)),
         "pushers": _pushers(profiles),
+        "early_keys": _early_keys(profiles),
         "pictures": list(_pictures(source, compiled, policies, profiles, rows)),
     }
 
@@ -92,7 +93,10 @@ def _events(profiles: pa.Table) -> pa.Table:
 
 
 def _pushers(profiles: pa.Table) -> list[dict[str, Any]]:
-    """Return the processed events whose System.Timestamp is furthest ahead of their arrival, one of each key."""
+    """Return the processed events whose System.Timestamp is furthest ahead of their arrival.
+
+    There is one of each OVER key; without OVER, one of each partition and slice.
+    """
     events = _events(profiles)
     events = events.filter(pc.is_valid(events["body"]))
     lead = pc.subtract(events["system_timestamp"], events["arrival"])
@@ -101,7 +105,7 @@ def _pushers(profiles: pa.Table) -> list[dict[str, Any]]:
     for event in events.slice(0, 50 * MAX_PUSHERS).to_pylist():
         number = event["sequence_number"] if event["sequence_number"] is not None else event["place"]
         pushers.setdefault(
-            event["key"] if event["key"] is not None else (event["blob"], number),
+            event["key"] if event["key"] is not None else (event["partition"], event["slice_start"]),
             {
                 "seconds": event["lead"] / TICKS_PER_SECOND,
                 "partition": event["partition"],
@@ -117,11 +121,18 @@ def _pushers(profiles: pa.Table) -> list[dict[str, Any]]:
     return list(pushers.values())[:MAX_PUSHERS]
 
 
+def _early_keys(profiles: pa.Table) -> list[str]:
+    """Return the first OVER keys with sampled events that were early."""
+    events = _events(profiles)
+    early = events.filter(pc.starts_with(events["verdict"], "early"))
+    return sorted(key for key in pc.unique(early["key"]).to_pylist() if key is not None)[:MAX_PUSHERS]
+
+
 def _pictures(
     source: Source, compiled: CompiledInput, policies: Policies, profiles: pa.Table, rows: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     """Yield the pictures that are worth seeing: of the places with most events not on time, or else the busiest."""
-    by_blob = source.pipeline.section(compiled).arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
+    by_blob = source.pipeline.section(compiled.alias).arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
     sampled = profiles.filter(pc.greater(pc.list_value_length(profiles["sample"]), 0))
     places = {(partition, start): number for number, (partition, start) in enumerate(_places(sampled))}
     with_sample = [row for row in rows if (row["partition"], row["slice_start"]) in places]
@@ -161,11 +172,11 @@ def _of_distinct_partitions(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[s
 
 
 def _keys(sample: Sequence[Mapping[str, Any]]) -> list[str | None]:
-    """Return the OVER key with most events that are not on time, and None for all keys together."""
-    bad = Counter(event["key"] for event in sample if event["verdict"] != "on_time" and event["key"] is not None)
-    counts = Counter(event["key"] for event in sample)
-    worst = max(bad, key=lambda key: (bad[key], counts[key], key), default=None)
-    return [worst, None] if worst is not None and counts[worst] >= _FEWEST_EVENTS and len(counts) > 1 else [None]
+    """Return None for all keys together, and the OVER key with most events that the policies moved, if there is one."""
+    moved = Counter(event["key"] for event in sample if event["verdict"].startswith(("late", "out_of_order")))
+    counts = Counter(event["key"] for event in sample if event["time"] is not None)
+    worst = max(moved, key=lambda key: (moved[key], counts[key], key), default=None)
+    return [None, worst] if worst is not None and counts[worst] >= _FEWEST_EVENTS and len(counts) > 1 else [None]
 
 
 def needed_seconds(bins: Sequence[Mapping[str, Any]], share: float) -> int | None:

@@ -8,6 +8,8 @@ from recapture.reports.timing import needed_seconds
 from recapture.time_model.metrics import VERDICTS
 from recapture.wording import counted
 
+_MOSTLY = 0.9
+"""Share of events on time below which a report warns even if no check failed."""
 _ALL_BUT_FEW = 0.999
 """Share of events that a proposed tolerance keeps as they are."""
 LARGEST_LATE = 1_814_399
@@ -37,6 +39,9 @@ def _run(document: Mapping[str, Any]) -> tuple[str, str]:
     warnings = sum(failure["severity"] == "warning" for failure in document["failures"]["failed"])
     if quality == "passed with warnings":
         return "warning", f"You can use {what} with care: published with {counted(warnings, 'warning')}."
+    few = _few_on_time(document)
+    if few:
+        return "warning", f"Use {what} with care: every check passed and the rows are published, but {few}."
     return "good", f"You can trust {what}: every check passed, and the rows are published."
 
 
@@ -49,7 +54,19 @@ def _range(document: Mapping[str, Any]) -> tuple[str, str]:
         return "bad", f"Do not trust all of this range: {counted(missing, 'slice')} missing. {good}{with_warnings}."
     if warned:
         return "warning", f"You can use this range with care: {good}, {warned:,} were published with warnings."
+    few = _few_on_time(document)
+    if few:
+        return "warning", f"Use this range with care: {good}, but {few}."
     return "good", f"You can trust this range: {good}."
+
+
+def _few_on_time(document: Mapping[str, Any]) -> str | None:
+    """Return that only few events are on time; None if most are."""
+    totals = document["ledger"]["totals"]
+    events = totals["InputEvents"] - totals["DuplicateEvents"]
+    if totals["on_time"] >= _MOSTLY * events:
+        return None
+    return f"only {share(totals['on_time'], events)} of the events kept their own times"
 
 
 def _what(document: Mapping[str, Any]) -> str:
@@ -89,11 +106,27 @@ def _advice(document: Mapping[str, Any]) -> Iterator[str]:
     for failure in document["failures"]["failed"]:
         if failure["hint"] and failure["severity"] != "info":
             yield f"{failure['title']}: {failure['hint']}"
+    if document["quality"] == "failed":
+        yield "correct the data, the pipeline file or the suite, then run the slices again; the same input fails again"
     yield from document["warnings"]
+    yield from _clocks(document)
     for of_input in document["timing"]:
         yield from _tolerances(of_input, len(document["timing"]) > 1)
     if document["slices"]["unpublished"] and document["kind"] == "range":
         yield f"backfill the unpublished slices, the first from {document['slices']['first_unpublished']}"
+
+
+def _clocks(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what to do about events that were dropped or adjusted because they were early."""
+    totals = document["ledger"]["totals"]
+    early = totals["early_dropped"] + totals["early_adjusted"]
+    if not early:
+        return
+    done = " and ".join(name for name in ("dropped", "adjusted") if totals[f"early_{name}"])
+    keys = [key for of_input in document["timing"] for key in of_input["early_keys"]]
+    named = f", such as those of {', '.join(keys)}" if keys else ""
+    events = counted(early, "event is", "events are")
+    yield f"{events} too far ahead of the arrival and {done}: correct the clocks of the devices{named}"
 
 
 def _tolerances(of_input: Mapping[str, Any], name_input: bool) -> Iterator[str]:
@@ -110,6 +143,13 @@ def _tolerances(of_input: Mapping[str, Any], name_input: bool) -> Iterator[str]:
         yield (
             f"eventsOutOfOrderMaxDelayInSeconds{place} is {now:.0f}: {needed} would leave {_ALL_BUT_FEW:.1%} of the "
             "events in their place"
+        )
+    behind = sum(bin_["events"] for bin_ in of_input["disorder"] if (bin_["above"] or 0) >= LARGEST_OUT_OF_ORDER)
+    events = sum(bin_["events"] for bin_ in of_input["disorder"])
+    if behind > (1 - _MOSTLY) * events and not of_input["over"]:
+        yield (
+            f"{share(behind, events)} of the events{place} are behind others of their partition by more than any "
+            "tolerance: TIMESTAMP BY … OVER a device's key gives every device a watermark of its own"
         )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import DefinitionError
+from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.pages.page import require_installed
 from recapture.reports import sources
 from recapture.reports.document import document
@@ -32,6 +32,14 @@ def write_run_report(run: PlannedRun, warnings: Sequence[str] = ()) -> str:
     run.files.container.write(run.files.name(DOCUMENT), _json(content))
     run.files.container.write(run.files.name(PAGE), page(content))
     return f"{run.files.container.url}/{run.files.name(PAGE)}"
+
+
+def with_report(error: AuditError, run: PlannedRun, warnings: Sequence[str] = ()) -> AuditError:
+    """Write the report of a run that its audit stopped, and return the error with the address of the page."""
+    try:
+        return AuditError(f"{error}; report: {write_run_report(run, warnings)}")
+    except RunError as failure:
+        return AuditError(f"{error}; its report could not be written: {failure}")
 
 
 def write_range_report(
