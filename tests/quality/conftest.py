@@ -6,9 +6,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recapture.time_model.metrics import COUNTS, WATERMARK_DELAY
+from recapture.time_model.metrics import COUNTS, WATERMARK, WATERMARK_DELAY
 
-RUN = {
+RUN: dict[str, Any] = {
     "run_start": datetime(2026, 3, 1, 10, tzinfo=UTC),
     "run_end": datetime(2026, 3, 1, 12, tzinfo=UTC),
     "slice_count": 2,
@@ -37,6 +37,7 @@ def metrics() -> pd.DataFrame:
         "out_of_order_adjusted": 1,
         "out_of_order_dropped": 1,
         WATERMARK_DELAY: 12.5,
+        WATERMARK: RUN["run_start"].timestamp() + 3500,
         "complete": True,
         "whole": True,
     }

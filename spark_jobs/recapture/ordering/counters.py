@@ -19,7 +19,7 @@ from recapture.ordering.profile import Profile
 from recapture.ordering.sequence import AscendingEvents, Gaps
 from recapture.ordering.sequence_partitions import ranges_of
 from recapture.time_model import ticks
-from recapture.time_model.metrics import MAX_GAPS, WATERMARK_DELAY, Counts
+from recapture.time_model.metrics import MAX_GAPS, WATERMARK, WATERMARK_DELAY, Counts
 from recapture.time_model.policies import Judged, Policies
 from recapture.time_model.verdicts import Verdict
 
@@ -159,23 +159,30 @@ class Counters(Counts):
             )
 
     def row(self, policies: Policies | None) -> dict[str, Any]:
-        """Return the metrics as a JSON object: COUNTS, WATERMARK_DELAY, `whole`, and details that are not audited."""
+        """Return the metrics as a JSON object: those of COMBINED, `whole`, and details that are not audited."""
+        watermark = self._watermark(policies)
         return {
             "slice_start": ticks.to_text(self.planned_slice.slice.start),
             "input": self.input,
             "partition": self.partition,
             **self.by_metric(),
-            WATERMARK_DELAY: self._watermark_delay(policies),
+            WATERMARK_DELAY: self._watermark_delay(watermark),
+            WATERMARK: None if watermark is None else (watermark - ticks.UNIX_EPOCH) / ticks.TICKS_PER_SECOND,
             "whole": self.whole,
             "furthest_ahead": None if self.furthest_ahead is None else self.furthest_ahead.row(),
             "gaps": self._gaps(),
             "without_block": self.without_block,
         }
 
-    def _watermark_delay(self, policies: Policies | None) -> float | None:
-        if self.newest_arrival is None or self.largest_time is None:
+    def _watermark(self, policies: Policies | None) -> int | None:
+        """Return the final watermark in ticks."""
+        if self.largest_time is None:
             return None
-        watermark = self.largest_time - (0 if policies is None else policies.out_of_order_tolerance)
+        return self.largest_time - (0 if policies is None else policies.out_of_order_tolerance)
+
+    def _watermark_delay(self, watermark: int | None) -> float | None:
+        if self.newest_arrival is None or watermark is None:
+            return None
         return (self.newest_arrival - watermark) / ticks.TICKS_PER_SECOND
 
     def _gaps(self) -> dict[str, Any]:

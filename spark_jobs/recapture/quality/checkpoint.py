@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recapture.errors import DefinitionError
@@ -14,6 +15,7 @@ from recapture.quality.audit import Audit, Result, Verdict
 from recapture.quality.loading import load_great_expectations
 from recapture.quality.metrics import derive
 from recapture.quality.rows import Rows
+from recapture.quality.signatures import BOUNDS
 from recapture.quality.suites import Expectation, Suite, built_in, require_installed
 
 if TYPE_CHECKING:
@@ -42,13 +44,14 @@ def audit(
     run_end: datetime,
     slice_count: int,
     slice_results: Sequence[Result] = (),
+    earlier_metrics: pd.DataFrame | None = None,
 ) -> Audit:
     """Return the audit of a run's metrics and of the rows that it would publish.
 
     The built-in suite judges the metrics. A suite of an output judges the metrics and the rows of the output. A suite
     that several outputs share judges the metrics once. An expectation that cannot be evaluated fails as critical.
-    Without rows, only the expectations on the table itself are judged. Raise DefinitionError if Great Expectations
-    rejects an argument in a suite, and RunError if the metrics lack a column.
+    Without rows, only the expectations on the table itself and those with a history are judged. Raise DefinitionError
+    if Great Expectations rejects an argument in a suite, and RunError if the metrics lack a column.
 
     Args:
         metrics: one row per slice and partition of an input, with the columns of `quality.metrics.COLUMNS`. Times
@@ -59,7 +62,10 @@ def audit(
         run_end: the end of the run's range, aware.
         slice_count: the number of slices of the run.
         slice_results: the results of other checks, which count towards the verdict.
+        earlier_metrics: the metrics of slices that were published before, for expectations with a history.
     """
+    import pandas as pd
+
     distinct = [built_in()]
     for suite in suites.values():
         if suite not in distinct:
@@ -73,6 +79,18 @@ def audit(
     results: list[Result] = []
     validations: list[dict[str, Any]] = []
 
+    def evaluate_metrics(judgeable: Sequence[evaluation.ExpectationPair]) -> list[evaluation.JsonResult]:
+        evaluate = partial(
+            evaluation.evaluate_frame, context, parameters=parameters, identifying_columns=identifying_columns
+        )
+        if earlier_metrics is None:
+            return evaluate(run_metrics, judgeable)
+        with_history = [pair for pair in judgeable if evaluation.has_history(pair[0])]
+        others = [pair for pair in judgeable if pair not in with_history]
+        found = evaluate(run_metrics, others) + evaluate(pd.concat([earlier_metrics, run_metrics]), with_history)
+        by_id = {id(declared): result for (declared, _), result in zip(others + with_history, found, strict=True)}
+        return [by_id[id(declared)] for declared, _ in judgeable]
+
     def judge(suite: Suite, judged: str, rows: pd.DataFrame | Rows) -> None:
         asset, count = ("aggregates", rows.count) if isinstance(rows, Rows) else ("metrics", len(rows))
         declared = [expectation for expectation in suite.expectations if expectation.asset == asset]
@@ -80,7 +98,7 @@ def audit(
         if isinstance(rows, Rows):
             json_results = evaluation.evaluate_rows(context, rows, judgeable, parameters)
         else:
-            json_results = evaluation.evaluate_frame(context, rows, judgeable, parameters, identifying_columns)
+            json_results = evaluate_metrics(judgeable)
         by_id = {id(expectation): result for (expectation, _), result in zip(judgeable, json_results, strict=True)}
         results.extend(_result(suite.name, judged, expectation, by_id.get(id(expectation))) for expectation in declared)
         if judgeable:
@@ -111,7 +129,11 @@ def _verdict(results: Collection[Result]) -> Verdict:
 
 def _judges_no_rows(expectation: Expectation) -> bool:
     """Return whether the expectation can judge a frame without rows."""
-    return expectation.type.startswith("expect_table_") or expectation.type == "expect_column_to_exist"
+    return (
+        expectation.type.startswith("expect_table_")
+        or expectation.type == "expect_column_to_exist"
+        or evaluation.has_history(expectation)
+    )
 
 
 def _in_utc(frame: pd.DataFrame) -> pd.DataFrame:
@@ -145,10 +167,12 @@ def load_expectation(declared: Expectation) -> LoadedExpectation:
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
     from great_expectations.expectations.metadata_types import FailureSeverity
 
+    import recapture.quality.expectations  # noqa: F401, the import registers Recapture's own
+
     try:
         return ExpectationConfiguration(
             type=declared.type,
-            kwargs=dict(declared.kwargs),
+            kwargs={**declared.kwargs, **(BOUNDS if evaluation.has_history(declared) else {})},
             severity=FailureSeverity(declared.severity),
             description=declared.description,
             notes=declared.notes,
@@ -171,7 +195,7 @@ def _result(suite: str, judged: str, expectation: Expectation, json_result: Mapp
     title = report.title(expectation)
     if json_result is None:
         sentence = f"{title} (no rows to judge)"
-        return Result(suite, judged, expectation.type, expectation.severity, True, None, None, sentence)
+        return Result(suite, judged, expectation.type, expectation.severity, True, None, None, sentence, proved=False)
     problem = _exception(json_result["exception_info"])
     details = json_result["result"]
     unexpected = details.get("unexpected_count")
@@ -189,6 +213,7 @@ def _result(suite: str, judged: str, expectation: Expectation, json_result: Mapp
         observed,
         unexpected,
         sentence,
+        proved=problem is None and not report.is_unjudged(details),
     )
 
 

@@ -1,10 +1,11 @@
 """Evaluate expectations with Great Expectations, even on more rows than fit into one pandas frame.
 
-The result is the one that Great Expectations returns for one frame with all rows. There are four ways to get it:
+The result is the one that Great Expectations returns for one frame with all rows. There are five ways to get it:
 
 * An expectation that judges each row by itself is evaluated on one frame after the other, and the counts are added.
 * An expectation that rows are unique is evaluated in the same way, on frames that keep equal keys together.
 * An expectation on the names or the types of the columns is evaluated on a frame without rows.
+* An expectation with a history is evaluated on the rows of earlier slices and all rows, with the columns that it needs.
 * Every other expectation is evaluated on all rows, with only the columns that it names.
 """
 
@@ -20,6 +21,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from recapture.errors import RunError
+from recapture.quality.signatures import SIGNATURES
 from recapture.quality.suites import Expectation, columns_of
 
 if TYPE_CHECKING:
@@ -124,13 +126,20 @@ def evaluate_rows(
 def _frames(rows: Rows, expectation: Expectation) -> Iterator[pd.DataFrame]:
     """Yield the frames on which an expectation is evaluated, with the columns that it needs."""
     columns = _needed(expectation, rows.columns)
-    if expectation.type in _BY_SCHEMA:
+    if has_history(expectation):
+        yield rows.with_history.whole({*columns, rows.slice_column})
+    elif expectation.type in _BY_SCHEMA:
         yield rows.empty_frame()
     elif expectation.type in _BY_KEY and _is_by_row(expectation.kwargs.get("row_condition")):
         key = set(columns_of(expectation.kwargs))
         yield from rows.frames_by_key(columns, [name for name in rows.columns if name in key])
     else:
         yield rows.whole(columns)
+
+
+def has_history(expectation: Expectation) -> bool:
+    """Return whether an expectation also needs the slices that were published before the run."""
+    return expectation.type in SIGNATURES and SIGNATURES[expectation.type].history is not None
 
 
 def _needed(expectation: Expectation, columns: Sequence[str]) -> list[str]:

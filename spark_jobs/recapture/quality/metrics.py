@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,6 +26,8 @@ UNAUDITED = ("furthest_ahead", "gaps", "without_block")
 """
 DERIVED_COLUMNS = ("law_difference", "late_share")
 """Columns that the audit adds, see `derive`."""
+ADJUSTED = ("early_adjusted", "late_adjusted", "out_of_order_adjusted")
+"""Verdicts of events whose times the policies adjusted."""
 UNUSABLE = ("malformed", "invalid_timestamp")
 """Verdicts of events that no query can read."""
 QUARANTINED = (*UNUSABLE, "DamagedBlobs")
@@ -40,20 +42,27 @@ Counts and seconds have the same type, which is exact for counts up to 2^53.
 
 
 def derive(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return the metrics with two more columns. Raise RunError if a column of `COLUMNS` is missing.
-
-    `law_difference` is InputEvents less DuplicateEvents and the sum of the verdicts. It is 0 if every event has exactly
-    one verdict, and null if a count is missing.
-    `late_share` is LateInputEvents / InputEvents, 0 to 1. It is null if nothing arrived.
-    """
+    """Return the metrics with `law_difference` and `late_share`. Raise RunError if a column of `COLUMNS` is missing."""
     missing = [column for column in COLUMNS if column not in metrics.columns]
     if missing:
         raise RunError(f"the run's metrics lack {', '.join(missing)}; run the slices again")
-    arrived = metrics["InputEvents"]
     return metrics.assign(
-        law_difference=arrived - metrics[["DuplicateEvents", *VERDICTS]].sum(axis=1, skipna=False),
-        late_share=metrics["LateInputEvents"] / arrived.where(arrived > 0),
+        law_difference=law_difference(metrics), late_share=share_of_events(metrics, ["LateInputEvents"])
     )
+
+
+def law_difference(metrics: pd.DataFrame) -> pd.Series:
+    """Return InputEvents less DuplicateEvents and the sum of the verdicts.
+
+    It is 0 if every event has exactly one verdict, and null if a count is missing.
+    """
+    return metrics["InputEvents"] - metrics[["DuplicateEvents", *VERDICTS]].sum(axis=1, skipna=False)
+
+
+def share_of_events(metrics: pd.DataFrame, counts: Sequence[str]) -> pd.Series:
+    """Return the sum of some counts as a share of InputEvents, 0 to 1; null if nothing arrived."""
+    arrived = metrics["InputEvents"]
+    return metrics[list(counts)].sum(axis=1, skipna=False) / arrived.where(arrived > 0)
 
 
 def combine(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -24,16 +24,26 @@ def title(expectation: Expectation) -> str:
 def finding(evaluation: Mapping[str, Any], observed: object) -> str:
     """Return the number of rows that fail, with examples, or the observed value of an expectation on whole columns.
 
-    `evaluation` is the result of Great Expectations for an expectation that could be evaluated.
+    `evaluation` is the result of Great Expectations for an expectation that could be evaluated. The details of
+    Recapture's own expectations name other items than rows, and say how many could not be judged.
     """
     unexpected = evaluation.get("unexpected_count")
     if unexpected is None:
         return f"observed {_value(observed)}" if "observed_value" in evaluation else "no details"
-    rows = counted(evaluation["element_count"], "row")
+    details = evaluation.get("details") or {}
+    if is_unjudged(evaluation):
+        return f"not judged: {details['why_unjudged']}"
+    rows = counted(evaluation["element_count"], details.get("item", "row"))
+    unjudged = f"; {details['unjudged']:,} not judged: {details['why_unjudged']}" if "unjudged" in details else ""
     if not unexpected:
-        return f"true for all {rows}"
+        return f"true for all {rows}{unjudged}"
     examples = f", such as {_value(observed)}" if observed else ""
-    return f"{unexpected:,} of {rows} {'fails' if unexpected == 1 else 'fail'}{examples}"
+    return f"{unexpected:,} of {rows} {'fails' if unexpected == 1 else 'fail'}{examples}{unjudged}"
+
+
+def is_unjudged(evaluation: Mapping[str, Any]) -> bool:
+    """Return whether one of Recapture's own expectations could judge nothing."""
+    return not evaluation.get("element_count") and "unjudged" in (evaluation.get("details") or {})
 
 
 def text(audit: Audit) -> str:
@@ -49,7 +59,7 @@ def reason(audit: Audit) -> str:
 
 
 def _line(result: Result, width: int) -> str:
-    mark = "ok" if result.success else _MARKS[result.severity]
+    mark = ("ok" if result.proved else "SKIPPED") if result.success else _MARKS[result.severity]
     return f"{mark:<7}  {f'{result.suite} {result.judged}':<{width}}  {result.sentence}"
 
 

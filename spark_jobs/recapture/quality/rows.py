@@ -7,7 +7,7 @@ Times without a zone are UTC.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +43,13 @@ class Rows:
     files: Sequence[SliceFile]
     frame_rows: int = FRAME_ROWS
     """Number of rows in a partial frame."""
+    history: Sequence[SliceFile] = ()
+    """Published files of earlier slices, in the order of the slices."""
+
+    @property
+    def with_history(self) -> Rows:
+        """The rows of the earlier slices, and then these."""
+        return replace(self, files=(*self.history, *self.files), history=())
 
     @property
     def columns(self) -> list[str]:

@@ -2,7 +2,8 @@
 
 Great Expectations silently drops an expectation that it does not know, and an empty suite succeeds. This loader raises
 DefinitionError for every mistake, with the file and the expectation. It takes names and arguments from the schemas in
-the package of Great Expectations. It does not import the package, because the import takes 4 to 7 s.
+the package of Great Expectations, and those of Recapture's own expectations from `quality.signatures`. It does not
+import the package, because the import takes 4 to 7 s.
 """
 
 import json
@@ -19,8 +20,8 @@ from pydantic_core import ErrorDetails
 
 from recapture.errors import DefinitionError
 from recapture.quality.metrics import COLUMNS, DERIVED_COLUMNS
+from recapture.quality.signatures import SIGNATURES, Asset, Signature
 
-Asset = Literal["metrics", "aggregates"]
 Severity = Literal["critical", "warning", "info"]
 Check = Literal["events_can_be_used", "events_reach_the_query", "query_returns_rows"]
 """Built-in check on slices. A suite can set another severity for it."""
@@ -30,6 +31,8 @@ BUILT_IN = Path(__file__).with_name("run_metrics.json")
 PARAMETERS = ("slice_count", "run_start", "run_end")
 """Names for `{"$PARAMETER": …}`: a count, and the bounds of the run as UTC timestamps."""
 
+MAX_DAYS = 366
+"""Largest number of days of history that an expectation may ask for."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """All severities, the strictest first."""
 _NOT_ARGUMENTS = (
@@ -74,7 +77,7 @@ class _Section(BaseModel):
 
 
 class _Meta(_Section):
-    asset: Asset = "aggregates"
+    asset: Asset | None = None
 
 
 class _Expectation(_Section):
@@ -182,10 +185,15 @@ _WRONG_VALUE_MESSAGES = {
 
 
 def _validate(declared: _Expectation, where: str, columns: Mapping[str, tuple[str, ...]]) -> Expectation:
-    kind, kwargs, asset = declared.type, declared.kwargs, declared.meta.asset
+    kind, kwargs = declared.type, declared.kwargs
     _require_known(kind, known_types(), where, "unknown expectation")
     where = f"{where} ({kind})"
-    _check_arguments(kind, kwargs, where)
+    signature = SIGNATURES.get(kind)
+    asset = declared.meta.asset or (signature.asset if signature else "aggregates")
+    if signature:
+        _check_own_arguments(signature, asset, kwargs, where)
+    else:
+        _check_arguments(kind, kwargs, where)
     _check_parameters(kwargs, where)
     for column in columns_of(kwargs) if kind not in _ABOUT_THE_COLUMNS else ():
         hint = f"the columns are {_list(columns[asset])}"
@@ -204,9 +212,28 @@ def _check_arguments(kind: str, kwargs: Mapping[str, object], where: str) -> Non
             f"{where}: it judges SQL tables only, but the audit judges pandas frames; use another one"
         )
     known = [name for name in schema["properties"] if name not in _NOT_ARGUMENTS]
+    _require_arguments(kwargs, known, schema.get("required", ()), where)
+
+
+def _check_own_arguments(signature: Signature, asset: Asset, kwargs: Mapping[str, object], where: str) -> None:
+    """Raise DefinitionError as `_check_arguments` does, and if the asset is not the one that is judged."""
+    if asset != signature.asset:
+        raise DefinitionError(f"{where}: it judges the {signature.asset} only; remove asset from meta")
+    _require_arguments(kwargs, signature.arguments, signature.required, where)
+    key = kwargs.get("key_columns", [])
+    if not isinstance(key, list):
+        raise DefinitionError(f'{where}: key_columns must be a list such as ["deviceId"]')
+    days = kwargs.get("days", 1)
+    if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= MAX_DAYS:
+        raise DefinitionError(f"{where}: days must be a whole number from 1 to {MAX_DAYS}")
+
+
+def _require_arguments(
+    kwargs: Mapping[str, object], known: Collection[str], required: Collection[str], where: str
+) -> None:
     for name in kwargs:
         _require_known(name, known, where, "unknown argument", f"the arguments are {_list(known)}")
-    missing = [name for name in schema.get("required", ()) if name not in kwargs]
+    missing = [name for name in required if name not in kwargs]
     if missing:
         raise DefinitionError(f"{where}: kwargs lacks {_list(missing)}")
 
@@ -232,8 +259,9 @@ def columns_of(kwargs: Mapping[str, object]) -> Iterator[object]:
     for key in ("column", "column_A", "column_B"):
         if key in kwargs:
             yield kwargs[key]
-    listed = kwargs.get("column_list", [])
-    yield from listed if isinstance(listed, list) else [listed]
+    for key in ("column_list", "key_columns"):
+        listed = kwargs.get(key, [])
+        yield from listed if isinstance(listed, list) else [listed]
 
 
 def _reject_duplicates(expectations: tuple[Expectation, ...]) -> None:
@@ -281,7 +309,7 @@ def _index() -> dict[str, Any]:
 def known_types() -> tuple[str, ...]:
     """Return the types of all expectations that a suite can name."""
     index = _index()
-    return (*index["expectations"], *index["documented_absent"])
+    return (*index["expectations"], *index["documented_absent"], *SIGNATURES)
 
 
 def schema_of(kind: str) -> dict[str, Any] | None:

@@ -67,9 +67,21 @@ WATERMARK_DELAY = "OutputWatermarkDelaySeconds"
 The final watermark is the largest System.Timestamp of the slice's events minus the out-of-order tolerance. The delay is
 negative if a clock ran ahead, and null if no event was processed. Of several partitions or slices it is the maximum.
 """
+WATERMARK = "WatermarkSeconds"
+"""The slice's final watermark, in seconds since 1970-01-01T00:00:00Z; null if no event was processed.
+
+Of several partitions or slices it is the maximum.
+"""
+
+
+def _maximum(values: Sequence[Any]) -> Any:
+    return max((value for value in values if value is not None), default=None)
+
+
 COMBINED: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     **dict.fromkeys(COUNTS, sum),
-    WATERMARK_DELAY: lambda delays: max((delay for delay in delays if delay is not None), default=None),
+    WATERMARK_DELAY: _maximum,
+    WATERMARK: _maximum,
 }
 """All metrics of a partition in a slice, by name: how the values of several partitions or slices become one."""
 MAX_GAPS = 20
