@@ -109,6 +109,7 @@ class World:
         on_damaged_blob: str = "stop",
         functions: dict[str, dict[str, Any]] | None = None,
         inputs: list[dict[str, Any]] | None = None,
+        parameters: dict[str, float | str] | None = None,
         **job: Any,
     ) -> Pipeline:
         """Write the pipeline file, with these settings of the job, and load it.
@@ -125,7 +126,7 @@ class World:
         if functions is not None:
             sections["functions"] = functions
         if quality is not None:
-            sections["quality"] = {"suite": quality}
+            sections["quality"] = {"suite": quality, "parameters": parameters or {}}
         self.home.mkdir(parents=True, exist_ok=True)
         self.file.write_text(json.dumps(sections))
         return load(self.file)

@@ -25,6 +25,7 @@ from recapture.time_model import ticks
 if TYPE_CHECKING:
     from recapture.definition.pipeline import Pipeline
     from recapture.run.planned import PlannedRun
+    from recapture.run.suites import Parameters
 
 _OTHER_PLACE = "choose another file with --output"
 
@@ -56,6 +57,7 @@ class _BackfillArguments(_PipelineArguments):
     manifest: str | None
     changed: Literal["fail", "replan"]
     master: str
+    parameters: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +165,10 @@ def _parser() -> argparse.ArgumentParser:
     text = "what to do if blobs of the manifest were modified or deleted since (default: %(default)s)"
     backfill.add_argument("--changed", choices=("fail", "replan"), default="fail", help=text)
     backfill.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
+    text = "value of a suite's parameter instead of the one in the pipeline file; may be given several times"
+    backfill.add_argument(
+        "--parameter", dest="parameters", action="append", default=[], metavar="NAME=VALUE", help=text
+    )
     text = "Write the data-quality report of published slices as a page: of a range, or of the newest month of slices."
     reported = add("report", _report_range, _ReportArguments, text, required=False)
     text = "the page to write; its data go into a .json file next to it (default: PIPELINE-FROM-TO.html here)"
@@ -282,13 +288,15 @@ def _compute_and_audit(
     from recapture.run.scratch import scratch_folder
     from recapture.run.session import spark_session
     from recapture.run.spark import compute
+    from recapture.run.suites import parse_parameters
 
     if not arguments.verbose:
         log.silence_spark_errors()
     progress_bar = Progress(console=stderr, transient=True, disable=arguments.verbose or not stderr.is_terminal)
     with progress_bar:
         step = progress_bar.add_task("plan", total=None)
-        run, warnings = _plan_or_resume(pipeline, arguments)
+        parameters = parse_parameters(arguments.parameters)
+        run, warnings = _plan_or_resume(pipeline, arguments, parameters)
         _warn(stderr, warnings)
         for leftover in remove_leftovers(pipeline, run.id):
             stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
@@ -301,7 +309,7 @@ def _compute_and_audit(
             compute(spark, run)
         progress_bar.update(step, description="audit", total=None)
         try:
-            audit(run)
+            audit(run, parameters)
         except AuditError as error:
             raise with_report(error, run, warnings) from None
     return run, warnings
@@ -336,7 +344,9 @@ def _require_range_or_manifest(arguments: _BackfillArguments) -> None:
         raise DefinitionError("--changed needs --manifest: a range is always planned from the current blobs")
 
 
-def _plan_or_resume(pipeline: Pipeline, arguments: _BackfillArguments) -> tuple[PlannedRun, list[str]]:
+def _plan_or_resume(
+    pipeline: Pipeline, arguments: _BackfillArguments, parameters: Parameters
+) -> tuple[PlannedRun, list[str]]:
     """Plan a range, or resume the run of a manifest; return the run and warnings.
 
     Raise RunError if blobs of the manifest have changed and `--changed replan` was not given.
@@ -347,11 +357,11 @@ def _plan_or_resume(pipeline: Pipeline, arguments: _BackfillArguments) -> tuple[
     if arguments.manifest is None:
         assert arguments.start is not None
         assert arguments.end is not None
-        return plan_run(pipeline, arguments.start, arguments.end), []
+        return plan_run(pipeline, arguments.start, arguments.end, parameters), []
     manifest = load_manifest(pipeline, arguments.manifest)
     changed = changed_since(pipeline, manifest)
     if not changed:
-        return resume_run(pipeline, manifest), []
+        return resume_run(pipeline, manifest, parameters), []
     count = f"{len(changed):,} of the {manifest.pinned_count:,} blobs"
     difference = f"{count} of run {manifest.run} have changed since it was planned:\n{changes.summary(changed)}"
     if arguments.changed == "fail":
@@ -360,7 +370,7 @@ def _plan_or_resume(pipeline: Pipeline, arguments: _BackfillArguments) -> tuple[
         )
     bounds = manifest.slices[0].slice.start, manifest.slices[-1].slice.end
     start, end = map(ticks.to_datetime, bounds)
-    run = plan_run(pipeline, start, end)
+    run = plan_run(pipeline, start, end, parameters)
     return run, [f"{difference}\nplanned again as run {run.id}"]
 
 

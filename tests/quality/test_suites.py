@@ -141,6 +141,56 @@ def test_a_mistake_in_an_expectation_is_refused_with_its_place(
     assert message in refused
 
 
+NEAR: dict[str, Any] = {"type": "expect_column_values_to_be_near_earlier_days", "kwargs": {"column": "events"}}
+LATE: dict[str, Any] = {"type": "expect_share_of_late_events_to_be_at_most", "kwargs": {"max_value": 0.1}}
+
+
+@pytest.mark.parametrize(
+    ("expectation", "message"),
+    [
+        ({**LATE, "kwargs": {}}, "kwargs lacks max_value"),
+        ({**LATE, "kwargs": {"max_valu": 1}}, 'unknown argument "max_valu"; did you mean max_value?'),
+        ({**LATE, "meta": {"asset": "aggregates"}}, "it judges the metrics only; remove asset from meta"),
+        ({**NEAR, "kwargs": {"column": "event"}}, 'the aggregates have no column "event"; did you mean events?'),
+        ({**NEAR, "kwargs": {"column": "events", "key_columns": ["device"]}}, "did you mean deviceId?"),
+        ({**NEAR, "kwargs": {"column": "events", "key_columns": "deviceId"}}, "key_columns must be a list"),
+        ({**NEAR, "kwargs": {"column": "events", "days": 0}}, "days must be a whole number from 1 to 366"),
+        ({**NEAR, "kwargs": {"column": "events", "since": "2026-03-01"}}, 'unknown argument "since"'),
+        (
+            {**LATE, "kwargs": {"max_value": {"$PARAMETER": "max_late"}}},
+            'unknown $PARAMETER "max_late"; the parameters',
+        ),
+    ],
+)
+def test_a_mistake_in_one_of_recaptures_own_expectations_is_refused(
+    refusal: Refusal, expectation: object, message: str
+) -> None:
+    assert message in refusal(suite(expectation))
+
+
+def test_one_of_recaptures_own_expectations_needs_no_asset(tmp_path: Path) -> None:
+    assert [expectation.asset for expectation in load(tmp_path, LATE, NEAR).expectations] == ["metrics", "aggregates"]
+
+
+def test_a_parameter_of_the_users_is_known_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(suite({**LATE, "kwargs": {"max_value": {"$PARAMETER": "max_late"}}}))
+    assert suites.load(path, COLUMNS, {"max_late": 0.2}).parameters == {"max_late": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("max_lat", "no expectation uses the parameter max_lat"), ("run_end", "every run has the parameter run_end")],
+)
+def test_a_parameter_that_no_expectation_uses_or_that_every_run_has_is_refused(
+    tmp_path: Path, name: str, message: str
+) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(suite(LATE))
+    with pytest.raises(DefinitionError, match=message):
+        suites.load(path, COLUMNS, {name: 0.2})
+
+
 def test_the_same_expectation_twice_is_refused_because_only_one_would_be_loaded(refusal: Refusal) -> None:
     assert "expectation 2 (expect_column_values_to_not_be_null): this repeats " in refusal(
         suite(NOT_NULL, {**NOT_NULL, "severity": "info"})
@@ -186,6 +236,8 @@ def test_loading_does_not_import_great_expectations_or_pandas(python: Python) ->
 @pytest.mark.usefixtures("great_expectations")
 def test_every_known_name_is_one_that_great_expectations_registers() -> None:
     from great_expectations.expectations.registry import list_registered_expectation_implementations
+
+    import recapture.quality.expectations  # noqa: F401, the import registers Recapture's own
 
     known = set(suites.known_types())
     assert known

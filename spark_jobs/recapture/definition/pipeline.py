@@ -131,13 +131,17 @@ class Pipeline(Section):
             adjust_early=self.job.early_policy == "Adjust",
         )
 
+    def quality_of(self, output: Output) -> Quality | None:
+        """Return the section of an output's suite; None if it has none."""
+        return output.quality or self.quality
+
     def suite_path(self, output: Output) -> Path | None:
         """Return the path of an output's suite; None if it has none.
 
         A `.json` path is relative to the pipeline file. Another name stands for NAME.json in the nearest folder
         `expectations/` at or above the folder of the pipeline file.
         """
-        quality = output.quality or self.quality
+        quality = self.quality_of(output)
         if quality is None:
             return None
         next_to = self.file.parent / quality.suite

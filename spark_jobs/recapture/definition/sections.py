@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, Strict
 
 from recapture.formats.base import Alias, Number, Section, reject_bool
 from recapture.model import AsaType
@@ -51,6 +51,12 @@ def _argument_type(written: object) -> object:
     return written if written == "any" else _type(written)
 
 
+def _parameter_value(written: object) -> object:
+    if isinstance(written, bool) or not isinstance(written, int | float | str):
+        raise ValueError("should be a number or a text")
+    return written
+
+
 class Function(Section):
     """A JavaScript function of the job."""
 
@@ -64,11 +70,20 @@ class Function(Section):
     """Types of its arguments; None if they are not declared."""
 
 
+ParameterName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+ParameterValue = Annotated[
+    Annotated[int, Strict()] | Annotated[float, Strict(), Field(allow_inf_nan=False)] | Annotated[str, Strict()],
+    BeforeValidator(_parameter_value),
+]
+
+
 class Quality(Section):
     """The suite that an output must pass."""
 
     suite: str
     """Name of a file in expectations/, or a path next to the pipeline file."""
+    parameters: dict[ParameterName, ParameterValue] = Field(default_factory=dict)
+    """Values of the suite's `$PARAMETER`s, by name, unless a run gives others."""
 
 
 class Output(Section):

@@ -1,5 +1,6 @@
 """The result of an audit."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -40,4 +41,7 @@ class Audit:
     verdict: Verdict
     results: tuple[Result, ...]
     json: dict[str, Any] = field(repr=False)
-    """Content of the run files: the verdict, the results, and the results of Great Expectations; valid JSON."""
+    """Content of the run files: what is above, the published slices that the run was compared with, and the results of
+    Great Expectations; valid JSON."""
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Values of the user's parameters, by the alias of the output whose suite has them."""

@@ -72,14 +72,16 @@ def audit(
             distinct.append(suite)
     pairs = _pairs([*distinct, *suites.values()])
     run_metrics = _in_utc(derive(metrics))
-    parameters = {"run_start": run_start, "run_end": run_end, "slice_count": slice_count}
+    run_parameters = {"run_start": run_start, "run_end": run_end, "slice_count": slice_count}
     several_inputs = run_metrics["input"].nunique() > 1
     identifying_columns = ("slice_start", *["input"] * several_inputs, "partition")
     context = create_context()
     results: list[Result] = []
     validations: list[dict[str, Any]] = []
 
-    def evaluate_metrics(judgeable: Sequence[evaluation.ExpectationPair]) -> list[evaluation.JsonResult]:
+    def evaluate_metrics(
+        judgeable: Sequence[evaluation.ExpectationPair], parameters: Mapping[str, object]
+    ) -> list[evaluation.JsonResult]:
         evaluate = partial(
             evaluation.evaluate_frame, context, parameters=parameters, identifying_columns=identifying_columns
         )
@@ -92,13 +94,14 @@ def audit(
         return [by_id[id(declared)] for declared, _ in judgeable]
 
     def judge(suite: Suite, judged: str, rows: pd.DataFrame | Rows) -> None:
+        parameters = {**run_parameters, **suite.parameters}
         asset, count = ("aggregates", rows.count) if isinstance(rows, Rows) else ("metrics", len(rows))
         declared = [expectation for expectation in suite.expectations if expectation.asset == asset]
         judgeable = [pairs[id(expectation)] for expectation in declared if count or _judges_no_rows(expectation)]
         if isinstance(rows, Rows):
             json_results = evaluation.evaluate_rows(context, rows, judgeable, parameters)
         else:
-            json_results = evaluate_metrics(judgeable)
+            json_results = evaluate_metrics(judgeable, parameters)
         by_id = {id(expectation): result for (expectation, _), result in zip(judgeable, json_results, strict=True)}
         results.extend(_result(suite.name, judged, expectation, by_id.get(id(expectation))) for expectation in declared)
         if judgeable:
@@ -111,8 +114,23 @@ def audit(
     for alias, suite in suites.items():
         judge(suite, alias, aggregates[alias])
     verdict = _verdict(results)
-    content = {"verdict": verdict, "results": [asdict(result) for result in results], "validations": validations}
-    return Audit(verdict, tuple(results), content)
+    user_parameters = {alias: dict(suite.parameters) for alias, suite in suites.items() if suite.parameters}
+    content = {
+        "verdict": verdict,
+        "results": [asdict(result) for result in results],
+        "parameters": user_parameters,
+        "history": _history(earlier_metrics, {alias: aggregates[alias] for alias in suites}),
+        "validations": validations,
+    }
+    return Audit(verdict, tuple(results), content, user_parameters)
+
+
+def _history(earlier_metrics: pd.DataFrame | None, aggregates: Mapping[str, Rows]) -> dict[str, list[str]]:
+    """Return the starts of the published slices that the run was compared with, by what was judged."""
+    starts = {alias: [file.slice_start.isoformat() for file in rows.history] for alias, rows in aggregates.items()}
+    if earlier_metrics is not None:
+        starts["metrics"] = [str(start) for start in earlier_metrics["slice_start"].drop_duplicates()]
+    return {judged: slices for judged, slices in starts.items() if slices}
 
 
 def _pairs(suites: Iterable[Suite]) -> dict[int, evaluation.ExpectationPair]:

@@ -47,9 +47,13 @@ def is_unjudged(evaluation: Mapping[str, Any]) -> bool:
 
 
 def text(audit: Audit) -> str:
-    """Return the verdict, then one line per expectation: its mark, its suite, what it judged, and its sentence."""
+    """Return the verdict, the parameters of each suite, then one line per expectation.
+
+    The line has its mark, its suite, what it judged, and its sentence.
+    """
     width = max(len(f"{result.suite} {result.judged}") for result in audit.results)
-    return "\n".join((f"audit {audit.verdict}", *(_line(result, width) for result in audit.results)))
+    parameters = (f"parameters of {alias}: {_value(values)}" for alias, values in audit.parameters.items())
+    return "\n".join((f"audit {audit.verdict}", *parameters, *(_line(result, width) for result in audit.results)))
 
 
 def reason(audit: Audit) -> str:

@@ -29,7 +29,9 @@ Check = Literal["events_can_be_used", "events_reach_the_query", "query_returns_r
 BUILT_IN = Path(__file__).with_name("run_metrics.json")
 """File of the built-in suite."""
 PARAMETERS = ("slice_count", "run_start", "run_end")
-"""Names for `{"$PARAMETER": …}`: a count, and the bounds of the run as UTC timestamps."""
+"""Names for `{"$PARAMETER": …}` in every suite: a count, and the bounds of the run as UTC timestamps."""
+ParameterValue = int | float | str
+"""Value of a parameter of the user's."""
 
 MAX_DAYS = 366
 """Largest number of days of history that an expectation may ask for."""
@@ -70,6 +72,8 @@ class Suite:
     expectations: tuple[Expectation, ...]
     severities: Mapping[Check, Severity] = field(default_factory=dict)
     """Severities that the suite sets for built-in checks."""
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
+    """Values of the user's own parameters in this run."""
 
 
 class _Section(BaseModel):
@@ -98,32 +102,43 @@ class _Suite(_Section):
 
 def built_in() -> Suite:
     """Return the built-in suite, which judges the metrics in every audit."""
-    return _load(BUILT_IN, aggregate_columns=())
+    return _load(BUILT_IN, aggregate_columns=(), parameters={})
 
 
-def load(path: Path, aggregate_columns: Collection[str]) -> Suite:
-    """Return the suite in a user's file. Raise DefinitionError if it has a mistake.
+def load(
+    path: Path, aggregate_columns: Collection[str], parameters: Mapping[str, ParameterValue] | None = None
+) -> Suite:
+    """Return the suite in a user's file. Raise DefinitionError if it has a mistake, or does not use a parameter.
 
-    `aggregate_columns` are the columns of the rows to publish.
+    `aggregate_columns` are the columns of the rows to publish, `parameters` the values of the user's own parameters.
     """
-    suite = _load(path, aggregate_columns)
+    suite = _load(path, aggregate_columns, parameters or {})
+    for name in PARAMETERS:
+        if name in suite.parameters:
+            raise DefinitionError(
+                f"{path}: every run has the parameter {name}; choose another name in the pipeline file"
+            )
+    used = {name for expectation in suite.expectations for name in _parameters(expectation.kwargs)}
+    for name in suite.parameters:
+        if name not in used:
+            raise DefinitionError(f"{path}: no expectation uses the parameter {name}; remove it from the pipeline file")
     if suite.name == built_in().name:
         raise DefinitionError(f'{path}: the name "{suite.name}" belongs to the built-in suite; choose another')
     return suite
 
 
-def _load(path: Path, aggregate_columns: Collection[str]) -> Suite:
+def _load(path: Path, aggregate_columns: Collection[str], parameters: Mapping[str, ParameterValue]) -> Suite:
     try:
         declared = _Suite.model_validate(_read(path))
     except ValidationError as error:
         raise DefinitionError(_message(path, error.errors()[0])) from None
     columns = {"metrics": (*COLUMNS, *DERIVED_COLUMNS), "aggregates": tuple(aggregate_columns)}
     expectations = tuple(
-        _validate(item, f"{path}: expectation {number}", columns)
+        _validate(item, f"{path}: expectation {number}", columns, (*PARAMETERS, *parameters))
         for number, item in enumerate(declared.expectations, 1)
     )
     _reject_duplicates(expectations)
-    return Suite(declared.name, expectations, declared.severities)
+    return Suite(declared.name, expectations, declared.severities, parameters)
 
 
 def _read(path: Path) -> object:
@@ -184,7 +199,9 @@ _WRONG_VALUE_MESSAGES = {
 """Message for each key with a wrong value."""
 
 
-def _validate(declared: _Expectation, where: str, columns: Mapping[str, tuple[str, ...]]) -> Expectation:
+def _validate(
+    declared: _Expectation, where: str, columns: Mapping[str, tuple[str, ...]], parameters: Collection[str]
+) -> Expectation:
     kind, kwargs = declared.type, declared.kwargs
     _require_known(kind, known_types(), where, "unknown expectation")
     where = f"{where} ({kind})"
@@ -194,7 +211,7 @@ def _validate(declared: _Expectation, where: str, columns: Mapping[str, tuple[st
         _check_own_arguments(signature, asset, kwargs, where)
     else:
         _check_arguments(kind, kwargs, where)
-    _check_parameters(kwargs, where)
+    _check_parameters(kwargs, parameters, where)
     for column in columns_of(kwargs) if kind not in _ABOUT_THE_COLUMNS else ():
         hint = f"the columns are {_list(columns[asset])}"
         _require_known(column, columns[asset], where, f"the {asset} have no column", hint)
@@ -238,9 +255,10 @@ def _require_arguments(
         raise DefinitionError(f"{where}: kwargs lacks {_list(missing)}")
 
 
-def _check_parameters(kwargs: Mapping[str, object], where: str) -> None:
+def _check_parameters(kwargs: Mapping[str, object], parameters: Collection[str], where: str) -> None:
+    hint = f"the parameters are {_list(parameters)}; name others under quality.parameters in the pipeline file"
     for name in _parameters(kwargs):
-        _require_known(name, PARAMETERS, where, "unknown $PARAMETER", f"the parameters are {_list(PARAMETERS)}")
+        _require_known(name, parameters, where, "unknown $PARAMETER", hint)
 
 
 def _parameters(value: object) -> Iterator[object]:

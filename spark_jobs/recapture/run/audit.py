@@ -7,26 +7,30 @@ from typing import Any
 from recapture.errors import AuditError
 from recapture.quality import metrics
 from recapture.quality.suites import require_installed
+from recapture.run.history import earlier_metrics, with_history
 from recapture.run.leftovers import scratch_name
 from recapture.run.planned import PlannedRun
 from recapture.run.scratch import scratch_folder
 from recapture.run.slices import slice_length
 from recapture.run.staged import staged_files_of, write_locally
-from recapture.run.suites import load_suites
+from recapture.run.suites import NONE_GIVEN, Parameters, load_suites
 from recapture.time_model import ticks
 from recapture.wording import counted
 
 _LOG = logging.getLogger(__name__)
 
 
-def audit(run: PlannedRun) -> dict[str, Any]:
-    """Judge what is staged and write the result to the run files. Raise AuditError if a critical expectation fails."""
+def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN) -> dict[str, Any]:
+    """Judge what is staged and write the result to the run files. Raise AuditError if a critical expectation fails.
+
+    `parameters` are the values that the run gives to the parameters of its suites.
+    """
     require_installed()
     import pandas as pd
 
     from recapture.quality import checkpoint, report, slice_checks
 
-    pipeline, loaded = run.pipeline, load_suites(run.pipeline)
+    pipeline, loaded = run.pipeline, load_suites(run.pipeline, parameters)
     rows, staged = run.files.read("metrics.json"), run.files.staged()
     row_counts: dict[str, dict[str, int]] = {}
     for file in staged:
@@ -48,13 +52,20 @@ def audit(run: PlannedRun) -> dict[str, Any]:
         return slice_checks.Example(**first) if first else None
 
     with scratch_folder(scratch_name(pipeline, run.id)) as folder:
+        outputs = [output for output in pipeline.outputs if output.alias in loaded]
+        aggregates = {
+            output.alias: with_history(
+                run,
+                output,
+                loaded[output.alias],
+                write_locally(output, staged_files_of(staged, output), run.id, folder),
+                folder,
+            )
+            for output in outputs
+        }
         result = checkpoint.audit(
             pd.DataFrame(rows).drop(columns=list(metrics.UNAUDITED)),
-            {
-                output.alias: write_locally(output, staged_files_of(staged, output), run.id, folder)
-                for output in pipeline.outputs
-                if output.alias in loaded
-            },
+            aggregates,
             loaded,
             run_start=ticks.to_datetime(run.manifest.slices[0].slice.start),
             run_end=ticks.to_datetime(run.manifest.slices[-1].slice.end),
@@ -65,6 +76,7 @@ def audit(run: PlannedRun) -> dict[str, Any]:
                 {alias: suite.severities for alias, suite in loaded.items()},
                 pipeline.query.ends_windows_every(slice_length(pipeline)),
             ),
+            earlier_metrics=earlier_metrics(run, loaded.values()),
         )
     reason = report.reason(result)
     text = report.text(result)

@@ -15,7 +15,7 @@ from recapture.errors import DefinitionError, RunError
 from recapture.quality import checkpoint
 from recapture.run.planned import PlannedRun, files_of, planned_inputs, planned_references, require_same_definition
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
-from recapture.run.suites import load_suites
+from recapture.run.suites import NONE_GIVEN, Parameters, load_suites
 from recapture.run.tables import tables_of
 from recapture.storage import open_container
 from recapture.wording import counted
@@ -32,19 +32,19 @@ def preview(pipeline: Pipeline, start: datetime, end: datetime) -> Manifest:
     return manifests.pin_blobs(run_definition(pipeline), containers, slices, datetime.now(UTC))
 
 
-def plan_run(pipeline: Pipeline, start: datetime, end: datetime) -> PlannedRun:
-    """Plan a range and write its manifest.
+def plan_run(pipeline: Pipeline, start: datetime, end: datetime, parameters: Parameters = NONE_GIVEN) -> PlannedRun:
+    """Plan a range and write its manifest. The audit needs the same parameters again.
 
     Raise DefinitionError if the suites cannot be evaluated; other errors are those of `preview`.
     The run's id follows from what the run reads and computes: planning the same again gives the same run.
     """
-    _require_auditable(pipeline)
+    _require_auditable(pipeline, parameters)
     return _write_manifest(pipeline, preview(pipeline, start, end))
 
 
-def resume_run(pipeline: Pipeline, manifest: Manifest) -> PlannedRun:
+def resume_run(pipeline: Pipeline, manifest: Manifest, parameters: Parameters = NONE_GIVEN) -> PlannedRun:
     """Return the run of a manifest; it is the same run as before. Raise DefinitionError if the pipeline cannot run."""
-    _require_auditable(pipeline)
+    _require_auditable(pipeline, parameters)
     _require_publishable(pipeline)
     return _write_manifest(pipeline, manifest)
 
@@ -94,9 +94,9 @@ def changed_since(pipeline: Pipeline, manifest: Manifest) -> list[changes.Change
     return [change for found in (*of_inputs, *of_references) for change in found]
 
 
-def _require_auditable(pipeline: Pipeline) -> None:
+def _require_auditable(pipeline: Pipeline, parameters: Parameters) -> None:
     """Raise DefinitionError if Great Expectations is not installed, or rejects an argument of a suite."""
-    checkpoint.require_valid_arguments(load_suites(pipeline).values())
+    checkpoint.require_valid_arguments(load_suites(pipeline, parameters).values())
 
 
 def _require_publishable(pipeline: Pipeline) -> None:

@@ -49,7 +49,12 @@ def report(run: PlannedRun) -> dict[str, Any]:
             {"slice_start": start, "rows": counts["OutputEvents"], **counts} for start, counts in slices.items()
         ],
         "metrics": metrics.combine(slices.values()) | output_totals,
-        "quality": {"verdict": audited["verdict"], "reason": audited["reason"], "report": audited["report"]},
+        "quality": {
+            "verdict": audited["verdict"],
+            "reason": audited["reason"],
+            "parameters": audited["json"].get("parameters", {}),
+            "report": audited["report"],
+        },
         "changed": any(output["changed"] for output in outputs),
         "inputs": inputs,
         **values_of_only(inputs, "partitions", "silent_partitions", "far_blobs"),

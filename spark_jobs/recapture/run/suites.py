@@ -1,16 +1,84 @@
-"""The suites of a pipeline's outputs."""
+"""The suites of a pipeline's outputs, with the parameters of a run."""
+
+import math
+from collections.abc import Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
 
 from recapture.definition.pipeline import Pipeline
+from recapture.definition.sections import Quality
+from recapture.errors import DefinitionError
 from recapture.quality import suites
+from recapture.quality.suites import ParameterValue
 from recapture.table.delta import SLICE_COLUMN
 
+Parameters = Mapping[str, ParameterValue]
+"""Values that a run gives to the parameters of suites, by name; a number may also be a text."""
+NONE_GIVEN: Parameters = MappingProxyType({})
 
-def load_suites(pipeline: Pipeline) -> dict[str, suites.Suite]:
-    """Return the outputs' own suites, by alias; the built-in suite always runs as well."""
+
+def load_suites(pipeline: Pipeline, given: Parameters = NONE_GIVEN) -> dict[str, suites.Suite]:
+    """Return the outputs' own suites, by alias; the built-in suite always runs as well.
+
+    `given` are the values that the run gives; the pipeline file has the others. Raise DefinitionError for a name that
+    it does not have, and for a value of another kind.
+    """
+    _require_declared(pipeline, given)
     loaded = {}
     for output in pipeline.outputs:
-        path = pipeline.suite_path(output)
-        if path is not None:
+        path, quality = pipeline.suite_path(output), pipeline.quality_of(output)
+        if path is not None and quality is not None:
             columns = [column.name for column in pipeline.compiled(output).columns]
-            loaded[output.alias] = suites.load(path, [*columns, SLICE_COLUMN])
+            loaded[output.alias] = suites.load(path, [*columns, SLICE_COLUMN], _resolved(pipeline, quality, given))
     return loaded
+
+
+def parse_parameters(texts: list[str]) -> dict[str, str]:
+    """Return the parameters in texts such as "max_late=0.1". Raise DefinitionError if one has another form."""
+    given: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise DefinitionError(f"--parameter {text}: write NAME=VALUE, such as max_late=0.1")
+        if name in given:
+            raise DefinitionError(f"--parameter {name} is given twice: remove one of them")
+        given[name] = value
+    return given
+
+
+def _resolved(pipeline: Pipeline, quality: Quality, given: Parameters) -> dict[str, ParameterValue]:
+    """Return the value of every parameter of a suite. Raise DefinitionError if a given value is of another kind."""
+    values = dict(quality.parameters)
+    for name in given.keys() & values.keys():
+        value = given[name]
+        if isinstance(values[name], str) is isinstance(value, str):
+            values[name] = value
+        elif isinstance(value, str) and (number := _number(value)) is not None:
+            values[name] = number
+        else:
+            kind = "a text" if isinstance(values[name], str) else "a number"
+            raise DefinitionError(f"the parameter {name} must be {kind}, as in {pipeline.file}; {value!r} was given")
+    return values
+
+
+def _number(text: str) -> ParameterValue | None:
+    try:
+        return int(text) if text.lstrip("+-").isdecimal() else _finite(float(text))
+    except ValueError:
+        return None
+
+
+def _finite(value: float) -> float | None:
+    """Return a number, or None for an infinity and for what is not a number."""
+    return value if math.isfinite(value) else None
+
+
+def _require_declared(pipeline: Pipeline, given: Parameters) -> None:
+    """Raise DefinitionError unless the pipeline file has every given parameter."""
+    qualities = [quality for output in pipeline.outputs if (quality := pipeline.quality_of(output))]
+    declared = [name for quality in qualities for name in quality.parameters]
+    for name in given:
+        if name not in declared:
+            close = get_close_matches(name, declared, 1)
+            advice = f"did you mean {close[0]}?" if close else f"{pipeline.file} has {', '.join(declared) or 'none'}"
+            raise DefinitionError(f"unknown parameter {name}; {advice}")

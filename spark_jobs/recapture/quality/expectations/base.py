@@ -20,8 +20,8 @@ Parameter = dict[str, str]
 """Value that the run gives: `{"$PARAMETER": NAME}`."""
 Mostly = MostlyField
 """Share of the items that must be as expected, 0 to 1."""
-Share = Annotated[float, Field(ge=0, le=1)] | Parameter
-NotNegative = Annotated[float, Field(ge=0)] | Parameter
+Share = Annotated[float | Parameter, Field(ge=0, le=1)]
+NotNegative = Annotated[float | Parameter, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 Instant = datetime | Parameter
 Columns = list[str]

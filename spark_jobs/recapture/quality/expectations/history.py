@@ -141,7 +141,7 @@ class ExpectTableWindowsToBeComplete(_WithHistory):
             raise ValueError(
                 f"hop_seconds is {self.hop_seconds:g}, but windows end at {ends.iloc[0]} and at {ends.iloc[off[0]]}"
             )
-        first, last = (instant_.as_unit("us").value - phase for instant_ in (since, until))
+        first, last = (_micros(bound) - phase for bound in (since, until))
         return int(last // hop - first // hop)
 
 
@@ -256,3 +256,7 @@ class ExpectTableRowCountToBeNearEarlierDays(_NearEarlierDays):
         shifted = [starts + pd.Timedelta(days=day) for day in range(self.days + 1)]
         candidates = pd.concat(shifted).drop_duplicates().sort_values()
         return pd.DatetimeIndex(candidates[self._judged(candidates)])
+
+
+def _micros(time: pd.Timestamp) -> int:
+    return (time - pd.Timestamp(0, tz="UTC")) // pd.Timedelta(microseconds=1)

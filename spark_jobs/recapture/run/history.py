@@ -1,0 +1,80 @@
+"""The published slices before a run, for the expectations that compare the run with them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from recapture.definition.sections import Output
+from recapture.errors import RunError
+from recapture.quality.history import slices_before
+from recapture.quality.metrics import PARTITION_METRICS
+from recapture.quality.rows import Rows, SliceFile
+from recapture.quality.suites import Suite
+from recapture.run.planned import PlannedRun
+from recapture.run.tables import metrics_key, tables_of
+from recapture.storage import in_parallel, open_container
+from recapture.table.delta import OpenTable, Table
+from recapture.time_model import ticks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def with_history(run: PlannedRun, output: Output, suite: Suite, rows: Rows, folder: Path) -> Rows:
+    """Return the rows of an output with the published rows that its suite compares them with, in local files."""
+    starts = slices_before(suite.expectations, "aggregates", [run_slice.slice for run_slice in run.manifest.slices])
+    published = _published(tables_of(run.pipeline).others[output.alias], starts)
+    files = []
+    for number, (start, content) in enumerate(published.items()):
+        path = folder / f"{output.alias}-earlier-{number}.parquet"
+        path.write_bytes(content)
+        files.append(SliceFile(path, datetime.fromisoformat(start)))
+    return replace(rows, history=tuple(files))
+
+
+def earlier_metrics(run: PlannedRun, suites: Iterable[Suite]) -> pd.DataFrame | None:
+    """Return the published metrics that the suites compare the run's with, in the form of a run's metrics.
+
+    None if no suite compares them, or if there are none. The table does not say whether a slice was complete and whole.
+    """
+    expectations = [expectation for suite in suites for expectation in suite.expectations]
+    starts = slices_before(expectations, "metrics", [run_slice.slice for run_slice in run.manifest.slices])
+    published = _published(tables_of(run.pipeline).others[metrics_key(run.pipeline.outputs[0])], starts)
+    if not published:
+        return None
+    import pandas as pd
+
+    frames = [
+        pq.read_table(io.BytesIO(content)).to_pandas().assign(slice_start=start) for start, content in published.items()
+    ]
+    rows = pd.concat(frames).dropna(subset="input")
+    wide = rows.pivot(index=["slice_start", "input", "partition"], columns="metric", values="value")
+    return wide.reindex(columns=list(PARTITION_METRICS)).reset_index()
+
+
+def _published(table: Table, starts: Iterable[int]) -> Mapping[str, bytes]:
+    """Return the file of each slice that the table holds, by slice_start and in order."""
+    texts = [ticks.to_text(start) for start in starts]
+    if not texts:
+        return {}
+    held = OpenTable(table).paths(texts)
+    container = open_container(table.url)
+
+    def read(start: str) -> bytes:
+        content = container.read_current(held[start][0])
+        if content is None:
+            raise RunError(
+                f"{held[start][0]}, which {table.url} names for slice {start}, is gone: the audit compares the run "
+                "with it; restore the file or backfill the slice"
+            )
+        return content
+
+    published = [start for start in texts if start in held]
+    return dict(zip(published, in_parallel(read, published), strict=True))

@@ -1,0 +1,134 @@
+"""What an audit gives to the suite of an output: the values of its parameters, and the slices published before."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from recapture.errors import AuditError, DefinitionError
+from recapture.run.audit import audit
+from recapture.run.plan import plan_run
+from recapture.run.publish import publish
+from recapture.run.suites import load_suites, parse_parameters
+from tests.worlds import TEN, World, at, backfill, body, published, run_file, staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from recapture.definition.pipeline import Pipeline
+
+DAYS = 2
+WARMEST = {
+    "type": "expect_column_values_to_be_between",
+    "description": "no room is too warm",
+    "kwargs": {"column": "avgTemperature", "max_value": {"$PARAMETER": "warmest"}},
+}
+
+
+def define(world: World, *expectations: dict[str, Any], **parameters: float | str) -> "Pipeline":
+    """Write the suite and the pipeline file, and load it."""
+    world.home.mkdir(parents=True, exist_ok=True)
+    world.home.joinpath("rooms.json").write_text(json.dumps({"name": "rooms", "expectations": expectations}))
+    return world.define(quality="rooms.json", parameters=parameters)
+
+
+# Parameters
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """An hour with one event; its temperature is 20."""
+    world = World(tmp_path)
+    world.put("0", at(12), [body("a", at(10))])
+    world.put("0", at(90))
+    return world
+
+
+def test_a_run_takes_the_value_of_a_parameter_from_the_pipeline_file_or_gives_its_own(
+    spark: "SparkSession", world: World
+) -> None:
+    pipeline = define(world, WARMEST, warmest=19)
+    run = staged(spark, pipeline, TEN, at(60))
+    with pytest.raises(AuditError, match="no room is too warm"):
+        audit(run)
+    report = audit(run, parse_parameters(["warmest=21.5"]))["report"]
+    assert report.splitlines()[:2] == ["audit passed", "parameters of aggregates: warmest=21.5"]
+    assert run_file(world.table, run.id, "audit.json")["json"]["parameters"] == {"aggregates": {"warmest": 21.5}}
+    publish(run)
+    assert len(published(world.table)) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("warmes=21", r"unknown parameter warmes; did you mean warmest\?"),
+        ("warmest=hot", "the parameter warmest must be a number, as in .*; 'hot' was given"),
+        ("warmest=nan", "the parameter warmest must be a number"),
+        ("warmest=", "the parameter warmest must be a number"),
+        ("warmest", "write NAME=VALUE"),
+    ],
+)
+def test_a_mistake_in_a_given_parameter_is_refused_before_anything_is_read(
+    world: World, given: str, message: str
+) -> None:
+    pipeline = define(world, WARMEST, warmest=19)
+    with pytest.raises(DefinitionError, match=message):
+        plan_run(pipeline, TEN, at(60), parse_parameters([given]))
+    assert not world.table.exists()
+
+
+def test_a_parameter_given_twice_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="--parameter warmest is given twice"):
+        parse_parameters(["warmest=1", "warmest=2"])
+
+
+def test_a_number_for_a_text_stays_a_text(world: World) -> None:
+    names = {"type": "expect_column_values_to_match_regex", "kwargs": {"column": "deviceId"}}
+    names["kwargs"] = {"column": "deviceId", "regex": {"$PARAMETER": "device"}}
+    pipeline = define(world, names, device="a")
+    assert load_suites(pipeline, {"device": "7"})["aggregates"].parameters == {"device": "7"}
+
+
+@pytest.mark.parametrize(("value", "reason"), [(True, "should be a number or a text"), ([1], "should be a number")])
+def test_a_parameter_is_a_number_or_a_text(world: World, value: Any, reason: str) -> None:
+    with pytest.raises(DefinitionError, match=rf"quality\.parameters\.warmest.*{reason}"):
+        define(world, WARMEST, warmest=value)
+
+
+# History
+
+ROWS = {
+    "type": "expect_table_row_count_to_be_near_earlier_days",
+    "description": "as many rows as usual",
+    "kwargs": {"min_days": DAYS - 1, "min_deviation": 1},
+}
+FALL = {"type": "expect_watermark_to_never_fall", "severity": "warning", "kwargs": {"days": DAYS}}
+
+
+def test_a_run_is_compared_with_what_was_published_before_it_and_a_first_run_says_that_it_is_not(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """From ten to eleven, six devices send on the first days, and one on the last."""
+    world, hours = World(tmp_path), 24 * (DAYS - 1)
+    for day in range(DAYS):
+        noon = at(60 * 24 * day)
+        devices = "abcdef" if day < DAYS - 1 else "a"
+        world.put("0", noon + timedelta(minutes=12), [body(device, noon + timedelta(minutes=10)) for device in devices])
+    world.put("0", at(60 * hours + 90))
+    pipeline = define(world, ROWS, FALL)
+    first = backfill(spark, pipeline, TEN, at(60 * hours))["quality"]["report"]
+    assert "as many rows as usual (not judged: fewer than 1 earlier day published)" in first
+    assert "SKIPPED  rooms aggregates" in first
+    run = staged(spark, pipeline, at(60 * hours), at(60 * (hours + 1)))
+    with pytest.raises(AuditError, match=r"as many rows as usual .1 of 1 slice fails, such as .* rows=1 median=6"):
+        audit(run)
+    audited = run_file(world.table, run.id, "audit.json")["json"]
+    assert audited["history"] == {
+        "aggregates": ["2024-03-01T10:00:00+00:00"],
+        "metrics": [start for start in sorted(set(audited["history"]["metrics"]))],
+    }
+    assert len(audited["history"]["metrics"]) == hours
+    (fall,) = (result for result in audited["results"] if result["expectation"] == "expect_watermark_to_never_fall")
+    assert (fall["success"], fall["proved"], fall["unexpected_count"]) == (True, True, 0)
