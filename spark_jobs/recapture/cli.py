@@ -75,6 +75,14 @@ class _InferArguments(_PipelineArguments):
 
 
 @dataclass(frozen=True, kw_only=True)
+class _SuiteArguments(_PipelineArguments):
+    start: datetime | None
+    end: datetime | None
+    alias: str | None
+    out: Path | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class _ImportArguments:
     path: Path
     job: str | None
@@ -143,9 +151,15 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(
-        name: str, command: Any, make_arguments: Any, text: str, ranged: bool = True, required: bool = True
+        name: str,
+        command: Any,
+        make_arguments: Any,
+        text: str,
+        ranged: bool = True,
+        required: bool = True,
+        group: Any = commands,
     ) -> argparse.ArgumentParser:
-        sub = commands.add_parser(name, help=text, description=text)
+        sub = group.add_parser(name, help=text, description=text)
         sub.add_argument("pipeline", type=Path, metavar="PIPELINE", help="the pipeline file")
         if ranged:
             for option, name, bound in (("--from", "start", "exclusive"), ("--to", "end", "inclusive")):
@@ -186,6 +200,16 @@ def _parser() -> argparse.ArgumentParser:
     inferred = add("infer", _infer, _InferArguments, text, required=False)
     text = "write it in front of the query in the pipeline file"
     inferred.add_argument("--write", action="store_true", help=text)
+    text = "Propose a suite."
+    suite = commands.add_parser("suite", help=text, description=text).add_subparsers(required=True, metavar="COMMAND")
+    text = (
+        "Propose a suite from the published slices of a range, or of the last 28 days, with the figures that led to "
+        "each bound in its notes."
+    )
+    init = add("init", _suite_init, _SuiteArguments, text, required=False, group=suite)
+    init.add_argument("--alias", metavar="ALIAS", help="the output, if the pipeline has several")
+    text = "the suite file to write; it must not exist (default: print the suite)"
+    init.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
     imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")
@@ -410,6 +434,20 @@ def _infer(pipeline: Pipeline, arguments: _InferArguments, stderr: Console) -> d
         for inferred in inference.inputs:
             stderr.print(f"{escape(str(pipeline.file))}: CREATE TABLE {escape(inferred.alias)} is written")
     return inference.summary | {"written": arguments.write}
+
+
+def _suite_init(pipeline: Pipeline, arguments: _SuiteArguments, stderr: Console) -> dict[str, Any]:
+    from recapture.run.propose import propose, write
+
+    if (arguments.start is None) != (arguments.end is None):
+        raise DefinitionError("give both --from and --to, or neither for the last 28 days")
+    proposal = propose(pipeline, arguments.alias, arguments.start, arguments.end)
+    if arguments.out is not None:
+        write(pipeline, proposal, arguments.out)
+    if not arguments.json:
+        printing.print_proposal(proposal, arguments.out, stderr)
+    summary = {"output": proposal.output, "slices": proposal.slices, "rows": proposal.rows, "suite": proposal.suite}
+    return summary | {"written": None if arguments.out is None else str(arguments.out)}
 
 
 def _rollback(pipeline: Pipeline, arguments: _RollbackArguments, stderr: Console) -> dict[str, Any]:

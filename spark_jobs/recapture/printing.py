@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from recapture.archive.progress import PartitionProgress
     from recapture.asa_job import Draft
     from recapture.run.planned import PlannedRun
+    from recapture.run.propose import Proposal
 
 FINDINGS = {
     "missing": "to do before the pipeline gives the results of the job:",
@@ -162,6 +163,16 @@ def print_status(out: Console, result: dict[str, Any]) -> None:
                 f"unfinished: {escape(output['table'])} does not hold what is published for "
                 f"{named_slices(unfinished)}: repeat the interrupted backfill or rollback to finish it"
             )
+
+
+def print_proposal(proposal: Proposal, file: Path | None, stderr: Console) -> None:
+    """Print a proposed suite, or the file that holds it."""
+    if file is None:
+        print(proposal.text, end="")
+    expectations = counted(len(proposal.suite["expectations"]), "expectation")
+    origin = f"from {counted(proposal.rows, 'row')} of {counted(proposal.slices, 'slice')} of {proposal.output}"
+    written = "proposed" if file is None else f"written to {file}"
+    stderr.print(escape(f"{expectations} {written}, {origin}: review every bound"))
 
 
 def print_rollback(out: Console, result: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from recapture.errors import DefinitionError
-from recapture.quality import checkpoint, earlier_days
+from recapture.quality import checkpoint, comparisons
 from recapture.quality.evaluation import evaluate_frame
 from recapture.quality.signatures import BOUNDS, SIGNATURES
 from recapture.quality.suites import Expectation
@@ -230,7 +230,7 @@ def test_earlier_days_are_those_of_plain_python() -> None:
     known = pd.DataFrame(
         [{"slice": hour, "group": group, "value": draw.normal()} for hour in hours for group in draw.permutation(3)[:2]]
     )
-    result = earlier_days.with_earlier_days(known, known, days=4)
+    result = comparisons.with_earlier_days(known, known, days=4)
     by_key = {(row.slice, row.group): row.value for row in known.itertuples()}
     for row in result.itertuples():
         before = [by_key.get((row.slice - timedelta(days=day), row.group)) for day in range(1, 5)]

@@ -1,4 +1,4 @@
-"""The published slices before a run, for the expectations that compare the run with them."""
+"""Published slices: those that expectations compare a run with, and those from which a suite is proposed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recapture.definition.sections import Output
@@ -20,7 +21,7 @@ from recapture.quality.suites import Suite
 from recapture.run.planned import PlannedRun
 from recapture.run.tables import metrics_key, tables_of
 from recapture.storage import in_parallel, open_container
-from recapture.table.delta import OpenTable, Table
+from recapture.table.delta import SLICE_COLUMN, OpenTable, Table
 from recapture.time_model import ticks
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def with_history(run: PlannedRun, output: Output, suite: Suite, rows: Rows, folder: Path) -> Rows:
     """Return the rows of an output with the published rows that its suite compares them with, in local files."""
     starts = slices_before(suite.expectations, "aggregates", [run_slice.slice for run_slice in run.manifest.slices])
-    published = _published(tables_of(run.pipeline).others[output.alias], starts)
+    published = published_files(tables_of(run.pipeline).others[output.alias], starts)
     files = []
     for number, (start, content) in enumerate(published.items()):
         path = folder / f"{output.alias}-earlier-{number}.parquet"
@@ -46,21 +47,33 @@ def earlier_metrics(run: PlannedRun, suites: Iterable[Suite]) -> pd.DataFrame | 
     """
     expectations = [expectation for suite in suites for expectation in suite.expectations]
     starts = slices_before(expectations, "metrics", [run_slice.slice for run_slice in run.manifest.slices])
-    published = _published(tables_of(run.pipeline).others[metrics_key(run.pipeline.outputs[0])], starts)
-    if not published:
-        return None
-    import pandas as pd
+    published = published_files(tables_of(run.pipeline).others[metrics_key(run.pipeline.outputs[0])], starts)
+    return metrics_of(published) if published else None
 
-    frames = [
-        pq.read_table(io.BytesIO(content)).to_pandas().assign(slice_start=start) for start, content in published.items()
-    ]
-    rows = pd.concat(frames).dropna(subset="input")
+
+def metrics_of(files: Mapping[str, bytes]) -> pd.DataFrame:
+    """Return what files of the metrics table hold, in the form of a run's metrics; `files` has one or more."""
+    rows = rows_of(files).dropna(subset="input")
     wide = rows.pivot(index=["slice_start", "input", "partition"], columns="metric", values="value")
     return wide.reindex(columns=list(PARTITION_METRICS)).reset_index()
 
 
-def _published(table: Table, starts: Iterable[int]) -> Mapping[str, bytes]:
-    """Return the file of each slice that the table holds, by slice_start and in order."""
+def rows_of(files: Mapping[str, bytes]) -> pd.DataFrame:
+    """Return the rows of files, with `slice_start` (text); `files` has one or more. Times without a zone are UTC."""
+    tables = [
+        table.append_column(SLICE_COLUMN, pa.repeat(start, table.num_rows))
+        for start, table in ((start, pq.read_table(io.BytesIO(content))) for start, content in files.items())
+    ]
+    frame = pa.concat_tables(tables).to_pandas()
+    naive = frame.select_dtypes("datetime").columns
+    return frame.assign(**{name: frame[name].dt.tz_localize("UTC") for name in naive})
+
+
+def published_files(table: Table, starts: Iterable[int]) -> dict[str, bytes]:
+    """Return the content of each slice's file that the table holds, by slice_start and in order.
+
+    Raise RunError if a file is gone.
+    """
     texts = [ticks.to_text(start) for start in starts]
     if not texts:
         return {}
@@ -71,8 +84,8 @@ def _published(table: Table, starts: Iterable[int]) -> Mapping[str, bytes]:
         content = container.read_current(held[start][0])
         if content is None:
             raise RunError(
-                f"{held[start][0]}, which {table.url} names for slice {start}, is gone: the audit compares the run "
-                "with it; restore the file or backfill the slice"
+                f"{held[start][0]}, which {table.url} names for slice {start}, is gone: restore it, or "
+                "backfill the slice again"
             )
         return content
 

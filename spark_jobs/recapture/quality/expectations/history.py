@@ -2,11 +2,10 @@
 
 from typing import ClassVar
 
-import numpy as np
 import pandas as pd
 from great_expectations.compatibility.pydantic import Field
 
-from recapture.quality import earlier_days
+from recapture.quality import comparisons
 from recapture.quality.expectations.base import (
     Columns,
     Count,
@@ -63,11 +62,9 @@ class ExpectWatermarkToNeverFall(_WithHistory):
         frame = frame.assign(slice=in_utc(frame[self.slice_column]))
         is_known = frame[WATERMARK].notna() & (frame["slice"] >= instant(self.since) - pd.Timedelta(days=self.days))
         frame = frame[is_known].sort_values("slice")
-        by_partition = frame.groupby(["input", "partition"], sort=False)[WATERMARK]
-        highest = by_partition.cummax().groupby([frame["input"], frame["partition"]], sort=False).shift()
+        fall = comparisons.falls(frame)
         judged = self._judged(frame["slice"])
-        has_earlier = judged & highest.notna()
-        fall = highest - frame[WATERMARK]
+        has_earlier = judged & fall.notna()
         failed = has_earlier & (fall > number(self.max_fall_seconds))
         shown = pd.DataFrame(
             {
@@ -117,32 +114,21 @@ class ExpectTableWindowsToBeComplete(_WithHistory):
         return [self.column, *self.key_columns]
 
     def judge(self, frame: pd.DataFrame) -> Finding:
-        since, until = instant(self.since), instant(self.until)
-        frame = frame.assign(end=in_utc(frame[self.column]), key=groups(frame, self.key_columns))
-        frame = frame[(frame["end"] > since - pd.Timedelta(days=self.days)) & (frame["end"] <= until)]
-        before, judged = frame[frame["end"] <= since], frame[frame["end"] > since]
-        if before.empty:
-            return Finding("window", 0, 0, (), judged["key"].nunique() or 1, "no earlier rows")
-        windows = self._windows(frame["end"], since, until)
-        keys = before.drop_duplicates("key").set_index("key")[self.key_columns]
-        present = judged.drop_duplicates(["key", "end"]).groupby("key").size().reindex(keys.index, fill_value=0)
-        missing = (windows - present).rename("missing_windows")
-        shown = keys.join(missing).assign(of_windows=windows)
+        keys = groups(frame, self.key_columns)
+        found = comparisons.key_windows(
+            in_utc(frame[self.column]), keys, self.hop_seconds, instant(self.since), instant(self.until), self.days
+        )
+        if found.present.empty:
+            return Finding("window", 0, 0, (), 1, "no earlier rows")
+        names = frame[self.key_columns].groupby(keys).head(1).set_axis(keys.drop_duplicates())
+        shown = names.assign(missing_windows=found.missing, of_windows=found.windows)
         shown = shown[shown["missing_windows"] > 0].sort_values("missing_windows", ascending=False, kind="stable")
-        return Finding("window", windows * len(keys), int(missing.sum()), examples(shown))
-
-    def _windows(self, ends: pd.Series, since: pd.Timestamp, until: pd.Timestamp) -> int:
-        """Return how many windows end in (since, until]. Raise ValueError if rows end between them."""
-        hop = round(self.hop_seconds * 10**6)
-        micros = ends.dt.as_unit("us").astype("int64").to_numpy()
-        phase = micros[0] % hop
-        off = np.flatnonzero(micros % hop != phase)
-        if len(off):
-            raise ValueError(
-                f"hop_seconds is {self.hop_seconds:g}, but windows end at {ends.iloc[0]} and at {ends.iloc[off[0]]}"
-            )
-        first, last = (_micros(bound) - phase for bound in (since, until))
-        return int(last // hop - first // hop)
+        return Finding(
+            "window",
+            found.windows * len(found.present),
+            int(found.missing.sum()),
+            examples(shown.astype({"missing_windows": "int64"})),
+        )
 
 
 class _NearEarlierDays(_WithHistory):
@@ -156,9 +142,9 @@ class _NearEarlierDays(_WithHistory):
 
     def _compare(self, judged: pd.DataFrame, known: pd.DataFrame, shown: pd.DataFrame, item: str) -> Finding:
         """Return the values that are far from the median of earlier days; `shown` identifies them in examples."""
-        compared = earlier_days.with_earlier_days(judged, known, self.days)
+        compared = comparisons.with_earlier_days(judged, known, self.days)
         is_judged = compared["earlier_days"] >= self.min_days
-        limit = earlier_days.limit(compared, number(self.max_deviations), number(self.min_deviation))
+        limit = comparisons.limit(compared, number(self.max_deviations), number(self.min_deviation))
         difference = (compared["value"] - compared["median"]).abs()
         failed = is_judged & (difference > limit)
         figures = compared[["median", "mad", "earlier_days"]].round({"median": 6, "mad": 6})
@@ -256,7 +242,3 @@ class ExpectTableRowCountToBeNearEarlierDays(_NearEarlierDays):
         shifted = [starts + pd.Timedelta(days=day) for day in range(self.days + 1)]
         candidates = pd.concat(shifted).drop_duplicates().sort_values()
         return pd.DatetimeIndex(candidates[self._judged(candidates)])
-
-
-def _micros(time: pd.Timestamp) -> int:
-    return (time - pd.Timestamp(0, tz="UTC")) // pd.Timedelta(microseconds=1)
