@@ -83,6 +83,12 @@ class _SuiteArguments(_PipelineArguments):
 
 
 @dataclass(frozen=True, kw_only=True)
+class _DataDocsArguments(_PipelineArguments):
+    run: str
+    out: Path
+
+
+@dataclass(frozen=True, kw_only=True)
 class _ImportArguments:
     path: Path
     job: str | None
@@ -210,6 +216,12 @@ def _parser() -> argparse.ArgumentParser:
     init.add_argument("--alias", metavar="ALIAS", help="the output, if the pipeline has several")
     text = "the suite file to write; it must not exist (default: print the suite)"
     init.add_argument("--out", type=Path, metavar="FILE", help=text)
+    text = (
+        "Write Great Expectations' Data Docs of the audit of a run, published or stopped. The pages need the network."
+    )
+    docs = add("data-docs", _data_docs, _DataDocsArguments, text, ranged=False)
+    docs.add_argument("run", metavar="RUN", help="the name of the run")
+    docs.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder to write, new or empty")
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
     imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")
@@ -448,6 +460,15 @@ def _suite_init(pipeline: Pipeline, arguments: _SuiteArguments, stderr: Console)
         printing.print_proposal(proposal, arguments.out, stderr)
     summary = {"output": proposal.output, "slices": proposal.slices, "rows": proposal.rows, "suite": proposal.suite}
     return summary | {"written": None if arguments.out is None else str(arguments.out)}
+
+
+def _data_docs(pipeline: Pipeline, arguments: _DataDocsArguments, stderr: Console) -> dict[str, Any]:
+    from recapture.run.data_docs import write_data_docs
+
+    page = write_data_docs(pipeline, arguments.run, arguments.out).absolute().as_uri()
+    if not arguments.json:
+        print(page)
+    return {"run": arguments.run, "page": page}
 
 
 def _rollback(pipeline: Pipeline, arguments: _RollbackArguments, stderr: Console) -> dict[str, Any]:

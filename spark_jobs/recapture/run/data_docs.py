@@ -1,0 +1,30 @@
+"""Great Expectations' Data Docs of the audit of a run."""
+
+from pathlib import Path
+
+from recapture.definition.pipeline import Pipeline
+from recapture.errors import DefinitionError, RunError
+from recapture.quality.suites import require_installed
+from recapture.run.planned import files_of
+
+
+def write_data_docs(pipeline: Pipeline, run: str, folder: Path) -> Path:
+    """Write the Data Docs of a run's audit into a new or empty folder, and return the first page.
+
+    Raise RunError if the run was not audited, and DefinitionError if the folder cannot be written to.
+    """
+    require_installed()
+    files = files_of(pipeline, run)
+    written = next((blob for blob in files.container.list(files.name("audit.json"))), None)
+    if written is None or "/" in run:
+        raise RunError(f"{run} is not a run with an audit under {files.container.url}: recapture status names runs")
+    content = files.read("audit.json")["json"]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise DefinitionError(f"{folder} is not empty: choose another folder with --out")
+        from recapture.quality import data_docs
+
+        return data_docs.write(content, run, written.last_modified, folder)
+    except OSError as error:
+        raise DefinitionError(f"{folder} cannot be written to ({error.strerror}): choose another with --out") from error
