@@ -56,7 +56,7 @@ def aggregates() -> pd.DataFrame:
     ends = pd.date_range("2026-03-01T10:05:00Z", "2026-03-01T12:00:00Z", freq="5min")
     return pd.DataFrame(
         [
-            {"windowEnd": end, "deviceId": device, "events": 3, "avgTemperature": 21.5}
+            {"windowEnd": end, "deviceId": device, "events": 3, "avgTemperature": 20 + end.minute / 10}
             for end in ends
             for device in ("a", "b")
         ]

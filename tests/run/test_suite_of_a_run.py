@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from recapture import cli
 from recapture.errors import AuditError, DefinitionError
 from recapture.run.audit import audit
 from recapture.run.plan import plan_run
+from recapture.run.planned import load_run
 from recapture.run.publish import publish
 from recapture.run.suites import load_suites, parse_parameters
 from tests.worlds import TEN, World, at, backfill, body, published, run_file, staged
@@ -108,7 +110,7 @@ FALL = {"type": "expect_watermark_to_never_fall", "severity": "warning", "kwargs
 
 
 def test_a_run_is_compared_with_what_was_published_before_it_and_a_first_run_says_that_it_is_not(
-    spark: "SparkSession", tmp_path: Path
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From ten to eleven, six devices send on the first days, and one on the last."""
     world, hours = World(tmp_path), 24 * (DAYS - 1)
@@ -118,7 +120,8 @@ def test_a_run_is_compared_with_what_was_published_before_it_and_a_first_run_say
         world.put("0", noon + timedelta(minutes=12), [body(device, noon + timedelta(minutes=10)) for device in devices])
     world.put("0", at(60 * hours + 90))
     pipeline = define(world, ROWS, FALL)
-    first = backfill(spark, pipeline, TEN, at(60 * hours))["quality"]["report"]
+    report = backfill(spark, pipeline, TEN, at(60 * hours))
+    first = report["quality"]["report"]
     assert "as many rows as usual (not judged: fewer than 1 earlier day published)" in first
     assert "SKIPPED  rooms aggregates" in first
     run = staged(spark, pipeline, at(60 * hours), at(60 * (hours + 1)))
@@ -132,3 +135,28 @@ def test_a_run_is_compared_with_what_was_published_before_it_and_a_first_run_say
     assert len(audited["history"]["metrics"]) == hours
     (fall,) = (result for result in audited["results"] if result["expectation"] == "expect_watermark_to_never_fall")
     assert (fall["success"], fall["proved"], fall["unexpected_count"]) == (True, True, 0)
+    require_a_proposed_suite_to_pass(world, report["run"], capsys)
+    require_data_docs(world, run.id, capsys)
+
+
+def require_a_proposed_suite_to_pass(world: World, run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Propose a suite from what is published, and audit the run that published it with this suite."""
+    out = world.home / "proposed.json"
+    assert cli.main(["suite", "init", str(world.file), "--out", str(out)]) == 0
+    assert f"written to {out}, from 6 rows of 24 slices of aggregates" in capsys.readouterr().err.replace("\n", " ")
+    assert cli.main(["suite", "init", str(world.file), "--out", str(out)]) == 2
+    assert "already exists and is not overwritten" in capsys.readouterr().err
+    assert cli.main(["suite", "init", str(world.file), "--from", "2024-02-01T00Z", "--to", "2024-02-01T01Z"]) == 1
+    assert "nothing is published in this range" in capsys.readouterr().err
+    assert audit(load_run(world.define(quality="proposed.json"), run))["verdict"] == "passed"
+
+
+def require_data_docs(world: World, run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Write the Data Docs of a run that its audit stopped."""
+    folder = world.home / "docs"
+    assert cli.main(["data-docs", str(world.file), run, "--out", str(folder)]) == 0
+    assert capsys.readouterr().out == f"{(folder / 'index.html').as_uri()}\n"
+    assert (folder / "index.html").is_file()
+    assert cli.main(["data-docs", str(world.file), run, "--out", str(folder)]) == 2
+    assert cli.main(["data-docs", str(world.file), "another", "--out", str(folder)]) == 1
+    assert "another is not a run with an audit" in capsys.readouterr().err

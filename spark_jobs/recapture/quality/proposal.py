@@ -154,14 +154,14 @@ def _of_range(values: pd.Series, column: str) -> Iterator[Declared]:
         return
     smallest, largest = float(values.min()), float(values.max())
     margin = (largest - smallest or abs(largest) or 1.0) * (HEADROOM - 1)
-    low = _rounded(smallest - margin, math.floor)
+    low = rounded(smallest - margin, math.floor)
     yield _declared(
         *("expect_column_values_to_be_between", "warning", f"{column} is in its usual range"),
         f"{counted(len(values), 'value')} from {smallest:.6g} to {largest:.6g}; 1 % are below "
         f"{values.quantile(0.01):.6g}, 1 % above {values.quantile(0.99):.6g}, the median is {values.median():.6g}",
         column=column,
         min_value=0 if smallest >= 0 > low else low,
-        max_value=_rounded(largest + margin, math.ceil),
+        max_value=rounded(largest + margin, math.ceil),
     )
 
 
@@ -234,7 +234,7 @@ def _near_earlier_days(values: pd.DataFrame, kind: str) -> _Bounds | None:
         f"{counted(len(compared), 'value')} with {MIN_DAYS} earlier days or more: the largest distance from the median "
         f"is {largest:.6g}, the usual deviation (MAD) {typical:.6g}"
     )
-    return _Bounds(_rounded(HEADROOM * largest, math.ceil), note)
+    return _Bounds(rounded(HEADROOM * largest, math.ceil), note)
 
 
 def _of_windows(history: History, end: str, key: list[str]) -> Iterator[Declared]:
@@ -279,13 +279,13 @@ def _of_metrics(metrics: pd.DataFrame) -> Iterator[Declared]:
                 *(f"expect_share_of_{kind}_events_to_be_at_most", "warning", f"few events are {kind}"),
                 f"{counted(len(shares), 'slice and partition', 'slices and partitions')}: the largest share is "
                 f"{largest:.2%}, the median {shares.median():.2%}",
-                max_value=min(1, _rounded(HEADROOM * largest + 0.01, math.ceil, digits=2)),
+                max_value=min(1, rounded(HEADROOM * largest + 0.01, math.ceil, digits=2)),
             )
     known = metrics.dropna(subset=WATERMARK).sort_values("slice_start")
     falls = comparisons.falls(known).dropna()
     if len(falls):
         largest = max(0.0, float(falls.max()))
-        allowance: dict[str, Any] = {"max_fall_seconds": _rounded(HEADROOM * largest, math.ceil)} if largest else {}
+        allowance: dict[str, Any] = {"max_fall_seconds": rounded(HEADROOM * largest, math.ceil)} if largest else {}
         yield _declared(
             *("expect_watermark_to_never_fall", "warning", "the watermark does not fall"),
             f"{counted(len(falls), 'slice and partition', 'slices and partitions')} with an earlier one: the largest "
@@ -298,7 +298,7 @@ def _declared(kind: str, severity: str, description: str, note: str, /, **kwargs
     return {"type": kind, "severity": severity, "description": description, "kwargs": kwargs, "notes": note}
 
 
-def _rounded(value: float, towards: Any, digits: int = 3) -> float:
+def rounded(value: float, towards: Any, digits: int = 3) -> float:
     """Return a number with few significant digits, rounded with math.floor or math.ceil."""
     if not value:
         return 0

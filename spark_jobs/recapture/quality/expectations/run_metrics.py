@@ -86,7 +86,7 @@ class _ShareOfEvents(FrameExpectation):
     def judge(self, frame: pd.DataFrame) -> Finding:
         frame = frame[frame["InputEvents"] != 0]
         share = metrics.share_of_events(frame, self.counts)
-        return _by_row(frame, ~(share <= number(self.max_value)), **{self.share: share})
+        return _by_row(frame, ~(share <= number(self.max_value)), **{self.share: share.round(6)})
 
 
 class ExpectShareOfLateEventsToBeAtMost(_ShareOfEvents):
