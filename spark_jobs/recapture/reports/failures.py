@@ -23,29 +23,42 @@ MAX_FAILURES = 40
 _SEVERITIES = ("critical", "warning", "info")
 _WORDED = (
     *("batch_id", "row_condition", "column", "column_list", "column_A", "column_B", "min_value", "max_value"),
-    *("value_set", "mostly", "strict_min", "strict_max"),
+    *("value_set", "mostly", "strict_min", "strict_max", "since", "until"),
 )
 """Arguments that have words of their own, or that say nothing."""
 _HINTS = {
-    "complete": "wait until Capture has written the rest, then run the slices again",
-    "late_share": "raise eventsLateArrivalMaxDelayInSeconds; the histogram of lateness shows what is needed",
+    "expect_capture_to_be_complete": "wait until Capture has written the rest, then run the slices again",
+    "expect_share_of_late_events_to_be_at_most": (
+        "raise eventsLateArrivalMaxDelayInSeconds; the histogram of lateness shows what is needed"
+    ),
     "whole": "restore the damaged blobs, which the quarantine names, and backfill again",
-    "SequenceGaps": "look for blobs with the missing sequence numbers, restore them and backfill again",
+    "expect_sequence_gaps_to_be_at_most": (
+        "look for blobs with the missing sequence numbers, restore them and backfill again"
+    ),
     "malformed": "see the reasons under Quarantine; correct CREATE TABLE, the casts of the query, or the sender",
     "invalid_timestamp": "see the reasons under Quarantine; correct the field of TIMESTAMP BY, or the sender",
     "DuplicateEvents": "nothing: a duplicate is counted once; look for blobs that were copied if there should be none",
 }
-"""What to do about a failed expectation of the built-in suite, by its column."""
+"""What to do about a failed expectation of the built-in suite, by its column, or by its type if it has none."""
 
 
 def failures(source: Source) -> dict[str, Any]:
-    """Return the failed expectations of all audits of a report, the most severe first, and how many passed."""
+    """Return what the audits of a report say: failed expectations, the most severe first, and those not judged.
+
+    Also how many passed, and the values of the users' parameters.
+    """
     failed, passed = [], 0
+    unjudged: dict[str, None] = {}
+    parameters: dict[str, None] = {}
     for run in source.runs.values():
         if run.audit is None:
             continue
+        for alias, values in run.audit["json"].get("parameters", {}).items():
+            parameters |= {f"{name}={_text(value)} ({alias})": None for name, value in values.items()}
         for result, evaluation in _with_evaluations(run.audit["json"]):
-            if result["success"]:
+            if not result.get("proved", True) and result["success"]:
+                unjudged[result["sentence"]] = None
+            elif result["success"]:
                 passed += 1
             else:
                 failed.append((run, result, evaluation))
@@ -54,6 +67,8 @@ def failures(source: Source) -> dict[str, Any]:
         "failed": [_failure(source, *item) for item in failed[:MAX_FAILURES]],
         "more": max(len(failed) - MAX_FAILURES, 0),
         "passed": passed,
+        "unjudged": list(unjudged)[:MAX_FAILURES],
+        "parameters": list(parameters),
     }
 
 
@@ -89,12 +104,12 @@ def _failure(
         "observed": _text(details["observed_value"]) if details.get("observed_value") is not None else None,
         "columns": columns,
         "rows": rows,
-        "hint": _hint(result["suite"], column) or config.get("notes"),
+        "hint": _hint(result["suite"], column or result["expectation"]) or config.get("notes"),
     }
 
 
-def _hint(suite: str, column: str | None) -> str | None:
-    return _HINTS.get(str(column)) if suite == built_in().name else None
+def _hint(suite: str, subject: str) -> str | None:
+    return _HINTS.get(subject) if suite == built_in().name else None
 
 
 def _title(sentence: str) -> str:

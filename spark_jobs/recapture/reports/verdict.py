@@ -40,9 +40,10 @@ def _run(document: Mapping[str, Any]) -> tuple[str, str]:
     if quality == "passed with warnings":
         return "warning", f"You can use {what} with care: published with {counted(warnings, 'warning')}."
     few = _few_on_time(document)
+    checks = "every check that could be judged" if document["failures"]["unjudged"] else "every check"
     if few:
-        return "warning", f"Use {what} with care: every check passed and the rows are published, but {few}."
-    return "good", f"You can trust {what}: every check passed, and the rows are published."
+        return "warning", f"Use {what} with care: {checks} passed and the rows are published, but {few}."
+    return "good", f"You can trust {what}: {checks} passed, and the rows are published."
 
 
 def _range(document: Mapping[str, Any]) -> tuple[str, str]:
