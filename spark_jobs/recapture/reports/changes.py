@@ -131,7 +131,7 @@ def _only_in(one: pa.Table, other: pa.Table) -> pa.Table:
     with duckdb.connect() as connection:
         connection.register("one", one)
         connection.register("other", other)
-        return connection.execute("SELECT * FROM one EXCEPT ALL SELECT * FROM other ORDER BY ALL").to_arrow_table()
+        return connection.sql("SELECT * FROM one EXCEPT ALL SELECT * FROM other ORDER BY ALL").to_arrow_table()
 
 
 def _paired(removed: pa.Table, added: pa.Table) -> list[tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]]:

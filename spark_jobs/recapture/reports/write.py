@@ -29,7 +29,7 @@ def write_run_report(run: PlannedRun, warnings: Sequence[str] = ()) -> str:
     """
     source = sources.of_run(run, [*report(run)["warnings"], *warnings])
     content = document(source)
-    run.files.container.write(run.files.name(DOCUMENT), _json(content))
+    run.files.container.write(run.files.name(DOCUMENT), as_json(content))
     run.files.container.write(run.files.name(PAGE), page(content))
     return f"{run.files.container.url}/{run.files.name(PAGE)}"
 
@@ -58,7 +58,7 @@ def write_range_report(
         raise DefinitionError(
             f"{target} is the name of the document next to the page: give --out a name such as report.html"
         )
-    for path, written in ((target, page(content)), (beside, _json(content))):
+    for path, written in ((target, page(content)), (beside, as_json(content))):
         try:
             path.write_bytes(written)
         except OSError as error:
@@ -73,7 +73,8 @@ def write_range_report(
     }
 
 
-def _json(content: Mapping[str, Any]) -> bytes:
+def as_json(content: Mapping[str, Any]) -> bytes:
+    """Return the document of a report as JSON in UTF-8."""
     return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
