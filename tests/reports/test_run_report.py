@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recapture import cli
-from recapture.definition.pipeline import Pipeline
+from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.reports.ledger import PARTS
 from recapture.reports.write import with_report, write_range_report, write_run_report
@@ -252,7 +252,7 @@ def without_run_files(reports: Reports) -> Iterator[None]:
 
 @pytest.mark.usefixtures("without_run_files")
 def test_a_range_whose_run_files_are_gone_is_reported_from_the_tables(reports: Reports, tmp_path: Path) -> None:
-    write_range_report(cli.load(reports.world.file), None, None, tmp_path / "report.html")
+    write_range_report(load(reports.world.file), None, None, tmp_path / "report.html")
     document = json.loads((tmp_path / "report.json").read_text("utf-8"))
     second = reports.documents["second"]
     assert document["ledger"] == second["ledger"]
@@ -263,7 +263,7 @@ def test_a_range_whose_run_files_are_gone_is_reported_from_the_tables(reports: R
 
 
 def test_an_unpublished_slice_in_a_range_is_named(reports: Reports, tmp_path: Path) -> None:
-    result = write_range_report(cli.load(reports.world.file), TEN, at(120), tmp_path / "report.html")
+    result = write_range_report(load(reports.world.file), TEN, at(120), tmp_path / "report.html")
     assert result["verdict"]["level"] == "bad"
     assert "1 slice missing" in result["verdict"]["sentence"]
     assert any("2024-03-01T11:00:00Z" in advice for advice in result["verdict"]["advice"])
@@ -271,13 +271,13 @@ def test_an_unpublished_slice_in_a_range_is_named(reports: Reports, tmp_path: Pa
 
 def test_a_range_without_publications_is_refused(reports: Reports, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="nothing is published from 2024-03-01T12:00:00Z"):
-        write_range_report(cli.load(reports.world.file), at(120), at(180), tmp_path / "report.html")
+        write_range_report(load(reports.world.file), at(120), at(180), tmp_path / "report.html")
 
 
 @pytest.mark.parametrize(("file", "message"), [("no/folder.html", "cannot be written"), ("r.json", "next to the page")])
 def test_a_file_that_cannot_be_written_is_named(reports: Reports, tmp_path: Path, file: str, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
-        write_range_report(cli.load(reports.world.file), None, None, tmp_path / file)
+        write_range_report(load(reports.world.file), None, None, tmp_path / file)
 
 
 def test_half_a_range_is_a_usage_error(reports: Reports, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,17 +31,18 @@ LARGEST = 2_000_000
 def month(home: Path) -> Source:
     """Return what a month is reported from: everything goes wrong in every slice and partition."""
     pipeline = World(home).define()
-    slices = list(slices_between(*map(from_datetime, MONTH), from_seconds(3600)))
+    start, end = map(from_datetime, MONTH)
+    slices = list(slices_between(start, end, from_seconds(3600)))
     run = f"{ticks.to_compact_text(slices[0].start)}-{ticks.to_compact_text(slices[-1].end)}-{'0' * 12}"
     random = np.random.default_rng(1)
     rows: list[dict[str, Any]] = []
     empty = Counters("telemetry", "0", PlannedSlice(slices[0], Arrivals(0, None), "", ())).row(None)
-    profiles = []
+    profiles: list[dict[str, Any]] = []
     for slice_ in slices:
-        start = ticks.to_text(slice_.start)
+        slice_start = ticks.to_text(slice_.start)
         for number in range(PARTITIONS):
             counts = dict(zip(VERDICTS, map(int, random.integers(1, 10**6, len(VERDICTS))), strict=True))
-            row = empty | counts | {"slice_start": start, "partition": str(number), "complete": True}
+            row = empty | counts | {"slice_start": slice_start, "partition": str(number), "complete": True}
             row |= {"InputEvents": sum(counts.values()), "SequenceGaps": 1, "gaps": {"missing": 5, "ranges": [[1, 5]]}}
             rows.append(row)
             sample = [] if len(profiles) >= 256 else _sample(slice_.start, random)
