@@ -112,7 +112,7 @@ class Airflow:
     def _start_servers(self) -> None:
         self._client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
         self._started.callback(self._client.close)
-        home, lock = own_home(self._homes)
+        home, lock = reserve_home(self._homes)
         self._started.callback(os.close, lock)
         for old in home.glob("airflow.db*"):
             old.unlink()
@@ -232,7 +232,7 @@ class Airflow:
         raise RuntimeError(f"{method} {path}: Airflow's database was locked for {2 * BUSY_TRIES} s")
 
 
-def own_home(homes: Path) -> tuple[Path, int]:
+def reserve_home(homes: Path) -> tuple[Path, int]:
     """Return a folder that no running Airflow uses, and the open file whose lock reserves the folder."""
     for number in itertools.count(1):
         home = homes / str(number)

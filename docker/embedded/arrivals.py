@@ -14,7 +14,7 @@ from typing import Any
 _STORE = "__azurite_db_blob__.json"
 
 
-def place_arrivals(workspace: Path, arrivals: Mapping[tuple[str, str], datetime]) -> None:
+def set_last_modified(workspace: Path, arrivals: Mapping[tuple[str, str], datetime]) -> None:
     """Set the LastModified of each (container, blob name) in the emulator's only account; the times are aware.
 
     Azurite must be stopped, because it overwrites its store when it stops. Raise FileNotFoundError if the workspace has

@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 
 from embedded.airflow import USER, Airflow
-from embedded.arrivals import place_arrivals
+from embedded.arrivals import set_last_modified
 from embedded.azurite import Azurite
 
 PIPELINE = "telemetry"
@@ -41,7 +41,7 @@ def sample_storage() -> Iterator[tuple[Azurite, dict[str, str]]]:
             _environment(azurite)
             _create_containers(azurite)
             arrivals = upload_world(world(START, HOURS), open_container(f"{azurite.url}/{CAPTURE}"))
-        place_arrivals(workspace, {(CAPTURE, name): arrival for name, arrival in arrivals.items()})
+        set_last_modified(workspace, {(CAPTURE, name): arrival for name, arrival in arrivals.items()})
         console.print(f"{len(arrivals)} blobs of {HOURS} hours from {START:%Y-%m-%d %H:%M} UTC")
         with Azurite(log, workspace) as azurite:
             yield azurite, _environment(azurite)

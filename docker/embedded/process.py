@@ -18,7 +18,7 @@ from embedded import session
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
-SERVED = range(15_000, 30_000)
+SERVER_PORTS = range(15_000, 30_000)
 """Ports for servers. Systems use higher ports for outgoing connections, so these are rarely taken."""
 PORT_TRIES = 3
 """Maximum number of ports on which a server is started."""
@@ -30,10 +30,10 @@ def free_port() -> int:
     This is for a server that must know its port before it starts. Every other server listens on port 0. Another process
     may take the port before the server listens on it: see `start_on_free_port`.
     """
-    for port in random.SystemRandom().sample(SERVED, len(SERVED)):
+    for port in random.SystemRandom().sample(SERVER_PORTS, len(SERVER_PORTS)):
         if is_free(port):
             return port
-    raise RuntimeError(f"no port from {SERVED.start} to {SERVED.stop - 1} of 127.0.0.1 is free")
+    raise RuntimeError(f"no port from {SERVER_PORTS.start} to {SERVER_PORTS.stop - 1} of 127.0.0.1 is free")
 
 
 def start_on_free_port(start: Callable[[int], None]) -> None:

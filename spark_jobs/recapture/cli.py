@@ -332,7 +332,7 @@ def _compute_and_audit(
     with progress_bar:
         step = progress_bar.add_task("plan", total=None)
         parameters = parse_parameters(arguments.parameters)
-        run, warnings = _plan_or_resume(pipeline, arguments, parameters)
+        run, warnings = _plan_or_repeat(pipeline, arguments, parameters)
         _warn(stderr, warnings)
         for leftover in remove_leftovers(pipeline, run.id):
             stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
@@ -380,7 +380,7 @@ def _require_range_or_manifest(arguments: _BackfillArguments) -> None:
         raise DefinitionError("--changed needs --manifest: a range is always planned from the current blobs")
 
 
-def _plan_or_resume(
+def _plan_or_repeat(
     pipeline: Pipeline, arguments: _BackfillArguments, parameters: Parameters
 ) -> tuple[PlannedRun, list[str]]:
     """Plan a range, or resume the run of a manifest; return the run and warnings.
@@ -388,7 +388,7 @@ def _plan_or_resume(
     Raise RunError if blobs of the manifest have changed and `--changed replan` was not given.
     """
     from recapture.archive import changes
-    from recapture.run.plan import changed_since, load_manifest, plan_run, resume_run
+    from recapture.run.plan import changed_since, load_manifest, plan_run, repeat_run
 
     if arguments.manifest is None:
         assert arguments.start is not None
@@ -397,7 +397,7 @@ def _plan_or_resume(
     manifest = load_manifest(pipeline, arguments.manifest)
     changed = changed_since(pipeline, manifest)
     if not changed:
-        return resume_run(pipeline, manifest, parameters), []
+        return repeat_run(pipeline, manifest, parameters), []
     count = f"{len(changed):,} of the {manifest.pinned_count:,} blobs"
     difference = f"{count} of run {manifest.run} have changed since it was planned:\n{changes.summary(changed)}"
     if arguments.changed == "fail":

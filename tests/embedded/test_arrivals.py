@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from azure.storage.blob import ContainerClient
 
-from embedded.arrivals import place_arrivals
+from embedded.arrivals import set_last_modified
 from embedded.azurite import Azurite
 from recapture.errors import RunError
 from recapture.storage import open_container
@@ -26,7 +26,7 @@ def test_a_blob_is_listed_with_its_placed_arrival_and_still_reads_as_planned(
         ContainerClient.from_connection_string(azurite.connection_string, "capture").create_container()
         container = open_container(f"{azurite.url}/capture")
         before = {name: container.write(name, name.encode()) for name in (*ARRIVALS, "untouched")}
-    place_arrivals(workspace, {("capture", name): arrival for name, arrival in ARRIVALS.items()})
+    set_last_modified(workspace, {("capture", name): arrival for name, arrival in ARRIVALS.items()})
     with Azurite(tmp_path / "second.log", workspace) as azurite:
         monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
         container = open_container(f"{azurite.url}/capture")
@@ -44,10 +44,12 @@ def test_a_blob_is_listed_with_its_placed_arrival_and_still_reads_as_planned(
     store = workspace / "__azurite_db_blob__.json"
     content = store.read_bytes()
     with pytest.raises(LookupError, match=r"1 of 2 blobs are not in .*; the first is capture/nowhere$"):
-        place_arrivals(workspace, dict.fromkeys([("capture", "untouched"), ("capture", "nowhere")], datetime.now(UTC)))
+        set_last_modified(
+            workspace, dict.fromkeys([("capture", "untouched"), ("capture", "nowhere")], datetime.now(UTC))
+        )
     assert store.read_bytes() == content
 
 
 def test_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="give the workspace of an Azurite that was stopped"):
-        place_arrivals(tmp_path, {})
+        set_last_modified(tmp_path, {})

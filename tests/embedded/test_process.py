@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from embedded import process, session
-from embedded.process import PORT_TRIES, SERVED, Server, free_port, start_on_free_port
+from embedded.process import PORT_TRIES, SERVER_PORTS, Server, free_port, start_on_free_port
 from tests.paths import ROOT
 
 SECONDS = 60
@@ -127,10 +127,10 @@ def test_a_free_port_is_not_one_that_is_taken(monkeypatch: pytest.MonkeyPatch) -
         taken.bind(("127.0.0.1", port))
         taken.listen()
         second_port = next(port for port in iter(free_port, port))
-        monkeypatch.setattr(process, "SERVED", range(port, port + 1))
+        monkeypatch.setattr(process, "SERVER_PORTS", range(port, port + 1))
         with pytest.raises(RuntimeError, match=rf"^no port from {port} to {port} of 127.0.0.1 is free$"):
             free_port()
-    assert second_port in SERVED
+    assert second_port in SERVER_PORTS
 
 
 def test_a_server_whose_port_was_taken_is_started_on_another() -> None:

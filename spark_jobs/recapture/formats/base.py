@@ -57,7 +57,7 @@ class InputSection(Section):
     only_texts: ClassVar[bool] = False
     """Whether bodies have no other values than texts and null."""
     location_keys: ClassVar[tuple[str, ...]] = ("type", "alias", "container")
-    """Keys that say which blobs are read, not what they hold."""
+    """Keys that `reading` leaves out: they do not change what the reader makes of a given blob."""
 
     format: str
     """Name of the format."""
@@ -91,7 +91,7 @@ class BlobInput(InputSection):
     """The section of an input of events, in any format.
 
     A format's section adds its keys, and these attributes:
-    `interval_seconds` (int): the longest time an event waits before its blob is written; 0 if it is not known.
+    `interval_seconds` (int): length of the interval that begins at the time in a blob's name; 0 if names have no time.
     `source` (str) and `tags` (tuple of str): the DAG's name for the input, and its tags.
     `empty_blobs` (bool): whether a blob is written for an interval without events.
     """

@@ -265,7 +265,7 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn, path: Se
 
 
 def _inexact(text: pa.Array, values: pa.Array, column: InputColumn, path: Sequence[str]) -> pa.Array:
-    """Return why a body holds a whole number that the column does not hold as ASA does; else NULL.
+    """Return a reason for each body whose whole number ASA rejects, or that the column cannot hold exactly; else NULL.
 
     In ASA, whole numbers are bigints. A whole number beyond 64 bits is an input error. Not every smaller one is exactly
     representable as a float.

@@ -52,6 +52,6 @@ _RELATIONS: Mapping[ShapeComparison, Callable[[Shapes, Shapes], NDArray[np.float
     ShapeComparison.DISTANCE: _distance,
     ShapeComparison.INTERSECTS: _relation(shapely.intersects),
     ShapeComparison.OVERLAPS: _relation(shapely.overlaps),
-    # Only the container gains from being prepared.
+    # contains, not within: GEOS uses a prepared shape only as the container.
     ShapeComparison.WITHIN: _relation(lambda one, other: shapely.contains(other, one)),
 }

@@ -1,1 +1,1 @@
-"""The JavaScript functions of a job, run in V8: see `engine.call`."""
+"""The JavaScript functions of a job, run in V8: see `engine.Engine.call`."""

@@ -13,9 +13,10 @@ from recapture.wording import counted
 
 
 def remove_leftovers(pipeline: Pipeline, run_id: str) -> list[str]:
-    """Remove what killed runs of exactly these slices left unfinished; return a line for each place that had any.
+    """Remove what killed runs left unfinished; return a line for each place that had any.
 
-    What a running process still writes stays.
+    These are the temporary folders and the run files of runs of exactly these slices, and the files of any run in these
+    slices of the tables. What a running process still writes stays.
     """
     lines = [
         f"{folder}, a folder of temporary files" for folder in scratch.remove_abandoned(scratch_name(pipeline, run_id))

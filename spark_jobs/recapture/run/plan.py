@@ -42,7 +42,7 @@ def plan_run(pipeline: Pipeline, start: datetime, end: datetime, parameters: Par
     return _write_manifest(pipeline, preview(pipeline, start, end))
 
 
-def resume_run(pipeline: Pipeline, manifest: Manifest, parameters: Parameters = NONE_GIVEN) -> PlannedRun:
+def repeat_run(pipeline: Pipeline, manifest: Manifest, parameters: Parameters = NONE_GIVEN) -> PlannedRun:
     """Return the run of a manifest; it is the same run as before. Raise DefinitionError if the pipeline cannot run."""
     _require_auditable(pipeline, parameters)
     _require_publishable(pipeline)
@@ -101,12 +101,12 @@ def _require_auditable(pipeline: Pipeline, parameters: Parameters) -> None:
 
 def _require_publishable(pipeline: Pipeline) -> None:
     """Raise DefinitionError if a suite or a script has a mistake, or a table has other columns than the query."""
-    _require_running_scripts(pipeline)
+    _require_runnable_scripts(pipeline)
     load_suites(pipeline)
     tables_of(pipeline).require_columns()
 
 
-def _require_running_scripts(pipeline: Pipeline) -> None:
+def _require_runnable_scripts(pipeline: Pipeline) -> None:
     """Raise DefinitionError if a script cannot run. V8 is loaded only if the query calls one."""
     if pipeline.query.functions:
         from recapture.javascript.engine import engine

@@ -31,8 +31,8 @@ SETTINGS = {
 
 Without ANSI mode, an overflow wraps around and a division by zero is NULL. Variables would put the environment into the
 query. With PruneFilters, WHERE 1 = 0 would read no event, so nothing would be counted; with the two rules about empty
-relations, the same is true of a JOIN whose other side is empty. Above the threshold of groups, a task would sort them
-and merge its first rows into the later ones, which loses the arrival order.
+relations, the same is true of a JOIN whose other side is empty. With more groups than
+the threshold, a task would sort its rows and merge the first ones into the later ones, which loses the arrival order.
 """
 CLUSTERS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
 """Names or prefixes of settings that a cluster may choose, apart from SETTINGS.

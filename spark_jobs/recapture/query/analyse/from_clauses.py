@@ -174,7 +174,7 @@ class FromCompiler:
         """Return the keys of OVER, without PartitionId: no timeline spans partitions anyway."""
         keys: dict[InputColumn | MetadataColumn, None] = {}
         for node in table.args.get("over") or []:
-            column = from_clause.lookup(node)
+            column = from_clause.event_column(node)
             if column is None:
                 raise self.source.error(node, "OVER takes fields, not expressions")
             if isinstance(column, InputColumn):

@@ -85,7 +85,7 @@ class InputRelation:
         """Return whether the events have this metadata."""
         return self.offered is not None and metadata in self.offered.known
 
-    def lookup(self, names: Sequence[exp.Identifier]) -> InputColumn | MetadataColumn:
+    def event_column(self, names: Sequence[exp.Identifier]) -> InputColumn | MetadataColumn:
         """Return the column of an event that a dotted path names, without reading it for the rows.
 
         site.id => InputColumn(("site", "id"), …); PartitionId => MetadataColumn(PARTITION_ID)
@@ -128,7 +128,7 @@ class InputRelation:
         )
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
-        return self._value(self.lookup(names), names[0])
+        return self._value(self.event_column(names), names[0])
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
         if self.declared is None:

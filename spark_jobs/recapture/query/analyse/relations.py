@@ -275,7 +275,7 @@ class From:
             raise self.source.error(names[0], f"`{path}` may be a column of several sides of the JOIN: write {written}")
         return candidates[0] if candidates else None
 
-    def check_seen_before(self, names: Sequence[exp.Identifier]) -> None:
+    def require_seen_by_analytics(self, names: Sequence[exp.Identifier]) -> None:
         """Raise DefinitionError for a column that an analytic function does not see: of APPLY, or of another side."""
         where, name = names[0], names[0].name
         if self.element(name) is not None:
@@ -294,7 +294,7 @@ class From:
             self.functions.append(function)
         return trees.column(result_name(self.functions.index(function)))
 
-    def analysed(self, result: Value) -> Value:
+    def over_joined_rows(self, result: Value) -> Value:
         """Return the result of an analytic function over the rows before the JOINs as a value over these rows.
 
         `@f0` => `0.@f0`
@@ -307,7 +307,7 @@ class From:
         assert isinstance(named.relation, InputRelation)
         return named.relation.input_field(column.path)
 
-    def lookup(self, node: exp.Expr) -> InputColumn | MetadataColumn | None:
+    def event_column(self, node: exp.Expr) -> InputColumn | MetadataColumn | None:
         """Return the column of an event that a node names, without reading it for the rows.
 
         None for a node that is not a dotted path. For a FROM of an input only.
@@ -318,9 +318,9 @@ class From:
         if not names:
             return None
         if self._qualifier(names):
-            return named.relation.lookup(names[1:])
+            return named.relation.event_column(names[1:])
         self._refuse_other_name(names)
-        return named.relation.lookup(names)
+        return named.relation.event_column(names)
 
     def _qualifier(self, names: Sequence[exp.Identifier]) -> NamedRelation | None:
         """Return the relation whose name a path begins with; None if the path is a column, such as t of FROM t.
@@ -359,7 +359,7 @@ class From:
         return side is not None and isinstance(side.relation, InputRelation)
 
     def _side_of(self, names: Sequence[exp.Identifier]) -> NamedRelation | None:
-        """Return the relation that has what a dotted path names; None if it is an element, or of any side of a JOIN."""
+        """Return the relation that a dotted path reads; None for an element of APPLY, or for any side of a JOIN."""
         named = self.named(names[0].name)
         sides = [named] if named else self.relations
         return None if self.element(names[0].name) is not None or len(sides) > 1 else sides[0]

@@ -49,7 +49,7 @@ class RowScope:
         from_clause = self.from_clause
         seen = from_clause.unjoined or from_clause
         inside = Expressions(Coercion(seen.source, seen.types), EarlierRowScope(seen, from_clause))
-        return from_clause.analysed(AnalyticCall(inside, seen, node).compile())
+        return from_clause.over_joined_rows(AnalyticCall(inside, seen, node).compile())
 
     def metadata(self, node: exp.Anonymous) -> Value:
         source, arguments = self.from_clause.source, node.expressions
@@ -99,7 +99,7 @@ class EarlierRowScope(RowScope):
     def named_value(self, node: exp.Expr) -> Value | None:
         names = identifiers(node)
         if names:
-            self.whole.check_seen_before(names)
+            self.whole.require_seen_by_analytics(names)
         return super().named_value(node)
 
     def analytic(self, node: exp.Expr) -> Value:

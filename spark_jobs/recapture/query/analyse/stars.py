@@ -1,4 +1,4 @@
-"""What the * of a step stands for, if its columns are not known: those that later steps use."""
+"""What the * of a step stands for; of columns that are not known, those that later steps use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class StarSource(Protocol):
 
 @dataclass(frozen=True)
 class StarredRecord:
-    """A record whose properties record.* stands for, if they are not known."""
+    """The record of a step's record.*, if its properties are not known: the * stands for those that later steps use."""
 
     source: Source
     from_clause: From

@@ -49,7 +49,7 @@ def time_of(from_clause: From, node: exp.Expr) -> TimeExpression:
             return FirstOf(tuple(time_of(from_clause, argument) for argument in node.expressions))
         case "DATEADD":
             return _shifted(from_clause, node)
-    column = from_clause.lookup(node)
+    column = from_clause.event_column(node)
     if column is None:
         raise _unsupported(from_clause.source, node)
     if isinstance(column, MetadataColumn):
@@ -63,7 +63,7 @@ def time_of(from_clause: From, node: exp.Expr) -> TimeExpression:
 def _shifted(from_clause: From, node: exp.Expr) -> Shifted:
     parts = node.expressions
     unit = UNITS.get(parts[0].name.lower()) if len(parts) == 3 else None
-    amount = from_clause.lookup(parts[1]) if len(parts) == 3 else None
+    amount = from_clause.event_column(parts[1]) if len(parts) == 3 else None
     if unit is None or not isinstance(amount, InputColumn):
         raise from_clause.source.error(
             node, "in TIMESTAMP BY, DATEADD takes a unit from day to microsecond, a field and a time: " + _FORMS
@@ -92,7 +92,7 @@ def _present(from_clause: From, condition: exp.Expr, node: exp.Expr) -> TimeExpr
     """Return the time of a WHEN that says that it is not NULL: a IS NOT NULL, a => a"""
     test = condition.this
     is_null = isinstance(test, exp.Is) and isinstance(test.expression, exp.Null)
-    column = from_clause.lookup(test.this.unnest()) if is_null else None
+    column = from_clause.event_column(test.this.unnest()) if is_null else None
     time = time_of(from_clause, node)
     decisive = time.amount if isinstance(time, Shifted) and isinstance(time.base, Instant) else time
     if not isinstance(decisive, InputColumn | MetadataColumn) or column is None or column.name != decisive.name:
@@ -103,7 +103,7 @@ def _present(from_clause: From, condition: exp.Expr, node: exp.Expr) -> TimeExpr
 def _branch(from_clause: From, operand: exp.Expr | None, condition: exp.Expr, time: exp.Expr) -> Branch:
     sides = (operand, condition) if operand is not None else (condition.this, condition.expression)
     is_equality = operand is not None or isinstance(condition, exp.EQ)
-    column = from_clause.lookup(sides[0]) if is_equality else None
+    column = from_clause.event_column(sides[0]) if is_equality else None
     if not isinstance(column, InputColumn) or not (isinstance(sides[1], exp.Literal) and sides[1].is_string):
         raise from_clause.source.error(condition, _CASES)
     _require(from_clause, column, AsaType.TEXT, sides[0])

@@ -1,9 +1,9 @@
 """JOIN in Spark SQL (docs/time-model.md, section 4.4).
 
-The view repeats an event for every slice that needs it, so every join is within a slice. Time bounds alone are no keys:
-Spark would compare every two rows with equal keys. So time is divided into buckets, each as long as the range of the
-bounds. A row of the left side is in one bucket. A row of the right side is in the two that hold its possible matches.
-Sides are merged, since Spark spills what it merges to disk: rows with one key may be more than fit into memory.
+The view repeats an event for every slice that needs it, so every join is within a slice. Spark cannot join by time
+bounds: it would compare every pair of rows whose other keys are equal. So time is divided into buckets, each as long as
+the range of the bounds. A row of the left side is in one bucket. A row of the right side is in the two that hold its
+possible matches. Every join is a sort-merge join, which spills to disk: the rows of one key may not fit into memory.
 """
 
 from collections.abc import Iterator
