@@ -156,6 +156,7 @@ def test_a_backfill_that_published_exits_0_and_prints_one_object(runs: Runs) -> 
     counts = {"InputEvents": 2, "on_time": 1, "DeserializationError": 1, "OutputEvents": 1}
     assert report["metrics"] == report["metrics"] | counts
     assert report["version"] == 1
+    assert report["report"].endswith(f"/_recapture/{report['run']}/report.html")
     assert "telemetry/_delta_log/00000000000000000001.json" in runs.blobs
     assert "Traceback" not in outcome.err
 
@@ -189,6 +190,8 @@ def test_a_backfill_that_its_audit_stopped_exits_1_and_publishes_nothing(runs: R
     line = last_line(stopped)
     assert line.startswith("recapture: run ")
     assert "nothing was published: rows: ten rows" in line
+    page = line.rpartition("; report: ")[2].rpartition("/strict/")[2]
+    assert b"Do not trust this hour" in runs.blobs[f"strict/{page}"]
     assert not any(name.startswith("strict/_delta_log") for name in runs.blobs)
 
 

@@ -92,6 +92,7 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
 
     assert [slice_["slice_start"] for slice_ in report["slices"]] == ["2026-03-01T06:00:00Z"]
     assert report["quality"]["verdict"] == "passed"
+    assert report["report"].endswith(f"/_recapture/{report['run']}/report.html")
 
     assert (csv_report["metrics"]["InputEvents"], csv_report["outputs"][0]["version"]) == (49, 1)
     assert csv_report["run"] == preview(load(csv), TEN, TEN + HOUR).run, "each of its tasks has a hash seed of its own"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from recapture.errors import RunError
 from recapture.pages import page
 from recapture.pages.page import NONE
 from recapture.pages.picture import svg
@@ -93,6 +94,12 @@ def test_pictures_of_one_page_share_no_id() -> None:
 
 def test_a_picture_has_the_same_bytes_each_time() -> None:
     assert svg(bars("one"), "one") == svg(bars("one"), "one")
+
+
+def test_a_picture_loads_no_data() -> None:
+    elsewhere = {**bars("x"), "data": {"url": "https://example.com/data.json"}}
+    with pytest.raises(RunError, match=r"a picture of the page cannot be drawn .*: bars of devices"):
+        svg(elsewhere, "bars of devices")
 
 
 def test_text_that_looks_like_an_attribute_stays() -> None:

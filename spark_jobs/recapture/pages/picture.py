@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from recapture.errors import RunError
 from recapture.pages.page import require_installed
 
 if TYPE_CHECKING:
@@ -61,14 +62,18 @@ def svg(specification: Mapping[str, Any], label: str) -> "Markup":
     """Return the picture of a Vega-Lite specification, with its data inside, for a template.
 
     `label` says in a sentence what the picture shows; a screen reader reads it instead. Texts are escaped. Data from
-    elsewhere is not loaded. Axes of time need `"scale": {"type": "utc"}`.
+    elsewhere is not loaded. Axes of time need `"scale": {"type": "utc"}`. Raise RunError if it cannot be drawn.
     """
     require_installed()
     import vl_convert
     from markupsafe import Markup
 
     complete = {**specification, "config": {**CONFIG, **specification.get("config", {})}}
-    drawn = vl_convert.vegalite_to_svg(complete, allowed_base_urls=[])
+    try:
+        drawn = vl_convert.vegalite_to_svg(complete, allowed_base_urls=[])
+    except ValueError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise RunError(f"a picture of the page cannot be drawn ({reason}): {label}") from error
     digest = hashlib.sha256(json.dumps(complete, sort_keys=True).encode()).hexdigest()
     return Markup(_for_page(drawn, label, f"p{digest[:8]}-"))
 

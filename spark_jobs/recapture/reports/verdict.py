@@ -35,7 +35,10 @@ def _run(document: Mapping[str, Any]) -> tuple[str, str]:
     if quality == "failed":
         return "bad", f"Do not trust {what}: the audit stopped the run, and nothing was published."
     if not document["published"]:
-        return "warning", f"{what} passed the audit, but no table holds this run: it is not published, or no longer."
+        return "warning", (
+            "No table holds this run: it passed its audit, but it was not published, or its slices were published by "
+            "another run or rolled back since."
+        )
     warnings = sum(failure["severity"] == "warning" for failure in document["failures"]["failed"])
     if quality == "passed with warnings":
         return "warning", f"You can use {what} with care: published with {counted(warnings, 'warning')}."
@@ -52,9 +55,10 @@ def _range(document: Mapping[str, Any]) -> tuple[str, str]:
     good = f"{slices['passed']:,} of {counted(total, 'slice')} passed every check"
     if missing:
         with_warnings = f", {warned:,} with warnings" if warned else ""
-        return "bad", f"Do not trust all of this range: {counted(missing, 'slice')} missing. {good}{with_warnings}."
+        slices_missing = counted(missing, "slice is", "slices are")
+        return "bad", f"Do not trust all of this range: {slices_missing} missing. {good}{with_warnings}."
     if warned:
-        return "warning", f"You can use this range with care: {good}, {warned:,} were published with warnings."
+        return "warning", f"You can use this range with care: {good}, {warned:,} with warnings."
     few = _few_on_time(document)
     if few:
         return "warning", f"Use this range with care: {good}, but {few}."

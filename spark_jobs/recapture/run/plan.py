@@ -12,6 +12,7 @@ from recapture.archive.references import PlannedReference
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
+from recapture.pages.page import require_installed
 from recapture.quality import checkpoint
 from recapture.run.planned import PlannedRun, files_of, planned_inputs, planned_references, require_same_definition
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
@@ -95,7 +96,8 @@ def changed_since(pipeline: Pipeline, manifest: Manifest) -> list[changes.Change
 
 
 def _require_auditable(pipeline: Pipeline, parameters: Parameters) -> None:
-    """Raise DefinitionError if Great Expectations is not installed, or rejects an argument of a suite."""
+    """Raise DefinitionError if Great Expectations or what makes reports is not installed, or a suite has a mistake."""
+    require_installed()
     checkpoint.require_valid_arguments(load_suites(pipeline, parameters).values())
 
 
