@@ -1,4 +1,4 @@
-"""The `recapture` command: plan, backfill, report, status, rollback and infer of a pipeline, and import of ASA jobs.
+"""The `recapture` command: plan, backfill, report, advise, status, rollback and infer of a pipeline, and import.
 
 Each command imports what it needs when it runs, so that --help and mistakes in arguments answer at once.
 """
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from recapture.run.suites import Parameters
 
 _OTHER_PLACE = "choose another file with --output"
+_OTHER_PAGE = "choose another file with --out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +87,11 @@ class _SuiteArguments(_PipelineArguments):
 class _DataDocsArguments(_PipelineArguments):
     run: str
     out: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AdviseArguments(_PlanArguments):
+    out: Path | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,6 +228,9 @@ def _parser() -> argparse.ArgumentParser:
     docs = add("data-docs", _data_docs, _DataDocsArguments, text, ranged=False)
     docs.add_argument("run", metavar="RUN", help="the name of the run")
     docs.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder to write, new or empty")
+    text = "Show how many events of a range would be late or out of order with other tolerances, and which would do."
+    advised = add("advise", _advise, _AdviseArguments, text)
+    advised.add_argument("--out", type=Path, metavar="FILE", help="also write a page with curves, as HTML")
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
     imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")
@@ -469,6 +478,28 @@ def _data_docs(pipeline: Pipeline, arguments: _DataDocsArguments, stderr: Consol
     if not arguments.json:
         print(page)
     return {"run": arguments.run, "page": page}
+
+
+def _advise(pipeline: Pipeline, arguments: _AdviseArguments, stderr: Console) -> dict[str, Any]:
+    from recapture.advise.advice import advise
+    from recapture.advise.page import page
+    from recapture.pages.page import require_installed
+
+    if arguments.out is not None:
+        require_installed()
+        if not arguments.out.parent.is_dir():
+            raise DefinitionError(f"{arguments.out}: there is no folder {arguments.out.parent}: {_OTHER_PAGE}")
+    advice = advise(pipeline, arguments.start, arguments.end, datetime.now(UTC))
+    if not arguments.json:
+        printing.print_advice(printing.console(), advice)
+    _warn(stderr, advice.warnings)
+    if arguments.out is not None:
+        try:
+            arguments.out.write_bytes(page(advice))
+        except OSError as error:
+            raise DefinitionError(f"{arguments.out} cannot be written ({error.strerror}): {_OTHER_PAGE}") from error
+        stderr.print(f"{escape(str(arguments.out))}: the page is written")
+    return advice.summary
 
 
 def _rollback(pipeline: Pipeline, arguments: _RollbackArguments, stderr: Console) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from recapture.pages.page import duration
+from recapture.time_model import ticks
 from recapture.wording import counted, named_slices, of_input
 
 if TYPE_CHECKING:
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     import rich.progress
     from pyspark.sql import SparkSession
 
+    from recapture.advise.advice import Advice
+    from recapture.advise.input_advice import InputAdvice
+    from recapture.advise.keys import Key
+    from recapture.advise.tolerances import Setting
     from recapture.archive.progress import PartitionProgress
     from recapture.asa_job import Draft
     from recapture.run.planned import PlannedRun
@@ -37,6 +43,10 @@ SHOWN_ROWS = 12
 """Maximum number of rows that are printed of an output."""
 REASONS_SHOWN = 5
 """Maximum number of reasons for a quarantine that are printed; --json has more."""
+_SETTING = ("late", "out of order", "slice complete", "unchanged")
+"""Columns of a setting of tolerances."""
+_NOT_POSSIBLE = "no setting does"
+"""Stands for a setting that there is none of."""
 PIPE_WIDTH = 160
 """Width in characters of what goes to a file or a pipe."""
 
@@ -189,6 +199,57 @@ def print_rollback(out: Console, result: dict[str, Any]) -> None:
         out.print(f"[yellow]warning:[/] {escape(warning)}")
     if not any(output["slices"] for output in result["outputs"]):
         out.print("to go back further, name the run that the slices hold now with --run")
+
+
+def print_advice(out: Console, advice: Advice) -> None:
+    """Print what became of the events of a range with other tolerances, and which settings would do."""
+    bounds = " to ".join(ticks.to_text(ticks.from_datetime(bound)) for bound in (advice.start, advice.end))
+    out.print(f"{advice.pipeline.name}: what arrived from {bounds}")
+    for input_advice in advice.inputs:
+        _print_input_advice(out, input_advice, advice.pipeline.job.policy == "Adjust")
+
+
+def _print_input_advice(out: Console, advice: InputAdvice, adjust: bool) -> None:
+    counts, own = advice.counts, advice.counts.keys.own
+    events = counted(counts.events, "event")
+    blobs = counted(counts.blobs, "blob")
+    latest = duration(max(counts.latest, 0) / ticks.TICKS_PER_SECOND)
+    out.print(f"input {escape(advice.alias)}: {events}, the latest {latest} late; read {blobs}")
+    table = Table("OVER", "keep", *_SETTING, title="smallest settings that keep events unchanged")
+    for key in counts.keys.all:
+        for share, setting in advice.smallest(key).items():
+            name = escape(f"{key} (query)" if key == own else str(key))
+            cells = [_NOT_POSSIBLE] if setting is None else _setting_cells(advice, key, setting)
+            table.add_row(name, "all" if share == 1 else f"{100 * share:g}%", *cells)
+    out.print(table)
+    how = "adjusted" if adjust else "dropped"
+    settings = Table(*_SETTING, "on time", f"late, {how}", f"out of order, {how}", title=f"settings {own.clause}")
+    for setting in advice.settings(own):
+        verdicts = advice.outcome(own, setting)
+        numbers = (verdicts["on_time"], verdicts[f"late_{how}"], verdicts[f"out_of_order_{how}"])
+        style = "bold" if setting == advice.own else None
+        settings.add_row(*_setting_cells(advice, own, setting), *(f"{number:,}" for number in numbers), style=style)
+    out.print(settings)
+    partitions = Table(
+        *("partition", "events", "on time", f"late, {how}", f"out of order, {how}"),
+        *("early", "no time", "malformed", "duplicates"),
+        title="partitions with the job's setting",
+    )
+    for name, partition in counts.partitions.items():
+        verdicts = advice.outcome(own, advice.own, name)
+        shown = ("on_time", f"late_{how}", f"out_of_order_{how}")
+        judged = (sum(verdicts.values()) + partition.duplicates, *(verdicts[verdict] for verdict in shown))
+        others = (partition.by_key[own].early, verdicts["invalid_timestamp"], verdicts["malformed"])
+        partitions.add_row(escape(name), *(f"{number:,}" for number in (*judged, *others, partition.duplicates)))
+    out.print(partitions)
+
+
+def _setting_cells(advice: InputAdvice, key: Key, setting: Setting) -> list[str]:
+    from recapture.advise.input_advice import percent
+
+    late = "no limit" if setting.late is None else duration(setting.late)
+    complete, share = advice.complete_text(setting.late), percent(advice.share(key, setting))
+    return [late, duration(setting.out_of_order), complete, share]
 
 
 @contextlib.contextmanager

@@ -1,0 +1,131 @@
+"""Candidate keys: what TIMESTAMP BY … OVER could name, and what tells devices apart."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recapture.formats import bodies
+from recapture.formats.fields import count_values, fields_of
+from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn, dateadd_fields, time_fields
+from recapture.ordering.chunks import Chunk
+from recapture.query.model import CompiledInput
+from recapture.time_model.policies import KeyCodes, has_key
+
+MAX_CANDIDATES = 3
+"""Largest number of candidate keys, besides the query's own key and none."""
+MIN_SHARE = 0.99
+"""Smallest share of the events that have a value of a candidate key: an event without one would be lost."""
+MIN_EVENTS_PER_VALUE = 2
+"""Smallest number of events that have the same value of a candidate key, on average."""
+SAMPLED_EVENTS = 20_000
+"""Number of events in which candidate keys are looked for."""
+_KINDS = (AsaType.TEXT, AsaType.BIGINT)
+_OF_SENDERS = (Metadata.PARTITION_KEY, Metadata.PUBLISHER, Metadata.USER, Metadata.IOT_HUB)
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key after OVER; without columns, none."""
+
+    columns: tuple[InputColumn | MetadataColumn, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, without the sign that distinguishes metadata from fields."""
+        return [column.name.removeprefix("@") for column in self.columns]
+
+    def __str__(self) -> str:
+        return ", ".join(self.names) or "none"
+
+    @property
+    def clause(self) -> str:
+        """The use of the key in a sentence."""
+        return f"with OVER {self}" if self.columns else "without OVER"
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys that are compared."""
+
+    own: Key
+    """Key of the query."""
+    candidates: tuple[Key, ...]
+    """Other keys; none first, unless it is the query's."""
+    devices: Key
+    """Key that tells devices apart: the query's, or the candidate with the most values, or none."""
+
+    @property
+    def all(self) -> tuple[Key, ...]:
+        return (self.own, *self.candidates)
+
+
+def choose_keys(compiled: CompiledInput, sample: Chunk, only_texts: bool) -> Keys:
+    """Return the query's key, and candidates: no key, and up to MAX_CANDIDATES columns of the sample.
+
+    A column is a candidate if it holds texts or whole numbers and no times, if nearly every event has it, and if its
+    values repeat: it has two or more, each in MIN_EVENTS_PER_VALUE events or more on average. Columns that the query
+    reads come first, then those with the most values. With `only_texts`, bodies have no other values than texts.
+    """
+    own = Key(compiled.over)
+    rows = np.linspace(0, len(sample) - 1, min(len(sample), SAMPLED_EVENTS)).astype(np.int64)
+    events = replace(sample, events=sample.events.take(pa.array(rows)))
+    read: list[InputColumn | MetadataColumn] = [*compiled.columns, *compiled.metadata]
+    found: list[InputColumn | MetadataColumn] = [
+        column for column in _columns(compiled, events.body, only_texts) if column not in read
+    ]
+    ranked: list[tuple[bool, int, Key]] = []
+    for column in filter(_may_identify, [*read, *found]):
+        values = column_values(column, events).drop_null()
+        distinct = len(values.unique())
+        frequent = len(values) >= MIN_SHARE * len(events) and len(values) >= MIN_EVENTS_PER_VALUE * distinct
+        if frequent and distinct > 1 and column not in _times(compiled):
+            ranked.append((column not in read, -distinct, Key((column,))))
+    ranked = sorted((entry for entry in ranked if entry[2] != own), key=lambda entry: entry[:2])[:MAX_CANDIDATES]
+    most_values = min(ranked, key=lambda entry: entry[1])[2] if ranked else Key(())
+    none = [Key(())] if own.columns else []
+    return Keys(own, (*none, *(key for _, _, key in ranked)), own if own.columns else most_values)
+
+
+def _columns(compiled: CompiledInput, sample: pa.Array, only_texts: bool) -> Iterator[InputColumn]:
+    """Yield the fields of bodies (binary) that hold texts or whole numbers, as the query declares or spells them."""
+    known = {column.path: column for column in (*compiled.columns_to_check, *compiled.columns)}
+    by_name = {tuple(step.lower() for step in path): column for path, column in known.items()}
+    for field in fields_of([count_values(sample, only_texts)]):
+        if set(field.kinds) <= {*_KINDS, None}:
+            unread = InputColumn(field.path, AsaType.TEXT, declared=False)
+            yield by_name.get(tuple(step.lower() for step in field.path), unread)
+
+
+def _may_identify(column: InputColumn | MetadataColumn) -> bool:
+    if isinstance(column, MetadataColumn):
+        return column.metadata in _OF_SENDERS
+    return column.type in _KINDS and not column.is_kind and bool(column.path)
+
+
+def _times(compiled: CompiledInput) -> Collection[InputColumn]:
+    return (*time_fields(compiled.timestamp_by), *dateadd_fields(compiled.timestamp_by))
+
+
+def column_values(column: InputColumn | MetadataColumn, chunk: Chunk) -> pa.Array:
+    """Return the values of a column, which must have been read if it is metadata."""
+    if isinstance(column, MetadataColumn):
+        return chunk.metadata(column)
+    return bodies.parse(chunk.body, (column,)).columns[column]
+
+
+def numbered(codes: KeyCodes, scope: pa.Array) -> pa.Array:
+    """Return the number of each scope (int64); NULL where a column of its key is NULL."""
+    present = has_key(scope)
+    numbers = np.zeros(len(scope), np.int64)
+    if present.any():
+        numbers[present] = codes.encode(scope.filter(pa.array(present)))
+    return pa.array(numbers, mask=~present)
+
+
+def names_of(columns: Collection[pa.Array]) -> pa.Array:
+    """Return the values of the columns of a key as one text; NULL if one is NULL."""
+    texts = [values.cast(pa.string()) for values in columns]
+    return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, ", ")

@@ -1,0 +1,72 @@
+"""Candidate keys (`recapture.advise.keys`)."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from recapture.advise.keys import MAX_CANDIDATES, Key, Keys, choose_keys
+from recapture.ordering.chunks import Chunk
+from tests.advise.runs import event
+from tests.ordering.tasks import compiled
+from tests.worlds import at
+
+PLAIN = "SELECT COUNT(*) AS n INTO out FROM telemetry TIMESTAMP BY eventTime GROUP BY TumblingWindow(minute, 5)"
+BY_DEVICE = PLAIN.replace("eventTime", "eventTime OVER deviceId")
+BY_SITE = PLAIN.replace("GROUP BY", "GROUP BY site.id,")
+
+
+def chosen(query: str, bodies: list[dict[str, Any]], only_texts: bool = False) -> Keys:
+    content = [event(at(n), f"device-{n % 5}", **body) for n, body in enumerate(bodies)]
+    events = pa.RecordBatch.from_pydict({"body": pa.array(content, pa.binary())})
+    return choose_keys(compiled(query), Chunk(events, (), (), (), True, True), only_texts)
+
+
+def names(keys: Keys) -> list[str]:
+    return list(map(str, keys.all))
+
+
+def test_a_field_whose_values_repeat_is_a_candidate_and_tells_devices_apart() -> None:
+    keys = chosen(PLAIN, [{} for _ in range(20)])
+    assert names(keys) == ["none", "deviceId"]
+    assert str(keys.devices) == "deviceId"
+
+
+def test_the_key_of_the_query_comes_first_then_none() -> None:
+    keys = chosen(BY_DEVICE, [{"line": n % 10} for n in range(40)])
+    assert names(keys) == ["deviceId", "none", "line"]
+    assert str(keys.devices) == "deviceId"
+
+
+def test_fields_that_the_query_reads_come_before_those_with_more_values() -> None:
+    keys = chosen(BY_SITE, [{"site": {"id": f"s{n % 2}"}} for n in range(20)])
+    assert names(keys) == ["none", "site.id", "deviceId"]
+    assert str(keys.devices) == "deviceId", "it has more values"
+
+
+def test_numbers_with_fractions_times_records_constants_and_unique_values_are_no_candidates() -> None:
+    fields = [
+        {"t": 20 + n % 3 / 2, "day": "2024-03-01T00:00:00Z", "r": {"x": n % 2}, "version": "1", "number": n}
+        for n in range(20)
+    ]
+    assert names(chosen(PLAIN, fields)) == ["none", "deviceId"]
+
+
+def test_a_field_that_some_events_lack_is_no_candidate() -> None:
+    assert names(chosen(PLAIN, [{"line": n % 2} if n else {} for n in range(20)])) == ["none", "deviceId"]
+
+
+def test_there_are_only_a_few_candidates_those_with_the_most_values() -> None:
+    keys = chosen(PLAIN, [{f"f{size}": f"v{n % size}" for size in (2, 3, 4, 6, 7)} for n in range(60)])
+    assert names(keys) == ["none", "f7", "f6", "deviceId"]
+    assert len(keys.candidates) == MAX_CANDIDATES
+
+
+def test_in_texts_a_number_with_a_fraction_is_no_candidate() -> None:
+    fields = [{"t": f"{20 + n % 3}.5"} for n in range(20)]
+    assert names(chosen(PLAIN, fields)) == ["none", "deviceId", "t"]
+    assert names(chosen(PLAIN, fields, only_texts=True)) == ["none", "deviceId"]
+
+
+def test_a_key_is_named_in_a_sentence() -> None:
+    assert [key.clause for key in chosen(BY_DEVICE, [{}, {}]).all] == ["with OVER deviceId", "without OVER"]
+    assert Key(()).names == []
