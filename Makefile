@@ -13,12 +13,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 AZURITE := docker/azurite/node_modules/.installed
+BROWSER := docker/browser/node_modules/.installed
 UV := $(BIN)/uv --no-config
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 WITH_JAVA := JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java)
 
 .DEFAULT_GOAL := help
-.PHONY: help backfill up unit test deep check format bench chaos lock azurite version clean
+.PHONY: help backfill up unit test deep check format bench chaos lock azurite browser version clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -32,7 +33,7 @@ up: $(INSTALLED) $(AZURITE) version ## Leave Airflow and Azurite up with the sam
 unit: $(INSTALLED) version ## Test without Spark, services and processes, with fewer random examples; a minute
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m unit
 
-test: check $(AZURITE) ## Check, then run every test; ten minutes
+test: check $(AZURITE) $(BROWSER) ## Check, then run every test; ten minutes
 	@$(WITH_JAVA) $(PYTEST)
 
 deep: $(INSTALLED) $(AZURITE) version ## Test the properties with ten times as many examples, new ones each time; an hour or more
@@ -61,11 +62,13 @@ lock: $(BIN)/uv ## Resolve setup.cfg into requirements.lock anew
 
 azurite: $(AZURITE) ## Install the storage emulator
 
+browser: $(BROWSER) ## Install the browser of the tests
+
 version: $(INSTALLED) # The version is that of the commit: write it down, as a run's digest covers it.
 	@$(BIN)/python -m setuptools_scm --force-write-version-files >/dev/null
 
 clean: ## Remove what the other targets made, the environment included
-	rm -rf $(VENV) .cache docker/azurite/node_modules *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .cache docker/azurite/node_modules docker/browser/node_modules *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/uv:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 …")'
@@ -77,6 +80,6 @@ $(INSTALLED): $(BIN)/uv requirements.lock setup.cfg pyproject.toml
 	$(UV) pip install --python $(BIN)/python --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(AZURITE): $(INSTALLED) docker/azurite/package-lock.json
-	PYTHONPATH=docker $(BIN)/python -m embedded.node
+$(AZURITE) $(BROWSER): docker/%/node_modules/.installed: docker/%/package-lock.json $(INSTALLED)
+	PYTHONPATH=docker $(BIN)/python -m embedded.node docker/$*
 	@touch $@

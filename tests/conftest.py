@@ -16,6 +16,7 @@ from tests.draws import load_profile
 from tests.paths import ROOT
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
     from pyspark.sql import SparkSession
 
 Python = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -38,6 +39,7 @@ FIXTURES = {
     "great_expectations": "audit",
     "parse": "airflow",
     "python": "process",
+    "browser": "browser",
 }
 """The mark of a test that uses a fixture: directly, through another fixture, or as the value of a parameter."""
 FOLDERS = {
@@ -119,3 +121,23 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     pin_settings(running)
     assert running.conf.getAll == settings, "a test changed a setting and did not restore it"
     running.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    """A headless browser. The tests of a module share it; none of them may run an event loop."""
+    from tests.browser import chromium
+
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: "Browser") -> "Iterator[Page]":
+    """A page of its own session. It may not raise an error of a script."""
+    errors: list[str] = []
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        yield page
+    assert errors == []

@@ -53,7 +53,9 @@ def test_the_lock_was_made_from_these_requirements_and_no_others() -> None:
     )
 
 
-@pytest.mark.parametrize("file", ["requirements.lock", "docker/azurite/package-lock.json"])
+@pytest.mark.parametrize(
+    "file", ["requirements.lock", "docker/azurite/package-lock.json", "docker/browser/package-lock.json"]
+)
 def test_a_lock_names_no_registry(file: str) -> None:
     text = (ROOT / file).read_text()
     assert not re.findall(r'"resolved"|--(?:extra-)?index-url|--find-links|file://', text)

