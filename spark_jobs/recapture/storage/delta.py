@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -23,12 +24,12 @@ def delta_table_uri(url: str) -> str:
     return f"az://{address.container}/{quote(address.prefix)}"
 
 
-def delta_storage_options(url: str) -> dict[str, str]:
+def delta_storage_options(url: str, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the `storage_options` that go with `delta_table_uri`; empty for a folder.
 
-    They contain credentials: never print or store them. Those of an identity contain a token that expires within the
-    hour: call this again for every table that is opened. For the emulator this also sets AZURITE_BLOB_STORAGE_URL in
-    this process. Raise DefinitionError if delta-rs would use another credential.
+    The environment supplies the credentials. The options contain them: never print or store them. Those of an identity
+    contain a token that expires within the hour: call this again for every table that is opened. For the emulator this
+    also sets AZURITE_BLOB_STORAGE_URL in this process. Raise DefinitionError if delta-rs would use another credential.
     """
     address = parse(url)
     if isinstance(address, Path):
@@ -39,7 +40,7 @@ def delta_storage_options(url: str) -> dict[str, str]:
 
     options = _emulator(address) if address.is_emulator else {"azure_storage_endpoint": address.endpoint}
     options["azure_storage_account_name"] = address.account
-    credential = access(address).credential
+    credential = access(address, environment).credential
     match credential:
         case AzureNamedKeyCredential():
             return options | {"azure_storage_account_key": credential.named_key.key}
@@ -62,7 +63,7 @@ def _emulator(address: AzureAddress) -> dict[str, str]:
     return {"azure_storage_use_emulator": "true", "allow_http": "true"}
 
 
-def refusal_of_delta(url: str, error: Exception) -> RunError:
+def refusal_of_delta(url: str, error: Exception, environment: Mapping[str, str] = os.environ) -> RunError:
     """Return the error for a failure of delta-rs, in one line: what was refused, why, and what to do.
 
     The text of delta-rs is left out if the service answered: the urls in it may contain a signature.
@@ -76,7 +77,7 @@ def refusal_of_delta(url: str, error: Exception) -> RunError:
 
     status, code = re.search(r"^\W*(\d{3}) ", text, re.MULTILINE), re.search(r"<Code>(\w+)</Code>", text)
     if status or code:
-        advice = access(address).advice
+        advice = access(address, environment).advice
         return refusal(action, address, advice, int(status[1]) if status else None, code[1] if code else "")
     if "invalid list response" in text:
         return garbled(action)

@@ -5,6 +5,7 @@ it, so its cost does not grow with the number of commits.
 """
 
 import json
+import os
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -56,9 +57,13 @@ class File:
 class OpenTable:
     """Table as it was when it was last read. Opening it reads it. The table need not exist."""
 
-    def __init__(self, table: Table) -> None:
-        """Read the table. Raise RunError if the storage refuses, DefinitionError if the table has other columns."""
+    def __init__(self, table: Table, environment: Mapping[str, str] = os.environ) -> None:
+        """Read the table with the credentials of the environment.
+
+        Raise RunError if the storage refuses, DefinitionError if the table has other columns.
+        """
         self.table = table
+        self._environment = environment
         self._delta: DeltaTable | None = None
         self._files = _NO_FILES
         self._open()
@@ -73,7 +78,7 @@ class OpenTable:
         if self._delta is None:
             self._open()
             return
-        with _refusals(self.table.url):
+        with self._refusals():
             self._delta.update_incremental()
         self._files = _files(self._delta)
 
@@ -99,7 +104,7 @@ class OpenTable:
         """
         assert self._delta is not None
         try:
-            with _refusals(self.table.url):
+            with self._refusals():
                 self._delta.create_write_transaction(
                     [_add(start, file) for start, file in files.items() if file is not None],
                     "overwrite",
@@ -115,9 +120,10 @@ class OpenTable:
     def _open(self) -> None:
         """Read the table if it exists. Raise DefinitionError if it has other columns."""
         try:
-            with _refusals(self.table.url):
+            with self._refusals():
                 self._delta = DeltaTable(
-                    delta_table_uri(self.table.url), storage_options=delta_storage_options(self.table.url)
+                    delta_table_uri(self.table.url),
+                    storage_options=delta_storage_options(self.table.url, self._environment),
                 )
         except TableNotFoundError:
             return
@@ -128,14 +134,14 @@ class OpenTable:
         """Create the table unless another writer has, and read it."""
         url = self.table.url
         try:
-            with _refusals(url):
+            with self._refusals():
                 DeltaTable.create(
                     delta_table_uri(url),
                     _schema(self.table),
                     mode="ignore",
                     partition_by=[SLICE_COLUMN],
                     configuration=PROPERTIES,
-                    storage_options=delta_storage_options(url),
+                    storage_options=delta_storage_options(url, self._environment),
                     commit_properties=CommitProperties(max_commit_retries=0),
                 )
         except (CommitFailedError, RunError):
@@ -145,16 +151,15 @@ class OpenTable:
         else:
             self._open()
 
-
-@contextmanager
-def _refusals(url: str) -> Iterator[None]:
-    """Raise RunError if the storage refuses. A lost race and a table that does not exist keep their own errors."""
-    try:
-        yield
-    except (CommitFailedError, TableNotFoundError):
-        raise
-    except (DeltaError, OSError) as error:
-        raise refusal_of_delta(url, error) from error
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Raise RunError if the storage refuses. A lost race and a table that does not exist keep their own errors."""
+        try:
+            yield
+        except (CommitFailedError, TableNotFoundError):
+            raise
+        except (DeltaError, OSError) as error:
+            raise refusal_of_delta(self.table.url, error, self._environment) from error
 
 
 def _files(delta: DeltaTable) -> pa.Table:
