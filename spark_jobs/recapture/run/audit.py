@@ -7,6 +7,7 @@ from typing import Any
 from recapture.errors import AuditError
 from recapture.quality import metrics
 from recapture.quality.suites import require_installed
+from recapture.run.blocks import record_block
 from recapture.run.history import earlier_metrics, with_history
 from recapture.run.leftovers import scratch_name
 from recapture.run.planned import PlannedRun
@@ -83,6 +84,7 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN) -> dict[str, Any
     _LOG.info("run %s: audit %s, %d results", run.id, result.verdict, len(result.results))
     run.files.write("audit.json", {"verdict": result.verdict, "reason": reason, "report": text, "json": result.json})
     if result.verdict == "failed":
+        record_block(run)
         unusable = sum(map(_unusable, rows))
         quarantined = (
             f"; {counted(unusable, 'quarantined event is', 'quarantined events are')} in {run.files.quarantine_url}"

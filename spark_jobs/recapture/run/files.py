@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ from recapture.time_model.slices import Slice
 from recapture.versions import FORMAT, require_format
 
 FOLDER = "_recapture"
+RUN_ID = re.compile(r"(\d{8}T\d{6}Z)-(\d{8}T\d{6}Z)-[0-9a-f]{12}")
+"""Id of a run: start and end of its range, and the digest of what it reads and computes."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,11 @@ class RunFiles:
         """Return what a stage wrote with `write`; None if there is no such file. Raise FormatError as `read` does."""
         content = self.container.read_current(self.name(file))
         return None if content is None else self._document(file, content)
+
+    def exists(self, file: str) -> bool:
+        """Return whether a run file exists."""
+        name = self.name(file)
+        return any(blob.name == name for blob in self.container.list(name))
 
     def manifest(self) -> Manifest:
         return manifests.from_json(self._content(self.name("manifest.json")))

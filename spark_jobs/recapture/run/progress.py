@@ -1,6 +1,7 @@
 """How far the archives reach, and whether they hold all that a range needs."""
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -50,6 +51,28 @@ def completeness(
         tuple(partition for of_input in of_inputs for partition in of_input.partitions),
         tuple(reason for of_input in of_inputs for reason in of_input.waiting),
     )
+
+
+def first_incomplete(
+    pipeline: Pipeline, slices: Sequence[Slice], now: datetime, environment: Mapping[str, str] = os.environ
+) -> Slice | None:
+    """Return the first of these slices, in order of time, of which more may still be written; None if there is none.
+
+    If a slice is complete, so are those before it. A slice that is complete by the clock needs no listing.
+    """
+    definitions = run_definition(pipeline).inputs
+    open_ = [slice_ for slice_ in slices if not all(_complete_by_clock(of, slice_, now) for of in definitions)]
+
+    def is_waiting(slice_: Slice) -> bool:
+        start, end = ticks.to_datetime(slice_.start), ticks.to_datetime(slice_.end)
+        return bool(completeness(pipeline, start, end, now, environment).waiting)
+
+    first = bisect_left(open_, True, key=is_waiting)
+    return open_[first] if first < len(open_) else None
+
+
+def _complete_by_clock(definition: InputDefinition, slice_: Slice, now: datetime) -> bool:
+    return pinning.is_complete(definition, slice_, None, now)
 
 
 def _completeness_of_input(

@@ -12,6 +12,7 @@ from recapture import log
 from recapture.definition.sections import Output
 from recapture.errors import AuditError, RunError, UnfinishedError
 from recapture.quality import metrics
+from recapture.run.approval import APPROVED, approval_of
 from recapture.run.metrics import metrics_with_outputs
 from recapture.run.planned import PlannedRun
 from recapture.run.staged import staged_files_of
@@ -20,7 +21,7 @@ from recapture.storage import in_parallel, open_container
 from recapture.table import publish as table_publish
 from recapture.table.delta import File
 from recapture.table.files import write_slice_file
-from recapture.table.publications import Publication
+from recapture.table.publications import Approval, Publication
 from recapture.wording import counted, named_slices
 
 _LOG = logging.getLogger(__name__)
@@ -29,13 +30,15 @@ MAX_REASONS = 20
 
 
 def publish(run: PlannedRun) -> dict[str, Any]:
-    """Publish the run's slices in every table. Raise AuditError if its audit failed.
+    """Publish the run's slices in every table. Raise AuditError if its audit failed and nobody approved the run.
 
     If a call is interrupted between two commits, the next call finishes it.
     """
-    verdict = run.files.read("audit.json")["verdict"]
+    verdict, approval = run.files.read("audit.json")["verdict"], None
     if verdict == "failed":
-        raise AuditError(f"run {run.id} was stopped by its audit: nothing is published")
+        verdict, approval = APPROVED, approval_of(run)
+        if approval is None:
+            raise AuditError(f"run {run.id} was stopped by its audit: nothing is published")
     rows, staged = run.files.read("metrics.json"), run.files.staged()
     files: dict[str, dict[str, File]] = {}
     for output in run.pipeline.outputs:
@@ -43,7 +46,7 @@ def publish(run: PlannedRun) -> dict[str, Any]:
         files[output.alias] = {file.slice_start: File(file.path, file.size, file.rows) for file in staged_files}
         files[metrics_key(output)] = _stage_metrics(run, output, metrics_with_outputs(rows, staged_files))
     files[QUARANTINE], quarantine_summary = _stage_quarantine(run, rows)
-    publications = _publications(run, verdict, rows, files)
+    publications = _publications(run, verdict, approval, rows, files)
     with log.logged(_LOG, f"run {run.id}: publish {counted(len(publications), 'slice')}") as results:
         outcome = table_publish.publish(tables_of(run.pipeline), publications)
         results += [f"{name} version {version}" for name, version in outcome.versions.items()]
@@ -85,7 +88,11 @@ def _by_run(superseded: Mapping[str, str | None]) -> Iterator[tuple[str | None, 
 
 
 def _publications(
-    run: PlannedRun, verdict: str, rows: Iterable[Mapping[str, Any]], files: Mapping[str, Mapping[str, File]]
+    run: PlannedRun,
+    verdict: str,
+    approval: Approval | None,
+    rows: Iterable[Mapping[str, Any]],
+    files: Mapping[str, Mapping[str, File]],
 ) -> dict[str, Publication]:
     totals, manifest_digest, now = metrics.by_slice(rows), run.manifest.digest, datetime.now(UTC)
     return {
@@ -99,6 +106,7 @@ def _publications(
             input_events=totals[start]["InputEvents"],
             late_events=totals[start]["LateInputEvents"],
             files={name: file_by_slice.get(start) for name, file_by_slice in files.items()},
+            approval=approval,
         )
         for start, run_slice in run.slices.items()
     }

@@ -10,6 +10,7 @@ from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
 from recapture.formats.sections import Input
 from recapture.quality import metrics
+from recapture.run.approval import approval_of
 from recapture.run.metrics import metrics_with_outputs
 from recapture.run.planned import PlannedRun
 from recapture.run.progress import capture_warnings
@@ -27,7 +28,8 @@ def report(run: PlannedRun) -> dict[str, Any]:
     """
     pipeline, manifest = run.pipeline, run.manifest
     audited = run.files.read("audit.json")
-    outcome = run.files.read("outcome.json") if audited["verdict"] != "failed" else {}
+    approval = approval_of(run) if audited["verdict"] == "failed" else None
+    outcome = run.files.read("outcome.json") if audited["verdict"] != "failed" or approval else {}
     published = {output["alias"]: output for output in outcome.get("outputs", [])}
     name_input = len(manifest.inputs) > 1
     rows, staged = run.files.read("metrics.json"), run.files.staged()
@@ -54,6 +56,7 @@ def report(run: PlannedRun) -> dict[str, Any]:
             "reason": audited["reason"],
             "parameters": audited["json"].get("parameters", {}),
             "report": audited["report"],
+            "approval": approval.to_dict() if approval else None,
         },
         "changed": any(output["changed"] for output in outputs),
         "inputs": inputs,

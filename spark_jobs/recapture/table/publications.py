@@ -7,7 +7,7 @@ other table of the pipeline follows it (see `publish`).
 import io
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -37,12 +37,27 @@ SCHEMA = pa.schema([*_SHOWN.items(), ("entry", pa.string())])
 
 
 @dataclass(frozen=True)
+class Approval:
+    """A person's decision to publish a run that its audit stopped."""
+
+    by: str
+    """Name of the person."""
+    at: datetime
+    """Time of the decision, in UTC."""
+    reason: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the approval in JSON types."""
+        return {"by": self.by, "at": _seconds(self.at), "reason": self.reason}
+
+
+@dataclass(frozen=True)
 class Publication:
     """Publication of one slice by a run."""
 
     run: str
     quality: str
-    """Verdict of the audit."""
+    """Verdict of the audit, or "approved" if it stopped the run and a person approved it."""
     published: datetime = field(compare=False)
     """Time of the publication of this run with this verdict, in UTC. Publishing it again does not change it."""
     digest: str
@@ -55,6 +70,8 @@ class Publication:
     late_events: int
     files: Mapping[str, File | None]
     """Files by the table's name in `publish.Tables`; None for the quarantine if nothing of the slice is in it."""
+    approval: Approval | None = None
+    """Decision to publish the run although its audit stopped it; None if the audit passed."""
 
 
 @dataclass(frozen=True)
@@ -158,9 +175,13 @@ def _values(entry: Entry) -> dict[str, str | int | None]:
     return {
         "run": current.run,
         "quality": current.quality,
-        "published": current.published.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "published": _seconds(current.published),
         "input_events": current.input_events,
         "late_events": current.late_events,
         "digest": current.digest,
         "taken_back": entry.taken_back,
     }
+
+
+def _seconds(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -203,14 +203,21 @@ def _paths(file: File | None) -> tuple[str, ...]:
 
 
 def _metadata(entries: Mapping[str, Entry], slices: Sequence[str]) -> dict[str, Any]:
-    """Return the metadata of a commit: its slices, and the runs, manifests and definitions that they hold now."""
-    current = [entry.current for start in slices if (entry := entries[start]).current is not None]
-    return {
+    """Return the metadata of a commit: its slices, and the runs, manifests and definitions that they hold now.
+
+    If a person approved one of the runs, the metadata also has who, when and why.
+    """
+    current = [publication for start in slices if (publication := entries[start].current) is not None]
+    approvals = {publication.run: publication.approval for publication in current if publication.approval}
+    metadata: dict[str, Any] = {
         "slices": list(slices),
-        "runs": sorted({publication.run for publication in current if publication}),
-        "manifests": sorted({publication.manifest for publication in current if publication}),
-        "definitions": sorted({publication.definition for publication in current if publication}),
+        "runs": sorted({publication.run for publication in current}),
+        "manifests": sorted({publication.manifest for publication in current}),
+        "definitions": sorted({publication.definition for publication in current}),
     }
+    if approvals:
+        metadata["approvals"] = [{"run": run, **approval.to_dict()} for run, approval in sorted(approvals.items())]
+    return metadata
 
 
 @contextmanager

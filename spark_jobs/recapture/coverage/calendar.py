@@ -1,0 +1,287 @@
+"""The coverage calendar as a page: a year of days, a month of slices, and what the chosen slices hold."""
+
+import base64
+import hashlib
+from calendar import monthrange
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from importlib.resources import files
+from urllib.parse import urlencode
+
+from recapture.coverage.reading import Coverage
+from recapture.coverage.states import SliceState, State
+from recapture.errors import DefinitionError
+from recapture.pages.page import render
+from recapture.time_model import ticks
+
+SIGNS = {
+    State.BLOCKED: "✕",
+    State.STALE: "↻",
+    State.MISSING: "\N{EN DASH}",
+    State.INCOMPLETE: "…",
+    State.APPROVED: "✎",
+    State.WARNINGS: "!",
+    State.PUBLISHED: "✓",
+}
+"""Sign of each state, so that colour is never the only one."""
+KINDS = {
+    State.BLOCKED: "bad",
+    State.STALE: "stale",
+    State.MISSING: "missing",
+    State.INCOMPLETE: "waiting",
+    State.APPROVED: "approved",
+    State.WARNINGS: "warning",
+    State.PUBLISHED: "good",
+}
+"""Name of each state in the style sheet."""
+SHOWN_RUNS = 20
+"""Number of runs of the chosen slices that are listed."""
+_URGENCY = {state: number for number, state in enumerate(State)}
+
+
+@dataclass(frozen=True)
+class Range:
+    """Range (start, end] of chosen slices, in ticks."""
+
+    start: int
+    end: int
+
+    @property
+    def from_(self) -> str:
+        """Start in ISO 8601."""
+        return ticks.to_text(self.start)
+
+    @property
+    def to(self) -> str:
+        """End in ISO 8601."""
+        return ticks.to_text(self.end)
+
+    def contains(self, state: SliceState) -> bool:
+        return self.start <= state.start and state.end <= self.end
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A slice, or a day, in a table of the page."""
+
+    label: str
+    """What a screen reader says."""
+    href: str
+    state: State
+    text: str
+    chosen: bool = False
+    start: str = ""
+    end: str = ""
+
+    @property
+    def kind(self) -> str:
+        return KINDS[self.state]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A month of the year, or a day of the month."""
+
+    name: str
+    href: str
+    cells: Sequence[Cell | None]
+
+
+@dataclass(frozen=True)
+class Access:
+    """What the reader of the page may start, and where Airflow is."""
+
+    airflow: str
+    """Path under which Airflow is served; empty for the root."""
+    root: str
+    """Path under which the pages are served."""
+    actions: Mapping[str, str | None]
+    """For backfill, rollback and check: None if the reader may start it, or else why not."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the chosen slices hold."""
+
+    counts: Sequence[tuple[State, int]]
+    runs: Sequence[tuple[str, str]]
+    """Runs, with what became of them."""
+    more_runs: int
+    only: SliceState | None
+    """The slice, if only one is chosen."""
+    metrics: Mapping[str, float | None]
+
+
+def chosen_range(from_: str | None, to: str | None, length: int) -> Range | None:
+    """Return the range that the address of the page names; None if it names none.
+
+    Raise DefinitionError if it is not a range of whole slices; `length` is that of a slice, in ticks.
+    """
+    if not from_ and not to:
+        return None
+    bounds = []
+    for name, text in (("From", from_), ("To", to)):
+        try:
+            bound = ticks.from_datetime(ticks.parse_utc(text or ""))
+        except ValueError:
+            raise DefinitionError(f"{name} is {text!r}: write a time such as 2026-03-01T06:00:00Z") from None
+        if bound % length:
+            hours = length // ticks.from_seconds(3600)
+            raise DefinitionError(f"{name} {text} is not on a slice border: slices last {hours} h, from midnight UTC")
+        bounds.append(bound)
+    if bounds[0] >= bounds[1]:
+        raise DefinitionError(f"the range is empty: From {from_} is not before To {to}")
+    return Range(*bounds)
+
+
+def shown_month(month: str | None, chosen: Range | None, coverage: Coverage) -> date:
+    """Return the first day of the month to show: the named one, that of the chosen slices, or the newest one."""
+    try:
+        if month:
+            return datetime.strptime(month, "%Y-%m").date()
+    except ValueError:
+        raise DefinitionError(f"the month is {month!r}: write one such as 2026-03") from None
+    if chosen is not None:
+        return _day(chosen.start).replace(day=1)
+    held = [state for state in coverage.slices if state.run or state.blocked_run]
+    return _day(held[-1].start if held else ticks.from_datetime(datetime.now(UTC))).replace(day=1)
+
+
+def calendar_page(
+    pipeline: str,
+    pipelines: Sequence[str],
+    coverage: Coverage,
+    month: date,
+    chosen: Range | None,
+    metrics: Mapping[str, float | None],
+    length: int,
+    access: Access,
+) -> bytes:
+    """Return the page. `metrics` are those of the chosen slice, if it is one; `length` is that of a slice, in ticks."""
+    days = _by_day(coverage.slices)
+    counts = Counter(state.state for state in coverage.slices)
+    years = sorted({day.year for day in days} | {month.year})
+    return render(
+        "recapture.coverage",
+        "calendar.html",
+        pipeline=pipeline,
+        pipelines=pipelines,
+        access=access,
+        counts=[(state, counts[state]) for state in reversed(State)],
+        signs=SIGNS,
+        kinds=KINDS,
+        year=month.year,
+        years=[(year, _query(month=f"{year}-{month:%m}")) for year in years],
+        months=[_month_row(month.year, number, days) for number in range(1, 13)],
+        days_of_month=range(1, 32),
+        month=f"{month:%B %Y}",
+        month_value=f"{month:%Y-%m}",
+        previous=_query(month=f"{month - timedelta(days=1):%Y-%m}"),
+        following=_query(month=f"{month + timedelta(days=31):%Y-%m}"),
+        hours=[f"{hour:02}" for hour in range(0, 24, length // ticks.from_seconds(3600))],
+        rows=_day_rows(month, days, chosen, length),
+        chosen=chosen,
+        facts=None if chosen is None else _facts(coverage.slices, chosen, metrics),
+        newest=next((state for state in reversed(coverage.slices) if state.run), None),
+        text=ticks.to_text,
+        changes=coverage.changes,
+        problem=coverage.problem,
+        script=script(),
+        script_hash=script_hash(),
+    )
+
+
+def script() -> str:
+    """Return the script of the page."""
+    return files("recapture.coverage").joinpath("calendar.js").read_text("utf-8")
+
+
+def script_hash() -> str:
+    """Return the source of the script in a Content-Security-Policy."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()}'"
+
+
+def _by_day(states: Iterable[SliceState]) -> dict[date, list[SliceState]]:
+    days: dict[date, list[SliceState]] = {}
+    for state in states:
+        days.setdefault(_day(state.start), []).append(state)
+    return days
+
+
+def _day(instant: int) -> date:
+    return ticks.to_datetime(instant).date()
+
+
+def _month_row(year: int, number: int, days: Mapping[date, Sequence[SliceState]]) -> Row:
+    first = date(year, number, 1)
+    query = _query(month=f"{first:%Y-%m}")
+    every = (date(year, number, day) for day in range(1, monthrange(year, number)[1] + 1))
+    return Row(f"{first:%b}", query, [_day_cell(day, days.get(day, ()), query) for day in every])
+
+
+def _day_cell(day: date, states: Sequence[SliceState], query: str) -> Cell | None:
+    """Return the day with its most urgent state; None if nothing is known of it."""
+    if not states:
+        return None
+    counts = Counter(state.state for state in states)
+    worst = min(counts, key=_URGENCY.__getitem__)
+    listed = ", ".join(f"{counts[state]} {state}" for state in sorted(counts, key=_URGENCY.__getitem__))
+    return Cell(f"{day.day} {day:%B}: {listed}", f"{query}#d{day}", worst, SIGNS[worst])
+
+
+def _day_rows(month: date, days: Mapping[date, Sequence[SliceState]], chosen: Range | None, length: int) -> list[Row]:
+    rows = []
+    last = max(days, default=month)
+    for number in range(1, monthrange(month.year, month.month)[1] + 1):
+        day = month.replace(day=number)
+        if day > last:
+            break
+        midnight = ticks.from_datetime(datetime(day.year, day.month, day.day, tzinfo=UTC))
+        by_start = {state.start: state for state in days.get(day, ())}
+        starts = range(midnight, midnight + ticks.from_seconds(86_400), length)
+        cells = [_slice_cell(by_start[start], month, chosen) if start in by_start else None for start in starts]
+        bounds = Range(midnight, midnight + ticks.from_seconds(86_400))
+        rows.append(Row(f"{day:%a %d}", _choice(month, bounds), cells))
+    return rows
+
+
+def _slice_cell(state: SliceState, month: date, chosen: Range | None) -> Cell:
+    bounds = Range(state.start, state.end)
+    hours = f"{ticks.to_datetime(state.start):%H:%M} to {ticks.to_datetime(state.end):%H:%M}"
+    return Cell(
+        f"{_day(state.start).day} {_day(state.start):%B}, {hours}: {state.state}",
+        _choice(month, bounds),
+        state.state,
+        SIGNS[state.state],
+        chosen is not None and chosen.contains(state),
+        bounds.from_,
+        bounds.to,
+    )
+
+
+def _choice(month: date, bounds: Range) -> str:
+    return f"{_query(month=f'{month:%Y-%m}', **{'from': bounds.from_, 'to': bounds.to})}#chosen"
+
+
+def _query(**parameters: str) -> str:
+    return f"?{urlencode(parameters)}"
+
+
+def _facts(states: Iterable[SliceState], chosen: Range, metrics: Mapping[str, float | None]) -> Facts:
+    inside = [state for state in states if chosen.contains(state)]
+    counts = Counter(state.state for state in inside)
+    runs: dict[str, str] = {}
+    for state in inside:
+        if state.blocked_run:
+            runs.setdefault(state.blocked_run, "stopped by its audit")
+        if state.run:
+            runs.setdefault(state.run, f"published, {state.quality}")
+    return Facts(
+        [(state, counts[state]) for state in State if counts[state]],
+        list(runs.items())[:SHOWN_RUNS],
+        max(len(runs) - SHOWN_RUNS, 0),
+        inside[0] if len(inside) == 1 else None,
+        metrics,
+    )

@@ -1,0 +1,121 @@
+"""Read the coverage of a pipeline: its publications, blocked runs, changed blobs, and how far Capture has got."""
+
+import io
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow.parquet as pq
+
+from recapture.coverage.states import SliceState, slice_states
+from recapture.definition.pipeline import Pipeline
+from recapture.definition.sections import Output
+from recapture.errors import RecaptureError, SetupError
+from recapture.quality.metrics import TABLE_SCHEMA
+from recapture.run.blocks import blocked_slices, blocks_in
+from recapture.run.changed import Changes, read_changes
+from recapture.run.progress import first_incomplete
+from recapture.run.slices import slice_length
+from recapture.run.tables import tables_of
+from recapture.storage import open_container
+from recapture.table.delta import OpenTable, Table
+from recapture.time_model import ticks
+from recapture.time_model.metrics import COMBINED
+from recapture.time_model.slices import slices_between
+
+PROGRESS_SECONDS = 60.0
+"""Time for which it is remembered how far Capture has got, in seconds."""
+OPEN_SECONDS = 600.0
+"""Time for which a table stays open, in seconds: the token with which it was opened expires within the hour."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Coverage of a pipeline."""
+
+    slices: tuple[SliceState, ...]
+    """States, in order of time, from the first slice that was ever published or blocked to the last that has ended."""
+    changes: Changes
+    problem: str | None
+    """Why it is not known how far Capture has got; None if it is."""
+
+
+class CoverageReader:
+    """Reads the coverage of one pipeline. It keeps the tables open, so that reading them again is quick."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self._lock = threading.Lock()
+        self._tables: dict[str, tuple[float, OpenTable]] = {}
+        self._progress: tuple[float, int, int | None] | None = None
+        """When it was read, up to which end of a slice, and the start of the first incomplete slice."""
+
+    def read(self, now: datetime, environment: Mapping[str, str] = os.environ) -> Coverage:
+        """Return the coverage. Raise RecaptureError if the tables cannot be read.
+
+        The environment has the credentials.
+        """
+        with self._lock:
+            length = slice_length(self.pipeline)
+            last_end = ticks.from_datetime(now) // length * length
+            publications = self._open(tables_of(self.pipeline).publications, environment)
+            entries = publications.slices()
+            container = open_container(self.pipeline.outputs[0].table, environment)
+            try:
+                blocked = blocked_slices(entries, blocks_in(container), length)
+                changes = read_changes(container)
+            except SetupError:
+                if publications.version is not None:
+                    raise
+                blocked, changes = {}, Changes()
+            incomplete_from, problem = None, None
+            known = slice_states(entries, blocked, changes.slices, last_end, length, None)
+            try:
+                incomplete_from = self._first_incomplete(known, last_end, length, now, environment)
+            except RecaptureError as error:
+                problem = str(error)
+            states = slice_states(entries, blocked, changes.slices, last_end, length, incomplete_from)
+            return Coverage(tuple(states), changes, problem)
+
+    def metrics(
+        self, output: Output, slice_start: str, environment: Mapping[str, str] = os.environ
+    ) -> dict[str, float | None]:
+        """Return the metrics of an output's slice over all partitions, by name; none if nothing is published."""
+        with self._lock:
+            table = self._open(Table(output.metrics_table, TABLE_SCHEMA), environment)
+            paths = table.paths([slice_start]).get(slice_start, ())
+            values: dict[str, list[float | None]] = {}
+            for path in paths:
+                content = open_container(output.metrics_table, environment).read_current(path)
+                rows = [] if content is None else pq.read_table(io.BytesIO(content)).to_pylist()
+                for row in rows:
+                    values.setdefault(row["metric"], []).append(row["value"])
+        return {name: COMBINED.get(name, sum)(of_metric) for name, of_metric in values.items()}
+
+    def _open(self, table: Table, environment: Mapping[str, str]) -> OpenTable:
+        """Return the table as it is now."""
+        opened_at, opened = self._tables.pop(table.url, (0.0, None))
+        if opened is not None and time.monotonic() - opened_at < OPEN_SECONDS:
+            opened.refresh()
+        else:
+            opened_at, opened = time.monotonic(), OpenTable(table, environment)
+        self._tables[table.url] = opened_at, opened
+        return opened
+
+    def _first_incomplete(
+        self, known: list[SliceState], last_end: int, length: int, now: datetime, environment: Mapping[str, str]
+    ) -> int | None:
+        """Return the start of the first slice of which more may still be written; None if there is none."""
+        if self._progress is not None:
+            read_at, end, start = self._progress
+            if end == last_end and time.monotonic() - read_at < PROGRESS_SECONDS:
+                return start
+        unpublished = [state.start for state in known if state.run is None]
+        slices = [slice_ for start in unpublished for slice_ in slices_between(start, start + length, length)]
+        incomplete = first_incomplete(self.pipeline, slices, now, environment)
+        start = None if incomplete is None else incomplete.start
+        self._progress = time.monotonic(), last_end, start
+        return start

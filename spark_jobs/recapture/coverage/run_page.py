@@ -1,0 +1,43 @@
+"""What became of a run, as a page: the tab of its DAG run, and its report until there is one."""
+
+from urllib.parse import urlencode
+
+from recapture.pages.page import render
+from recapture.run.approval import APPROVED
+from recapture.run.files import RUN_ID, RunFiles
+from recapture.time_model import ticks
+
+_SENTENCES = {
+    "passed": ("good", "The run passed its audit."),
+    "passed with warnings": ("warning", "The run passed its audit with warnings."),
+    "failed": ("bad", "The audit stopped the run: it published nothing."),
+    APPROVED: ("warning", "The audit stopped the run, and a person approved it."),
+    None: ("", "The run has not been audited yet."),
+}
+
+
+def run_page(files: RunFiles, pipeline: str, root: str) -> bytes:
+    """Return the page of a run. `root` is the path under which the pages are served."""
+    audited = files.read("audit.json") if files.exists("audit.json") else {}
+    approval = files.read("approval.json") if files.exists("approval.json") else None
+    verdict = audited.get("verdict")
+    kind, sentence = _SENTENCES[APPROVED if approval and verdict == "failed" else verdict]
+    match = RUN_ID.fullmatch(files.id)
+    assert match is not None
+    start, end = (ticks.to_text(ticks.from_compact_text(text)) for text in match.groups())
+    return render(
+        "recapture.coverage",
+        "run.html",
+        pipeline=pipeline,
+        run=files.id,
+        start=start,
+        end=end,
+        kind=kind,
+        sentence=sentence,
+        reason=audited.get("reason"),
+        report=audited.get("report"),
+        approval=approval,
+        has_report=files.exists("report.html"),
+        root=root,
+        calendar=f"{root}/{pipeline}/?{urlencode({'from': start, 'to': end})}#chosen",
+    )

@@ -1,0 +1,33 @@
+"""A person's decision to publish a run that its audit stopped, in the run files."""
+
+import hashlib
+from datetime import datetime
+
+from recapture.errors import RunError
+from recapture.run.planned import PlannedRun
+from recapture.table.publications import Approval
+
+APPROVED = "approved"
+"""Quality of slices that were published by a person's decision."""
+
+
+def approve(run: PlannedRun, approval: Approval) -> None:
+    """Write the approval of a run's audit to `approval.json`. It does not cover another audit of the run."""
+    run.files.write("approval.json", approval.to_dict() | {"audit": _audit_digest(run)})
+
+
+def approval_of(run: PlannedRun) -> Approval | None:
+    """Return the approval of the run's audit; None if nobody approved it, or only an earlier audit of the run."""
+    if not run.files.exists("approval.json"):
+        return None
+    written = run.files.read("approval.json")
+    if written["audit"] != _audit_digest(run):
+        return None
+    return Approval(written["by"], datetime.fromisoformat(written["at"]), written["reason"])
+
+
+def _audit_digest(run: PlannedRun) -> str:
+    content = run.files.container.read_current(run.files.name("audit.json"))
+    if content is None:
+        raise RunError(f"run {run.id} has no audit.json under {run.files.container.url}: audit it first")
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,119 @@
+"""Find published slices whose blobs were added, modified or deleted since they were read, and record them."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from recapture.archive import pinning
+from recapture.archive.definitions import InputDefinition
+from recapture.archive.manifest import Manifest
+from recapture.archive.pinning import PlannedSlice
+from recapture.definition.digest import run_definition
+from recapture.definition.pipeline import Pipeline
+from recapture.errors import RunError
+from recapture.run.files import FOLDER
+from recapture.run.planned import files_of
+from recapture.run.slices import require_whole_slices, slices_of
+from recapture.run.tables import tables_of
+from recapture.storage import Container, in_parallel, open_container
+from recapture.table.delta import OpenTable
+from recapture.time_model import ticks
+from recapture.versions import FORMAT, require_format
+
+_FILE = f"{FOLDER}/changed.json"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What the checks of an archive found so far."""
+
+    slices: Mapping[str, str] = field(default_factory=dict)
+    """Run whose blobs have changed since it read them, by slice_start."""
+    checked: str | None = None
+    """Time of the last check, ISO 8601; None if there was none."""
+    start: str | None = None
+    """Start of the range of the last check, ISO 8601."""
+    end: str | None = None
+
+
+def read_changes(container: Container) -> Changes:
+    """Return what the checks found; `container` is the first output's table."""
+    content = container.read_current(_FILE)
+    if content is None:
+        return Changes()
+    document = json.loads(content)
+    require_format(document.get("format"), FORMAT, _FILE)
+    return Changes(**document["content"])
+
+
+def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
+    """Compare the archives with what the published slices of a range read of them, record the result, and return it.
+
+    Blobs of reference data are not compared. `unknown` lists slices whose manifest cannot be read. Two checks must not
+    run at the same time: the record is one file.
+    """
+    require_whole_slices(pipeline, start, end)
+    now = datetime.now(UTC)
+    starts = [ticks.to_text(slice_.start) for slice_ in slices_of(pipeline, start, end)]
+    entries = OpenTable(tables_of(pipeline).publications).slices()
+    runs: dict[str, str] = {text: entries[text]["run"] for text in starts if entries.get(text, {}).get("run")}
+    manifests = _manifests(pipeline, sorted(set(runs.values())))
+    differing: set[str] = set()
+    for definition in run_definition(pipeline).inputs:
+        read = dict(_read_by_slice(runs, manifests, definition.alias))
+        section = next(section for section in pipeline.inputs if section.alias == definition.alias)
+        differing.update(_differing(definition, open_container(section.container), read, now))
+    changed = {text: runs[text] for text in sorted(differing)}
+    container = files_of(pipeline, "").container
+    before = {text: run for text, run in read_changes(container).slices.items() if text not in starts}
+    found = {"slices": before | changed, "checked": _text(now), "start": _text(start), "end": _text(end)}
+    container.write(_FILE, json.dumps({"format": FORMAT, "content": found}, indent=1).encode())
+    unknown = [text for text, run in runs.items() if run not in manifests]
+    return {"from": _text(start), "to": _text(end), "checked": len(runs), "changed": list(changed), "unknown": unknown}
+
+
+def _manifests(pipeline: Pipeline, runs: list[str]) -> dict[str, Manifest]:
+    """Return the manifests of runs; a run whose manifest is lost, or cannot be read by this version, is left out."""
+
+    def read(run: str) -> Manifest | None:
+        try:
+            return files_of(pipeline, run).manifest()
+        except RunError:
+            return None
+
+    manifests = zip(runs, in_parallel(read, runs), strict=True)
+    return {run: manifest for run, manifest in manifests if manifest is not None}
+
+
+def _read_by_slice(
+    runs: Mapping[str, str], manifests: Mapping[str, Manifest], alias: str
+) -> Iterator[tuple[str, PlannedSlice]]:
+    """Yield the published slices, each with what its run read of an input."""
+    for run, manifest in manifests.items():
+        for planned in manifest.inputs:
+            for planned_slice in planned.slices if planned.alias == alias else ():
+                text = ticks.to_text(planned_slice.slice.start)
+                if runs.get(text) == run:
+                    yield text, planned_slice
+
+
+def _differing(
+    definition: InputDefinition, container: Container, read: Mapping[str, PlannedSlice], now: datetime
+) -> Iterable[str]:
+    """Return the slices for which an input has other blobs now than those that were read."""
+    if not read:
+        return []
+    needed = [planned_slice.arrivals for planned_slice in read.values()]
+    listing, _ = pinning.survey(definition, container, needed, now)
+    blobs = pinning.blobs_for(pinning.in_order(listing.blobs, definition), needed)
+    return [
+        text
+        for (text, planned_slice), of_slice in zip(read.items(), blobs, strict=True)
+        if pinning.digest_of_blobs(of_slice) != planned_slice.digest
+    ]
+
+
+def _text(instant: datetime) -> str:
+    return ticks.to_text(ticks.from_datetime(instant.replace(microsecond=0)))

@@ -1,0 +1,101 @@
+"""The states of slices, from publications, blocked runs, changed blobs and the progress of Capture."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from recapture.coverage.states import State, slice_states
+from recapture.run.blocks import Block, blocked_slices
+from recapture.time_model import ticks
+
+HOUR = ticks.from_seconds(3600)
+NINE, TEN, ELEVEN, TWELVE = (f"2024-03-01T{hour:02}:00:00Z" for hour in range(9, 13))
+SIX_PM = datetime(2024, 3, 1, 18, tzinfo=UTC)
+
+
+def at(text: str) -> int:
+    return ticks.from_datetime(ticks.parse_utc(text))
+
+
+def entry(run: str | None = "first", quality: str | None = "passed", taken_back: str | None = None) -> dict[str, Any]:
+    published = None if run is None else "2024-03-01T15:00:00Z"
+    return {"run": run, "quality": quality, "published": published, "taken_back": taken_back}
+
+
+def states(
+    entries: dict[str, Any], *, end: str = TWELVE, incomplete_from: str | None = None, **kinds: Any
+) -> list[str]:
+    """Return the hour and the state of each slice."""
+    found = slice_states(
+        entries,
+        kinds.get("blocked", {}),
+        kinds.get("changed", {}),
+        at(end),
+        HOUR,
+        None if incomplete_from is None else at(incomplete_from),
+    )
+    return [f"{ticks.to_text(state.start)[11:13]} {state.state}" for state in found]
+
+
+def blocked(entries: dict[str, Any], *blocks: Block) -> dict[str, str]:
+    return blocked_slices(entries, blocks, HOUR)
+
+
+def block(run: str, start: str, end: str, when: datetime = SIX_PM) -> Block:
+    return Block(run, at(start), at(end), when)
+
+
+def test_nothing_is_known_before_the_first_publication() -> None:
+    assert states({}) == []
+
+
+@pytest.mark.parametrize(
+    ("quality", "state"),
+    [
+        ("passed", State.PUBLISHED),
+        ("passed with warnings", State.WARNINGS),
+        ("approved", State.APPROVED),
+    ],
+)
+def test_a_published_slice_has_the_verdict_of_its_audit(quality: str, state: State) -> None:
+    assert states({ELEVEN: entry(quality=quality)}) == [f"11 {state}"]
+
+
+def test_a_slice_between_the_first_publication_and_now_is_missing_if_nothing_is_published() -> None:
+    assert states({NINE: entry(), TEN: entry(None, None, "first")}) == ["09 published", "10 missing", "11 missing"]
+
+
+def test_a_slice_is_not_missing_before_capture_is_complete() -> None:
+    assert states({NINE: entry()}, incomplete_from=ELEVEN) == ["09 published", "10 missing", "11 capture incomplete"]
+
+
+def test_a_slice_that_has_not_ended_has_no_state() -> None:
+    assert states({NINE: entry(), ELEVEN: entry()}, end=TEN) == ["09 published"]
+
+
+def test_a_slice_is_stale_as_long_as_it_holds_the_run_whose_blobs_changed() -> None:
+    entries = {NINE: entry("first"), TEN: entry("second"), ELEVEN: entry(None, None)}
+    changed = {NINE: "first", TEN: "first", ELEVEN: "first"}
+    assert states(entries, changed=changed) == ["09 stale", "10 published", "11 missing"]
+
+
+def test_a_blocked_slice_was_perhaps_never_published() -> None:
+    assert states({TEN: entry()}, blocked={NINE: "second", TEN: "second"}, end=ELEVEN) == ["09 blocked", "10 blocked"]
+
+
+def test_a_run_that_its_audit_stopped_blocks_all_its_slices_and_no_other() -> None:
+    assert blocked({}, block("second", TEN, TWELVE)) == {TEN: "second", ELEVEN: "second"}
+
+
+def test_a_later_publication_unblocks_a_slice_and_an_earlier_one_does_not() -> None:
+    early = block("second", NINE, ELEVEN, datetime(2024, 3, 1, 14, tzinfo=UTC))
+    late = block("third", NINE, TEN, SIX_PM)
+    entries = {NINE: entry(), TEN: entry()}
+    assert blocked(entries, early) == {}
+    assert blocked(entries, early, late) == {NINE: "third"}
+
+
+def test_a_run_that_was_approved_or_rolled_back_does_not_block() -> None:
+    entries = {NINE: entry("second", "approved"), TEN: entry(None, None, "second"), ELEVEN: entry()}
+    assert blocked(entries, block("second", NINE, TWELVE)) == {ELEVEN: "second"}

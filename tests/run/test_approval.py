@@ -1,0 +1,126 @@
+"""A run that its audit stopped: it blocks its slices until a person approves it or another run is published."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deltalake import DeltaTable
+
+from recapture.coverage.reading import CoverageReader
+from recapture.errors import AuditError
+from recapture.run.approval import approval_of, approve
+from recapture.run.audit import audit
+from recapture.run.blocks import blocked_slices_of
+from recapture.run.changed import check, read_changes
+from recapture.run.planned import PlannedRun
+from recapture.run.publish import publish
+from recapture.run.report import report
+from recapture.run.rollback import rollback
+from recapture.storage import open_container
+from recapture.table.delta import METADATA
+from recapture.table.publications import Approval
+from tests.worlds import TEN, World, at, body, published, staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+APPROVAL = Approval("Ada", datetime(2024, 3, 2, 8, tzinfo=UTC), "the heating was on")
+NOON = TEN + timedelta(hours=2)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Two hours with one event each, and what follows; its temperature is 20."""
+    world = World(tmp_path)
+    world.put("0", at(12), [body("a", at(10))])
+    world.put("0", at(72), [body("a", at(70))], 1)
+    world.put("0", at(150))
+    return world
+
+
+def suite(world: World, largest: float) -> None:
+    """Write a suite that requires mean temperatures of at most `largest`."""
+    kwargs = {"column": "avgTemperature", "max_value": largest}
+    expectation = {"type": "expect_column_values_to_be_between", "description": "no room is too warm", "kwargs": kwargs}
+    world.home.joinpath("rooms.json").write_text(json.dumps({"name": "rooms", "expectations": [expectation]}))
+
+
+def blocked(spark: "SparkSession", world: World) -> PlannedRun:
+    """Return the run of both hours after its audit stopped it."""
+    suite(world, 19)
+    run = staged(spark, world.define(quality="rooms.json"), TEN, NOON)
+    with pytest.raises(AuditError):
+        audit(run)
+    return run
+
+
+def coverage(run: PlannedRun) -> list[str]:
+    """Return the states of the run's slices as the calendar shows them two hours later."""
+    read = CoverageReader(run.pipeline).read(NOON + timedelta(hours=1))
+    return [str(state.state) for state in read.slices][:2]
+
+
+def test_a_blocked_run_is_published_if_a_person_approves_it(spark: "SparkSession", world: World) -> None:
+    run = blocked(spark, world)
+    assert blocked_slices_of(run) == list(run.slices)
+    assert coverage(run) == ["blocked", "blocked"]
+    with pytest.raises(AuditError, match="nothing is published"):
+        publish(run)
+    approve(run, APPROVAL)
+    outcome = publish(run)
+    assert outcome["quality"] == "approved"
+    assert len(published(world.table)) == 2
+    assert blocked_slices_of(run) == []
+    assert coverage(run) == ["published after approval"] * 2
+    for table in (world.table, world.home / "table_publications"):
+        commit: Any = DeltaTable(str(table)).history(1)[0]
+        assert json.loads(commit[METADATA])["approvals"] == [
+            {"run": run.id, "by": "Ada", "at": "2024-03-02T08:00:00Z", "reason": "the heating was on"}
+        ]
+    quality = report(run)["quality"]
+    assert quality["verdict"] == "failed"
+    assert quality["approval"] == {"by": "Ada", "at": "2024-03-02T08:00:00Z", "reason": "the heating was on"}
+
+    rollback(run.pipeline, TEN, NOON)
+    assert coverage(run) == ["missing", "missing"]
+
+
+def test_an_approval_covers_no_other_audit_of_the_run(spark: "SparkSession", world: World) -> None:
+    run = blocked(spark, world)
+    assert approval_of(run) is None
+    approve(run, APPROVAL)
+    assert approval_of(run) == APPROVAL
+    suite(world, 18)
+    with pytest.raises(AuditError):
+        audit(run)
+    assert approval_of(run) is None
+    with pytest.raises(AuditError, match="nothing is published"):
+        publish(run)
+    suite(world, 21)
+    audit(run)
+    assert publish(run)["quality"] == "passed"
+    assert coverage(run) == ["published", "published"]
+
+
+def test_a_slice_is_stale_from_a_check_that_finds_another_blob_to_one_that_finds_the_first_again(
+    spark: "SparkSession", world: World
+) -> None:
+    suite(world, 21)
+    run = staged(spark, world.define(quality="rooms.json"), TEN, NOON)
+    audit(run)
+    publish(run)
+    assert check(run.pipeline, TEN, NOON)["changed"] == []
+    added = world.put("0", at(90), [body("a", at(80))], 2)
+    found = check(run.pipeline, TEN, NOON)
+    assert (found["checked"], found["changed"], found["unknown"]) == (2, ["2024-03-01T11:00:00Z"], [])
+    assert coverage(run) == ["published", "stale"]
+    assert read_changes(open_container(world.table.as_uri())).end == "2024-03-01T12:00:00Z"
+    check(run.pipeline, TEN, at(60))
+    assert coverage(run) == ["published", "stale"], "a check of other slices changes nothing"
+    added.unlink()
+    check(run.pipeline, TEN, NOON)
+    assert coverage(run) == ["published", "published"]
+    (world.table / "_recapture" / run.id / "manifest.json").unlink()
+    assert check(run.pipeline, TEN, NOON)["unknown"] == list(run.slices)
