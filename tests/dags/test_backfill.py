@@ -23,13 +23,27 @@ def telemetry(parsed: dict[str, Any]) -> dict[str, Any]:
     return next(dag for dag in parsed["dags"] if dag["dag_id"] == "telemetry")
 
 
+def ids(parsed: dict[str, Any]) -> list[str]:
+    return sorted(dag["dag_id"] for dag in parsed["dags"])
+
+
 def tasks(dag: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {task["__var"]["task_id"]: task["__var"] for task in dag["tasks"]}
 
 
-def test_there_is_one_dag_for_each_pipeline_file_and_no_import_error(parsed: dict[str, Any]) -> None:
+def test_each_pipeline_file_has_three_dags_and_no_import_error(parsed: dict[str, Any]) -> None:
     assert parsed["errors"] == {}
-    assert len(parsed["dags"]) == len(list((DAGS / "pipelines").glob("*.yaml")))
+    assert [path.name for path in (DAGS / "pipelines").glob("*.yaml")] == ["telemetry.yaml"]
+    assert ids(parsed) == ["telemetry", "telemetry.check", "telemetry.rollback"]
+
+
+def test_a_dag_that_is_started_by_a_button_is_not_paused_when_it_is_new(parsed: dict[str, Any]) -> None:
+    created = {dag["dag_id"]: dag.get("is_paused_upon_creation") for dag in parsed["dags"]}
+    assert created == {"telemetry": None, "telemetry.check": False, "telemetry.rollback": False}
+
+
+def test_one_check_at_a_time_writes_the_record_of_changed_blobs(parsed: dict[str, Any]) -> None:
+    assert next(dag["max_active_runs"] for dag in parsed["dags"] if dag["dag_id"] == "telemetry.check") == 1
 
 
 def test_reading_the_dags_imports_neither_spark_nor_great_expectations(parsed: dict[str, Any]) -> None:
@@ -42,6 +56,33 @@ def test_every_dag_has_an_owner_and_a_tag_and_says_when_to_use_it_and_when_not(p
         assert "recapture" in dag["tags"]
         assert "When to use it" in dag["doc_md"]
         assert "When not to" in dag["doc_md"]
+
+
+@pytest.fixture(scope="module")
+def asking(parse: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The DAG of a pipeline whose blocked runs wait three hours for approval."""
+    folder = tmp_path_factory.mktemp("asking") / "dags"
+    shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    with (folder / "pipelines" / "telemetry.yaml").open("a") as file:
+        file.write("approval:\n  wait_hours: 3\n")
+    parsed = parse(folder)
+    assert parsed["errors"] == {}
+    return next(dag for dag in parsed["dags"] if dag["dag_id"] == "telemetry")
+
+
+def test_only_a_pipeline_that_asks_for_approval_has_a_task_for_it(
+    telemetry: dict[str, Any], asking: dict[str, Any]
+) -> None:
+    assert "approval" not in tasks(telemetry)
+    follows = {name: set(task.get("downstream_task_ids", ())) for name, task in tasks(asking).items()}
+    assert "approval" in follows["audit"]
+    assert follows["approval"] == {"publish"}
+
+
+def test_runs_that_wait_for_approval_do_not_keep_the_next_ones_from_starting(
+    telemetry: dict[str, Any], asking: dict[str, Any]
+) -> None:
+    assert (telemetry["max_active_runs"], asking["max_active_runs"]) == (2, 5)
 
 
 def test_the_stages_follow_one_another(telemetry: dict[str, Any]) -> None:
@@ -81,10 +122,23 @@ def schema(dag: dict[str, Any], name: str) -> dict[str, Any]:
     return described
 
 
-def test_the_form_explains_its_fields(telemetry: dict[str, Any]) -> None:
+def test_the_form_explains_its_fields_and_what_a_run_without_them_does(telemetry: dict[str, Any]) -> None:
     for name in ("from", "to"):
         assert schema(telemetry, name)["title"]
-        assert "whole hour" in dict(telemetry["params"])[name]["description"]
+        description = dict(telemetry["params"])[name]["description"]
+        assert "whole hour" in description
+        assert "Empty: the run computes the slice of its data interval" in description
+
+
+def test_the_fields_of_the_form_are_in_the_section_that_is_open(telemetry: dict[str, Any]) -> None:
+    assert [schema(telemetry, name).get("section") for name in ("from", "to")] == [None, None]
+
+
+def test_a_rollback_needs_a_range(parsed: dict[str, Any]) -> None:
+    rollback = next(dag for dag in parsed["dags"] if dag["dag_id"] == "telemetry.rollback")
+    for name in ("from", "to"):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(None, schema(rollback, name))
 
 
 def test_every_output_of_a_pipeline_is_an_asset(parse: Any, tmp_path: Path) -> None:
@@ -104,12 +158,15 @@ def test_every_output_of_a_pipeline_is_an_asset(parse: Any, tmp_path: Path) -> N
     assert parsed["errors"] == {}
     assets = {
         dag["dag_id"]: [
-            (outlet["__var"]["name"], outlet["__var"]["uri"]) for outlet in tasks(dag)["publish"]["outlets"]
+            (outlet["__var"]["name"], outlet["__var"]["uri"])
+            for name in ("publish", "rollback")
+            for outlet in tasks(dag).get(name, {}).get("outlets", ())
         ]
         for dag in parsed["dags"]
     }
     assert assets["telemetry"] == [("telemetry", "https://account.blob.core.windows.net/curated/telemetry")]
     assert [name for name, _ in assets["two"]] == ["two.hot", "two.cold"]
+    assert assets["two"] == assets["two.rollback"]
 
 
 def test_the_description_and_the_tags_of_a_dag_name_every_input(parse: Any, tmp_path: Path) -> None:
@@ -132,7 +189,7 @@ def test_a_broken_pipeline_file_is_named_with_its_line_and_the_others_load(parse
     shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "pipelines" / "broken.yaml").write_text("name: broken\ninput: [\n")
     parsed = parse(folder)
-    assert [dag["dag_id"] for dag in parsed["dags"]] == ["telemetry"]
+    assert ids(parsed) == ["telemetry", "telemetry.check", "telemetry.rollback"]
     assert list(parsed["errors"]) == ["pipeline_errors.py"]
     assert "broken.yaml" in parsed["errors"]["pipeline_errors.py"]
     assert "3" in parsed["errors"]["pipeline_errors.py"].splitlines()[-1]
@@ -148,7 +205,7 @@ def test_a_pipeline_file_that_takes_too_long_is_named_and_the_others_load(parse:
     laughs = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
     (folder / "pipelines" / "laughs.yaml").write_text(f"a0: &a0 [x, x]\n{laughs}")
     parsed = parse(folder)
-    assert [dag["dag_id"] for dag in parsed["dags"]] == ["telemetry"]
+    assert ids(parsed) == ["telemetry", "telemetry.check", "telemetry.rollback"]
     errors = parsed["errors"]["pipeline_errors.py"]
     assert "slow.yaml: the pipeline file was not loaded within 5 s: simplify its query" in errors
     assert "laughs.yaml:5: aliases stand for more than 10,000 values: use fewer" in errors
@@ -159,5 +216,5 @@ def test_two_files_with_one_name_are_refused(parse: Any, tmp_path: Path) -> None
     shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(folder / "pipelines" / "telemetry.yaml", folder / "pipelines" / "twin.yaml")
     parsed = parse(folder)
-    assert [dag["dag_id"] for dag in parsed["dags"]] == ["telemetry"]
+    assert ids(parsed) == ["telemetry", "telemetry.check", "telemetry.rollback"]
     assert "twin.yaml: the pipeline in telemetry.yaml is named telemetry too" in parsed["errors"]["pipeline_errors.py"]

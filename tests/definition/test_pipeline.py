@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from recapture.archive.definitions import ArrivalTime
+from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput
@@ -667,3 +668,50 @@ def test_the_name_of_the_folder_does_not_matter(tmp_path: Path) -> None:
     strange.parent.mkdir()
     strange.write_text(EXAMPLE)
     assert load(strange).name == "telemetry"
+
+
+def test_a_pipeline_asks_nobody_and_tells_nobody_unless_it_says_so(file: Path) -> None:
+    assert (load(file).approval, load(file).notifications) == (None, ())
+
+
+def test_approval_waits_a_day_unless_the_file_says_otherwise(file: Path) -> None:
+    for written, hours in (("approval: {}", 24), ("approval: {wait_hours: 3}", 3)):
+        file.write_text(f"{EXAMPLE}\n{written}\n")
+        approval = load(file).approval
+        assert approval is not None
+        assert approval.wait_hours == hours
+
+
+def test_the_arguments_of_a_notifier_take_variables_and_keep_templates(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHANNEL", "#hub")
+    arguments = "arguments: {channel: '${CHANNEL}', text: '{{ recapture.message }}'}"
+    file.write_text(f"{EXAMPLE}\nnotifications:\n  - notifier: a.b.C\n    {arguments}\n    events: [blocked]\n")
+    (notification,) = load(file).notifications
+    assert notification.arguments == {"channel": "#hub", "text": "{{ recapture.message }}"}
+    assert notification.events == ("blocked",)
+
+
+@pytest.mark.parametrize(
+    ("written", "where"),
+    [
+        ("approval:", "approval"),
+        ("approval: {wait_hours: 0}", "approval.wait_hours"),
+        ("approval: {wait_hours: true}", "approval.wait_hours"),
+        ("notifications: [{notifier: Slack}]", "notifications.0.notifier"),
+        ("notifications: [{notifier: a.B, events: [published]}]", "notifications.0.events.0"),
+        ("notifications: [{notifier: a.B, text: x}]", "notifications.0.text"),
+    ],
+)
+def test_a_mistake_in_approval_or_notifications_is_named_with_its_line(file: Path, written: str, where: str) -> None:
+    file.write_text(f"{EXAMPLE}\n{written}\n")
+    line, message = complaint(file)
+    assert line == file.read_text().splitlines().index(written) + 1
+    assert message.startswith(where)
+
+
+def test_approval_and_notifications_do_not_change_what_a_run_computes(file: Path) -> None:
+    before = run_definition(load(file)).digest
+    file.write_text(f"{EXAMPLE}\napproval: {{}}\nnotifications: [{{notifier: a.B}}]\n")
+    assert run_definition(load(file)).digest == before

@@ -1,15 +1,22 @@
-"""The DAG on a real scheduler with Azurite: Airflow's own backfill, hour by hour, with credentials in a connection."""
+"""The DAGs on a real scheduler with Azurite: Airflow's own backfill, hour by hour, with credentials in a connection.
+
+A browser leads from the calendar to the report, starts a backfill, approves the run that its audit stopped, and rolls
+it back.
+"""
 
 import json
 import os
 import shutil
 from collections.abc import Iterator
 from datetime import timedelta
+from http import HTTPStatus
 from pathlib import Path
 
+import httpx
 import pytest
+from playwright.sync_api import FrameLocator, Page, expect
 
-from embedded.airflow import Airflow
+from embedded.airflow import USER, Airflow
 from embedded.azurite import KEY
 from embedded.main import PIPELINE, START, sample_storage
 from recapture.definition.pipeline import load
@@ -22,6 +29,8 @@ from tests.leaks import Watch, spellings
 from tests.paths import ROOT
 from tests.worlds import HOUR, QUICK_START, TEN
 
+READER = "reader"
+"""Name of an account that may only see."""
 DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
 
 
@@ -46,13 +55,107 @@ def csv_pipeline(home: Path) -> Path:
     written["input"]["container"], written["output"]["table"] = (
         (home / name).as_uri() for name in ("archive", "table")
     )
-    path = home / "dags" / "pipelines" / "csv.yaml"
-    path.write_text(json.dumps(written))
+    no_rows = {"type": "expect_table_row_count_to_be_between", "description": "no row", "kwargs": {"max_value": 0}}
+    pipelines = home / "dags" / "pipelines"
+    (pipelines / "strict.json").write_text(json.dumps({"name": "strict", "expectations": [no_rows]}))
+    line = "{{ recapture.event }}: {{ recapture.message }}"
+    notification = {"notifier": "tests.notes.FileNotifier", "arguments": {"file": str(home / "notes"), "line": line}}
+    path = pipelines / "csv.yaml"
+    path.write_text(
+        json.dumps(
+            written
+            | {"quality": {"suite": "strict.json"}, "approval": {"wait_hours": 1}, "notifications": [notification]}
+        )
+    )
     return path
 
 
+def sign_in(page: Page, airflow: Airflow) -> None:
+    page.goto(airflow.url)
+    page.get_by_label("Username").fill(USER)
+    page.get_by_label("Password").fill(airflow.password)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("link", name="Coverage").click()
+
+
+def act(calendar: FrameLocator, page: Page, action: str) -> str:
+    """Press a button of the calendar, confirm, and return the id of the run that Airflow started."""
+    calendar.get_by_role("button", name=f"{action}…").click()
+    calendar.get_by_role("dialog").get_by_role("button", name=action, exact=True).click()
+    run: str = calendar.get_by_role("status").get_by_role("link").inner_text()
+    return run
+
+
+def choose(calendar: FrameLocator) -> None:
+    """Choose the first hour of the CSV pipeline."""
+    expect(calendar.get_by_role("heading", name="Coverage of csv")).to_be_visible()
+    calendar.get_by_role("textbox", name="From").fill(f"{TEN:%Y-%m-%dT%H:%M:%SZ}")
+    calendar.get_by_role("textbox", name="To").fill(f"{TEN + HOUR:%Y-%m-%dT%H:%M:%SZ}")
+    calendar.get_by_role("button", name="Choose").click()
+    expect(calendar.get_by_role("button", name="Backfill…")).to_be_visible()
+
+
+def shown_report(page: Page) -> str:
+    """Lead from the calendar to the report of the slice that Airflow's backfill published; return its text."""
+    calendar = page.frame_locator("iframe")
+    calendar.get_by_role("link", name="telemetry").click()
+    calendar.get_by_role("link", name="1 March, 06:00 to 07:00: published", exact=True).click()
+    calendar.get_by_role("link", name="Report").click()
+    link = calendar.get_by_role("link", name="These slices in the calendar")
+    expect(link).to_be_visible()
+    text: str = calendar.locator("body").inner_text()
+    link.click()
+    return text
+
+
+def approved_run(page: Page, airflow: Airflow) -> str:
+    """Start a backfill in the calendar and approve its run, which the audit stops; return the id of the DAG run."""
+    calendar = page.frame_locator("iframe")
+    calendar.get_by_role("link", name="csv").click()
+    choose(calendar)
+    run = act(calendar, page, "Backfill")
+    airflow.wait_for_task("csv", run, "approval", "awaiting_input")
+    choose(calendar)
+    expect(calendar.get_by_role("link", name="1 March, 10:00 to 11:00: blocked", exact=True)).to_be_visible()
+    page.goto(f"{airflow.url}/dags/csv/runs/{run}/tasks/approval/required_actions")
+    page.get_by_role("textbox").last.fill("the rows are wanted")
+    page.get_by_role("button", name="Approve").click()
+    airflow.wait("csv", run)
+    return run
+
+
+def rolled_back(page: Page, airflow: Airflow) -> dict[str, str]:
+    """Roll the approved slice back in the calendar; return what the DAG says of the slice."""
+    page.goto(f"{airflow.url}/plugin/recapture/recapture/csv/")
+    calendar = page.frame_locator("iframe")
+    choose(calendar)
+    expect(
+        calendar.get_by_role("link", name="1 March, 10:00 to 11:00: published after approval", exact=True)
+    ).to_be_visible()
+    run = act(calendar, page, "Roll back")
+    airflow.wait("csv.rollback", run)
+    choose(calendar)
+    expect(calendar.get_by_role("link", name="1 March, 10:00 to 11:00: missing", exact=True)).to_be_visible()
+    (slice_,) = airflow.result("csv.rollback", run, "rollback")["rolled_back"]
+    restored: dict[str, str] = slice_
+    return restored
+
+
+def require_rights(airflow: Airflow, reader_password: str) -> None:
+    """Check that nobody sees a page without an account, and that a viewer cannot start anything."""
+    calendar = f"/recapture/csv/?from={TEN:%Y-%m-%dT%H:%M:%SZ}&to={TEN + HOUR:%Y-%m-%dT%H:%M:%SZ}"
+    with httpx.Client(base_url=airflow.url, trust_env=False) as client:
+        assert client.get(calendar).status_code == HTTPStatus.UNAUTHORIZED
+        token = client.post("/auth/token", json={"username": READER, "password": reader_password}).json()
+        client.headers["Authorization"] = f"Bearer {token['access_token']}"
+        text = client.get(calendar).text
+        assert text.count("you may not start runs of the DAG csv") == 3
+        body = {"logical_date": None, "conf": {}}
+        assert client.post("/api/v2/dags/csv.rollback/dagRuns", json=body).status_code == HTTPStatus.FORBIDDEN
+
+
 def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
-    storage_environment: dict[str, str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    storage_environment: dict[str, str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, page: Page
 ) -> None:
     connection_string = storage_environment.pop("AZURE_STORAGE_CONNECTION_STRING")
     del os.environ["AZURE_STORAGE_CONNECTION_STRING"]
@@ -62,7 +165,12 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
     (home / "spark_jobs").mkdir()
     shutil.copy(ROOT / "spark_jobs" / "backfill.py", home / "spark_jobs")
     csv = csv_pipeline(home)
-    storage_environment |= {"AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"), "JAVA_TOOL_OPTIONS": QUICK_START}
+    storage_environment |= {
+        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,{READER}:viewer",
+        "JAVA_TOOL_OPTIONS": QUICK_START,
+        "PYTHONPATH": str(ROOT),
+    }
     with (
         Watch(spellings(KEY), tmp_path) as watch,
         Airflow(storage_environment, schedule=False, homes=tmp_path) as airflow,
@@ -75,9 +183,16 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
         airflow.wait(PIPELINE, run)
         report = airflow.result(PIPELINE, run, "report")
         airflow.unpause("csv")
-        csv_run = airflow.trigger("csv", {"from": TEN.isoformat(), "to": (TEN + HOUR).isoformat()})
-        airflow.wait("csv", csv_run)
+        sign_in(page, airflow)
+        text = shown_report(page)
+        csv_run = approved_run(page, airflow)
         csv_report = airflow.result("csv", csv_run, "report")
+        restored = rolled_back(page, airflow)
+        require_rights(airflow, json.loads((tmp_path / "1" / "passwords.json").read_text())[READER])
+        page.goto(f"{airflow.url}/dags/{PIPELINE}")
+        page.get_by_role("button", name="Trigger").first.click()
+        expect(page.get_by_text("Start of the range, exclusive")).to_be_visible()
+        expect(page.get_by_text("Empty: the run computes the slice of its data interval").first).to_be_visible()
         log = airflow.log(PIPELINE, run, {"task_id": "wait_for_capture", "try_number": 1}, lines=1000)
 
     assert "partition 3: written up to" in log, "the api-server reads the logs from the disk"
@@ -94,7 +209,15 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
     assert report["quality"]["verdict"] == "passed"
     assert report["report"].endswith(f"/_recapture/{report['run']}/report.html")
 
+    assert report["run"] in text
+    assert "The run passed its audit" in text
     assert (csv_report["metrics"]["InputEvents"], csv_report["outputs"][0]["version"]) == (49, 1)
+    approval = csv_report["quality"]["approval"]
+    assert (approval["by"], approval["reason"]) == (USER, "the rows are wanted")
+    assert (restored["taken_back"], restored["run"]) == (csv_report["run"], None)
+    blocked, approved = (home / "notes").read_text().splitlines()
+    assert blocked.startswith(f"blocked: run {csv_report['run']} was stopped by its audit")
+    assert approved == f"approved: {USER} approved run {csv_report['run']}: the rows are wanted"
     assert csv_report["run"] == preview(load(csv), TEN, TEN + HOUR).run, "each of its tasks has a hash seed of its own"
 
     pipeline = load(DEFINITION)

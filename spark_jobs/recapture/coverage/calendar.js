@@ -8,6 +8,9 @@ if (theme === "light" || theme === "dark") {
   }
 }
 
+// The form has no fragment, or the browser would not load the same range again.
+if (!location.hash && new URLSearchParams(location.search).has("from")) document.getElementById("chosen").scrollIntoView();
+
 // A framed page cannot lead the whole window elsewhere, but Airflow's own page around it can.
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[target=_top]");

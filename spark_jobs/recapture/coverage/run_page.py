@@ -1,4 +1,4 @@
-"""What became of a run, as a page: the tab of its DAG run, and its report until there is one."""
+"""What became of a run, as a page with its report: the tab of its DAG run."""
 
 from urllib.parse import urlencode
 
@@ -38,6 +38,6 @@ def run_page(files: RunFiles, pipeline: str, root: str) -> bytes:
         report=audited.get("report"),
         approval=approval,
         has_report=files.exists("report.html"),
-        root=root,
+        files=f"{root}/{pipeline}/runs/{files.id}",
         calendar=f"{root}/{pipeline}/?{urlencode({'from': start, 'to': end})}#chosen",
     )

@@ -10,10 +10,10 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from recapture.archive.definitions import ArrivalTime
 from recapture.definition.document import Document, KeyPath, read
-from recapture.definition.sections import Function, Job, Output, Quality
+from recapture.definition.sections import Approval, Function, Job, Notification, Output, Quality
 from recapture.definition.validation import definition_error
 from recapture.errors import DefinitionError
-from recapture.formats.base import Alias, Section
+from recapture.formats.base import Alias, Section, reject_none
 from recapture.formats.events import Reader
 from recapture.formats.reference_data import Reference, ReferenceInput
 from recapture.formats.sections import AnyInput, Input
@@ -44,6 +44,7 @@ def _as_list(advice: str) -> BeforeValidator:
 
 _INPUTS = _as_list("name at least one input, with its alias and its container")
 _OUTPUTS = _as_list("name at least one output, with its alias and its table")
+_NOTIFICATIONS = _as_list("name at least one notifier, or remove the key")
 
 
 class Pipeline(Section):
@@ -61,6 +62,10 @@ class Pipeline(Section):
     """JavaScript functions, by their names after `udf.` or `uda.`."""
     quality: Quality | None = None
     """Suite of the output, if there is only one."""
+    approval: Annotated[Approval | None, reject_none("write {} for the default, or remove the key")] = None
+    """Whether a person may approve a run that its audit stopped; None if nobody can."""
+    notifications: Annotated[tuple[Notification, ...], _NOTIFICATIONS] = ()
+    """Notifiers of Airflow that tell what happens to runs."""
     slice_hours: Literal[1, 2, 3, 4, 6, 8, 12, 24] = 1
     """Length of a slice, in hours."""
     file: Annotated[Path, Field(exclude=True)]

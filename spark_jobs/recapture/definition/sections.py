@@ -1,6 +1,6 @@
 """The sections of a pipeline file next to `input`: the job's settings, the outputs and their suites."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
@@ -84,6 +84,27 @@ class Quality(Section):
     """Name of a file in expectations/, or a path next to the pipeline file."""
     parameters: dict[ParameterName, ParameterValue] = Field(default_factory=dict)
     """Values of the suite's `$PARAMETER`s, by name, unless a run gives others."""
+
+
+class Approval(Section):
+    """A person may approve a run that its audit stopped. Only Airflow asks."""
+
+    wait_hours: Annotated[Number, Field(ge=1, le=720)] = 24
+    """How long a run waits for an answer, in hours, up to 30 days."""
+
+
+Event = Literal["blocked", "approved", "recovered"]
+"""What a notification tells: a run was stopped by its audit, a person approved it, or blocked slices are published."""
+
+
+class Notification(Section):
+    """A notifier of Airflow, and the events that it tells."""
+
+    notifier: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$")]
+    """Import path of the notifier's class."""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    """Arguments of the notifier. Its template fields may use `recapture`."""
+    events: tuple[Event, ...] = ("blocked", "approved", "recovered")
 
 
 class Output(Section):

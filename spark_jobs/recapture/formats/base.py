@@ -34,6 +34,17 @@ def reject_bool(advice: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+def reject_none(advice: str) -> BeforeValidator:
+    """Return a validator that refuses a key without a value."""
+
+    def check(value: object) -> object:
+        if value is None:
+            raise ValueError(advice)
+        return value
+
+    return BeforeValidator(check)
+
+
 Number = Annotated[int, reject_bool("write a number")]
 Alias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 """Name of an input or an output in the query."""

@@ -1,0 +1,227 @@
+"""The pages of the coverage calendar, and the files of runs that they link to.
+
+Airflow authenticates and authorises every request: who may see the runs of a DAG may see its pages. The buttons of the
+calendar call Airflow's public API, which checks the rights of the caller again.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import quote, urlencode
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+from airflow.configuration import conf
+from airflow.models.dag import DagModel
+from airflow.models.dagrun import DagRun
+from airflow.models.xcom import XComModel
+from fastapi import Depends, FastAPI, Query, Request, Response
+from fastapi import Path as PathParameter
+from fastapi.responses import HTMLResponse, RedirectResponse
+from sqlalchemy import select
+
+import storage_connection
+from backfill_tasks import DAG_RUN, dag_ids_of
+from pipeline_files import load_all
+from recapture.coverage.calendar import Access, calendar_page, chosen_range, shown_month
+from recapture.coverage.reading import CoverageReader
+from recapture.coverage.run_page import run_page
+from recapture.definition.pipeline import Pipeline
+from recapture.errors import DefinitionError, RecaptureError
+from recapture.pages.page import render
+from recapture.run.files import RUN_ID, RunFiles
+from recapture.run.slices import slice_length
+from recapture.storage import open_container
+
+FILES = {
+    "report.html": "text/html; charset=utf-8",
+    "audit.json": "application/json",
+    "manifest.json": "application/json",
+}
+"""Run files that a browser may read, with their media types."""
+HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
+SANDBOX = "sandbox allow-downloads; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""Content-Security-Policy of a run file: it runs no script, and does not count as a page of Airflow."""
+
+Environment = Annotated[Mapping[str, str], Depends(storage_connection.environment)]
+RunId = Annotated[str, PathParameter(pattern=f"^{RUN_ID.pattern}$")]
+MAY_SEE = [Depends(requires_access_dag("GET", DagAccessEntity.RUN))]
+
+pages = FastAPI(title="Recapture", openapi_url=None)
+
+
+@pages.exception_handler(RecaptureError)
+def show_error(request: Request, error: Exception) -> Response:
+    """Return the error as a page."""
+    status = 400 if isinstance(error, DefinitionError) else 502
+    return _message("This page cannot be shown", str(error), "bad", status=status)
+
+
+@pages.get("/")
+def index(request: Request, user: GetUserDep) -> Response:
+    """Return the pipelines whose runs the user may see; of a single one, its calendar."""
+    names, errors = _visible(user), _readers()[1]
+    if len(names) == 1 and not errors:
+        return RedirectResponse(f"{_root(request)}/{names[0]}/")
+    content = render("recapture.coverage", "pipelines.html", pipelines=names, errors=errors, root=_root(request))
+    return HTMLResponse(content, headers=HEADERS)
+
+
+@pages.get("/{dag_id}/", dependencies=MAY_SEE)
+def calendar(
+    request: Request,
+    dag_id: str,
+    user: GetUserDep,
+    session: SessionDep,
+    environment: Environment,
+    month: str | None = None,
+    from_: Annotated[str | None, Query(alias="from")] = None,
+    to: str | None = None,
+) -> Response:
+    """Return the calendar of a pipeline."""
+    reader = _reader(dag_id)
+    pipeline = reader.pipeline
+    length = slice_length(pipeline)
+    chosen = chosen_range(from_, to, length)
+    coverage = reader.read(datetime.now(UTC), environment)
+    only = chosen is not None and chosen.end - chosen.start == length
+    metrics = reader.metrics(pipeline.outputs[0], chosen.from_, environment) if chosen and only else {}
+    content = calendar_page(
+        pipeline.name,
+        _visible(user),
+        coverage,
+        shown_month(month, chosen, coverage),
+        chosen,
+        metrics,
+        length,
+        Access(_airflow(request), _root(request), _actions(pipeline, user, session)),
+    )
+    return HTMLResponse(content, headers=HEADERS)
+
+
+@pages.get("/{dag_id}/runs/{run}/dag-run", dependencies=MAY_SEE)
+def dag_run_of(request: Request, dag_id: str, run: RunId, environment: Environment) -> Response:
+    """Lead to the DAG run that planned a run last."""
+    files = _files(_reader(dag_id).pipeline, run, environment)
+    if not files.exists(DAG_RUN):
+        return _message("No DAG run", f"Run {run} was not planned by Airflow, but by the command.", status=404)
+    planned = files.read(DAG_RUN)
+    return RedirectResponse(
+        f"{_airflow(request)}/dags/{quote(planned['dag_id'])}/runs/{quote(planned['run_id'], safe='')}"
+    )
+
+
+@pages.get("/{dag_id}/runs/{run}/", dependencies=MAY_SEE)
+def run_with_report(request: Request, dag_id: str, run: RunId, environment: Environment) -> Response:
+    """Return the page of a run."""
+    pipeline = _reader(dag_id).pipeline
+    content = run_page(_files(pipeline, run, environment), pipeline.name, _root(request))
+    return HTMLResponse(content, headers=HEADERS)
+
+
+@pages.get("/{dag_id}/runs/{run}/{file}", dependencies=MAY_SEE)
+def run_file(dag_id: str, run: RunId, file: str, environment: Environment) -> Response:
+    """Return a run file."""
+    files = _files(_reader(dag_id).pipeline, run, environment)
+    content = files.container.read_current(files.name(file)) if file in FILES else None
+    if content is None:
+        return _message("No such file", f"Run {run} has no {file}.", status=404)
+    return Response(content, media_type=FILES[file], headers=HEADERS | {"Content-Security-Policy": SANDBOX})
+
+
+@pages.get("/{dag_id}/dag-runs/{dag_run_id:path}", dependencies=MAY_SEE)
+def tab(request: Request, dag_id: str, dag_run_id: str, session: SessionDep, environment: Environment) -> Response:
+    """Return the tab of a DAG run."""
+    reader = _readers()[0].get(dag_id.partition(".")[0])
+    if reader is None:
+        return _message("No pipeline", f"The DAG {dag_id} is not that of a pipeline.")
+    if run := _planned_run(session, dag_id, dag_run_id):
+        files = _files(reader.pipeline, run, environment)
+        return HTMLResponse(run_page(files, reader.pipeline.name, _root(request)), headers=HEADERS)
+    params = session.scalar(select(DagRun.conf).where(DagRun.dag_id == dag_id, DagRun.run_id == dag_run_id)) or {}
+    chosen = {name: params[name] for name in ("from", "to") if params.get(name)}
+    address = f"{_root(request)}/{reader.pipeline.name}/?{urlencode(chosen)}"
+    text = "This DAG computes no slices." if "." in dag_id else "This DAG run has not planned a run yet."
+    return _message(dag_id, text, links=[("Calendar", address)])
+
+
+def _planned_run(session: SessionDep, dag_id: str, dag_run_id: str) -> str | None:
+    """Return the run that a DAG run planned; None if it has not planned one."""
+    query = XComModel.get_many(run_id=dag_run_id, key="return_value", task_ids="plan", dag_ids=dag_id, limit=1)
+    found = session.scalar(query)
+    value = None if found is None else XComModel.deserialize_value(found)
+    return value if isinstance(value, str) and RUN_ID.fullmatch(value) else None
+
+
+def _actions(pipeline: Pipeline, user: GetUserDep, session: SessionDep) -> dict[str, str | None]:
+    """Return for each action why the user cannot start it; None if the user can."""
+    reasons: dict[str, str | None] = {}
+    for action, dag_id in dag_ids_of(pipeline).items():
+        dag = session.get(DagModel, dag_id)
+        details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id, session=session))
+        if not get_auth_manager().is_authorized_dag(
+            method="POST", access_entity=DagAccessEntity.RUN, details=details, user=user
+        ):
+            reasons[action] = f"you may not start runs of the DAG {dag_id}."
+        elif dag is None or dag.is_stale:
+            reasons[action] = f"Airflow has not loaded the DAG {dag_id}."
+        elif dag.is_paused:
+            reasons[action] = f"the DAG {dag_id} is paused: unpause it first, or its runs do not start."
+        else:
+            reasons[action] = None
+    return reasons
+
+
+def _visible(user: GetUserDep) -> list[str]:
+    """Return the names of the pipelines whose DAGs the user may see."""
+    visible = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
+    return [name for name in _readers()[0] if name in visible]
+
+
+def _reader(name: str) -> CoverageReader:
+    readers, _ = _readers()
+    if name not in readers:
+        raise DefinitionError(f"no pipeline file under {_folder()} is named {name}: see the import errors of the DAGs")
+    return readers[name]
+
+
+def _readers() -> tuple[dict[str, CoverageReader], list[str]]:
+    """Return the reader of each pipeline, by name, and the errors of the other files."""
+    states = ((path, path.stat()) for path in sorted(_folder().rglob("*")) if path.is_file())
+    return _readers_of(tuple((path, status.st_mtime_ns, status.st_size) for path, status in states))
+
+
+@lru_cache(maxsize=1)
+def _readers_of(files: tuple[tuple[Path, int, int], ...]) -> tuple[dict[str, CoverageReader], list[str]]:
+    """Return the readers of these files with their times and sizes: they are read again when one changes."""
+    pipelines, errors = load_all(_folder())
+    return {pipeline.name: CoverageReader(pipeline) for pipeline in pipelines}, errors
+
+
+def _folder() -> Path:
+    return Path(conf.get("core", "dags_folder")) / "pipelines"
+
+
+def _files(pipeline: Pipeline, run: str, environment: Mapping[str, str]) -> RunFiles:
+    return RunFiles(open_container(pipeline.outputs[0].table, environment), run)
+
+
+def _root(request: Request) -> str:
+    """Return the path under which the pages are served."""
+    return str(request.scope.get("root_path", ""))
+
+
+def _airflow(request: Request) -> str:
+    """Return the path under which Airflow is served."""
+    return _root(request).rpartition("/")[0]
+
+
+def _message(
+    title: str, text: str, kind: str = "", links: Sequence[tuple[str, str]] = (), status: int = 200
+) -> Response:
+    content = render("recapture.coverage", "message.html", title=title, text=text, kind=kind, links=links)
+    return HTMLResponse(content, status, headers=HEADERS)

@@ -1,0 +1,84 @@
+"""The task that asks a person whether a run is published although its audit stopped it."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Context, Param
+
+from recapture.definition.pipeline import Pipeline, load
+from recapture.errors import AuditError
+from run_notifications import notify
+
+APPROVE, REJECT = "Approve", "Reject"
+REASON = "Why you decide so. An approval without a reason does not count: the task asks again."
+
+
+class RunApproval(HITLOperator):
+    """Operator that passes the result of the audit on, and before that waits for a person if the audit stopped the run.
+
+    It waits without a slot. Raise AuditError if the person rejects the run, or if nobody answers in time.
+    """
+
+    template_fields = ("run", "audited")
+
+    def __init__(self, *, file: str, run: Any, audited: Any, **kwargs: Any) -> None:
+        self.file = file
+        self.run = run
+        self.audited = audited
+        reason = Param("", source="task", type="string", title="Reason", description=REASON)
+        kwargs["params"] = {"reason": reason}  # instead of those of the DAG
+        super().__init__(subject="Blocked run", options=[APPROVE, REJECT], **kwargs)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return the audit's result if the run passed or this audit was approved already. Otherwise ask a person."""
+        from recapture.run import planned
+        from recapture.run.approval import APPROVED, approval_of
+
+        if self.audited["verdict"] != "failed":
+            return dict(self.audited)
+        run = planned.load_run(load(Path(self.file)), self.run)
+        if approval_of(run) is not None:
+            return {**self.audited, "verdict": APPROVED}
+        self.subject = f"Publish {run.pipeline.name} {run.id} although its audit stopped it?"
+        self.body = _body(run.files.read("audit.json")["report"])
+        super().execute(context)
+        raise AssertionError("unreachable: the task waits for an answer")
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+        """Record the approval and return the audit's result. Raise AuditError if the run was rejected."""
+        from recapture.run import planned
+        from recapture.run.approval import APPROVED, approve
+        from recapture.table.publications import Approval
+
+        answer = super().execute_complete(context, event)
+        run = planned.load_run(load(Path(self.file)), self.run)
+        by, reason = answer["responded_by_user"]["name"], answer["params_input"]["reason"].strip()
+        if answer["chosen_options"] == [REJECT]:
+            raise AuditError(f"run {run.id} was stopped by its audit, and {by} rejected it: {reason}")
+        if not reason:
+            self.log.warning("%s approved the run without a reason: asking again", by)
+            return self.execute(context)
+        at = answer["responded_at"]
+        approve(run, Approval(by, at if isinstance(at, datetime) else datetime.fromisoformat(at), reason))
+        notify(run.pipeline, "approved", run.id, f"{by} approved run {run.id}: {reason}")
+        return {**self.audited, "verdict": APPROVED}
+
+    def process_trigger_event_error(self, event: dict[str, Any]) -> None:
+        """Raise AuditError if nobody answered in time."""
+        if event["error_type"] == "timeout":
+            raise AuditError(f"run {self.run} was stopped by its audit, and nobody approved it in time")
+        super().process_trigger_event_error(event)
+
+
+def _body(report: str) -> str:
+    """Return what failed or warned as a list in Markdown. The texts may come from devices, so they are code."""
+    lines = [" ".join(line.split()) for line in report.splitlines() if line.startswith(("FAILED", "WARNING"))]
+    listed = "\n".join(f"* `{line.replace('`', chr(39))}`" for line in lines)
+    return f"{listed}\n\nThe tab Recapture of the DAG run leads to the report."
+
+
+def waiting_runs(pipeline: Pipeline) -> int:
+    """Return how many scheduled runs may wait for a person at the same time."""
+    return 0 if pipeline.approval is None else -(-pipeline.approval.wait_hours // pipeline.slice_hours)
