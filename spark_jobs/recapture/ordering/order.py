@@ -84,14 +84,14 @@ class _ChunkProcessor:
 
     def process(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         """Judge and count the events of a chunk, and yield those that the slices need."""
-        duplicates, groups = self._observe_numbers(chunk)
+        duplicates, groups = observe_numbers(chunk, self.numbers)
         for counters in self.counters.values():
             counters.count_blobs(chunk)
             counters.count_numbers(chunk, duplicates, groups)
         if not chunk.is_judged:
             return
         chunk = chunk.without(duplicates)
-        parsed = self._parsed(chunk)
+        parsed = parse_bodies(chunk, self.compiled)
         judged, reasons, timed = self._judged(chunk, parsed)
         for counters in self.counters.values():
             counters.count_events(chunk, judged, reasons)
@@ -100,24 +100,6 @@ class _ChunkProcessor:
         payload = [parsed.columns[column] for column in self.compiled.columns]
         payload += [chunk.metadata(column) for column in self.compiled.metadata]
         yield from self._by_slice(judged, chunk.arrival, payload)
-
-    def _observe_numbers(self, chunk: Chunk) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:
-        """Return which events are duplicates, and the others in groups of ascending numbers."""
-        if not chunk.numbered:
-            return np.zeros(len(chunk), bool), []
-        return self.numbers.observe(
-            chunk.continuous_number,
-            chunk.sequence_partition,
-            chunk.blob_arrival_by_event,
-            chunk.arrival,
-            chunk.enqueued,
-        )
-
-    def _parsed(self, chunk: Chunk) -> bodies.Bodies:
-        time = self.compiled.timestamp_by
-        timestamp_fields = tuple(dict.fromkeys([*time_fields(time), *dateadd_fields(time)]))
-        columns = tuple(dict.fromkeys([*self.compiled.body_columns, *self.compiled.columns_to_check]))
-        return bodies.parse(chunk.body, columns, timestamp_fields, chunk.unreadable)
 
     def _judged(self, chunk: Chunk, parsed: bodies.Bodies) -> tuple[Judged, pa.Array, TimedEvents | None]:
         """Return the verdicts; the reason why an event is malformed or has no time (string), or NULL; and the times.
@@ -132,9 +114,9 @@ class _ChunkProcessor:
             return Judged(verdict, chunk.arrival, none, none, none, chunk.arrival, behind), parsed.malformed, None
         times = times_of(self.compiled.timestamp_by, parsed, chunk.metadata)
         keys = self._keys(chunk, parsed)
-        scope = keys if chunk.sequence_partition is None else keys | {"": pa.array(chunk.sequence_partition)}
+        scope = scope_columns(chunk, keys)
         has_time = times.valid & decoded
-        judged = judge(self.policies, self.largest_times, times.ticks, has_time, chunk.arrival, _struct(scope))
+        judged = judge(self.policies, self.largest_times, times.ticks, has_time, chunk.arrival, in_one(scope))
         judged.verdict[~decoded] = Verdict.MALFORMED
         reasons = pc.coalesce(parsed.malformed, times.reason)
         for name, values in keys.items():
@@ -186,8 +168,30 @@ class _ChunkProcessor:
         return pa.RecordBatch.from_arrays([*system, *columns], schema=self._schema)
 
 
-def _struct(keys: dict[str, pa.Array]) -> pa.Array | None:
+def observe_numbers(chunk: Chunk, numbers: PartitionedNumbers) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:
+    """Return which events of the next chunk are duplicates, and the others in groups of ascending numbers."""
+    if not chunk.numbered:
+        return np.zeros(len(chunk), bool), []
+    return numbers.observe(
+        chunk.continuous_number, chunk.sequence_partition, chunk.blob_arrival_by_event, chunk.arrival, chunk.enqueued
+    )
+
+
+def parse_bodies(chunk: Chunk, compiled: CompiledInput) -> bodies.Bodies:
+    """Return the columns that a query reads of the bodies of a chunk, and the texts of TIMESTAMP BY."""
+    time = compiled.timestamp_by
+    timestamp_fields = tuple(dict.fromkeys([*time_fields(time), *dateadd_fields(time)]))
+    columns = tuple(dict.fromkeys([*compiled.body_columns, *compiled.columns_to_check]))
+    return bodies.parse(chunk.body, columns, timestamp_fields, chunk.unreadable)
+
+
+def scope_columns(chunk: Chunk, keys: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """Return what tells the scopes of a partition apart: the columns of the OVER key, and the sequence partition."""
+    return keys if chunk.sequence_partition is None else keys | {"": pa.array(chunk.sequence_partition)}
+
+
+def in_one(columns: dict[str, pa.Array]) -> pa.Array | None:
     """Return the columns of a scope's key as one; None without columns."""
-    if len(keys) < 2:
-        return next(iter(keys.values()), None)
-    return pa.StructArray.from_arrays(list(keys.values()), list(keys))
+    if len(columns) < 2:
+        return next(iter(columns.values()), None)
+    return pa.StructArray.from_arrays(list(columns.values()), list(columns))

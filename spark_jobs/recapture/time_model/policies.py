@@ -63,12 +63,17 @@ class Judged:
         return np.isin(self.verdict, PROCESSED)
 
 
-class _KeyCodes:
+class KeyCodes:
     """Assigns a number to each distinct value of a key column, the same number in every chunk."""
 
     def __init__(self) -> None:
         self._known: pa.Array | None = None
-        self._parts: list[_KeyCodes] = []
+        self._parts: list[KeyCodes] = []
+
+    @property
+    def values(self) -> pa.Array:
+        """The distinct values so far, by number; none of a struct."""
+        return pa.nulls(0) if self._known is None else self._known
 
     def encode(self, keys: pa.Array) -> NDArray[np.int64]:
         """Return the number of each key, from 0. The keys must not be NULL or contain NULL."""
@@ -86,7 +91,7 @@ class _KeyCodes:
     def _encode_struct(self, keys: pa.StructArray) -> NDArray[np.int64]:
         members = keys.flatten()
         if not self._parts:
-            self._parts = [_KeyCodes() for _ in range(2 * len(members) - 1)]
+            self._parts = [KeyCodes() for _ in range(2 * len(members) - 1)]
         combined = self._parts[0].encode(members[0])
         for index, member in enumerate(members[1:]):
             number, pair = self._parts[2 * index + 1 : 2 * index + 3]
@@ -101,7 +106,7 @@ class LargestTimes:
     """
 
     def __init__(self) -> None:
-        self._keys = _KeyCodes()
+        self._keys = KeyCodes()
         self._largest = np.empty(0, np.int64)
 
     def update(self, time: NDArray[np.int64], scope: pa.Array | None) -> NDArray[np.int64]:
@@ -157,7 +162,7 @@ def judge(
     verdict = np.full(len(time), Verdict.ON_TIME, np.int8)
     system_timestamp = time.copy()
     if scope is not None:
-        valid = valid & _has_key(scope)
+        valid = valid & has_key(scope)
     verdict[~valid] = Verdict.INVALID_TIMESTAMP
 
     early = np.zeros(len(time), bool)
@@ -189,7 +194,8 @@ def judge(
     return Judged(verdict, system_timestamp, early, late, out_of_order, largest_time, behind)
 
 
-def _has_key(scope: pa.Array) -> NDArray[np.bool_]:
+def has_key(scope: pa.Array) -> NDArray[np.bool_]:
+    """Return which events have a key, with a value in each of its columns."""
     members = scope.flatten() if pa.types.is_struct(scope.type) else [scope]
     present = pc.is_valid(scope)
     for member in members:
