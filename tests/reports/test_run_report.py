@@ -15,9 +15,11 @@ from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.reports.ledger import PARTS
 from recapture.reports.write import with_report, write_range_report, write_run_report
+from recapture.run.approval import approve
 from recapture.run.audit import audit
 from recapture.run.planned import PlannedRun, load_run
 from recapture.run.publish import publish
+from recapture.table.publications import Approval
 from recapture.time_model.metrics import VERDICTS
 from tests.worlds import TEN, World, at, body, run_file, staged, version
 
@@ -65,6 +67,9 @@ def reports(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> 
             write_run_report(run)
         except AuditError as error:
             errors[name] = with_report(error, run)
+        return read(name, run)
+
+    def read(name: str, run: PlannedRun) -> PlannedRun:
         folder = world.table / "_recapture" / run.id
         documents[name] = json.loads((folder / "report.json").read_text("utf-8"))
         pages[name] = (folder / "report.html").read_text("utf-8")
@@ -82,6 +87,14 @@ def reports(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> 
     world.home.joinpath("strict.json").write_text(json.dumps({"name": "strict", "expectations": [strict]}))
     world.put("1", at(14), [body("b", at(8), 50)], 1)
     blocked = judge("blocked", staged(spark, define("strict.json"), TEN, at(60)))
+    approve(blocked, Approval("Ada", at(600), HOSTILE))
+    publish(blocked)
+    write_run_report(blocked)
+    read("approved", blocked)
+    range_page = world.home / "range.html"
+    write_range_report(define(), None, None, range_page)
+    documents["approved range"] = json.loads(range_page.with_suffix(".json").read_text("utf-8"))
+    pages["approved range"] = range_page.read_text("utf-8")
     second = judge("second", load_run(define(), blocked.id))
     return Reports(world, {"first": first, "blocked": blocked, "second": second}, documents, pages, errors)
 
@@ -198,7 +211,19 @@ def test_a_partition_that_is_silent_or_has_a_gap_is_shown(reports: Reports) -> N
     assert (capture["gaps"][0]["first"], capture["gaps"][0]["last"]) == (8, 19)
 
 
-@pytest.mark.parametrize("name", ["first", "second", "blocked"])
+def test_an_approved_run_names_the_person_and_the_reason(reports: Reports) -> None:
+    document = reports.documents["approved"]
+    assert document["published"]
+    assert document["approvals"] == [{"by": "Ada", "at": "2024-03-01T20:00:00Z", "reason": HOSTILE, "slices": 1}]
+    assert document["verdict"]["level"] == "warning"
+    assert "Ada approved 1 slice on 2024-03-01T20:00:00Z" in document["verdict"]["sentence"]
+    covered = reports.documents["approved range"]
+    assert covered["approvals"] == document["approvals"]
+    assert covered["ledger"]["groups"][0]["quality"] == "approved"
+    assert [(of["slices"], of["quality"]) for of in covered["slices"]["attention"]] == [(1, "approved")]
+
+
+@pytest.mark.parametrize("name", ["first", "second", "blocked", "approved", "approved range"])
 def test_markup_in_names_bodies_and_descriptions_does_nothing(reports: Reports, name: str) -> None:
     elements = Elements(reports.pages[name])
     assert not {"script", "img", "iframe", "object", "link", "base", "form"} & set(elements.tags)

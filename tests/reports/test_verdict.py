@@ -37,14 +37,19 @@ def report(**changed: Any) -> dict[str, Any]:
         "kind": "run",
         "quality": "passed",
         "published": True,
+        "approvals": [],
         "slice_hours": 1,
         "slices": slices | changed.pop("slices", {}),
         "ledger": {"totals": totals},
-        "failures": {"failed": []},
+        "failures": {"failed": [], "unjudged": []},
         "timing": [timing],
         "warnings": [],
         **changed,
     }
+
+
+def failed(*failures: dict[str, Any]) -> dict[str, Any]:
+    return {"failed": list(failures), "unjudged": []}
 
 
 FAILURE = {"severity": "critical", "sentence": "too warm (3 of 4 rows fail)", "title": "too warm", "hint": "cool down"}
@@ -61,7 +66,7 @@ FAILURE = {"severity": "critical", "sentence": "too warm (3 of 4 rows fail)", "t
         ),
         ({"slice_hours": 24}, "good", "You can trust this day: every check passed, and the rows are published."),
         (
-            {"quality": "passed with warnings", "failures": {"failed": [FAILURE | {"severity": "warning"}]}},
+            {"quality": "passed with warnings", "failures": failed(FAILURE | {"severity": "warning"})},
             "warning",
             "You can use this hour with care: published with 1 warning.",
         ),
@@ -92,6 +97,11 @@ FAILURE = {"severity": "critical", "sentence": "too warm (3 of 4 rows fail)", "t
             "bad",
             "Do not trust all of this range: 2 slices are missing. 22 of 24 slices passed every check.",
         ),
+        (
+            {"quality": "failed", "approvals": [{"by": "Ada", "at": "T", "reason": "a test drive", "slices": 1}]},
+            "warning",
+            "Use this hour with care: the audit stopped the run, and Ada approved 1 slice on T: a test drive",
+        ),
         ({"kind": "range"}, "good", "You can trust this range: 1 of 1 slice passed every check."),
     ],
 )
@@ -113,7 +123,7 @@ def test_the_events_are_summed_up_in_a_sentence() -> None:
 
 def test_what_failed_is_a_reason_and_its_hint_is_advice() -> None:
     note = FAILURE | {"severity": "info", "sentence": "a note", "hint": "nothing"}
-    result = verdict(report(quality="failed", published=False, failures={"failed": [FAILURE, note]}))
+    result = verdict(report(quality="failed", published=False, failures=failed(FAILURE, note)))
     assert result["reasons"] == ["too warm (3 of 4 rows fail)"]
     assert result["advice"] == [
         "too warm: cool down",

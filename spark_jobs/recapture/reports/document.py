@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any
 
 from recapture import __version__
@@ -15,12 +16,13 @@ from recapture.reports.quarantined import quarantined
 from recapture.reports.sources import Source
 from recapture.reports.timing import timing
 from recapture.reports.verdict import verdict
+from recapture.run.approval import APPROVED
 from recapture.time_model import ticks
 
 DOCUMENT_FORMAT = 1
 """Version number of the document."""
 MAX_SLICES = 100
-"""Largest number of slices and of runs that are listed."""
+"""Largest number of ranges of slices, of approvals and of runs that are listed."""
 
 
 def document(source: Source) -> dict[str, Any]:
@@ -37,6 +39,7 @@ def document(source: Source) -> dict[str, Any]:
         "version": __version__,
         "quality": None if source.single is None else _audit(source)["verdict"],
         "published": _is_published(source),
+        "approvals": _approvals(source),
         "slices": _slices(source),
         "failures": failures(source),
         "ledger": ledger(source),
@@ -63,19 +66,27 @@ def _is_published(source: Source) -> bool:
     return all(start in run_of and source.entries[start].run == run_of[start] for start in source.starts)
 
 
+def _approvals(source: Source) -> list[dict[str, Any]]:
+    """Return the decisions of people to publish slices that an audit stopped, each with the number of its slices."""
+    slices = Counter(source.approvals().values())
+    return [approval.to_dict() | {"slices": count} for approval, count in slices.items()][:MAX_SLICES]
+
+
 def _slices(source: Source) -> dict[str, Any]:
-    """Return the number of slices by the verdict of their audits, and the slices that need a look."""
+    """Return the number of slices by their quality, and the ranges of slices that need a look."""
     qualities = slice_qualities(source)
     counts = Counter(quality or "unpublished" for quality in qualities.values())
-    attention = [
-        {"slice_start": start, "quality": quality, "run": source.run_of_slice.get(start)}
-        for start, quality in qualities.items()
-        if quality != "passed"
-    ]
+    attention = []
+    for quality, group in groupby(source.slices, key=lambda slice_: qualities[ticks.to_text(slice_.start)]):
+        slices = list(group)
+        start, end = ticks.to_text(slices[0].start), ticks.to_text(slices[-1].end)
+        run = source.run_of_slice.get(ticks.to_text(slices[-1].start))
+        if quality != "passed":
+            attention.append({"from": start, "to": end, "slices": len(slices), "quality": quality, "run": run})
     unpublished = [start for start, quality in qualities.items() if quality is None]
     return {
         "total": len(qualities),
-        **{name: counts[name] for name in ("passed", "passed with warnings", "failed", "unpublished")},
+        **{name: counts[name] for name in ("passed", "passed with warnings", APPROVED, "failed", "unpublished")},
         "first_unpublished": unpublished[0] if unpublished else None,
         "attention": attention[:MAX_SLICES],
     }

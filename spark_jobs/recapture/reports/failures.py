@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -47,7 +48,8 @@ def failures(source: Source) -> dict[str, Any]:
 
     Also how many passed, and the values of the users' parameters.
     """
-    failed, passed = [], 0
+    failed: dict[tuple[Any, ...], list[_Failed]] = {}
+    passed = 0
     unjudged: dict[str, None] = {}
     parameters: dict[str, None] = {}
     for run in source.runs.values():
@@ -61,15 +63,48 @@ def failures(source: Source) -> dict[str, Any]:
             elif result["success"]:
                 passed += 1
             else:
-                failed.append((run, result, evaluation))
-    failed.sort(key=lambda item: _SEVERITIES.index(item[1]["severity"]))
+                one = _Failed(run, result, evaluation)
+                failed.setdefault(one.expectation, []).append(one)
+    groups = sorted(failed.values(), key=lambda group: _SEVERITIES.index(group[0].result["severity"]))
     return {
-        "failed": [_failure(source, *item) for item in failed[:MAX_FAILURES]],
-        "more": max(len(failed) - MAX_FAILURES, 0),
+        "failed": [_failure(source, group) for group in groups[:MAX_FAILURES]],
+        "more": max(len(groups) - MAX_FAILURES, 0),
         "passed": passed,
         "unjudged": list(unjudged)[:MAX_FAILURES],
         "parameters": list(parameters),
     }
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """An expectation that failed in the audit of one run."""
+
+    run: RunSource
+    result: Mapping[str, Any]
+    evaluation: Mapping[str, Any] | None
+    """Result of Great Expectations; None for a built-in check on slices."""
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        return {} if self.evaluation is None else self.evaluation["expectation_config"]
+
+    @property
+    def kwargs(self) -> Mapping[str, Any]:
+        return self.config.get("kwargs") or {}
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return {} if self.evaluation is None else self.evaluation["result"]
+
+    @property
+    def title(self) -> str:
+        return str(self.config.get("description") or _title(self.result["sentence"]))
+
+    @property
+    def expectation(self) -> tuple[Any, ...]:
+        """Identity of the expectation, the same in the audits of several runs."""
+        names = ("severity", "suite", "judged", "expectation")
+        return *(self.result[name] for name in names), self.title, _columns_of(self.kwargs)
 
 
 def _with_evaluations(audit: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
@@ -83,28 +118,36 @@ def _with_evaluations(audit: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, A
         yield result, remaining.pop(0) if matches else None
 
 
-def _failure(
-    source: Source, run: RunSource, result: Mapping[str, Any], evaluation: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    config = {} if evaluation is None else evaluation["expectation_config"]
-    kwargs, details = config.get("kwargs") or {}, {} if evaluation is None else evaluation["result"]
-    column = kwargs.get("column")
-    rows, columns = _rows(source, run, result, column, details)
+def _failure(source: Source, group: Sequence[_Failed]) -> dict[str, Any]:
+    """Return one expectation that failed in the audits of one or more runs; the counts are those of all runs."""
+    newest = group[-1]
+    result, details = newest.result, newest.details
+    rows: list[list[str]] = []
+    columns: list[str] = []
+    for one in reversed(group):
+        if len(rows) < MAX_ROWS:
+            found, names = _rows(source, one)
+            if not columns or names == columns:
+                columns, rows = names, [*rows, *found][:MAX_ROWS]
+    counts = [one.result["unexpected_count"] for one in group]
+    elements = [one.details.get("element_count") for one in group]
     return {
         "severity": result["severity"],
-        "title": config.get("description") or _title(result["sentence"]),
+        "title": newest.title,
         "sentence": result["sentence"],
         "suite": result["suite"],
         "judged": result["judged"],
         "expectation": result["expectation"],
-        "run": run.id,
-        "expected": _expected(kwargs),
-        "unexpected": result["unexpected_count"],
-        "of": details.get("element_count"),
+        "run": newest.run.id,
+        "runs": len(group),
+        "expected": _expected(newest.kwargs),
+        "unexpected": None if None in counts else sum(counts),
+        "of": None if None in elements else sum(elements),
         "observed": _text(details["observed_value"]) if details.get("observed_value") is not None else None,
         "columns": columns,
         "rows": rows,
-        "hint": _hint(result["suite"], column or result["expectation"]) or config.get("notes"),
+        "hint": _hint(result["suite"], newest.kwargs.get("column") or result["expectation"])
+        or newest.config.get("notes"),
     }
 
 
@@ -117,10 +160,14 @@ def _title(sentence: str) -> str:
     return sentence.partition(" (")[0]
 
 
+def _columns_of(kwargs: Mapping[str, Any]) -> str:
+    pair = [kwargs[name] for name in ("column_A", "column_B") if name in kwargs]
+    return str(kwargs.get("column") or ", ".join(kwargs.get("column_list") or pair))
+
+
 def _expected(kwargs: Mapping[str, Any]) -> str:
     """Return the arguments of an expectation in words."""
-    pair = [kwargs[name] for name in ("column_A", "column_B") if name in kwargs]
-    columns = kwargs.get("column") or ", ".join(kwargs.get("column_list") or pair)
+    columns = _columns_of(kwargs)
     least, most, values, mostly = (kwargs.get(name) for name in ("min_value", "max_value", "value_set", "mostly"))
     more, less = (
         ("more" if kwargs.get("strict_min") else "at least"),
@@ -143,10 +190,10 @@ def _expected(kwargs: Mapping[str, Any]) -> str:
     return ": ".join(filter(None, [columns, ", ".join(parts)]))
 
 
-def _rows(
-    source: Source, run: RunSource, result: Mapping[str, Any], column: str | None, details: Mapping[str, Any]
-) -> tuple[list[list[str]], list[str]]:
+def _rows(source: Source, failed: _Failed) -> tuple[list[list[str]], list[str]]:
     """Return up to MAX_ROWS rows that are not as expected, as texts, and the names of their columns."""
+    run, result, details = failed.run, failed.result, failed.details
+    column = failed.kwargs.get("column")
     if result["judged"] == "slices" or not details:
         starts = result["observed"] if isinstance(result["observed"], list) else []
         return [[_text(start)] for start in starts[:MAX_ROWS]], ["slice_start"] if starts else []

@@ -5,6 +5,7 @@ from typing import Any
 
 from recapture.quality import metrics
 from recapture.reports.sources import Source
+from recapture.run.approval import APPROVED
 from recapture.time_model.metrics import VERDICTS, WATERMARK_DELAY
 
 PARTS = ("DuplicateEvents", *VERDICTS)
@@ -12,8 +13,8 @@ PARTS = ("DuplicateEvents", *VERDICTS)
 MOST_GROUPS = 72
 """Largest number of slices that are shown one by one; of more, days or months are shown."""
 _SHOWN = ("InputEvents", *PARTS, "InputEventBytes", "InputEventsSourcesTotal", "SequenceGaps", "DamagedBlobs")
-_QUALITIES = ("failed", "passed with warnings", "passed")
-"""Verdicts of audits, the worst first."""
+_QUALITIES = ("failed", APPROVED, "passed with warnings", "passed")
+"""Qualities of slices, the worst first."""
 
 
 def ledger(source: Source) -> dict[str, Any]:
@@ -63,9 +64,13 @@ def not_on_time(row: Mapping[str, Any]) -> int:
 
 
 def slice_qualities(source: Source) -> dict[str, str | None]:
-    """Return the verdict of the audit of each slice, by slice_start; None for a slice that is not published."""
+    """Return the quality of each slice, by slice_start: the verdict of its audit, or APPROVED.
+
+    None for a slice that is not published, in the report of a range.
+    """
     if source.single is not None and source.single.audit is not None:
-        return dict.fromkeys(source.starts, str(source.single.audit["verdict"]))
+        quality = APPROVED if source.approvals() else str(source.single.audit["verdict"])
+        return dict.fromkeys(source.starts, quality)
     currents = {start: source.entries[start].current for start in source.starts}
     return {start: None if current is None else current.quality for start, current in currents.items()}
 

@@ -7,6 +7,7 @@ from recapture.pages.page import number, render, share
 from recapture.pages.picture import svg
 from recapture.reports import charts
 from recapture.reports.timing import label
+from recapture.run.approval import APPROVED
 from recapture.wording import counted
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
 _LEVELS = {"critical": ("FAILED", "bad"), "warning": ("WARNING", "warning"), "info": ("NOTE", "info")}
 """Mark and class of an expectation that failed, by its severity."""
-_QUALITIES = {"passed": "good", "passed with warnings": "warning", "failed": "bad"}
-"""Class of the verdict of an audit."""
+_QUALITIES = {"passed": "good", "passed with warnings": "warning", APPROVED: "warning", "failed": "bad"}
+"""Class of the quality of a slice."""
 
 
 def page(document: Mapping[str, Any]) -> bytes:

@@ -22,7 +22,7 @@ from recapture.run.planned import PlannedRun, files_of
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.tables import metrics_key, tables_of
 from recapture.storage import in_parallel, open_container
-from recapture.table.publications import Entry, Publications
+from recapture.table.publications import Approval, Entry, Publications
 from recapture.time_model import ticks
 from recapture.time_model.metrics import COUNTS, WATERMARK_DELAY
 from recapture.time_model.slices import Slice
@@ -83,6 +83,15 @@ class Source:
     def starts(self) -> list[str]:
         """Return the starts of the slices as text."""
         return list(map(_text, self.slices))
+
+    def approvals(self) -> dict[str, Approval]:
+        """Return the approvals of what the report covers, by slice_start."""
+        currents = {start: self.entries[start].current for start in self.starts}
+        return {
+            start: current.approval
+            for start, current in currents.items()
+            if current is not None and current.approval is not None and current.run == self.run_of_slice.get(start)
+        }
 
     def profiles(self) -> pa.Table:
         """Return the profiles of the slices that have one, with PROFILE_SCHEMA."""

@@ -32,6 +32,8 @@ def verdict(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _run(document: Mapping[str, Any]) -> tuple[str, str]:
     quality, what = document["quality"], _what(document)
+    if document["approvals"]:
+        return "warning", f"Use {what} with care: the audit stopped the run, and {_approved(document)}"
     if quality == "failed":
         return "bad", f"Do not trust {what}: the audit stopped the run, and nothing was published."
     if not document["published"]:
@@ -57,12 +59,22 @@ def _range(document: Mapping[str, Any]) -> tuple[str, str]:
         with_warnings = f", {warned:,} with warnings" if warned else ""
         slices_missing = counted(missing, "slice is", "slices are")
         return "bad", f"Do not trust all of this range: {slices_missing} missing. {good}{with_warnings}."
+    if document["approvals"]:
+        return "warning", f"Use this range with care: {good}; {_approved(document)}"
     if warned:
         return "warning", f"You can use this range with care: {good}, {warned:,} with warnings."
     few = _few_on_time(document)
     if few:
         return "warning", f"Use this range with care: {good}, but {few}."
     return "good", f"You can trust this range: {good}."
+
+
+def _approved(document: Mapping[str, Any]) -> str:
+    """Return who approved slices that the audit stopped, and why."""
+    approval, more = document["approvals"][0], len(document["approvals"]) - 1
+    others = f" There are {counted(more, 'more approval')}." if more else ""
+    slices = counted(approval["slices"], "slice")
+    return f"{approval['by']} approved {slices} on {approval['at']}: {approval['reason']}{others}"
 
 
 def _few_on_time(document: Mapping[str, Any]) -> str | None:
@@ -111,7 +123,7 @@ def _advice(document: Mapping[str, Any]) -> Iterator[str]:
     for failure in document["failures"]["failed"]:
         if failure["hint"] and failure["severity"] != "info":
             yield f"{failure['title']}: {failure['hint']}"
-    if document["quality"] == "failed":
+    if document["quality"] == "failed" and not document["approvals"]:
         yield "correct the data, the pipeline file or the suite, then run the slices again; the same input fails again"
     yield from document["warnings"]
     yield from _clocks(document)
