@@ -60,6 +60,11 @@ FAILURE = {"severity": "critical", "sentence": "too warm (3 of 4 rows fail)", "t
     [
         ({}, "good", "You can trust this hour: every check passed, and the rows are published."),
         (
+            {"failures": {"failed": [], "unjudged": ["as usual (not judged: no earlier rows)"]}},
+            "good",
+            "You can trust this hour: every check that could be judged passed, and the rows are published.",
+        ),
+        (
             {"slices": {"total": 3}},
             "good",
             "You can trust these 3 slices: every check passed, and the rows are published.",
