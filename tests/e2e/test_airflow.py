@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -101,10 +102,10 @@ def shown_report(page: Page) -> str:
     calendar.get_by_role("link", name="telemetry").click()
     calendar.get_by_role("link", name="1 March, 06:00 to 07:00: published", exact=True).click()
     calendar.get_by_role("link", name="Report").click()
-    link = calendar.get_by_role("link", name="These slices in the calendar")
-    expect(link).to_be_visible()
-    text: str = calendar.locator("body").inner_text()
-    link.click()
+    report = calendar.frame_locator("iframe")
+    expect(report.get_by_role("heading", name="Definition")).to_be_visible()
+    text: str = report.locator("body").inner_text()
+    calendar.get_by_role("link", name="These slices in the calendar").click()
     return text
 
 
@@ -124,7 +125,7 @@ def approved_run(page: Page, airflow: Airflow) -> str:
     return run
 
 
-def rolled_back(page: Page, airflow: Airflow) -> dict[str, str]:
+def rolled_back(page: Page, airflow: Airflow) -> dict[str, str | None]:
     """Roll the approved slice back in the calendar; return what the DAG says of the slice."""
     page.goto(f"{airflow.url}/plugin/recapture/recapture/csv/")
     calendar = page.frame_locator("iframe")
@@ -137,7 +138,7 @@ def rolled_back(page: Page, airflow: Airflow) -> dict[str, str]:
     choose(calendar)
     expect(calendar.get_by_role("link", name="1 March, 10:00 to 11:00: missing", exact=True)).to_be_visible()
     (slice_,) = airflow.result("csv.rollback", run, "rollback")["rolled_back"]
-    restored: dict[str, str] = slice_
+    restored: dict[str, str | None] = slice_
     return restored
 
 
@@ -150,7 +151,7 @@ def require_rights(airflow: Airflow, reader_password: str) -> None:
         client.headers["Authorization"] = f"Bearer {token['access_token']}"
         text = client.get(calendar).text
         assert text.count("you may not start runs of the DAG csv") == 3
-        body = {"logical_date": None, "conf": {}}
+        body: dict[str, Any] = {"logical_date": None, "conf": {}}
         assert client.post("/api/v2/dags/csv.rollback/dagRuns", json=body).status_code == HTTPStatus.FORBIDDEN
 
 
@@ -209,8 +210,8 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
     assert report["quality"]["verdict"] == "passed"
     assert report["report"].endswith(f"/_recapture/{report['run']}/report.html")
 
+    assert "2026-03-01T06:00:00Z to 2026-03-01T07:00:00Z" in text
     assert report["run"] in text
-    assert "The run passed its audit" in text
     assert (csv_report["metrics"]["InputEvents"], csv_report["outputs"][0]["version"]) == (49, 1)
     approval = csv_report["quality"]["approval"]
     assert (approval["by"], approval["reason"]) == (USER, "the rows are wanted")

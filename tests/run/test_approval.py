@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from recapture.coverage.reading import CoverageReader
 from recapture.errors import AuditError
+from recapture.reports.write import write_range_report, write_run_report
 from recapture.run.approval import approval_of, approve
 from recapture.run.audit import audit
 from recapture.run.blocks import blocked_slices_of
@@ -82,6 +83,14 @@ def test_a_blocked_run_is_published_if_a_person_approves_it(spark: "SparkSession
     quality = report(run)["quality"]
     assert quality["verdict"] == "failed"
     assert quality["approval"] == {"by": "Ada", "at": "2024-03-02T08:00:00Z", "reason": "the heating was on"}
+
+    write_run_report(run)
+    page = (world.table / "_recapture" / run.id / "report.html").read_text()
+    assert "the audit stopped the run, and Ada approved 2 slices" in page
+    assert "the heating was on" in page
+    written = write_range_report(run.pipeline, TEN, NOON, world.home / "range.html")
+    assert "Ada approved 2 slices" in written["verdict"]["sentence"]
+    assert "the heating was on" in (world.home / "range.html").read_text()
 
     rollback(run.pipeline, TEN, NOON)
     assert coverage(run) == ["missing", "missing"]

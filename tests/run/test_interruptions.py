@@ -7,6 +7,8 @@ import pytest
 
 from recapture import cli
 from recapture.errors import RunError
+from recapture.run import audit as audit_stage
+from recapture.run import report as report_stage
 from recapture.run.plan import plan_run
 from recapture.run.planned import PlannedRun
 from recapture.run.status import status
@@ -37,7 +39,7 @@ def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
         run = plan_run(pipeline, arguments.start, arguments.end)
         compute(spark, run)
-        vars(cli)["audit"](run)
+        audit_stage.audit(run)
         return run, []
 
     monkeypatch.setattr(cli, "_compute_and_audit", compute_and_audit)
@@ -55,7 +57,7 @@ def outcome_of(capsys: pytest.CaptureFixture[str], world: World, *command: str) 
 def test_an_interruption_before_anything_is_published_says_so(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli, "audit", interrupt)
+    monkeypatch.setattr(audit_stage, "audit", interrupt)
     assert outcome_of(capsys, world, "backfill") == (
         130,
         "interrupted; nothing was published: run the same command again",
@@ -88,7 +90,7 @@ def test_an_interruption_between_two_commits_names_the_unfinished_publication(
 def test_an_interruption_while_the_report_is_made_refers_to_status(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli, "report", interrupt)
+    monkeypatch.setattr(report_stage, "report", interrupt)
     code, line = outcome_of(capsys, world, "backfill")
     assert code == 130
     run = status(world.define())["slices"][0]["run"]
@@ -104,7 +106,7 @@ def test_a_storage_that_fails_says_whether_the_run_is_published(
     def fail(*arguments: Any) -> None:
         raise RunError("the storage is away")
 
-    monkeypatch.setattr(cli, stage, fail)
+    monkeypatch.setattr({"audit": audit_stage, "report": report_stage}[stage], stage, fail)
     exit_code, line = outcome_of(capsys, world, "backfill")
     assert exit_code == code
     assert version(world.table) == (1 if code == 1 else 2)
