@@ -50,7 +50,8 @@ def backfill(pipeline: Pipeline) -> DAG:
         max_active_runs=2 + waiting_runs(pipeline),
         params=tasks.range_params(
             "Empty: the run computes the slice of its data interval, the last one that has ended."
-        ),
+        )
+        | tasks.suite_params(pipeline),
         doc_md=tasks.DOCUMENTATION,
     ) as dag:
         wait_for_capture = CaptureCompleteSensor(task_id="wait_for_capture", file=file, timeout=timedelta(days=1))

@@ -66,12 +66,14 @@ another range, for example after blobs were restored.
 
 **When not to use it.** Do not use it to recompute stale slices: backfill them.
 """
+PARAMETERS = "parameters"
+"""Name of the field with the parameters of the suites."""
 DAG_RUN = "dag_run.json"
 """Run file with the DAG run that planned the run last."""
 
 
 @task
-def plan(file: str, range_: dict[str, str], *, dag_run: Any = None) -> str:
+def plan(file: str, range_: dict[str, str], *, params: dict[str, Any] | None = None, dag_run: Any = None) -> str:
     """Plan a run of the range, remove what an interrupted run of these slices left, and return the run's id.
 
     Raise DefinitionError also if a notifier of the pipeline cannot be used.
@@ -82,7 +84,7 @@ def plan(file: str, range_: dict[str, str], *, dag_run: Any = None) -> str:
     pipeline = load(Path(file))
     notifiers_of(pipeline)
     start, end = (datetime.fromisoformat(range_[name]) for name in ("from", "to"))
-    run = plan_run(pipeline, start, end)
+    run = plan_run(pipeline, start, end, parameters_of(params))
     run.files.write(DAG_RUN, {"dag_id": dag_run.dag_id, "run_id": dag_run.run_id})
     for leftover in remove_leftovers(pipeline, run.id):
         logging.getLogger(__name__).info("removed a leftover of an interrupted run of these slices: %s", leftover)
@@ -90,7 +92,7 @@ def plan(file: str, range_: dict[str, str], *, dag_run: Any = None) -> str:
 
 
 @task
-def audit(file: str, run: str) -> dict[str, Any]:
+def audit(file: str, run: str, *, params: dict[str, Any] | None = None) -> dict[str, Any]:
     """Audit the run, and return its verdict and the lines of its results. If the audit stops it, write its report.
 
     The notifiers are told if it is stopped. Raise AuditError unless the pipeline asks a person to approve it.
@@ -101,7 +103,7 @@ def audit(file: str, run: str) -> dict[str, Any]:
     pipeline = load(Path(file))
     planned_run = planned.load_run(pipeline, run)
     try:
-        return audit.audit(planned_run)
+        return audit.audit(planned_run, parameters_of(params))
     except AuditError as error:
         stopped = with_report(error, planned_run)
     notify(pipeline, "blocked", run, str(stopped))
@@ -218,6 +220,35 @@ def range_params(without: str | None = None) -> dict[str, Param]:
         )
         for name, description in descriptions.items()
     }
+
+
+def suite_params(pipeline: Pipeline) -> dict[str, Param]:
+    """Return the field of the trigger form with the parameters of the pipeline's suites; none if it declares none."""
+    declared = {
+        name: value
+        for output in pipeline.outputs
+        if (quality := pipeline.quality_of(output))
+        for name, value in quality.parameters.items()
+    }
+    if not declared:
+        return {}
+    types = {name: {"type": "string" if isinstance(value, str) else "number"} for name, value in declared.items()}
+    return {
+        PARAMETERS: Param(
+            declared,
+            type="object",
+            properties=types,
+            additionalProperties=False,
+            title="Parameters of the suites",
+            description="Values of this run; as given here, they are those of the pipeline file.",
+        )
+    }
+
+
+def parameters_of(params: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the parameters of the suites that the trigger form gives."""
+    given: dict[str, Any] = (params or {}).get(PARAMETERS) or {}
+    return given
 
 
 def prepare_for_spark(context: Context) -> None:

@@ -118,8 +118,15 @@ def test_the_form_refuses_a_value_that_is_not_a_whole_hour(telemetry: dict[str, 
 
 
 def schema(dag: dict[str, Any], name: str) -> dict[str, Any]:
-    described: dict[str, Any] = dict(dag["params"])[name]["schema"]["__var"]
+    described: dict[str, Any] = plain(dict(dag["params"])[name]["schema"])
     return described
+
+
+def plain(value: Any) -> Any:
+    """Return a value without the marks of Airflow's serialization."""
+    if isinstance(value, dict):
+        return plain(value["__var"]) if "__var" in value else {key: plain(item) for key, item in value.items()}
+    return value
 
 
 def test_the_form_explains_its_fields_and_what_a_run_without_them_does(telemetry: dict[str, Any]) -> None:
@@ -132,6 +139,26 @@ def test_the_form_explains_its_fields_and_what_a_run_without_them_does(telemetry
 
 def test_the_fields_of_the_form_are_in_the_section_that_is_open(telemetry: dict[str, Any]) -> None:
     assert [schema(telemetry, name).get("section") for name in ("from", "to")] == [None, None]
+
+
+def test_the_form_has_the_parameters_of_the_suites_with_their_usual_values(parse: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "dags"
+    shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (folder / "pipelines" / "telemetry.yaml").read_text()
+    settings = yaml.safe_load(text)
+    settings["quality"] = {"suite": "suite.json", "parameters": {"max_late": 0.05, "season": "winter"}}
+    (folder / "pipelines" / "telemetry.yaml").write_text(yaml.safe_dump(settings))
+    dag = next(dag for dag in parse(folder)["dags"] if dag["dag_id"] == "telemetry")
+    field = schema(dag, "parameters")
+    jsonschema.validate({"max_late": 0.2, "season": "summer"}, field)
+    for wrong in ({"max_late": "much"}, {"min_late": 1}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, field)
+    assert plain(dict(dag["params"])["parameters"]["default"]) == {"max_late": 0.05, "season": "winter"}
+
+
+def test_a_pipeline_without_parameters_has_no_field_for_them(telemetry: dict[str, Any]) -> None:
+    assert [name for name, _ in telemetry["params"]] == ["from", "to"]
 
 
 def test_a_rollback_needs_a_range(parsed: dict[str, Any]) -> None:
