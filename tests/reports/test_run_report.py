@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -24,6 +24,7 @@ from recapture.time_model.metrics import VERDICTS
 from tests.worlds import TEN, World, at, body, run_file, staged, version
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Page
     from pyspark.sql import SparkSession
 
 HOSTILE = "<img src=x onerror=alert(1)></td></script><script>alert(2)</script>"
@@ -232,6 +233,33 @@ def test_markup_in_names_bodies_and_descriptions_does_nothing(reports: Reports, 
         value for key, value in elements.attributes if key in ("src", "href") and not str(value).startswith("#")
     ] == []
     assert HOSTILE in elements.text
+
+
+def test_a_browser_runs_nothing_and_asks_nobody(reports: Reports, page: "Page") -> None:
+    dialogs: list[str] = []
+    requests: list[str] = []
+    page.on("dialog", lambda dialog: dialogs.append(dialog.message))
+    page.on("request", lambda request: requests.append(request.url))
+    for run in reports.runs.values():
+        file = reports.world.table / "_recapture" / run.id / "report.html"
+        page.goto(file.as_uri())
+        assert page.locator("script, img, iframe, [onerror]").count() == 0
+        assert page.get_by_text(HOSTILE).count() > 0
+        assert page.locator("svg[role=img]").count() >= 3
+    assert dialogs == []
+    assert all(url.endswith("/report.html") for url in requests)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_follows_the_scheme_and_fits_a_narrow_window(
+    reports: Reports, page: "Page", scheme: Literal["light", "dark"]
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.goto((reports.world.table / "_recapture" / reports.runs["second"].id / "report.html").as_uri())
+    red = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]")
+    assert (int(red) < 60) == (scheme == "dark")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
 def test_a_page_has_landmarks_headers_and_texts_for_its_pictures(reports: Reports) -> None:
