@@ -148,14 +148,15 @@ def test_advice_names_the_tolerance_that_leaves_nearly_all_events_as_they_are() 
 
 def test_a_tolerance_that_suffices_and_one_that_asa_does_not_take_are_not_proposed() -> None:
     enough = {"late_seconds": 600.0, "lateness": bins(LATENESS_BOUNDS, to_600=1000)}
-    too_far = {"disorder": bins(DISORDER_BOUNDS, to_0=500, to_900=500), "over": ["deviceId"]}
+    too_far = {"disorder": bins(DISORDER_BOUNDS, to_0=500, to_900=500)}
     assert verdict(report(timing=enough | too_far))["advice"] == []
 
 
-def test_advice_names_over_if_clocks_put_many_events_out_of_every_tolerance() -> None:
-    behind = {"disorder": bins(DISORDER_BOUNDS, to_0=500, to_900=500)}
-    [advice] = verdict(report(timing=behind))["advice"]
-    assert advice.startswith("50 % of the events are behind others of their partition by more than any tolerance")
+def test_the_advice_for_a_range_with_many_events_out_of_order_is_over() -> None:
+    behind = {"out_of_order_dropped": 1000}
+    [advice] = verdict(report(kind="range", totals=behind))["advice"]
+    assert advice.startswith("50 % of the events are out of order: if clocks run ahead, TIMESTAMP BY … OVER")
+    assert verdict(report(kind="range", totals=behind, timing={"over": ["deviceId"]}))["advice"] == []
 
 
 def test_advice_names_devices_whose_clocks_are_ahead() -> None:

@@ -61,7 +61,7 @@ def bars(rows: Iterable[Mapping[str, Any]], name: str, title: str) -> Specificat
         "type": "nominal",
         "title": None,
         "scale": {"domain": [_PARTS[part][0] for part in present], "range": [_PARTS[part][1] for part in present]},
-        "legend": {"orient": "top", "columns": 5, "symbolType": "square"},
+        "legend": {"orient": "top", "columns": 6, "symbolType": "square"},
     }
     return {
         "data": {"values": values},

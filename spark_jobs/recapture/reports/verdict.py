@@ -129,6 +129,8 @@ def _advice(document: Mapping[str, Any]) -> Iterator[str]:
     yield from _clocks(document)
     for of_input in document["timing"]:
         yield from _tolerances(of_input, len(document["timing"]) > 1)
+    if document["kind"] == "range":
+        yield from _disorder(document)
     if document["slices"]["unpublished"] and document["kind"] == "range":
         yield f"backfill the unpublished slices, the first from {document['slices']['first_unpublished']}"
 
@@ -146,6 +148,18 @@ def _clocks(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"{events} too far ahead of the arrival and {done}: correct the clocks of the devices{named}"
 
 
+def _disorder(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what to do about many events that are out of order; the report of a run has a warning about them."""
+    totals = document["ledger"]["totals"]
+    events = totals["InputEvents"] - totals["DuplicateEvents"]
+    behind = totals["out_of_order_adjusted"] + totals["out_of_order_dropped"]
+    if behind > (1 - _MOSTLY) * events and not all(of_input["over"] for of_input in document["timing"]):
+        yield (
+            f"{share(behind, events)} of the events are out of order: if clocks run ahead, TIMESTAMP BY … OVER a "
+            "device's key gives every device a watermark of its own"
+        )
+
+
 def _tolerances(of_input: Mapping[str, Any], name_input: bool) -> Iterator[str]:
     """Yield the tolerances that would leave nearly all events as they are, if the present ones do not."""
     place = f" ({of_input['alias']})" if name_input else ""
@@ -160,13 +174,6 @@ def _tolerances(of_input: Mapping[str, Any], name_input: bool) -> Iterator[str]:
         yield (
             f"eventsOutOfOrderMaxDelayInSeconds{place} is {now:.0f}: {needed} would leave {_ALL_BUT_FEW:.1%} of the "
             "events in their place"
-        )
-    behind = sum(bin_["events"] for bin_ in of_input["disorder"] if (bin_["above"] or 0) >= LARGEST_OUT_OF_ORDER)
-    events = sum(bin_["events"] for bin_ in of_input["disorder"])
-    if behind > (1 - _MOSTLY) * events and not of_input["over"]:
-        yield (
-            f"{share(behind, events)} of the events{place} are behind others of their partition by more than any "
-            "tolerance: TIMESTAMP BY … OVER a device's key gives every device a watermark of its own"
         )
 
 
