@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import FrameLocator, Page, expect
+from playwright.sync_api import Browser, FrameLocator, Page, expect
 
 from embedded.airflow import USER, Airflow
 from embedded.azurite import KEY
@@ -79,7 +79,7 @@ def sign_in(page: Page, airflow: Airflow) -> None:
     page.get_by_role("link", name="Coverage").click()
 
 
-def act(calendar: FrameLocator, page: Page, action: str) -> str:
+def act(calendar: FrameLocator, action: str) -> str:
     """Press a button of the calendar, confirm, and return the id of the run that Airflow started."""
     calendar.get_by_role("button", name=f"{action}…").click()
     calendar.get_by_role("dialog").get_by_role("button", name=action, exact=True).click()
@@ -114,7 +114,7 @@ def approved_run(page: Page, airflow: Airflow) -> str:
     calendar = page.frame_locator("iframe")
     calendar.get_by_role("link", name="csv").click()
     choose(calendar)
-    run = act(calendar, page, "Backfill")
+    run = act(calendar, "Backfill")
     airflow.wait_for_task("csv", run, "approval", "awaiting_input")
     choose(calendar)
     expect(calendar.get_by_role("link", name="1 March, 10:00 to 11:00: blocked", exact=True)).to_be_visible()
@@ -133,7 +133,7 @@ def rolled_back(page: Page, airflow: Airflow) -> dict[str, str | None]:
     expect(
         calendar.get_by_role("link", name="1 March, 10:00 to 11:00: published after approval", exact=True)
     ).to_be_visible()
-    run = act(calendar, page, "Roll back")
+    run = act(calendar, "Roll back")
     airflow.wait("csv.rollback", run)
     choose(calendar)
     expect(calendar.get_by_role("link", name="1 March, 10:00 to 11:00: missing", exact=True)).to_be_visible()
@@ -156,7 +156,7 @@ def require_rights(airflow: Airflow, reader_password: str) -> None:
 
 
 def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
-    storage_environment: dict[str, str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, page: Page
+    storage_environment: dict[str, str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, browser: Browser
 ) -> None:
     connection_string = storage_environment.pop("AZURE_STORAGE_CONNECTION_STRING")
     del os.environ["AZURE_STORAGE_CONNECTION_STRING"]
@@ -184,6 +184,7 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
         airflow.wait(PIPELINE, run)
         report = airflow.result(PIPELINE, run, "report")
         airflow.unpause("csv")
+        page = browser.new_page()
         sign_in(page, airflow)
         text = shown_report(page)
         csv_run = approved_run(page, airflow)
