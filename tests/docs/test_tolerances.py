@@ -11,7 +11,7 @@ from recapture.sample import __main__ as sample_writer
 from tests.docs.test_walkthrough import pattern
 from tests.paths import ROOT
 
-PAGE = (ROOT / "docs" / "tolerances.md").read_text()
+PAGE = (ROOT / "docs" / "tolerances.md").read_text("utf-8")
 MODULE = "python -m recapture.sample "
 
 

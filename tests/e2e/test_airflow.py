@@ -47,6 +47,13 @@ def storage_environment() -> Iterator[dict[str, str]]:
         os.environ.update(before)
 
 
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page of its own session. Airflow's own pages raise errors without a network, as they load scripts from it."""
+    with browser.new_context() as context:
+        yield context.new_page()
+
+
 def csv_pipeline(home: Path) -> Path:
     """Write an archive of CSV blobs, and a pipeline file for it in the DAG folder; return the file."""
     archive(home, "CSV")
