@@ -23,9 +23,9 @@ from recapture.errors import AuditError, DefinitionError, InterruptedRunError, R
 from recapture.time_model import ticks
 
 if TYPE_CHECKING:
+    from recapture.archive.manifest import Manifest
     from recapture.definition.pipeline import Pipeline
     from recapture.run.planned import PlannedRun
-    from recapture.run.suites import Parameters
 
 _OTHER_PLACE = "choose another file with --output"
 _OTHER_PAGE = "choose another file with --out"
@@ -327,9 +327,11 @@ def _compute_and_audit(
     """Plan, compute and audit a run; return it, and warnings about its plan."""
     from rich.progress import Progress
 
+    from recapture.quality.loading import great_expectations_loaded_meanwhile
     from recapture.reports.write import with_report
     from recapture.run.audit import audit
     from recapture.run.leftovers import remove_leftovers, scratch_name
+    from recapture.run.plan import begin_run, require_auditable
     from recapture.run.scratch import scratch_folder
     from recapture.run.session import spark_session
     from recapture.run.spark import compute
@@ -341,16 +343,20 @@ def _compute_and_audit(
     with progress_bar:
         step = progress_bar.add_task("plan", total=None)
         parameters = parse_parameters(arguments.parameters)
-        run, warnings = _plan_or_repeat(pipeline, arguments, parameters)
+        manifest, warnings = _plan_or_load(pipeline, arguments)
+        run = begin_run(pipeline, manifest)
         _warn(stderr, warnings)
         for leftover in remove_leftovers(pipeline, run.id):
             stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
         progress_bar.update(step, description="order and aggregate")
         with (
             scratch_folder(scratch_name(pipeline, run.id)) as scratch,
+            great_expectations_loaded_meanwhile() as loaded,
             spark_session(arguments.master, f"recapture {run.id}", scratch) as spark,
             printing.show_tasks(spark, progress_bar, step),
         ):
+            loaded.result()
+            require_auditable(pipeline, parameters)
             compute(spark, run)
         progress_bar.update(step, description="audit", total=None)
         try:
@@ -389,24 +395,23 @@ def _require_range_or_manifest(arguments: _BackfillArguments) -> None:
         raise DefinitionError("--changed needs --manifest: a range is always planned from the current blobs")
 
 
-def _plan_or_repeat(
-    pipeline: Pipeline, arguments: _BackfillArguments, parameters: Parameters
-) -> tuple[PlannedRun, list[str]]:
-    """Plan a range, or resume the run of a manifest; return the run and warnings.
+def _plan_or_load(pipeline: Pipeline, arguments: _BackfillArguments) -> tuple[Manifest, list[str]]:
+    """Return the manifest of a range, or the one that is given, and warnings; write nothing.
 
     Raise RunError if blobs of the manifest have changed and `--changed replan` was not given.
     """
     from recapture.archive import changes
-    from recapture.run.plan import changed_since, load_manifest, plan_run, repeat_run
+    from recapture.run.plan import changed_since, load_manifest, preview, require_publishable
 
     if arguments.manifest is None:
         assert arguments.start is not None
         assert arguments.end is not None
-        return plan_run(pipeline, arguments.start, arguments.end, parameters), []
+        return preview(pipeline, arguments.start, arguments.end), []
     manifest = load_manifest(pipeline, arguments.manifest)
     changed = changed_since(pipeline, manifest)
     if not changed:
-        return repeat_run(pipeline, manifest, parameters), []
+        require_publishable(pipeline)
+        return manifest, []
     count = f"{len(changed):,} of the {manifest.pinned_count:,} blobs"
     difference = f"{count} of run {manifest.run} have changed since it was planned:\n{changes.summary(changed)}"
     if arguments.changed == "fail":
@@ -415,8 +420,8 @@ def _plan_or_repeat(
         )
     bounds = manifest.slices[0].slice.start, manifest.slices[-1].slice.end
     start, end = map(ticks.to_datetime, bounds)
-    run = plan_run(pipeline, start, end, parameters)
-    return run, [f"{difference}\nplanned again as run {run.id}"]
+    manifest = preview(pipeline, start, end)
+    return manifest, [f"{difference}\nplanned again as run {manifest.run}"]
 
 
 def _status(pipeline: Pipeline, arguments: _PipelineArguments, stderr: Console) -> dict[str, Any]:

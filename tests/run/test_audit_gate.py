@@ -13,7 +13,7 @@ from recapture import cli
 from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.quality import suites
 from recapture.run.audit import audit
-from recapture.run.plan import plan_run, preview, repeat_run
+from recapture.run.plan import plan_run, preview, require_auditable
 from recapture.run.publish import publish
 from recapture.run.status import status
 from tests.worlds import COUNTS, TEN, World, at, backfill, body, lenient, published, run_file, staged, version
@@ -129,11 +129,11 @@ def test_without_great_expectations_a_range_can_be_previewed_but_no_run_is_plann
     monkeypatch.setattr(suites, "find_spec", lambda name: None)
     suites.schema_folder.cache_clear()
     pipeline = world.define()
-    manifest = preview(pipeline, TEN, at(60))
+    preview(pipeline, TEN, at(60))
     with pytest.raises(DefinitionError, match=r"install recapture\[quality\]"):
         plan_run(pipeline, TEN, at(60))
     with pytest.raises(DefinitionError, match=r"install recapture\[quality\]"):
-        repeat_run(pipeline, manifest)
+        require_auditable(pipeline)
     assert not world.table.exists()
 
 

@@ -2,11 +2,14 @@
 
 import sys
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
+
+from recapture.quality.suites import require_installed
 
 SLOW = ("altair", "scipy.stats")
 """Packages that take a third of the import. Only the expectations about distributions use them."""
@@ -16,6 +19,17 @@ def load_great_expectations() -> None:
     """Import Great Expectations, which takes 4 to 7 s the first time."""
     with loaded_on_use(SLOW):
         import great_expectations  # noqa: F401, the import registers the expectations
+
+
+@contextmanager
+def great_expectations_loaded_meanwhile() -> Iterator[Future[None]]:
+    """Import Great Expectations in a thread, while this one waits for something else, such as the start of Spark.
+
+    Raise DefinitionError unless it is installed.
+    """
+    require_installed()
+    with ThreadPoolExecutor(1) as executor:
+        yield executor.submit(load_great_expectations)
 
 
 @contextmanager

@@ -27,27 +27,28 @@ _LOG = logging.getLogger(__name__)
 def preview(pipeline: Pipeline, start: datetime, end: datetime) -> Manifest:
     """Return the manifest of a range and write nothing. Raise DefinitionError if the range or pipeline cannot run."""
     require_whole_slices(pipeline, start, end)
-    _require_publishable(pipeline)
+    require_publishable(pipeline)
     containers = {section.alias: open_container(section.container) for section in pipeline.all_inputs}
     slices = slices_of(pipeline, start, end)
     return manifests.pin_blobs(run_definition(pipeline), containers, slices, datetime.now(UTC))
 
 
 def plan_run(pipeline: Pipeline, start: datetime, end: datetime, parameters: Parameters = NONE_GIVEN) -> PlannedRun:
-    """Plan a range and write its manifest. The audit needs the same parameters again.
+    """Plan a range and write its manifest. Errors are those of `preview` and of `require_auditable`.
 
-    Raise DefinitionError if the suites cannot be evaluated; other errors are those of `preview`.
     The run's id follows from what the run reads and computes: planning the same again gives the same run.
     """
-    _require_auditable(pipeline, parameters)
-    return _write_manifest(pipeline, preview(pipeline, start, end))
+    require_auditable(pipeline, parameters)
+    return begin_run(pipeline, preview(pipeline, start, end))
 
 
-def repeat_run(pipeline: Pipeline, manifest: Manifest, parameters: Parameters = NONE_GIVEN) -> PlannedRun:
-    """Return the run of a manifest; it is the same run as before. Raise DefinitionError if the pipeline cannot run."""
-    _require_auditable(pipeline, parameters)
-    _require_publishable(pipeline)
-    return _write_manifest(pipeline, manifest)
+def require_auditable(pipeline: Pipeline, parameters: Parameters = NONE_GIVEN) -> None:
+    """Raise DefinitionError if Great Expectations or what makes reports is not installed, or a suite has a mistake.
+
+    The audit needs the same parameters again.
+    """
+    require_installed()
+    checkpoint.require_valid_arguments(load_suites(pipeline, parameters).values())
 
 
 def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
@@ -95,13 +96,7 @@ def changed_since(pipeline: Pipeline, manifest: Manifest) -> list[changes.Change
     return [change for found in (*of_inputs, *of_references) for change in found]
 
 
-def _require_auditable(pipeline: Pipeline, parameters: Parameters) -> None:
-    """Raise DefinitionError if Great Expectations or what makes reports is not installed, or a suite has a mistake."""
-    require_installed()
-    checkpoint.require_valid_arguments(load_suites(pipeline, parameters).values())
-
-
-def _require_publishable(pipeline: Pipeline) -> None:
+def require_publishable(pipeline: Pipeline) -> None:
     """Raise DefinitionError if a suite or a script has a mistake, or a table has other columns than the query."""
     _require_runnable_scripts(pipeline)
     load_suites(pipeline)
@@ -117,7 +112,7 @@ def _require_runnable_scripts(pipeline: Pipeline) -> None:
             engine(function)
 
 
-def _write_manifest(pipeline: Pipeline, manifest: Manifest) -> PlannedRun:
+def begin_run(pipeline: Pipeline, manifest: Manifest) -> PlannedRun:
     """Write a manifest to the run files, and return its run."""
     run = PlannedRun(pipeline, manifest, files_of(pipeline, manifest.run))
     run.files.write_manifest(manifest)
