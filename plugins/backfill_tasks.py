@@ -140,12 +140,12 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
 
 @task
 def report(file: str, run: str) -> dict[str, Any]:
-    """Write the page of the run's report, and return the report with the address of the page under `report`."""
+    """Write the run's report, and return the summary of the run with the address of the page under `report`."""
     from recapture.reports.write import write_run_report
-    from recapture.run import planned, report
+    from recapture.run import planned, summary
 
     planned_run = planned.load_run(load(Path(file)), run)
-    return report.report(planned_run) | {"report": write_run_report(planned_run)}
+    return summary.summary(planned_run) | {"report": write_run_report(planned_run)}
 
 
 @task

@@ -42,7 +42,7 @@ class RunApproval(HITLOperator):
         if approval_of(run) is not None:
             return {**self.audited, "verdict": APPROVED}
         self.subject = f"Publish {run.pipeline.name} {run.id} although its audit stopped it?"
-        self.body = _body(run.files.read("audit.json")["report"])
+        self.body = _body(run.files.read("audit.json")["text"])
         super().execute(context)
         raise AssertionError("unreachable: the task waits for an answer")
 
@@ -72,9 +72,9 @@ class RunApproval(HITLOperator):
         super().process_trigger_event_error(event)
 
 
-def _body(report: str) -> str:
+def _body(audit_text: str) -> str:
     """Return what failed or warned as a list in Markdown. The texts may come from devices, so they are code."""
-    lines = [" ".join(line.split()) for line in report.splitlines() if line.startswith(("FAILED", "WARNING"))]
+    lines = [" ".join(line.split()) for line in audit_text.splitlines() if line.startswith(("FAILED", "WARNING"))]
     listed = "\n".join(f"* `{line.replace('`', chr(39))}`" for line in lines)
     return f"{listed}\n\nThe tab Recapture of the DAG run leads to the report."
 

@@ -20,7 +20,7 @@ from recapture.run.audit import audit
 from recapture.run.plan import plan_run
 from recapture.run.planned import PlannedRun
 from recapture.run.publish import publish
-from recapture.run.report import report
+from recapture.run.summary import summary
 from recapture.sample import SampleEvent, capture_file
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def backfill(spark: "SparkSession", pipeline: Pipeline, start: datetime, end: da
     run = staged(spark, pipeline, start, end)
     audit(run)
     publish(run)
-    return report(run)
+    return summary(run)
 
 
 def staged(spark: "SparkSession", pipeline: Pipeline, start: datetime, end: datetime) -> PlannedRun:

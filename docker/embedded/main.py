@@ -85,7 +85,7 @@ def backfill() -> None:
 
 
 def _print_result(url: str, report: dict[str, Any]) -> None:
-    """Print the first published rows, and the report of the run."""
+    """Print the first published rows, and the summary of the run."""
     import pyarrow as pa
     from deltalake import DeltaTable, QueryBuilder
 
@@ -97,7 +97,7 @@ def _print_result(url: str, report: dict[str, Any]) -> None:
     count = query.execute("SELECT COUNT(*) AS n FROM published").read_all()["n"][0].as_py()
     first = query.execute(f"SELECT * FROM published ORDER BY 1, 2 LIMIT {printing.SHOWN_ROWS}").read_all()
     printing.print_rows(console, "published", pa.table(first), count)
-    printing.print_report(console, report)
+    printing.print_run(console, report)
 
 
 def up() -> None:

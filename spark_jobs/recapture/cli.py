@@ -314,7 +314,7 @@ def _backfill(pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console
         raise InterruptedRunError("interrupted; nothing was published: run the same command again") from None
     try:
         publish(run)
-        return _report(run, warnings, arguments)
+        return _write_report(run, warnings, arguments)
     except KeyboardInterrupt:
         raise InterruptedRunError(
             f"interrupted while run {run.id} was being published or reported: recapture status shows what is published"
@@ -366,19 +366,19 @@ def _compute_and_audit(
     return run, warnings
 
 
-def _report(run: PlannedRun, warnings: list[str], arguments: _BackfillArguments) -> dict[str, Any]:
-    """Print and return the report of a published run. Raise UnfinishedError if that fails."""
+def _write_report(run: PlannedRun, warnings: list[str], arguments: _BackfillArguments) -> dict[str, Any]:
+    """Write the report of a published run, and print and return its summary. Raise UnfinishedError if that fails."""
     from recapture.reports.write import write_run_report
-    from recapture.run.report import report
+    from recapture.run.summary import summary
 
     try:
-        result = report(run)
+        result = summary(run)
         result["warnings"] += warnings
         result["report"] = write_run_report(run, warnings)
         if not arguments.json:
             out = printing.console()
             printing.print_staged_rows(out, run, result)
-            printing.print_report(out, result)
+            printing.print_run(out, result)
     except RunError as error:
         raise UnfinishedError(f"run {run.id} is published, but its report failed: {error}") from error
     return result
@@ -440,7 +440,7 @@ def _report_range(pipeline: Pipeline, arguments: _ReportArguments, stderr: Conso
         raise DefinitionError("give both --from and --to, or neither for the newest month of published slices")
     result = write_range_report(pipeline, arguments.start, arguments.end, arguments.out)
     if not arguments.json:
-        printing.print_written_report(printing.console(), result)
+        printing.print_report(printing.console(), result)
     return result
 
 

@@ -102,8 +102,8 @@ def print_staged_rows(out: Console, run: PlannedRun, result: dict[str, Any]) -> 
         print_rows(out, output.alias, rows, written["metrics"]["OutputEvents"])
 
 
-def print_report(out: Console, result: dict[str, Any]) -> None:
-    """Print the report of a run without its rows: the metrics, the audit, the quarantine, warnings and versions."""
+def print_run(out: Console, result: dict[str, Any]) -> None:
+    """Print the summary of a run without its rows: the metrics, the audit, the quarantine, warnings and versions."""
     counts = Table("slice", "rows", "events", "late", "out of order", "early", "no time", "malformed", title="metrics")
     for slice_ in result["slices"]:
         counts.add_row(
@@ -122,7 +122,7 @@ def print_report(out: Console, result: dict[str, Any]) -> None:
             ),
         )
     out.print(counts)
-    out.print(escape(result["quality"]["report"]))
+    out.print(escape(result["quality"]["text"]))
     quarantine = result["quarantine"]
     if quarantine.get("rows"):
         rows = counted(quarantine["rows"], "row of these slices is", "rows of these slices are")
@@ -137,7 +137,7 @@ def print_report(out: Console, result: dict[str, Any]) -> None:
     out.print(f"report: {escape(result['report'])}")
 
 
-def print_written_report(out: Console, result: Mapping[str, Any]) -> None:
+def print_report(out: Console, result: Mapping[str, Any]) -> None:
     """Print the verdict of a report of published slices, and where it is."""
     verdict = result["verdict"]
     for line in (verdict["sentence"], verdict["events"], *verdict["reasons"], *verdict["advice"]):

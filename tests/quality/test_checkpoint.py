@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from recapture.errors import DefinitionError, RunError
-from recapture.quality import checkpoint, report, suites
+from recapture.quality import audit_text, checkpoint, suites
 from recapture.quality.audit import Audit, Result
 from recapture.quality.checkpoint import require_valid_arguments
 from tests.paths import ROOT
@@ -53,7 +53,7 @@ def test_a_sound_run_passes(metrics: pd.DataFrame, aggregates: pd.DataFrame, run
     audited = audit(metrics, {ALIAS: aggregates}, {ALIAS: suites.load(TELEMETRY, COLUMNS)}, **run)
     assert audited.verdict == "passed"
     assert failures(audited) == []
-    assert report.reason(audited) == ""
+    assert audit_text.reason(audited) == ""
 
 
 def test_every_declared_expectation_has_a_result_in_the_declared_order(
@@ -100,7 +100,7 @@ def test_a_broken_law_blocks_and_names_slice_and_partition(
     metrics.loc[3, "on_time"] += change
     audited = audit(metrics, {ALIAS: aggregates}, {}, **run)
     assert audited.verdict == "failed"
-    assert report.reason(audited) == (
+    assert audit_text.reason(audited) == (
         "run_metrics: every event that arrived has exactly one verdict, and no count is missing (1 of 4 rows fails, "
         f"such as law_difference={-change} slice_start=2026-03-01T11:00:00+00:00 partition=1)"
     )
@@ -118,7 +118,7 @@ def test_a_missing_count_blocks(metrics: pd.DataFrame, aggregates: pd.DataFrame,
     metrics["malformed"] = metrics["malformed"].astype("float").where(metrics.index != 2)
     audited = audit(metrics, {ALIAS: aggregates}, {}, **run)
     assert audited.verdict == "failed"
-    assert "no count is missing" in report.reason(audited)
+    assert "no count is missing" in audit_text.reason(audited)
 
 
 def test_metrics_without_a_column_are_an_error(
@@ -135,7 +135,7 @@ def test_an_incomplete_slice_blocks(
     metrics["complete"] = [True, True, complete, True]
     audited = audit(metrics, {ALIAS: aggregates}, {}, **run)
     assert audited.verdict == "failed"
-    assert "slice_start=2026-03-01T11:00:00+00:00 partition=0" in report.reason(audited)
+    assert "slice_start=2026-03-01T11:00:00+00:00 partition=0" in audit_text.reason(audited)
 
 
 def test_an_incomplete_partition_blocks_and_is_named_with_its_input_if_there_are_several(
@@ -145,7 +145,7 @@ def test_an_incomplete_partition_blocks_and_is_named_with_its_input_if_there_are
     both = pd.concat([metrics, metrics.assign(input="alarms")], ignore_index=True)
     assert audit(both, {ALIAS: aggregates}, {}, **run).verdict == "passed"
     both.loc[5, "complete"] = False
-    assert report.reason(audit(both, {ALIAS: aggregates}, {}, **run)) == (
+    assert audit_text.reason(audit(both, {ALIAS: aggregates}, {}, **run)) == (
         "run_metrics: every partition of every slice is complete (1 of 8 rows fails, such as complete=false "
         "slice_start=2026-03-01T10:00:00+00:00 input=alarms partition=1)"
     )
@@ -162,7 +162,7 @@ def test_a_partition_counted_twice_blocks(metrics: pd.DataFrame, aggregates: pd.
 def test_a_run_that_read_nothing_blocks(metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any]) -> None:
     audited = audit(metrics.iloc[:0], {ALIAS: aggregates.iloc[:0]}, {}, **run)
     assert audited.verdict == "failed"
-    assert report.reason(audited) == "run_metrics: every slice was counted (observed 0)"
+    assert audit_text.reason(audited) == "run_metrics: every slice was counted (observed 0)"
 
 
 def test_mostly_late_events_are_marked(metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any]) -> None:
@@ -202,7 +202,7 @@ def test_a_missing_column_blocks(
 ) -> None:
     audited = audit(metrics, {ALIAS: aggregates.drop(columns="events")}, {ALIAS: declared(AT_LEAST_ONE)}, **run)
     assert audited.verdict == "failed"
-    assert 'could not be evaluated: Error: The column "events"' in report.reason(audited)
+    assert 'could not be evaluated: Error: The column "events"' in audit_text.reason(audited)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_rows_outside_the_run_block_the_sample_pipeline(
 ) -> None:
     aggregates.loc[0, "windowEnd"] = pd.Timestamp(run["run_start"])
     audited = audit(metrics, {ALIAS: aggregates}, {ALIAS: suites.load(TELEMETRY, COLUMNS)}, **run)
-    assert report.reason(audited).startswith("telemetry: windows end in (from, to] (1 of 48 rows fails")
+    assert audit_text.reason(audited).startswith("telemetry: windows end in (from, to] (1 of 48 rows fails")
 
 
 @pytest.mark.parametrize("dtype", ["datetime64[ns]", "datetime64[us]", "datetime64[us, UTC]"])
@@ -283,7 +283,7 @@ def test_each_output_is_judged_by_its_own_suite(
     assert audited.verdict == "passed"
     audited = audit(metrics, frames, {"few": declared(AT_LEAST_ONE)}, **run)
     assert [(failure.judged, failure.suite) for failure in failures(audited)] == [("few", "mine")]
-    assert "FAILED   mine few " in report.text(audited)
+    assert "FAILED   mine few " in audit_text.text(audited)
 
 
 def test_outputs_that_share_a_suite_have_the_metrics_judged_once(

@@ -17,8 +17,8 @@ from recapture.run.blocks import blocked_slices_of
 from recapture.run.changed import check, read_changes
 from recapture.run.planned import PlannedRun
 from recapture.run.publish import publish
-from recapture.run.report import report
 from recapture.run.rollback import rollback
+from recapture.run.summary import summary
 from recapture.storage import open_container
 from recapture.table.delta import METADATA
 from recapture.table.publications import Approval
@@ -80,7 +80,7 @@ def test_a_blocked_run_is_published_if_a_person_approves_it(spark: "SparkSession
         assert json.loads(commit[METADATA])["approvals"] == [
             {"run": run.id, "by": "Ada", "at": "2024-03-02T08:00:00Z", "reason": "the heating was on"}
         ]
-    quality = report(run)["quality"]
+    quality = summary(run)["quality"]
     assert quality["verdict"] == "failed"
     assert quality["approval"] == {"by": "Ada", "at": "2024-03-02T08:00:00Z", "reason": "the heating was on"}
 

@@ -87,7 +87,7 @@ def test_a_warning_publishes_and_marks(spark: "SparkSession", world: World) -> N
     pipeline = judged(world, "warning", 19)
     report = backfill(spark, pipeline, TEN, at(60))
     assert report["quality"]["verdict"] == "passed with warnings"
-    assert "no room is too warm" in report["quality"]["report"]
+    assert "no room is too warm" in report["quality"]["text"]
     assert len(published(world.table)) == 1
     assert [slice_["quality"] for slice_ in status(pipeline)["slices"]] == ["passed with warnings"]
 
@@ -95,7 +95,7 @@ def test_a_warning_publishes_and_marks(spark: "SparkSession", world: World) -> N
 def test_an_info_only_notes(spark: "SparkSession", world: World) -> None:
     report = backfill(spark, judged(world, "info", 19), TEN, at(60))
     assert report["quality"]["verdict"] == "passed"
-    assert "INFO     rooms" in report["quality"]["report"]
+    assert "INFO     rooms" in report["quality"]["text"]
 
 
 def test_an_unchanged_rerun_gives_the_slices_the_mark_of_its_own_audit(spark: "SparkSession", world: World) -> None:

@@ -8,7 +8,7 @@ import pytest
 from recapture import cli
 from recapture.errors import RunError
 from recapture.run import audit as audit_stage
-from recapture.run import report as report_stage
+from recapture.run import summary as summary_stage
 from recapture.run.plan import plan_run
 from recapture.run.planned import PlannedRun
 from recapture.run.status import status
@@ -90,7 +90,7 @@ def test_an_interruption_between_two_commits_names_the_unfinished_publication(
 def test_an_interruption_while_the_report_is_made_refers_to_status(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report_stage, "report", interrupt)
+    monkeypatch.setattr(summary_stage, "summary", interrupt)
     code, line = outcome_of(capsys, world, "backfill")
     assert code == 130
     run = status(world.define())["slices"][0]["run"]
@@ -99,14 +99,14 @@ def test_an_interruption_while_the_report_is_made_refers_to_status(
     assert version(world.table) == 2
 
 
-@pytest.mark.parametrize(("stage", "code"), [("audit", 1), ("report", 3)])
+@pytest.mark.parametrize(("stage", "code"), [("audit", 1), ("summary", 3)])
 def test_a_storage_that_fails_says_whether_the_run_is_published(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stage: str, code: int
 ) -> None:
     def fail(*arguments: Any) -> None:
         raise RunError("the storage is away")
 
-    monkeypatch.setattr({"audit": audit_stage, "report": report_stage}[stage], stage, fail)
+    monkeypatch.setattr({"audit": audit_stage, "summary": summary_stage}[stage], stage, fail)
     exit_code, line = outcome_of(capsys, world, "backfill")
     assert exit_code == code
     assert version(world.table) == (1 if code == 1 else 2)

@@ -14,8 +14,8 @@ from recapture.errors import AuditError, InterruptedRunError
 from recapture.run.audit import audit
 from recapture.run.plan import plan_run
 from recapture.run.publish import publish
-from recapture.run.report import report
 from recapture.run.rollback import rollback
+from recapture.run.summary import summary
 from recapture.storage import delta_storage_options, delta_table_uri
 from recapture.table.delta import OpenTable
 from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, staged, steady, version
@@ -118,7 +118,7 @@ def test_nothing_of_any_output_is_published_unless_all_pass(spark: "SparkSession
     run = plan_run(pipeline, TEN, at(120))
     with pytest.raises(AuditError):
         publish(run)
-    blocked = report(run)
+    blocked = summary(run)
     assert [(output["version"], output["changed"]) for output in blocked["outputs"]] == [(None, False), (None, False)]
 
 

@@ -55,8 +55,8 @@ def test_a_run_takes_the_value_of_a_parameter_from_the_pipeline_file_or_gives_it
     run = staged(spark, pipeline, TEN, at(60))
     with pytest.raises(AuditError, match="no room is too warm"):
         audit(run)
-    report = audit(run, parse_parameters(["warmest=21.5"]))["report"]
-    assert report.splitlines()[:2] == ["audit passed", "parameters of aggregates: warmest=21.5"]
+    text = audit(run, parse_parameters(["warmest=21.5"]))["text"]
+    assert text.splitlines()[:2] == ["audit passed", "parameters of aggregates: warmest=21.5"]
     assert run_file(world.table, run.id, "audit.json")["json"]["parameters"] == {"aggregates": {"warmest": 21.5}}
     publish(run)
     assert len(published(world.table)) == 1
@@ -121,7 +121,7 @@ def test_a_run_is_compared_with_what_was_published_before_it_and_a_first_run_say
     world.put("0", at(60 * hours + 90))
     pipeline = define(world, ROWS, FALL)
     report = backfill(spark, pipeline, TEN, at(60 * hours))
-    first = report["quality"]["report"]
+    first = report["quality"]["text"]
     assert "as many rows as usual (not judged: fewer than 1 earlier day published)" in first
     assert "SKIPPED  rooms aggregates" in first
     run = staged(spark, pipeline, at(60 * hours), at(60 * (hours + 1)))

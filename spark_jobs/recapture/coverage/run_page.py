@@ -35,7 +35,7 @@ def run_page(files: RunFiles, pipeline: str, root: str) -> bytes:
         kind=kind,
         sentence=sentence,
         reason=audited.get("reason"),
-        report=audited.get("report"),
+        audit_text=audited.get("text"),
         approval=approval,
         has_report=files.exists("report.html"),
         files=f"{root}/{pipeline}/runs/{files.id}",

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recapture.errors import DefinitionError
-from recapture.quality import evaluation, report
+from recapture.quality import audit_text, evaluation
 from recapture.quality.audit import Audit, Result, Verdict
 from recapture.quality.loading import load_great_expectations
 from recapture.quality.metrics import derive
@@ -210,7 +210,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _result(suite: str, judged: str, expectation: Expectation, json_result: Mapping[str, Any] | None) -> Result:
-    title = report.title(expectation)
+    title = audit_text.title(expectation)
     if json_result is None:
         sentence = f"{title} (no rows to judge)"
         return Result(suite, judged, expectation.type, expectation.severity, True, None, None, sentence, proved=False)
@@ -219,7 +219,7 @@ def _result(suite: str, judged: str, expectation: Expectation, json_result: Mapp
     unexpected = details.get("unexpected_count")
     observed = details.get("observed_value") if unexpected is None else _examples(details)
     if problem is None:
-        sentence = f"{title} ({report.finding(details, observed)})"
+        sentence = f"{title} ({audit_text.finding(details, observed)})"
     else:
         sentence = f"{title}: could not be evaluated: {problem}"
     return Result(
@@ -231,7 +231,7 @@ def _result(suite: str, judged: str, expectation: Expectation, json_result: Mapp
         observed,
         unexpected,
         sentence,
-        proved=problem is None and not report.is_unjudged(details),
+        proved=problem is None and not audit_text.is_unjudged(details),
     )
 
 

@@ -13,7 +13,7 @@ from recapture.reports import sources
 from recapture.reports.document import document
 from recapture.reports.page import page
 from recapture.run.planned import PlannedRun
-from recapture.run.report import report
+from recapture.run.summary import summary
 from recapture.time_model import ticks
 
 PAGE = "report.html"
@@ -27,7 +27,7 @@ def write_run_report(run: PlannedRun, warnings: Sequence[str] = ()) -> str:
 
     `warnings` are shown besides those of the run. Raise RunError if a run file is missing.
     """
-    source = sources.of_run(run, [*report(run)["warnings"], *warnings])
+    source = sources.of_run(run, [*summary(run)["warnings"], *warnings])
     content = document(source)
     run.files.container.write(run.files.name(DOCUMENT), as_json(content))
     run.files.container.write(run.files.name(PAGE), page(content))

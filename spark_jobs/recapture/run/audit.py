@@ -29,7 +29,7 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN) -> dict[str, Any
     require_installed()
     import pandas as pd
 
-    from recapture.quality import checkpoint, report, slice_checks
+    from recapture.quality import audit_text, checkpoint, slice_checks
 
     pipeline, loaded = run.pipeline, load_suites(run.pipeline, parameters)
     rows, staged = run.files.read("metrics.json"), run.files.staged()
@@ -79,10 +79,10 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN) -> dict[str, Any
             ),
             earlier_metrics=earlier_metrics(run, loaded.values()),
         )
-    reason = report.reason(result)
-    text = report.text(result)
+    reason = audit_text.reason(result)
+    text = audit_text.text(result)
     _LOG.info("run %s: audit %s, %d results", run.id, result.verdict, len(result.results))
-    run.files.write("audit.json", {"verdict": result.verdict, "reason": reason, "report": text, "json": result.json})
+    run.files.write("audit.json", {"verdict": result.verdict, "reason": reason, "text": text, "json": result.json})
     if result.verdict == "failed":
         record_block(run)
         unusable = sum(map(_unusable, rows))
@@ -92,7 +92,7 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN) -> dict[str, Any
             else ""
         )
         raise AuditError(f"run {run.id} was stopped by its audit, nothing was published: {reason}{quarantined}")
-    return {"verdict": result.verdict, "report": text}
+    return {"verdict": result.verdict, "text": text}
 
 
 def _unusable(row: Mapping[str, Any]) -> int:

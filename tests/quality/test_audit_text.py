@@ -1,6 +1,6 @@
-"""The report of an audit: its lines, its reason and its sentences."""
+"""The text of an audit: its lines, its reason and its sentences."""
 
-from recapture.quality import report
+from recapture.quality import audit_text
 from recapture.quality.audit import Audit, Result
 from recapture.quality.suites import Expectation, Severity
 
@@ -22,8 +22,8 @@ AUDIT = Audit(
 )
 
 
-def test_a_report_has_the_verdict_and_one_line_for_each_expectation() -> None:
-    assert report.text(AUDIT).splitlines() == [
+def test_the_text_of_an_audit_has_the_verdict_and_one_line_for_each_expectation() -> None:
+    assert audit_text.text(AUDIT).splitlines() == [
         "audit failed",
         "ok       mine aggregates  one",
         "FAILED   mine aggregates  two",
@@ -34,7 +34,7 @@ def test_a_report_has_the_verdict_and_one_line_for_each_expectation() -> None:
 
 
 def test_the_reason_names_only_what_blocks() -> None:
-    assert report.reason(AUDIT) == "mine: two; mine: five"
+    assert audit_text.reason(AUDIT) == "mine: two; mine: five"
 
 
 def test_an_expectation_without_a_description_is_shown_by_its_type_and_arguments() -> None:
@@ -45,12 +45,13 @@ def test_an_expectation_without_a_description_is_shown_by_its_type_and_arguments
         "critical",
         {"column": "events", "min_value": 1, "max_value": {"$PARAMETER": "slice_count"}},
     )
-    assert report.title(expectation) == (
+    assert audit_text.title(expectation) == (
         "expect column values to be between: column events, min_value 1, max_value slice_count"
     )
 
 
 def test_rows_that_may_fail_are_counted_all_the_same() -> None:
     evaluation = {"element_count": 12_000, "unexpected_count": 120}
-    assert report.finding(evaluation, [None, {"a": 1, "b": "x"}]) == "120 of 12,000 rows fail, such as null, a=1 b=x"
-    assert report.finding({"element_count": 1, "unexpected_count": 0}, []) == "true for all 1 row"
+    finding = audit_text.finding(evaluation, [None, {"a": 1, "b": "x"}])
+    assert finding == "120 of 12,000 rows fail, such as null, a=1 b=x"
+    assert audit_text.finding({"element_count": 1, "unexpected_count": 0}, []) == "true for all 1 row"

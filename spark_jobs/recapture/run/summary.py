@@ -1,4 +1,4 @@
-"""Report a run: what it read, counted and published, what its audit said, and its warnings."""
+"""Summarise a run: what it read, counted and published, what its audit said, and its warnings."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ SHOWN_GAPS = 5
 """Maximum number of gaps that a warning names; a run's metrics name more."""
 
 
-def report(run: PlannedRun) -> dict[str, Any]:
+def summary(run: PlannedRun) -> dict[str, Any]:
     """Return everything that is known about a run.
 
     If the pipeline has one input or one output, its values are also at the top level of the result.
@@ -35,13 +35,13 @@ def report(run: PlannedRun) -> dict[str, Any]:
     rows, staged = run.files.read("metrics.json"), run.files.staged()
     slices = metrics_with_outputs(rows, staged)
     outputs = [
-        _output_report(
+        _output_summary(
             output, metrics_with_outputs(rows, staged_files_of(staged, output)), published.get(output.alias, {})
         )
         for output in pipeline.outputs
     ]
     inputs = [
-        _input_report(planned, [row for row in rows if row["input"] == planned.alias]) for planned in manifest.inputs
+        _input_summary(planned, [row for row in rows if row["input"] == planned.alias]) for planned in manifest.inputs
     ]
     output_totals = {name: sum(output["metrics"][name] for output in outputs) for name in metrics.OUTPUT_METRICS}
     return {
@@ -55,7 +55,7 @@ def report(run: PlannedRun) -> dict[str, Any]:
             "verdict": audited["verdict"],
             "reason": audited["reason"],
             "parameters": audited["json"].get("parameters", {}),
-            "report": audited["report"],
+            "text": audited["text"],
             "approval": approval.to_dict() if approval else None,
         },
         "changed": any(output["changed"] for output in outputs),
@@ -76,7 +76,7 @@ def report(run: PlannedRun) -> dict[str, Any]:
     }
 
 
-def _input_report(planned: PlannedInput, rows: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _input_summary(planned: PlannedInput, rows: list[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "alias": planned.alias,
         "metrics": metrics.combine(rows),
@@ -86,7 +86,7 @@ def _input_report(planned: PlannedInput, rows: list[Mapping[str, Any]]) -> dict[
     }
 
 
-def _output_report(
+def _output_summary(
     output: Output, metrics_by_slice: Mapping[str, Mapping[str, Any]], published: Mapping[str, Any]
 ) -> dict[str, Any]:
     totals_by_slice = {

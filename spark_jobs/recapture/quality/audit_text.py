@@ -1,4 +1,4 @@
-"""The report of an audit: the verdict, and one line per expectation."""
+"""The text of an audit: the verdict, and one line per expectation."""
 
 from __future__ import annotations
 
