@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import Asset, BaseHook, Context, ExceptionRetryPolicy, Param, RetryAction, RetryRule, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
-from capture_complete import chosen_range
+from capture_complete import range_of_dag_run
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import AuditError
 from recapture.wording import named_slices
@@ -17,7 +17,7 @@ from storage_connection import take_credentials
 
 APPROVED = "approved"
 """Quality of slices that a person approved, as in `recapture.run.approval`, which loads too much for this module."""
-CHECKED = timedelta(days=7)
+CHECK_RANGE = timedelta(days=7)
 """Range that is checked for changed blobs unless another is given."""
 SPARK = "spark_default"
 """Id of the connection to the Spark master."""
@@ -154,7 +154,7 @@ def rollback(file: str, *, params: dict[str, Any] | None = None, outlet_events: 
     from recapture.run.rollback import rollback
 
     pipeline = load(Path(file))
-    result = rollback(pipeline, *chosen_range(params or {}, None, None))
+    result = rollback(pipeline, *range_of_dag_run(params or {}, None, None))
     slices = [slice_["slice_start"] for slice_ in result["rolled_back"]]
     _add_to_events(outlet_events, pipeline, result["outputs"], slices, rolled_back=True)
     return result
@@ -168,7 +168,7 @@ def check(file: str, *, params: dict[str, Any] | None = None) -> dict[str, Any]:
     pipeline, hours = load(Path(file)), timedelta(hours=1)
     end = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     end -= hours * (end.hour % pipeline.slice_hours)
-    return check(pipeline, *chosen_range(params or {}, end - CHECKED, end))
+    return check(pipeline, *range_of_dag_run(params or {}, end - CHECK_RANGE, end))
 
 
 def _add_to_events(

@@ -31,7 +31,7 @@ this is an hour. Other faults of the storage never end the wait before the task'
 """
 
 
-def chosen_range(
+def range_of_dag_run(
     params: Mapping[str, Any], interval_start: datetime | None, interval_end: datetime | None
 ) -> tuple[datetime, datetime]:
     """Return the range of a DAG run: `from` and `to` of the trigger form, or else the run's data interval.
@@ -168,7 +168,7 @@ class CaptureCompleteSensor(BaseSensorOperator):
         from recapture.run.slices import require_whole_slices
 
         run = context["dag_run"]
-        start, end = chosen_range(context["params"], run.data_interval_start, run.data_interval_end)
+        start, end = range_of_dag_run(context["params"], run.data_interval_start, run.data_interval_end)
         require_whole_slices(load(Path(self.file)), start, end)
         if not self._is_complete(start, end):
             self.defer(

@@ -98,7 +98,7 @@ def calendar(
         chosen,
         metrics,
         length,
-        Access(_airflow(request), _root(request), _actions(pipeline, user, session)),
+        Access(_airflow(request), _root(request), _why_disabled(pipeline, user, session)),
     )
     return HTMLResponse(content, headers=HEADERS)
 
@@ -157,8 +157,8 @@ def _planned_run(session: SessionDep, dag_id: str, dag_run_id: str) -> str | Non
     return value if isinstance(value, str) and RUN_ID.fullmatch(value) else None
 
 
-def _actions(pipeline: Pipeline, user: GetUserDep, session: SessionDep) -> dict[str, str | None]:
-    """Return for each action why the user cannot start it; None if the user can."""
+def _why_disabled(pipeline: Pipeline, user: GetUserDep, session: SessionDep) -> dict[str, str | None]:
+    """Return why the user cannot start each action; None for one that the user can start."""
     reasons: dict[str, str | None] = {}
     for action, dag_id in dag_ids_of(pipeline).items():
         dag = session.get(DagModel, dag_id)

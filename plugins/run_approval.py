@@ -39,7 +39,7 @@ class RunApproval(HITLOperator):
         if self.audited["verdict"] != "failed":
             return dict(self.audited)
         run = planned.load_run(load(Path(self.file)), self.run)
-        if approval_of(run) is not None:
+        if approval_of(run.files) is not None:
             return {**self.audited, "verdict": APPROVED}
         self.subject = f"Publish {run.pipeline.name} {run.id} although its audit stopped it?"
         self.body = _body(run.files.read("audit.json")["text"])

@@ -54,7 +54,7 @@ def notify(pipeline: "Pipeline", event: "Event", run: str, message: str) -> None
         context = get_current_context()
         dag_run = context["dag_run"]
         base = conf.get("api", "base_url", fallback="").rstrip("/")
-        told = {
+        values = {
             "event": event,
             "pipeline": pipeline.name,
             "run": run,
@@ -63,7 +63,7 @@ def notify(pipeline: "Pipeline", event: "Event", run: str, message: str) -> None
         }
         name = type(notifier).__name__
         try:
-            notifier({**context, "recapture": told})
+            notifier({**context, "recapture": values})
         except Exception as error:
             _LOG.error("%s did not send the notification that the run is %s: %s", name, event, error)
         else:

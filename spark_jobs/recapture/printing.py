@@ -213,7 +213,7 @@ def _print_input_advice(out: Console, advice: InputAdvice, adjust: bool) -> None
     counts, own = advice.counts, advice.counts.keys.own
     events = counted(counts.events, "event")
     blobs = counted(counts.blobs, "blob")
-    latest = duration(max(counts.latest, 0) / ticks.TICKS_PER_SECOND)
+    latest = duration(max(counts.largest_lateness, 0) / ticks.TICKS_PER_SECOND)
     out.print(f"input {escape(advice.alias)}: {events}, the latest {latest} late; read {blobs}")
     table = Table("OVER", "keep", *_SETTING, title="smallest settings that keep events unchanged")
     for key in counts.keys.all:

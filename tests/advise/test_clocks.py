@@ -10,7 +10,7 @@ from recapture.time_model.ticks import from_seconds
 NOON = from_seconds(63_000_000_000)
 
 
-def judged(ahead: dict[str, list[float]], chunks: int = 1, slowest: float = 0) -> tuple[int, list[WrongClock]]:
+def judged(ahead: dict[str, list[float]], chunks: int = 1, max_delay: float = 0) -> tuple[int, list[WrongClock]]:
     """Return what is found for devices, given by how many seconds their times are ahead of the hub's."""
     devices = np.array([device for device, seconds in ahead.items() for _ in seconds])
     seconds = np.array([value for values in ahead.values() for value in values])
@@ -19,7 +19,7 @@ def judged(ahead: dict[str, list[float]], chunks: int = 1, slowest: float = 0) -
     for rows in np.array_split(np.random.default_rng(1).permutation(len(seconds)), chunks):
         time = hub[rows] + (seconds[rows] * from_seconds(1)).astype(np.int64)
         clocks.add(pa.array(devices[rows].tolist(), pa.string()), time, hub[rows])
-    return clocks.wrong(slowest)
+    return clocks.wrong(max_delay)
 
 
 @pytest.mark.parametrize("error", [-86_400, -3600.5, -180, 11, 120, 240, 3600, 90_000])
@@ -55,4 +55,4 @@ def test_the_worst_clock_comes_first_and_chunks_make_no_difference() -> None:
 def test_what_the_hub_s_stand_in_may_be_late_is_not_the_clock_s_error() -> None:
     waits = np.linspace(-300, -80, 50).tolist()
     assert judged({"a": waits})[1] != []
-    assert judged({"a": waits}, slowest=300) == (1, [])
+    assert judged({"a": waits}, max_delay=300) == (1, [])

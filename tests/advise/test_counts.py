@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recapture.advise.advice import Advice
-from recapture.advise.counting import Counter, JudgedEvents
+from recapture.advise.counting import Counter, EventsToJudge
 from recapture.advise.keys import Key
 from recapture.advise.tolerances import Setting, Tolerances
 from recapture.archive.pinning import PinnedBlob, pin_input
@@ -263,7 +263,7 @@ def test_an_early_event_whose_time_is_lowered_may_still_be_out_of_order() -> Non
     pinned = PinnedBlob("telemetry", "0", Blob("x", "", 1, TEN))
     counter = Counter(policies, compared, slices, 0, [pinned])
     both = np.ones(2, bool)
-    counter.add(JudgedEvents(np.zeros(2, np.int64), arrival, early, both, both, None))
+    counter.add(EventsToJudge(np.zeros(2, np.int64), arrival, early, both, both, None))
     counts = counter.counts
     assert counts.early == 2
     assert counts.verdicts[0, :, Verdict.EARLY_ADJUSTED].tolist() == [1, 1, 2]

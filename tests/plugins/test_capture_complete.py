@@ -44,12 +44,12 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def test_a_run_without_params_takes_its_data_interval(plugin: ModuleType) -> None:
-    assert plugin.chosen_range({"from": None, "to": None}, SIX, TWELVE) == (SIX, TWELVE)
+    assert plugin.range_of_dag_run({"from": None, "to": None}, SIX, TWELVE) == (SIX, TWELVE)
 
 
 def test_params_win_over_the_data_interval(plugin: ModuleType) -> None:
     params = {"from": "2026-03-01T06:00:00Z", "to": "2026-03-01T13:00:00+01:00"}
-    assert plugin.chosen_range(params, TWELVE, TWELVE) == (SIX, TWELVE)
+    assert plugin.range_of_dag_run(params, TWELVE, TWELVE) == (SIX, TWELVE)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_a_run_that_names_no_range_is_refused_with_a_reason(
     plugin: ModuleType, params: dict[str, str], reason: str
 ) -> None:
     with pytest.raises(errors.DefinitionError, match=reason):
-        plugin.chosen_range(params, None, None)
+        plugin.range_of_dag_run(params, None, None)
 
 
 def test_an_empty_data_interval_is_refused(plugin: ModuleType) -> None:
     with pytest.raises(errors.DefinitionError, match="empty"):
-        plugin.chosen_range({}, SIX, SIX)
+        plugin.range_of_dag_run({}, SIX, SIX)
 
 
 def test_the_trigger_is_restored_from_its_serialized_form(plugin: ModuleType) -> None:

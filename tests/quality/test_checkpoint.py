@@ -102,7 +102,7 @@ def test_a_broken_law_blocks_and_names_slice_and_partition(
     assert audited.verdict == "failed"
     assert audit_text.reason(audited) == (
         "run_metrics: every event that arrived has exactly one verdict, and no count is missing (1 of 4 rows fails, "
-        f"such as law_difference={-change} slice_start=2026-03-01T11:00:00+00:00 partition=1)"
+        f"such as unaccounted_events={-change} slice_start=2026-03-01T11:00:00+00:00 partition=1)"
     )
 
 

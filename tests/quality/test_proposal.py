@@ -72,7 +72,7 @@ def judge(folder: Path, suite: suites.Suite, frame: pd.DataFrame, metrics: pd.Da
 @pytest.fixture
 def proposed(metrics: pd.DataFrame) -> dict[str, Any]:
     starts = [start.isoformat() for start in STARTS]
-    return proposal.propose("mine", proposal.history(rows(), metrics_of(metrics, STARTS), starts, 1))
+    return proposal.propose("mine", proposal.published_slices(rows(), metrics_of(metrics, STARTS), starts, 1))
 
 
 @pytest.mark.usefixtures("great_expectations")
@@ -116,13 +116,15 @@ def test_every_bound_has_the_figures_that_led_to_it(proposed: dict[str, Any]) ->
 def test_a_short_history_proposes_nothing_about_earlier_days(metrics: pd.DataFrame) -> None:
     few = rows()[lambda frame: frame["slice_start"] < STARTS[4]]
     starts = [start.isoformat() for start in STARTS[:4]]
-    suite = proposal.propose("mine", proposal.history(few, metrics_of(metrics, STARTS[:4]), starts, 1))
+    suite = proposal.propose("mine", proposal.published_slices(few, metrics_of(metrics, STARTS[:4]), starts, 1))
     assert not [e for e in suite["expectations"] if "near_earlier_days" in e["type"]]
 
 
 def test_slices_without_rows_propose_only_what_the_metrics_tell(metrics: pd.DataFrame) -> None:
     starts = [start.isoformat() for start in STARTS[:2]]
-    suite = proposal.propose("mine", proposal.history(rows().iloc[:0], metrics_of(metrics, STARTS[:2]), starts, 1))
+    suite = proposal.propose(
+        "mine", proposal.published_slices(rows().iloc[:0], metrics_of(metrics, STARTS[:2]), starts, 1)
+    )
     assert {e["type"].split("_events")[0] for e in suite["expectations"]} == {
         *(f"expect_share_of_{kind}" for kind in ("late", "adjusted", "malformed")),
         "expect_watermark_to_never_fall",

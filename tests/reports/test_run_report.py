@@ -157,7 +157,7 @@ def test_a_blocked_run_has_a_report_with_the_reason_and_the_rows(reports: Report
 
 
 def test_a_report_shows_which_rows_a_run_changed(reports: Reports) -> None:
-    assert reports.documents["first"]["changes"]["outputs"][0]["first"] == 1
+    assert reports.documents["first"]["changes"]["outputs"][0]["held_nothing"] == 1
     changes = reports.documents["second"]["changes"]
     assert [run["run"] for run in changes["previous"]] == [reports.runs["first"].id]
     [output] = changes["outputs"]

@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from recapture.coverage.reading import CoverageReader
+from recapture.coverage.run_page import run_page
 from recapture.errors import AuditError
 from recapture.reports.write import write_range_report, write_run_report
 from recapture.run.approval import approval_of, approve
@@ -98,13 +99,15 @@ def test_a_blocked_run_is_published_if_a_person_approves_it(spark: "SparkSession
 
 def test_an_approval_covers_no_other_audit_of_the_run(spark: "SparkSession", world: World) -> None:
     run = blocked(spark, world)
-    assert approval_of(run) is None
+    assert approval_of(run.files) is None
     approve(run, APPROVAL)
-    assert approval_of(run) == APPROVAL
+    assert approval_of(run.files) == APPROVAL
+    assert b"Ada approved the run" in run_page(run.files, run.pipeline.name, "")
     suite(world, 18)
     with pytest.raises(AuditError):
         audit(run)
-    assert approval_of(run) is None
+    assert approval_of(run.files) is None
+    assert b"approved" not in run_page(run.files, run.pipeline.name, "")
     with pytest.raises(AuditError, match="nothing is published"):
         publish(run)
     suite(world, 21)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recapture.advise.findings import findings
 from recapture.advise.input_advice import InputAdvice
+from recapture.advise.input_warnings import input_warnings
 from recapture.advise.reading import InputToRead, read_counts
 from recapture.advise.tolerances import NO_LIMIT, Setting, tolerances
 from recapture.definition.digest import run_definition
@@ -41,7 +41,7 @@ class Advice:
         """Warnings about the settings and what arrived, one sentence each."""
         several = len(self.inputs) + len(self.without_events) > 1
         silent = [f"no event of input {alias} arrived in this range" for alias in self.without_events]
-        return [*silent, *(text for one in self.inputs for text in findings(one, one.alias if several else None))]
+        return [*silent, *(text for one in self.inputs for text in input_warnings(one, one.alias if several else None))]
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -65,10 +65,10 @@ class Clocks:
         self._events = np.bincount(cell, events).astype(np.int64)
         self._seconds = np.bincount(cell, sums).astype(np.float64)
 
-    def wrong(self, slowest: float) -> tuple[int, list[WrongClock]]:
+    def wrong(self, max_delay: float) -> tuple[int, list[WrongClock]]:
         """Return the number of devices that were judged, and those whose clocks are wrong, the worst first.
 
-        `slowest` is how much later than the hub's its stand-in may be, in seconds.
+        `max_delay` is how much later than the enqueued time the time in its place may be, in seconds.
         """
         names = self._devices.values
         device = self._cells // _BINS
@@ -81,7 +81,7 @@ class Clocks:
         quantile = np.searchsorted(so_far, before + np.ceil(QUANTILE * totals))
         errors = self._seconds[quantile] / self._events[quantile]
         judged = totals >= MIN_EVENTS
-        off = judged & ((errors > MIN_AHEAD) | (errors < -MIN_BEHIND - slowest))
+        off = judged & ((errors > MIN_AHEAD) | (errors < -MIN_BEHIND - max_delay))
         clocks = [
             WrongClock(names[int(devices[index])].as_py(), round(float(errors[index]), 1), int(totals[index]))
             for index in np.flatnonzero(off)

@@ -24,7 +24,7 @@ from recapture.time_model.verdicts import Verdict
 
 
 @dataclass(frozen=True)
-class JudgedEvents:
+class EventsToJudge:
     """Events of a partition in arrival order, without duplicates; every array has one entry per event."""
 
     blob: NDArray[np.int64]
@@ -106,9 +106,9 @@ class Counter:
         for late in tolerances.late:
             chosen = with_late(policies, late)
             spans = spans_of(chosen, slices, look_back, blobs)
-            self._by_late.append(_LateCounter(chosen, tolerances.out_of_order, spans))
+            self._by_late.append(_LateToleranceCounter(chosen, tolerances.out_of_order, spans))
 
-    def add(self, events: JudgedEvents) -> None:
+    def add(self, events: EventsToJudge) -> None:
         """Count the next events of the partition."""
         for counter in self._by_late:
             counter.add(events)
@@ -130,8 +130,8 @@ class Counter:
         )
 
 
-class _LateCounter:
-    """Counts the events with one late tolerance."""
+class _LateToleranceCounter:
+    """Counts all events as one late tolerance judges them."""
 
     def __init__(self, policies: Policies, out_of_order: Sequence[int], spans: Sequence[Span]) -> None:
         self.largest_disorder = 0
@@ -141,7 +141,7 @@ class _LateCounter:
         self._tolerances = np.array([from_seconds(seconds) for seconds in out_of_order])
         self._spans = [(span, LargestTimes()) for span in spans]
 
-    def add(self, events: JudgedEvents) -> None:
+    def add(self, events: EventsToJudge) -> None:
         if not len(events.blob):
             return
         first, last = int(events.blob.min()), int(events.blob.max())
@@ -149,7 +149,7 @@ class _LateCounter:
             if first < span.end and last >= span.first:
                 self._add(events if first >= span.first else _from(span.first, events), span, largest_times)
 
-    def _add(self, events: JudgedEvents, span: Span, largest_times: LargestTimes) -> None:
+    def _add(self, events: EventsToJudge, span: Span, largest_times: LargestTimes) -> None:
         judged = judge(self._policies, largest_times, events.time, events.valid, events.arrival, events.scope)
         judged.verdict[~events.decoded] = Verdict.MALFORMED
         counted = np.flatnonzero(span.slice.contains(events.arrival))
@@ -186,11 +186,11 @@ def first_judged(policies: Policies, slice_: Slice, look_back: int) -> int:
     return (arrivals_of(slice_, policies, 0) if arrivals.independent_of_start else arrivals).first_judged
 
 
-def _from(blob: int, events: JudgedEvents) -> JudgedEvents:
+def _from(blob: int, events: EventsToJudge) -> EventsToJudge:
     """Return the events of a blob and of those after it."""
     rows = np.flatnonzero(events.blob >= blob)
     scope = None if events.scope is None else events.scope.take(pa.array(rows))
-    return JudgedEvents(
+    return EventsToJudge(
         events.blob[rows], events.arrival[rows], events.time[rows], events.valid[rows], events.decoded[rows], scope
     )
 

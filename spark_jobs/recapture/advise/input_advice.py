@@ -82,7 +82,7 @@ class InputAdvice:
             "interval_seconds": counts.source.section.interval_seconds,
             "blobs": counts.blobs,
             "events": counts.events,
-            "latest_seconds": counts.latest / TICKS_PER_SECOND,
+            "largest_lateness_seconds": counts.largest_lateness / TICKS_PER_SECOND,
             "duplicates": {name: partition.duplicates for name, partition in counts.partitions.items()},
             "keys": [self._summary_of_key(key) for key in counts.keys.all],
             "clocks": {

@@ -90,7 +90,7 @@ def _values(advice: InputAdvice) -> dict[str, Any]:
         "by_enqueued_time": counts.source.definition.by_enqueued_time,
         "best": _row(advice, own, best[max(best)]) if best else None,
         "kept": max(best, default=None),
-        "latest": max(counts.latest, 0) / ticks.TICKS_PER_SECOND,
+        "largest_lateness": max(counts.largest_lateness, 0) / ticks.TICKS_PER_SECOND,
         "clocks": counts.wrong_clocks[:SHOWN_CLOCKS],
         "better": _better(advice, max(best, default=0)),
         "late_curve": _late_curve(advice),

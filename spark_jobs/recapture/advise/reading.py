@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.advise.clocks import Clocks, WrongClock
-from recapture.advise.counting import Counter, Counts, JudgedEvents, first_judged
+from recapture.advise.counting import Counter, Counts, EventsToJudge, first_judged
 from recapture.advise.keys import Key, Keys, choose_keys, names_of, numbered
 from recapture.advise.modified import Disagreement, Modifications
 from recapture.advise.tolerances import Tolerances, with_late
@@ -97,8 +97,8 @@ class InputCounts:
     """Counts of the partitions from which events arrived, by name."""
     largest_disorder: dict[Key, list[int]]
     """Largest disorder of an event in ticks, by key and late tolerance."""
-    latest: int
-    """Largest time from an event's application time to its arrival, in ticks."""
+    largest_lateness: int
+    """Largest lateness of an event, in ticks."""
     devices: int
     """Number of devices whose clocks were judged."""
     wrong_clocks: tuple[WrongClock, ...]
@@ -152,7 +152,7 @@ def read_counts(source: InputToRead, now: datetime) -> InputCounts | None:
         keys=reading.keys,
         partitions={name: reading.counts[name] for name in partitions if name in reading.counts},
         largest_disorder=reading.largest_disorder,
-        latest=reading.latest,
+        largest_lateness=reading.largest_lateness,
         devices=devices,
         wrong_clocks=tuple(wrong_clocks),
         disagreements=tuple(reading.disagreements[name] for name in partitions if name in reading.disagreements),
@@ -170,7 +170,7 @@ class _Reading:
         """Keys that are compared; None before the first events."""
         self.counts: dict[str, PartitionCounts] = {}
         self.largest_disorder: dict[Key, list[int]] = {}
-        self.latest = 0
+        self.largest_lateness = 0
         self.disagreements: dict[str, Disagreement] = {}
         self.damaged: list[str] = []
         self._source = source
@@ -240,7 +240,7 @@ class _Reading:
             valid = times.valid & decoded
             scope = in_one(scope_columns(chunk, {column.name: columns.values(column) for column in key.columns}))
             counter.add(
-                JudgedEvents(
+                EventsToJudge(
                     blob=first_blob + chunk.blob_index,
                     arrival=chunk.arrival,
                     time=times.ticks,
@@ -256,7 +256,9 @@ class _Reading:
                 self._clocks.add(names.take(pa.array(rows)), times.ticks[rows], hub[rows])
         arrived = np.flatnonzero(times.valid & columns.decoded(Key(())) & in_range)
         if len(arrived):
-            self.latest = max(self.latest, int((chunk.arrival[arrived] - times.ticks[arrived]).max()))
+            self.largest_lateness = max(
+                self.largest_lateness, int((chunk.arrival[arrived] - times.ticks[arrived]).max())
+            )
         if self._source.has_enqueued_times and self._source.section.interval_seconds:
             modifications.add(chunk, in_range)
 

@@ -91,14 +91,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Access:
-    """What the reader of the page may start, and where Airflow is."""
+    """What the user may start, and where Airflow is."""
 
     airflow: str
     """Path under which Airflow is served; empty for the root."""
     root: str
     """Path under which the pages are served."""
-    actions: Mapping[str, str | None]
-    """For backfill, rollback and check: None if the reader may start it, or else why not."""
+    why_disabled: Mapping[str, str | None]
+    """Why the user cannot start backfill, rollback and check; None for one that the user can start."""
 
 
 @dataclass(frozen=True)

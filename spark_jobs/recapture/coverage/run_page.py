@@ -3,7 +3,7 @@
 from urllib.parse import urlencode
 
 from recapture.pages.page import render
-from recapture.run.approval import APPROVED
+from recapture.run.approval import APPROVED, approval_of
 from recapture.run.files import RUN_ID, RunFiles
 from recapture.time_model import ticks
 
@@ -19,9 +19,9 @@ _SENTENCES = {
 def run_page(files: RunFiles, pipeline: str, root: str) -> bytes:
     """Return the page of a run. `root` is the path under which the pages are served."""
     audited = files.read("audit.json") if files.exists("audit.json") else {}
-    approval = files.read("approval.json") if files.exists("approval.json") else None
     verdict = audited.get("verdict")
-    kind, sentence = _SENTENCES[APPROVED if approval and verdict == "failed" else verdict]
+    approval = approval_of(files) if verdict == "failed" else None
+    kind, sentence = _SENTENCES[APPROVED if approval else verdict]
     match = RUN_ID.fullmatch(files.id)
     assert match is not None
     start, end = (ticks.to_text(ticks.from_compact_text(text)) for text in match.groups())
@@ -36,7 +36,7 @@ def run_page(files: RunFiles, pipeline: str, root: str) -> bytes:
         sentence=sentence,
         reason=audited.get("reason"),
         audit_text=audited.get("text"),
-        approval=approval,
+        approval=None if approval is None else approval.to_dict(),
         has_report=files.exists("report.html"),
         files=f"{root}/{pipeline}/runs/{files.id}",
         calendar=f"{root}/{pipeline}/?{urlencode({'from': start, 'to': end})}#chosen",

@@ -41,7 +41,7 @@ OTHER_EVENTS = 24
 """Largest number of events in the sample that have any other verdict, for each verdict, chosen at random."""
 EXTREMES = 4
 """Number of events in the sample that are the latest, the furthest ahead, the furthest behind, and that lead most."""
-LEADERS = 60
+SLICE_PARTS = 60
 """Number of equal parts of a slice of which the sample has the event with the largest System.Timestamp."""
 BODY_BYTES = 240
 """Number of bytes of the body that are kept of the events that lead most."""
@@ -189,7 +189,7 @@ class _Rules:
             _largest(rows, values, self.rank, count, floors.get(name))
             for name, (rows, values, count) in self._rules().items()
         ]
-        return np.unique(np.concatenate([*chosen, self._leaders(slice_)]))
+        return np.unique(np.concatenate([*chosen, self._largest_of_parts(slice_)]))
 
     def chosen_by(self, name: str) -> NDArray[np.intp]:
         """Return the indices of the events that one rule chooses."""
@@ -219,11 +219,11 @@ class _Rules:
         rules["behind"] = behind, self.behind[behind], EXTREMES
         return rules
 
-    def _leaders(self, slice_: Slice) -> NDArray[np.intp]:
+    def _largest_of_parts(self, slice_: Slice) -> NDArray[np.intp]:
         """Return the processed events with the largest System.Timestamp in each of the equal parts of a slice."""
         rows = np.flatnonzero(self.processed)
-        part = (self.arrival[rows] - slice_.start - 1) // ((slice_.end - slice_.start) // LEADERS)
-        largest = np.full(LEADERS, np.iinfo(np.int64).min)
+        part = (self.arrival[rows] - slice_.start - 1) // ((slice_.end - slice_.start) // SLICE_PARTS)
+        largest = np.full(SLICE_PARTS, np.iinfo(np.int64).min)
         np.maximum.at(largest, part, self.system_timestamp[rows])
         leads = self.system_timestamp[rows] == largest[part]
         rows, part = rows[leads], part[leads]

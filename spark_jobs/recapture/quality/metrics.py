@@ -24,7 +24,7 @@ UNAUDITED = ("furthest_ahead", "gaps", "without_block")
 
 `without_block` lists the blobs that are Avro files with a header and no block.
 """
-DERIVED_COLUMNS = ("law_difference", "late_share")
+DERIVED_COLUMNS = ("unaccounted_events", "late_share")
 """Columns that the audit adds, see `derive`."""
 ADJUSTED = ("early_adjusted", "late_adjusted", "out_of_order_adjusted")
 """Verdicts of events whose times the policies adjusted."""
@@ -42,16 +42,16 @@ Counts and seconds have the same type, which is exact for counts up to 2^53.
 
 
 def derive(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return the metrics with `law_difference` and `late_share`. Raise RunError if a column of `COLUMNS` is missing."""
+    """Return the metrics with DERIVED_COLUMNS. Raise RunError if a column of `COLUMNS` is missing."""
     missing = [column for column in COLUMNS if column not in metrics.columns]
     if missing:
         raise RunError(f"the run's metrics lack {', '.join(missing)}; run the slices again")
     return metrics.assign(
-        law_difference=law_difference(metrics), late_share=share_of_events(metrics, ["LateInputEvents"])
+        unaccounted_events=unaccounted_events(metrics), late_share=share_of_events(metrics, ["LateInputEvents"])
     )
 
 
-def law_difference(metrics: pd.DataFrame) -> pd.Series:
+def unaccounted_events(metrics: pd.DataFrame) -> pd.Series:
     """Return InputEvents less DuplicateEvents and the sum of the verdicts.
 
     It is 0 if every event has exactly one verdict, and null if a count is missing.

@@ -34,8 +34,8 @@ Declared = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class History:
-    """Published rows of an output, and the metrics of their slices."""
+class PublishedSlices:
+    """Rows and metrics of published slices of an output."""
 
     rows: pd.DataFrame
     """Columns of the output, with aware times, and `slice_start`."""
@@ -47,33 +47,33 @@ class History:
     """Length of a slice."""
 
 
-def history(rows: pd.DataFrame, metrics: pd.DataFrame, starts: Iterable[str], hours: int) -> History:
-    """Return the history of slices that start at these ISO 8601 times, each `hours` long."""
+def published_slices(rows: pd.DataFrame, metrics: pd.DataFrame, starts: Iterable[str], hours: int) -> PublishedSlices:
+    """Return the published slices that start at these ISO 8601 times, each `hours` long."""
     import pandas as pd
 
     in_utc = pd.to_datetime(rows["slice_start"], utc=True)
     slices = [pd.Timestamp(start) for start in starts]
-    return History(rows.assign(slice_start=in_utc), metrics, slices, pd.Timedelta(hours=hours))
+    return PublishedSlices(rows.assign(slice_start=in_utc), metrics, slices, pd.Timedelta(hours=hours))
 
 
-def propose(name: str, history: History) -> Declared:
-    """Return a suite that the history passes, in the form of a suite file."""
+def propose(name: str, published: PublishedSlices) -> Declared:
+    """Return a suite that the slices pass, in the form of a suite file."""
     origin = (
-        f"Proposed from {counted(len(history.rows), 'row')} of {counted(len(history.slices), 'slice')}, "
-        f"{_text(history.slices[0])} to {_text(history.slices[-1] + history.length)}. Review every bound."
+        f"Proposed from {counted(len(published.rows), 'row')} of {counted(len(published.slices), 'slice')}, "
+        f"{_text(published.slices[0])} to {_text(published.slices[-1] + published.length)}. Review every bound."
     )
     return {
         "name": name,
         "notes": origin,
-        "expectations": [*_of_rows(history), *_of_metrics(history.metrics)],
+        "expectations": [*_of_rows(published), *_of_metrics(published.metrics)],
     }
 
 
-def _of_rows(history: History) -> Iterator[Declared]:
-    rows = history.rows
+def _of_rows(published: PublishedSlices) -> Iterator[Declared]:
+    rows = published.rows
     if rows.empty:
         return
-    end = _window_end(history)
+    end = _window_end(published)
     key = _key(rows, end)
     if end:
         yield _declared(
@@ -99,7 +99,7 @@ def _of_rows(history: History) -> Iterator[Declared]:
         yield from _of_variation(rows, column, key or [])
         yield from _of_earlier_days(rows, column, key or [])
     if end and key:
-        yield from _of_windows(history, end, key)
+        yield from _of_windows(published, end, key)
     yield from _of_counts(rows)
 
 
@@ -114,15 +114,15 @@ def _numbers(rows: pd.DataFrame) -> list[str]:
     return [name for name in names if rows[name].notna().any()]
 
 
-def _window_end(history: History) -> str | None:
+def _window_end(published: PublishedSlices) -> str | None:
     """Return the first column of times that lie in their slice: after its start, and at its end at the latest."""
     from pandas.api.types import is_datetime64_any_dtype
 
-    rows = history.rows
+    rows = published.rows
     for name in _columns(rows):
         if is_datetime64_any_dtype(rows[name]):
             after = rows[name] - rows["slice_start"]
-            if ((after > np.timedelta64(0)) & (after <= history.length)).all():
+            if ((after > np.timedelta64(0)) & (after <= published.length)).all():
                 return name
     return None
 
@@ -237,17 +237,17 @@ def _near_earlier_days(values: pd.DataFrame, kind: str) -> _Bounds | None:
     return _Bounds(rounded(HEADROOM * largest, math.ceil), note)
 
 
-def _of_windows(history: History, end: str, key: list[str]) -> Iterator[Declared]:
-    ends = history.rows[end].drop_duplicates().sort_values()
+def _of_windows(published: PublishedSlices, end: str, key: list[str]) -> Iterator[Declared]:
+    ends = published.rows[end].drop_duplicates().sort_values()
     hops = ends.diff().dropna()
     if hops.empty:
         return
     hop = hops.min().total_seconds()
-    keys = history.rows.groupby(key, dropna=False, observed=True, sort=False).ngroup()
+    keys = published.rows.groupby(key, dropna=False, observed=True, sort=False).ngroup()
     shares = []
-    for start in history.slices[-SLICES_WITH_WINDOWS:]:
+    for start in published.slices[-SLICES_WITH_WINDOWS:]:
         try:
-            found = comparisons.key_windows(history.rows[end], keys, hop, start, start + history.length, days=1)
+            found = comparisons.key_windows(published.rows[end], keys, hop, start, start + published.length, days=1)
         except ValueError:
             return
         if len(found.present) and found.windows:

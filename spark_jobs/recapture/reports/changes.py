@@ -30,7 +30,7 @@ class _Changes:
     alias: str
     unchanged: int = 0
     """Slices with the same rows."""
-    first: int = 0
+    held_nothing: int = 0
     """Slices that held nothing before."""
     changed: int = 0
     """Slices with other rows."""
@@ -52,7 +52,7 @@ def changes(source: Source) -> dict[str, Any]:
         result = _Changes(output.alias)
         for start, before, after in _files(source, output):
             if before is None:
-                result.first += 1
+                result.held_nothing += 1
             elif before.path == after.path:
                 result.unchanged += 1
             else:

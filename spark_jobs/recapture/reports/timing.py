@@ -138,11 +138,11 @@ def _pictures(
     with_sample = [row for row in rows if (row["partition"], row["slice_start"]) in places]
     with_sample.sort(key=lambda row: (-not_on_time(row), -row["InputEvents"], row["slice_start"], row["partition"]))
     worth = [row for row in with_sample if not_on_time(row)] or with_sample[:1]
-    ends = {ticks.to_text(slice_.start): slice_ for slice_ in source.slices}
+    slices = {ticks.to_text(slice_.start): slice_ for slice_ in source.slices}
     left = MAX_PICTURES
     for row in _of_distinct_partitions(worth):
         sample = sampled["sample"][places[row["partition"], row["slice_start"]]].as_py()
-        slice_ = ends[row["slice_start"]]
+        slice_ = slices[row["slice_start"]]
         for key in _keys(sample) if compiled.over else (None,):
             events = [event for event in sample if key is None or event["key"] == key]
             drawing = picture(events, policies, slice_.start, slice_.end, by_blob=by_blob)

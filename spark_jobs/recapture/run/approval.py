@@ -4,6 +4,7 @@ import hashlib
 from datetime import datetime
 
 from recapture.errors import RunError
+from recapture.run.files import RunFiles
 from recapture.run.planned import PlannedRun
 from recapture.table.publications import Approval
 
@@ -13,21 +14,21 @@ APPROVED = "approved"
 
 def approve(run: PlannedRun, approval: Approval) -> None:
     """Write the approval of a run's audit to `approval.json`. It does not cover another audit of the run."""
-    run.files.write("approval.json", approval.to_dict() | {"audit": _audit_digest(run)})
+    run.files.write("approval.json", approval.to_dict() | {"audit": _audit_digest(run.files)})
 
 
-def approval_of(run: PlannedRun) -> Approval | None:
-    """Return the approval of the run's audit; None if nobody approved it, or only an earlier audit of the run."""
-    if not run.files.exists("approval.json"):
+def approval_of(files: RunFiles) -> Approval | None:
+    """Return the approval of a run's audit; None if nobody approved it, or only an earlier audit of the run."""
+    if not files.exists("approval.json"):
         return None
-    written = run.files.read("approval.json")
-    if written["audit"] != _audit_digest(run):
+    written = files.read("approval.json")
+    if written["audit"] != _audit_digest(files):
         return None
     return Approval(written["by"], datetime.fromisoformat(written["at"]), written["reason"])
 
 
-def _audit_digest(run: PlannedRun) -> str:
-    content = run.files.container.read_current(run.files.name("audit.json"))
+def _audit_digest(files: RunFiles) -> str:
+    content = files.container.read_current(files.name("audit.json"))
     if content is None:
-        raise RunError(f"run {run.id} has no audit.json under {run.files.container.url}: audit it first")
+        raise RunError(f"run {files.id} has no audit.json under {files.container.url}: audit it first")
     return hashlib.sha256(content).hexdigest()

@@ -8,9 +8,9 @@ from recapture.errors import AuditError
 from recapture.quality import metrics
 from recapture.quality.suites import require_installed
 from recapture.run.blocks import record_block
-from recapture.run.history import earlier_metrics, with_history
 from recapture.run.leftovers import scratch_name
 from recapture.run.planned import PlannedRun
+from recapture.run.published import earlier_metrics, with_history
 from recapture.run.scratch import scratch_folder
 from recapture.run.slices import slice_length
 from recapture.run.staged import staged_files_of, write_locally

@@ -10,7 +10,7 @@ from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
 from recapture.errors import DefinitionError, RunError
 from recapture.quality import suites
-from recapture.run.history import metrics_of, published_files, rows_of
+from recapture.run.published import metrics_of, published_files, rows_of
 from recapture.run.slices import require_whole_slices, slices_of
 from recapture.run.tables import metrics_key, tables_of
 from recapture.table.delta import SLICE_COLUMN, OpenTable
@@ -54,8 +54,8 @@ def propose(pipeline: Pipeline, alias: str | None, start: datetime | None, end: 
         raise RunError(f"nothing is published in this range of {output.table}: see recapture status")
     from recapture.quality import proposal
 
-    history = proposal.history(rows_of(rows), metrics_of(metrics), list(rows), pipeline.slice_hours)
-    return Proposal(output.alias, proposal.propose(output.alias, history), len(rows), len(history.rows))
+    published = proposal.published_slices(rows_of(rows), metrics_of(metrics), list(rows), pipeline.slice_hours)
+    return Proposal(output.alias, proposal.propose(output.alias, published), len(rows), len(published.rows))
 
 
 def write(pipeline: Pipeline, proposal: Proposal, path: Path) -> None:
@@ -85,7 +85,7 @@ def _starts(pipeline: Pipeline, table: OpenTable, start: datetime | None, end: d
     if start is not None and end is not None:
         return [slice_.start for slice_ in slices_of(pipeline, start, end)]
     published = [datetime.fromisoformat(text) for text in table.slices()]
-    first = max(published, default=None)
+    newest = max(published, default=None)
     return [
-        ticks.from_datetime(instant) for instant in published if first and instant > first - timedelta(DEFAULT_DAYS)
+        ticks.from_datetime(instant) for instant in published if newest and instant > newest - timedelta(DEFAULT_DAYS)
     ]

@@ -36,7 +36,7 @@ def publish(run: PlannedRun) -> dict[str, Any]:
     """
     verdict, approval = run.files.read("audit.json")["verdict"], None
     if verdict == "failed":
-        verdict, approval = APPROVED, approval_of(run)
+        verdict, approval = APPROVED, approval_of(run.files)
         if approval is None:
             raise AuditError(f"run {run.id} was stopped by its audit: nothing is published")
     rows, staged = run.files.read("metrics.json"), run.files.staged()

@@ -28,7 +28,7 @@ def summary(run: PlannedRun) -> dict[str, Any]:
     """
     pipeline, manifest = run.pipeline, run.manifest
     audited = run.files.read("audit.json")
-    approval = approval_of(run) if audited["verdict"] == "failed" else None
+    approval = approval_of(run.files) if audited["verdict"] == "failed" else None
     outcome = run.files.read("outcome.json") if audited["verdict"] != "failed" or approval else {}
     published = {output["alias"]: output for output in outcome.get("outputs", [])}
     name_input = len(manifest.inputs) > 1

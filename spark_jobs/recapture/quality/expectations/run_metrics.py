@@ -30,8 +30,8 @@ class ExpectEventsToBeConserved(FrameExpectation):
         return [*_IDENTIFYING, "InputEvents", "DuplicateEvents", *VERDICTS]
 
     def judge(self, frame: pd.DataFrame) -> Finding:
-        difference = metrics.law_difference(frame)
-        return _by_row(frame, difference != 0, law_difference=difference)
+        difference = metrics.unaccounted_events(frame)
+        return _by_row(frame, difference != 0, unaccounted_events=difference)
 
 
 class ExpectCaptureToBeComplete(FrameExpectation):

@@ -1,4 +1,4 @@
-"""What the advice warns about, each in an archive that has it (`recapture.advise.findings`)."""
+"""What the advice warns about, each in an archive that has it (`recapture.advise.input_warnings`)."""
 
 import os
 import re

@@ -15,7 +15,7 @@ SHOWN = 5
 """Maximum number of names in a sentence."""
 
 
-def findings(advice: InputAdvice, alias: str | None) -> Iterator[str]:
+def input_warnings(advice: InputAdvice, alias: str | None) -> Iterator[str]:
     """Yield the warnings about an input; they name it by its alias, if that is not None."""
     place = of_input(alias)
     yield from _blobs(advice, place)
@@ -85,15 +85,16 @@ def _tolerances(advice: InputAdvice, place: str) -> Iterator[str]:
     compared, section, total = counts.source.tolerances, counts.source.section, advice.totals[own]
     longest = compared.late[-1]
     if longest is not None and total.late[-1] and longest < LARGEST_LATE:
+        largest_lateness = duration(counts.largest_lateness / TICKS_PER_SECOND)
         yield (
             f"{counted(int(total.late[-1]), 'event is', 'events are')} more than {duration(longest)} late{place}, the "
-            f"longest tolerance that this range can judge; the latest is {duration(counts.latest / TICKS_PER_SECOND)} "
+            f"longest tolerance that this range can judge; the latest is {largest_lateness} "
             "late: choose a longer range to judge longer tolerances"
         )
     by_blob = section.arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
-    for portion, setting in advice.smallest(own).items():
+    for share, setting in advice.smallest(own).items():
         if setting is None:
-            yield from _out_of_reach(advice, portion, place)
+            yield from _out_of_reach(advice, share, place)
             break
         if (
             by_blob
@@ -102,37 +103,37 @@ def _tolerances(advice: InputAdvice, place: str) -> Iterator[str]:
             and setting.late < section.interval_seconds
         ):
             yield (
-                f"a late tolerance of {duration(setting.late)} keeps {_percent(portion)} of the events{place} "
+                f"a late tolerance of {duration(setting.late)} keeps {_percent(share)} of the events{place} "
                 f"unchanged in this range, but is less than the {section.interval_name} of {section.interval_seconds} "
                 f"s: an event that waits as long for its blob would be late; take {section.interval_seconds} or more"
             )
             break
 
 
-def _out_of_reach(advice: InputAdvice, portion: float, place: str) -> Iterator[str]:
+def _out_of_reach(advice: InputAdvice, share: float, place: str) -> Iterator[str]:
     own, total = advice.counts.keys.own, advice.totals[advice.counts.keys.own]
     if not total.tolerable:
         return
     best = percent(int(total.on_time.max()) / total.tolerable)
-    others = [key for key in advice.counts.keys.candidates if key.columns and advice.smallest(key)[portion]]
-    remedy = f"; {others[0].clause}, {_setting(advice, others[0], portion)} does" if others else ""
+    others = [key for key in advice.counts.keys.candidates if key.columns and advice.smallest(key)[share]]
+    remedy = f"; {others[0].clause}, {_setting(advice, others[0], share)} does" if others else ""
     longest = advice.counts.source.tolerances.late[-1]
     late = "no late limit" if longest is None else f"{duration(longest)} late"
     yield (
-        f"no setting up to {late} and {LARGEST_OUT_OF_ORDER} s out of order keeps {_percent(portion)} of the events"
+        f"no setting up to {late} and {LARGEST_OUT_OF_ORDER} s out of order keeps {_percent(share)} of the events"
         f"{place} unchanged {own.clause}, at most {best}{remedy}"
     )
 
 
-def _setting(advice: InputAdvice, key: Key, portion: float) -> str:
-    setting = advice.smallest(key)[portion]
+def _setting(advice: InputAdvice, key: Key, share: float) -> str:
+    setting = advice.smallest(key)[share]
     assert setting is not None
     late = "no late limit" if setting.late is None else f"{duration(setting.late)} late"
     return f"{late} and {duration(setting.out_of_order)} out of order"
 
 
-def _percent(portion: float) -> str:
-    return "all" if portion == 1 else f"{100 * portion:g}%"
+def _percent(share: float) -> str:
+    return "all" if share == 1 else f"{100 * share:g}%"
 
 
 def _some(names: Iterable[str]) -> str:
