@@ -18,7 +18,7 @@ from storage_connection import take_credentials
 APPROVED = "approved"
 """Quality of slices that a person approved, as in `recapture.run.approval`, which loads too much for this module."""
 CHECK_RANGE = timedelta(days=7)
-"""Range that is checked for changed blobs unless another is given."""
+"""Length of the range that is checked for changed blobs by default."""
 SPARK = "spark_default"
 """Id of the connection to the Spark master."""
 WHOLE_HOUR = r"^\d{4}-\d\d-\d\dT\d\d:00(:00(\.0+)?)?(Z|[+-]\d\d:00)$"
@@ -76,7 +76,7 @@ DAG_RUN = "dag_run.json"
 def plan(file: str, range_: dict[str, str], *, params: dict[str, Any] | None = None, dag_run: Any = None) -> str:
     """Plan a run of the range, remove what an interrupted run of these slices left, and return the run's id.
 
-    Raise DefinitionError also if a notifier of the pipeline cannot be used.
+    Raise DefinitionError for a mistake in the pipeline file or the range, and if a notifier cannot be used.
     """
     from recapture.run.leftovers import remove_leftovers
     from recapture.run.plan import plan_run
@@ -93,9 +93,9 @@ def plan(file: str, range_: dict[str, str], *, params: dict[str, Any] | None = N
 
 @task
 def audit(file: str, run: str, *, params: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Audit the run, and return its verdict and the lines of its results. If the audit stops it, write its report.
+    """Audit the run, and return the verdict and the text of the audit.
 
-    The notifiers are told if it is stopped. Raise AuditError unless the pipeline asks a person to approve it.
+    If the audit stops the run, write its report and notify. Then raise AuditError, unless a person may approve the run.
     """
     from recapture.reports.write import with_report
     from recapture.run import audit, planned
@@ -116,7 +116,7 @@ def audit(file: str, run: str, *, params: dict[str, Any] | None = None) -> dict[
 def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any = None) -> dict[str, Any]:
     """Publish the run, add its slices to the asset events, and return what was published.
 
-    The notifiers are told if slices were blocked until now and nobody had to approve them.
+    Notify if the run passed its audit and some of its slices were blocked until now.
     """
     from recapture.run import planned, publish
     from recapture.run.blocks import blocked_slices_of
@@ -203,7 +203,7 @@ def assets_of(pipeline: Pipeline) -> dict[str, Asset]:
 def range_params(without: str | None = None) -> dict[str, Param]:
     """Return the fields of the trigger form: whole hours. `without` says what a run without a range does.
 
-    If it is None, both fields are required. Params of a section of their own would be folded up.
+    If it is None, both fields are required. A section of their own would be collapsed in the form.
     """
     descriptions = {
         "from": "Start of the range, exclusive: a whole hour at which a slice starts, such as 2026-03-01T06:00:00Z.",
@@ -240,7 +240,7 @@ def suite_params(pipeline: Pipeline) -> dict[str, Param]:
             properties=types,
             additionalProperties=False,
             title="Parameters of the suites",
-            description="Values of this run; as given here, they are those of the pipeline file.",
+            description="Values for this run. The defaults are those of the pipeline file.",
         )
     }
 

@@ -63,7 +63,7 @@ def show_error(request: Request, error: Exception) -> Response:
 
 @pages.get("/")
 def index(request: Request, user: GetUserDep) -> Response:
-    """Return the pipelines whose runs the user may see; of a single one, its calendar."""
+    """Return the pipelines whose DAGs the user may see. If there is only one, redirect to its calendar."""
     names, errors = _visible(user), _readers()[1]
     if len(names) == 1 and not errors:
         return RedirectResponse(f"{_root(request)}/{names[0]}/")
@@ -105,7 +105,7 @@ def calendar(
 
 @pages.get("/{dag_id}/runs/{run}/dag-run", dependencies=MAY_SEE)
 def dag_run_of(request: Request, dag_id: str, run: RunId, environment: Environment) -> Response:
-    """Lead to the DAG run that planned a run last."""
+    """Redirect to the DAG run that planned a run last."""
     files = _files(_reader(dag_id).pipeline, run, environment)
     if not files.exists(DAG_RUN):
         return _message("No DAG run", f"Run {run} was not planned by Airflow, but by the command.", status=404)

@@ -12,11 +12,11 @@ from recapture.errors import AuditError
 from run_notifications import notify
 
 APPROVE, REJECT = "Approve", "Reject"
-REASON = "Why you decide so. An approval without a reason does not count: the task asks again."
+REASON = "Why you approve or reject the run. An approval without a reason does not count: the task asks again."
 
 
 class RunApproval(HITLOperator):
-    """Operator that passes the result of the audit on, and before that waits for a person if the audit stopped the run.
+    """Operator that returns the result of the audit. If the audit stopped the run, it first waits for a person.
 
     It waits without a slot. Raise AuditError if the person rejects the run, or if nobody answers in time.
     """

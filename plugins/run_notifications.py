@@ -1,4 +1,4 @@
-"""Tell the notifiers of a pipeline file what happened to a run."""
+"""Send notifications of what happened to a run, through the notifiers of the pipeline file."""
 
 import logging
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ def _notifier(place: str, path: str, arguments: Mapping[str, Any]) -> BaseNotifi
 
 
 def notify(pipeline: "Pipeline", event: "Event", run: str, message: str) -> None:
-    """Tell the notifiers of an event. One that fails is an error in the task's log, and the run continues.
+    """Send an event through its notifiers. If one fails, the task's log has the error, and the run continues.
 
     Templates have `recapture`, with `event`, `pipeline`, `run`, `message`, and the `url` of the DAG run.
     """

@@ -195,9 +195,9 @@ def _parser() -> argparse.ArgumentParser:
     backfill.add_argument(
         "--parameter", dest="parameters", action="append", default=[], metavar="NAME=VALUE", help=text
     )
-    text = "Write the data-quality report of published slices as a page: of a range, or of the newest month of slices."
+    text = "Write the data-quality report of published slices as a page: of a range, or of the newest 744."
     reported = add("report", _report_range, _ReportArguments, text, required=False)
-    text = "the page to write; its data go into a .json file next to it (default: PIPELINE-FROM-TO.html here)"
+    text = "the page to write; its data goes into a .json file next to it (default: PIPELINE-FROM-TO.html here)"
     reported.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = "Show the published slices, their quality and lateness, and the unpublished ranges between them."
     add("status", _status, _PipelineArguments, text, ranged=False)
@@ -228,7 +228,7 @@ def _parser() -> argparse.ArgumentParser:
     docs = add("data-docs", _data_docs, _DataDocsArguments, text, ranged=False)
     docs.add_argument("run", metavar="RUN", help="the name of the run")
     docs.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder to write, new or empty")
-    text = "Show how many events of a range would be late or out of order with other tolerances, and which would do."
+    text = "Show how many events of a range would be late or out of order with other tolerances, and which suffice."
     advised = add("advise", _advise, _AdviseArguments, text)
     advised.add_argument("--out", type=Path, metavar="FILE", help="also write a page with curves, as HTML")
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
@@ -437,7 +437,7 @@ def _report_range(pipeline: Pipeline, arguments: _ReportArguments, stderr: Conso
     from recapture.reports.write import write_range_report
 
     if (arguments.start is None) != (arguments.end is None):
-        raise DefinitionError("give both --from and --to, or neither for the newest month of published slices")
+        raise DefinitionError("give both --from and --to, or neither for the newest 744 published slices")
     result = write_range_report(pipeline, arguments.start, arguments.end, arguments.out)
     if not arguments.json:
         printing.print_report(printing.console(), result)

@@ -202,7 +202,7 @@ def print_rollback(out: Console, result: dict[str, Any]) -> None:
 
 
 def print_advice(out: Console, advice: Advice) -> None:
-    """Print what became of the events of a range with other tolerances, and which settings would do."""
+    """Print what became of the events of a range with other tolerances, and which settings suffice."""
     bounds = " to ".join(ticks.to_text(ticks.from_datetime(bound)) for bound in (advice.start, advice.end))
     out.print(f"{advice.pipeline.name}: what arrived from {bounds}")
     for input_advice in advice.inputs:

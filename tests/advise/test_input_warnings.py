@@ -52,7 +52,7 @@ def test_events_that_are_too_early_are_counted(tmp_path: Path) -> None:
         "55 events have a time more than 5 min after arrival: they are dropped, and no tolerance changes that; correct "
         "the clocks"
     )
-    assert "their times were lowered" in warnings(world, early_policy="Adjust")[-1]
+    assert "their times are adjusted" in warnings(world, early_policy="Adjust")[-1]
 
 
 def test_a_late_tolerance_below_the_capture_interval_is_warned_about(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_the_page_has_the_settings_the_curves_and_the_clocks(tmp_path: Path) -> 
     assert "fast 2 min ahead 55" in text
     labels = re.findall(r'<svg role="img" aria-label="([^"]*)"', html)
     assert len(labels) == 2
-    assert labels[0].startswith("Share of the events that keep their time by late tolerance, with an out-of-order ")
+    assert labels[0].startswith("Share of unchanged events by late tolerance, with an out-of-order ")
     assert "OVER deviceId" in labels[1]
     for warning in one.warnings:
         assert warning[1:] in text
@@ -51,7 +51,7 @@ def test_the_shares_of_the_page_are_those_of_the_counts(tmp_path: Path) -> None:
     own = next(setting for setting in one.summary["inputs"][0]["keys"][0]["settings"] if setting["late_seconds"] == 600)
     assert f'<td class="number">{own["on_time"]}</td>' in html
     assert own["unchanged_share"] == own["on_time"] / (own["on_time"] + own["out_of_order_adjusted"])
-    assert f"{int(10_000 * own['unchanged_share']) / 100:.2f}% of the events keep their time" in html
+    assert f"{int(10_000 * own['unchanged_share']) / 100:.2f}% of the events are unchanged" in html
 
 
 def test_names_with_markup_do_nothing_and_nothing_is_loaded(tmp_path: Path) -> None:

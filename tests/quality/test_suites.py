@@ -226,7 +226,7 @@ def test_without_great_expectations_the_extra_is_named(monkeypatch: pytest.Monke
 
 def test_loading_does_not_import_great_expectations_or_pandas(python: Python) -> None:
     program = (
-        "import sys; from recapture.quality import checkpoint, report, suites; suites.built_in();"
+        "import sys; from recapture.quality import checkpoint, audit_text, suites; suites.built_in();"
         "print({'great_expectations', 'pandas'} & set(sys.modules))"
     )
     completed = python("-c", program)

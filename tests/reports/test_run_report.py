@@ -318,7 +318,7 @@ def test_a_range_whose_run_files_are_gone_is_reported_from_the_tables(reports: R
 def test_an_unpublished_slice_in_a_range_is_named(reports: Reports, tmp_path: Path) -> None:
     result = write_range_report(load(reports.world.file), TEN, at(120), tmp_path / "report.html")
     assert result["verdict"]["level"] == "bad"
-    assert "1 slice is missing" in result["verdict"]["sentence"]
+    assert "1 slice is not published" in result["verdict"]["sentence"]
     assert any("2024-03-01T11:00:00Z" in advice for advice in result["verdict"]["advice"])
 
 

@@ -79,7 +79,7 @@ FAILURE = {"severity": "critical", "sentence": "too warm (3 of 4 rows fail)", "t
             {"totals": {"late_dropped": 1000}},
             "warning",
             "Use this hour with care: every check passed and the rows are published, "
-            "but only 50 % of the events kept their own times.",
+            "but only 50 % of the events are on time.",
         ),
         (
             {"quality": "failed", "published": False},
@@ -100,7 +100,7 @@ FAILURE = {"severity": "critical", "sentence": "too warm (3 of 4 rows fail)", "t
         (
             {"kind": "range", "slices": {"total": 24, "passed": 22, "unpublished": 2, "first_unpublished": "T"}},
             "bad",
-            "Do not trust all of this range: 2 slices are missing. 22 of 24 slices passed every check.",
+            "Do not trust all of this range: 2 slices are not published. 22 of 24 slices passed every check.",
         ),
         (
             {"quality": "failed", "approvals": [{"by": "Ada", "at": "T", "reason": "a test drive", "slices": 1}]},
@@ -120,7 +120,7 @@ def test_the_sentence_says_whether_the_slices_can_be_trusted(
 def test_the_events_are_summed_up_in_a_sentence() -> None:
     counted = report(totals={"late_adjusted": 10, "early_dropped": 5, "malformed": 1, "DuplicateEvents": 7})
     assert verdict(counted)["events"] == (
-        "1,016 events arrived, besides 7 duplicates: 98.4 % on time, 10 adjusted (1 %), 5 dropped (0.5 %), "
+        "1,016 events arrived, not counting 7 duplicates: 98.4 % on time, 10 adjusted (1 %), 5 dropped (0.5 %), "
         "1 quarantined (< 0.1 %)."
     )
     assert verdict(report(totals={"on_time": 0}))["events"] == "No event arrived."
@@ -140,9 +140,9 @@ def test_advice_names_the_tolerance_that_leaves_nearly_all_events_as_they_are() 
     late = bins(LATENESS_BOUNDS, to_1=900, to_600=99, to_86400=1)
     behind = bins(DISORDER_BOUNDS, to_0=900, to_30=100)
     assert verdict(report(timing={"lateness": late, "disorder": behind}))["advice"] == [
-        "eventsLateArrivalMaxDelayInSeconds is 5: 600 would leave 99.9% of the events as they are, and a slice would "
+        "eventsLateArrivalMaxDelayInSeconds is 5: with 600, 99.9% of the events would not be late, and a slice would "
         "be complete 9 min 55 s later",
-        "eventsOutOfOrderMaxDelayInSeconds is 0: 30 would leave 99.9% of the events in their place",
+        "eventsOutOfOrderMaxDelayInSeconds is 0: with 30, 99.9% of the events would not be out of order",
     ]
 
 

@@ -15,8 +15,8 @@ _QUANTILES = (0.5, 0.9, *SHARES)
 def smallest(counts: Counts, tolerances: Tolerances, share: float) -> Setting | None:
     """Return the smallest setting with which this share of the events is on time; None if there is none.
 
-    Of the events, those that no tolerance keeps do not count: see `Counts.tolerable`. The smallest late tolerance
-    comes first, because it decides when a slice is complete; then the smallest out-of-order tolerance for it.
+    Events that no tolerance can help do not count: see `Counts.tolerable`. The smallest late tolerance comes first,
+    because it decides when a slice is complete; then the smallest out-of-order tolerance for it.
     """
     enough = np.argwhere(counts.on_time >= _needed(counts, share))
     if not len(enough):
@@ -45,5 +45,5 @@ def shown(counts: Counts, tolerances: Tolerances, own: Setting) -> Tolerances:
 
 
 def _needed(counts: Counts, share: float) -> int:
-    """Return how many events are this share of those that count."""
+    """Return the smallest number of events that is at least this share of those that count."""
     return math.ceil(round(share * counts.tolerable, 6))

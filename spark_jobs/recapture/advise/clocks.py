@@ -2,7 +2,7 @@
 
 An event reaches the hub after it was measured. So the application time of a right clock is at most the enqueued time,
 and close to it for the quickest events. The error of a clock is therefore the 95th percentile of application time less
-enqueued time: above 0, the clock is ahead; far below 0, it is behind, or every event takes so long to reach the hub.
+enqueued time: above 0, the clock is ahead; far below 0, it is behind, or every event takes that long to reach the hub.
 Delays, outages and batches of a device do not matter as long as a twentieth of its events is quick.
 """
 
@@ -53,7 +53,10 @@ class Clocks:
         """Sum of the differences in each cell, in seconds."""
 
     def add(self, device: pa.Array, time: NDArray[np.int64], hub: NDArray[np.int64]) -> None:
-        """Count events by the name of their device (string, without NULL); times are ticks."""
+        """Count events by the name of their device (string, without NULL).
+
+        `time` has application times and `hub` enqueued times, in ticks.
+        """
         if not len(device):
             return
         seconds = (time - hub) / TICKS_PER_SECOND

@@ -1,8 +1,8 @@
 """What became of the events of one partition, counted for all tolerances in one pass.
 
 A run with one setting judges the events in arrival order and carries the largest time of each scope. Its out-of-order
-tolerance does not change these largest times: an out-of-order event is below them. So one judgement serves a late
-tolerance: how far an event is behind says which out-of-order tolerances it exceeds.
+tolerance does not change these largest times: an out-of-order event is below them. So the events are
+judged once for each late tolerance: the disorder of an event says which out-of-order tolerances it exceeds.
 
 The memory does not depend on the number of events: a chunk is counted, and only the counts and the largest times of
 each late tolerance are carried to the next one.
@@ -64,12 +64,12 @@ class Counts:
 
     @property
     def on_time(self) -> NDArray[np.int64]:
-        """Events that keep their time, by late and out-of-order tolerance."""
+        """Events that are on time, by late and out-of-order tolerance."""
         return self.verdicts[:, :, Verdict.ON_TIME]
 
     @property
     def tolerable(self) -> int:
-        """Events that some tolerance could let keep their time: those with a time that is not too early."""
+        """Events that are on time with large enough tolerances: those with a valid time that is not too early."""
         unusable = self.verdicts[0, 0, [Verdict.MALFORMED, Verdict.INVALID_TIMESTAMP]].sum()
         return int(self.verdicts[0, 0].sum() - unusable) - self.early
 
@@ -99,7 +99,7 @@ class Counter:
     ) -> None:
         """Begin to count what arrived in `slices`, of the partition that has these `blobs`.
 
-        `look_back` is that of the query, in ticks: if verdicts depend on where reading begins, it decides that.
+        `look_back` is that of the query, in ticks. It decides where reading begins, if the verdicts depend on that.
         """
         self._adjust = policies.adjust
         self._by_late = []

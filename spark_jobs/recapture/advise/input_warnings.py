@@ -1,4 +1,4 @@
-"""What the archive of a range says about the settings, the clocks and the blobs, one sentence each."""
+"""Warnings about the settings, the clocks and the blobs of an input, one sentence each."""
 
 from collections.abc import Iterable, Iterator
 
@@ -69,7 +69,7 @@ def _clocks(advice: InputAdvice, place: str) -> Iterator[str]:
     early = advice.totals[counts.keys.own].early
     if early:
         window = duration((counts.source.policies.early_window or 0) / TICKS_PER_SECOND)
-        happened = "their times were lowered" if counts.source.policies.adjust_early else "they are dropped"
+        happened = "their times are adjusted" if counts.source.policies.adjust_early else "they are dropped"
         yield (
             f"{counted(early, 'event has', 'events have')} a time more than {window} after "
             f"arrival{place}: {happened}, and no tolerance changes that; correct the clocks"

@@ -15,7 +15,7 @@ from recapture.query.model import CompiledInput
 from recapture.time_model.policies import KeyCodes, has_key
 
 MAX_CANDIDATES = 3
-"""Largest number of candidate keys, besides the query's own key and none."""
+"""Largest number of candidate keys, in addition to the query's own key and to no key."""
 MIN_SHARE = 0.99
 """Smallest share of the events that have a value of a candidate key: an event without one would be lost."""
 MIN_EVENTS_PER_VALUE = 2

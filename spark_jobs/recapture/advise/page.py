@@ -169,7 +169,7 @@ def _curve(advice: InputAdvice, name: str, settings: Sequence[Setting], labels: 
             {"mark": {"type": "text", "align": "left", "dx": 4, "y": 222}, "encoding": {"text": {"field": "label"}}},
         ],
     }
-    label = f"Share of the events that keep their time by {name}, with {fixed}; {_summary(keys, points)}"
+    label = f"Share of unchanged events by {name}, with {fixed}; {_summary(keys, points)}"
     return svg({"width": 620, "height": 230, "layer": [lines, job]}, label)
 
 

@@ -38,7 +38,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """Tolerances of which each late one is compared with each out-of-order one; ascending."""
+    """Tolerances to compare, ascending. Each late tolerance is combined with each out-of-order tolerance."""
 
     late: tuple[int | None, ...]
     out_of_order: tuple[int, ...]
@@ -47,8 +47,8 @@ class Tolerances:
 def tolerances(job: Job, range_seconds: int) -> Tolerances:
     """Return the tolerances to compare for a range, those of the job included.
 
-    To judge an event with a late tolerance, the arrivals that came up to that long before are read. So none is longer
-    than the range, unless the job's is.
+    To judge the events of a range with a late tolerance, a run reads what arrived up to that long before it. So no
+    late tolerance is longer than the range, unless the job's is.
     """
     own = None if job.late_seconds == NO_LIMIT else job.late_seconds
     longest = max(range_seconds, own or 0)

@@ -27,7 +27,7 @@ from recapture.time_model.metrics import COMBINED
 from recapture.time_model.slices import slices_between
 
 PROGRESS_SECONDS = 60.0
-"""Time for which it is remembered how far Capture has got, in seconds."""
+"""Time in seconds after which the reader looks again how far Capture has got."""
 OPEN_SECONDS = 600.0
 """Time for which a table stays open, in seconds: the token with which it was opened expires within the hour."""
 
@@ -51,7 +51,7 @@ class CoverageReader:
         self._lock = threading.Lock()
         self._tables: dict[str, tuple[float, OpenTable]] = {}
         self._progress: tuple[float, int, int | None] | None = None
-        """When it was read, up to which end of a slice, and the start of the first incomplete slice."""
+        """Time of the last look, end of the last slice at that time, and start of the first incomplete slice."""
 
     def read(self, now: datetime, environment: Mapping[str, str] = os.environ) -> Coverage:
         """Return the coverage. Raise RecaptureError if the tables cannot be read.

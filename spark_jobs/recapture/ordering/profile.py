@@ -1,8 +1,8 @@
 """The profile of a slice in one partition: histograms of its events' times, and a sample of them for pictures.
 
-Both follow from the events that arrived in the slice, and not from the tasks or chunks in which they were read. The
-rules of the sample are maxima in a total order. So the sample of two sets of events is that of their samples, and the
-profile is computed chunk by chunk.
+Both follow from the events that arrived in the slice, and not from the tasks or chunks in which they were read. Each
+rule of the sample takes the first events in a total order. So the sample of two sets of events can be taken from their
+samples, and the profile is computed chunk by chunk.
 """
 
 import hashlib
@@ -40,9 +40,9 @@ ON_TIME_EVENTS = 64
 OTHER_EVENTS = 24
 """Largest number of events in the sample that have any other verdict, for each verdict, chosen at random."""
 EXTREMES = 4
-"""Number of events in the sample that are the latest, the furthest ahead, the furthest behind, and that lead most."""
+"""Number of events in the sample of each extreme: latest, furthest ahead, furthest behind, and leading most."""
 SLICE_PARTS = 60
-"""Number of equal parts of a slice of which the sample has the event with the largest System.Timestamp."""
+"""Number of equal parts of a slice. The sample has the event with the largest System.Timestamp of each part."""
 BODY_BYTES = 240
 """Number of bytes of the body that are kept of the events that lead most."""
 
@@ -102,7 +102,7 @@ class Profile:
     disorder: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(DISORDER_BOUNDS) + 1, np.int64))
     _sample: pa.RecordBatch = field(default_factory=lambda: pa.RecordBatch.from_pylist([], _SAMPLE))
     _floors: dict[str, int] = field(default_factory=dict)
-    """Smallest value in the sample, by the rules that have all their events: below it, no event gets in."""
+    """Smallest value in the sample by rule, for the rules that have all their events. No event below it is chosen."""
 
     def observe(self, events: TimedEvents) -> None:
         """Include the events of a chunk that arrived in the slice."""

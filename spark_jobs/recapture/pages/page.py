@@ -1,7 +1,8 @@
 """Render a page from a template.
 
 A template extends `base.html` and fills its blocks. Every value is escaped, unless it is Markup, such as a picture of
-`recapture.pages.picture`. A page loads nothing: its style is inside, and its policy forbids scripts and requests.
+`recapture.pages.picture`. A page loads nothing: its style is inside, and its policy forbids scripts and requests,
+unless the template says otherwise in the block `policy`.
 """
 
 from functools import cache
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 NONE = "\N{EN DASH}"
-"""Stands for a value that there is none of."""
+"""Text in place of a missing value."""
 _PACKAGES = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
 
 

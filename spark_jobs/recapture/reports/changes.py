@@ -1,4 +1,4 @@
-"""What a report's slices changed against what they held before, row by row where that is few."""
+"""How the rows of a report's slices differ from those that the slices held before."""
 
 import io
 import json
@@ -20,7 +20,7 @@ from recapture.table.publications import Entry, Publication
 MAX_ROWS = 20
 """Largest number of changed rows that are shown of an output."""
 MAX_COMPARED = 2_000_000
-"""Largest number of rows that are compared; of more, only the numbers of rows are shown."""
+"""Largest number of rows that are compared. Slices beyond it are only counted."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class _Changes:
     changed: int = 0
     """Slices with other rows."""
     uncompared: int = 0
-    """Changed slices whose rows were not compared, as they are too many or no longer exist."""
+    """Changed slices whose rows were not compared: too many, no longer in the storage, or with other columns."""
     rows_before: int = 0
     rows_after: int = 0
     added: int = 0
@@ -45,7 +45,7 @@ class _Changes:
 
 
 def changes(source: Source) -> dict[str, Any]:
-    """Return what the slices of each output changed against their previous publications, and those publications."""
+    """Return how the slices of each output differ from their previous publications, and those publications."""
     budget = MAX_COMPARED
     outputs = []
     for output in source.pipeline.outputs:

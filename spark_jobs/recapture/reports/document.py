@@ -73,7 +73,7 @@ def _approvals(source: Source) -> list[dict[str, Any]]:
 
 
 def _slices(source: Source) -> dict[str, Any]:
-    """Return the number of slices by their quality, and the ranges of slices that need a look."""
+    """Return the number of slices by their quality, and the ranges of slices that need attention."""
     qualities = slice_qualities(source)
     counts = Counter(quality or "unpublished" for quality in qualities.values())
     attention = []

@@ -26,7 +26,7 @@ _WORDED = (
     *("batch_id", "row_condition", "column", "column_list", "column_A", "column_B", "min_value", "max_value"),
     *("value_set", "mostly", "strict_min", "strict_max", "since", "until"),
 )
-"""Arguments that have words of their own, or that say nothing."""
+"""Arguments that have their own wording, and those that are not shown."""
 _HINTS = {
     "expect_capture_to_be_complete": "wait until Capture has written the rest, then run the slices again",
     "expect_share_of_late_events_to_be_at_most": (
@@ -38,7 +38,7 @@ _HINTS = {
     ),
     "malformed": "see the reasons under Quarantine; correct CREATE TABLE, the casts of the query, or the sender",
     "invalid_timestamp": "see the reasons under Quarantine; correct the field of TIMESTAMP BY, or the sender",
-    "DuplicateEvents": "nothing: a duplicate is counted once; look for blobs that were copied if there should be none",
+    "DuplicateEvents": "nothing: duplicates change no row; if there should be none, look for blobs that were copied",
 }
 """What to do about a failed expectation of the built-in suite, by its column, or by its type if it has none."""
 
@@ -46,7 +46,7 @@ _HINTS = {
 def failures(source: Source) -> dict[str, Any]:
     """Return what the audits of a report say: failed expectations, the most severe first, and those not judged.
 
-    Also how many passed, and the values of the users' parameters.
+    The result also has the number of those that passed, and the values of the user's parameters.
     """
     failed: dict[tuple[Any, ...], list[_Failed]] = {}
     passed = 0
@@ -156,7 +156,7 @@ def _hint(suite: str, subject: str) -> str | None:
 
 
 def _title(sentence: str) -> str:
-    """Return the expectation in the sentence of a built-in check, which is followed by a finding in parentheses."""
+    """Return the sentence of a built-in check without what was observed, which is in parentheses at its end."""
     return sentence.partition(" (")[0]
 
 
@@ -223,7 +223,7 @@ def _staged(source: Source, run: RunSource, output: Output) -> Iterator[bytes]:
 
 
 def _rows_with(files: Iterable[bytes], column: str, values: list[Any]) -> tuple[list[list[str]], list[str]] | None:
-    """Return the first rows whose column has one of these unexpected values, or none at all; None without such rows."""
+    """Return the first rows whose column has one of these unexpected values (null if they all are), or None."""
     present = [value for value in values if value is not None]
     rows: list[list[str]] = []
     names: list[str] = []

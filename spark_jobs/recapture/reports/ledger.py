@@ -82,7 +82,7 @@ def _unit(days: int, slices: int) -> tuple[str, Callable[[str], str]]:
 
 
 def _of_slices(source: Source, qualities: Mapping[str, str | None], starts: list[str]) -> dict[str, Any]:
-    """Return what a group has besides counts: its slices, the unpublished ones, its rows, and its worst audit."""
+    """Return the other values of a group: the numbers of slices, unpublished slices and rows, and the worst quality."""
     audited = [quality for start in starts if (quality := qualities[start]) is not None]
     group = set(starts)
     return {

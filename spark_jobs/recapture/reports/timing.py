@@ -22,6 +22,7 @@ from recapture.time_model.policies import Policies
 from recapture.time_model.ticks import TICKS_PER_SECOND
 
 MAX_PICTURES = 4
+"""Largest number of pictures of an input."""
 MAX_PUSHERS = 8
 """Largest number of events that are shown as having pushed the watermark."""
 _FEWEST_EVENTS = 3
@@ -131,7 +132,7 @@ def _early_keys(profiles: pa.Table) -> list[str]:
 def _pictures(
     source: Source, compiled: CompiledInput, policies: Policies, profiles: pa.Table, rows: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the pictures that are worth seeing: of the places with most events not on time, or else the busiest."""
+    """Yield the pictures of the slices and partitions with most events not on time, or else of the busiest one."""
     by_blob = source.pipeline.section(compiled.alias).arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
     sampled = profiles.filter(pc.greater(pc.list_value_length(profiles["sample"]), 0))
     places = {(partition, start): number for number, (partition, start) in enumerate(_places(sampled))}

@@ -11,7 +11,7 @@ from recapture.wording import counted
 _MOSTLY = 0.9
 """Share of events on time below which a report warns even if no check failed."""
 _ALL_BUT_FEW = 0.999
-"""Share of events that a proposed tolerance keeps as they are."""
+"""Share of events that are not late, or not out of order, with a proposed tolerance."""
 LARGEST_LATE = 1_814_399
 """Largest late tolerance in seconds that ASA takes."""
 LARGEST_OUT_OF_ORDER = 599
@@ -57,8 +57,8 @@ def _range(document: Mapping[str, Any]) -> tuple[str, str]:
     good = f"{slices['passed']:,} of {counted(total, 'slice')} passed every check"
     if missing:
         with_warnings = f", {warned:,} with warnings" if warned else ""
-        slices_missing = counted(missing, "slice is", "slices are")
-        return "bad", f"Do not trust all of this range: {slices_missing} missing. {good}{with_warnings}."
+        unpublished = counted(missing, "slice is", "slices are")
+        return "bad", f"Do not trust all of this range: {unpublished} not published. {good}{with_warnings}."
     if document["approvals"]:
         return "warning", f"Use this range with care: {good}; {_approved(document)}"
     if warned:
@@ -70,7 +70,7 @@ def _range(document: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _approved(document: Mapping[str, Any]) -> str:
-    """Return who approved slices that the audit stopped, and why."""
+    """Return who approved slices although the audit stopped their run, and why."""
     approval, more = document["approvals"][0], len(document["approvals"]) - 1
     others = f" There are {counted(more, 'more approval')}." if more else ""
     slices = counted(approval["slices"], "slice")
@@ -78,12 +78,12 @@ def _approved(document: Mapping[str, Any]) -> str:
 
 
 def _few_on_time(document: Mapping[str, Any]) -> str | None:
-    """Return that only few events are on time; None if most are."""
+    """Return the clause that says how few events are on time; None if most are."""
     totals = document["ledger"]["totals"]
     events = totals["InputEvents"] - totals["DuplicateEvents"]
     if totals["on_time"] >= _MOSTLY * events:
         return None
-    return f"only {share(totals['on_time'], events)} of the events kept their own times"
+    return f"only {share(totals['on_time'], events)} of the events are on time"
 
 
 def _what(document: Mapping[str, Any]) -> str:
@@ -106,7 +106,7 @@ def _events(totals: Mapping[str, Any]) -> str:
     for count, text in ((adjusted, "adjusted"), (dropped, "dropped"), (unusable, "quarantined")):
         if count:
             parts.append(f"{count:,} {text} ({share(count, judged)})")
-    more = f", besides {counted(duplicates, 'duplicate')}" if duplicates else ""
+    more = f", not counting {counted(duplicates, 'duplicate')}" if duplicates else ""
     return f"{counted(judged, 'event')} arrived{more}: {', '.join(parts)}."
 
 
@@ -161,24 +161,24 @@ def _disorder(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _tolerances(of_input: Mapping[str, Any], name_input: bool) -> Iterator[str]:
-    """Yield the tolerances that would leave nearly all events as they are, if the present ones do not."""
+    """Yield the tolerances with which nearly no event is late or out of order, if the present ones are smaller."""
     place = f" ({of_input['alias']})" if name_input else ""
     needed, now = _needed(of_input["lateness"], of_input["late_seconds"], LARGEST_LATE)
     if needed is not None:
         yield (
-            f"eventsLateArrivalMaxDelayInSeconds{place} is {now:.0f}: {needed} would leave {_ALL_BUT_FEW:.1%} of the "
-            f"events as they are, and a slice would be complete {duration(needed - now)} later"
+            f"eventsLateArrivalMaxDelayInSeconds{place} is {now:.0f}: with {needed}, {_ALL_BUT_FEW:.1%} of the events "
+            f"would not be late, and a slice would be complete {duration(needed - now)} later"
         )
     needed, now = _needed(of_input["disorder"], of_input["out_of_order_seconds"], LARGEST_OUT_OF_ORDER)
     if needed is not None:
         yield (
-            f"eventsOutOfOrderMaxDelayInSeconds{place} is {now:.0f}: {needed} would leave {_ALL_BUT_FEW:.1%} of the "
-            "events in their place"
+            f"eventsOutOfOrderMaxDelayInSeconds{place} is {now:.0f}: with {needed}, {_ALL_BUT_FEW:.1%} of the events "
+            "would not be out of order"
         )
 
 
 def _needed(bins: Sequence[Mapping[str, Any]], now: float | None, largest: int) -> tuple[int | None, float]:
-    """Return the tolerance that leaves nearly all events as they are, or None if it is not above the present one."""
+    """Return the tolerance that nearly all events need, or None if it is not above the present one, and that one."""
     needed = needed_seconds(bins, _ALL_BUT_FEW)
     if now is None or needed is None or not now < needed <= largest:
         return None, now or 0

@@ -12,7 +12,7 @@ _BAND = 0.7
 """Share of the time to the next arrival over which events of one arrival are spread."""
 _MARGIN = 600 * TICKS_PER_SECOND
 _THIN = 15
-"""A picture is cut to the part around its worst event if it is this much wider than its events are spread."""
+"""Largest ratio of a picture's width to the spread of its events. A wider one is cut to the part around the worst."""
 
 
 @dataclass(frozen=True)

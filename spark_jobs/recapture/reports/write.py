@@ -25,7 +25,7 @@ DOCUMENT = "report.json"
 def write_run_report(run: PlannedRun, warnings: Sequence[str] = ()) -> str:
     """Write the report of an audited run to its run files, and return the address of the page.
 
-    `warnings` are shown besides those of the run. Raise RunError if a run file is missing.
+    `warnings` are shown in addition to those of the run. Raise RunError if a run file is missing.
     """
     source = sources.of_run(run, [*summary(run)["warnings"], *warnings])
     content = document(source)

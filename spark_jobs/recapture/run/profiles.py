@@ -1,4 +1,4 @@
-"""The profile of a run: those of its slices and partitions, in one run file for the report."""
+"""The profiles of all slices and partitions of a run, in one run file for the report."""
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ def write(files: RunFiles, task: Task, counters: Mapping[Slice, Counters]) -> No
 
 
 def collect(files: RunFiles, tasks: Sequence[Task], metrics: Iterable[Mapping[str, Any]]) -> None:
-    """Write the profile of a run from those of its tasks. `metrics` are the run's, which say where samples stay.
+    """Write the profile of a run from those of its tasks. The run's metrics decide which samples are kept.
 
     The bytes do not depend on how the slices were divided among the tasks.
     """
@@ -72,7 +72,7 @@ def _name(files: RunFiles, task: Task) -> str:
 
 
 def _worst(metrics: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the slices and partitions whose samples stay."""
+    """Return the rows of the slices and partitions whose samples are kept."""
     not_on_time = [verdict for verdict in VERDICTS if verdict != Verdict.ON_TIME.label]
     arrived = [row for row in metrics if row["InputEvents"]]
     arrived.sort(key=lambda row: -sum(row[verdict] for verdict in not_on_time))

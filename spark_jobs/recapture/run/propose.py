@@ -17,7 +17,7 @@ from recapture.table.delta import SLICE_COLUMN, OpenTable
 from recapture.time_model import ticks
 
 DEFAULT_DAYS = 28
-"""Number of days before the newest published slice that are looked at without a range."""
+"""Number of days, up to the newest published slice, from which a suite is proposed without a range."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,11 @@ class Proposal:
 
 
 def propose(pipeline: Pipeline, alias: str | None, start: datetime | None, end: datetime | None) -> Proposal:
-    """Return a suite that the published slices of a range pass; without a range, those of the last days.
+    """Return a suite that the published slices of a range pass.
 
-    `alias` names the output if there are several. Raise DefinitionError for an unknown output, a range that is not
-    whole slices, and RunError if nothing is published in the range.
+    Without a range, they are those of the DEFAULT_DAYS up to the newest one. `alias` names the output if there are
+    several. Raise DefinitionError for an unknown output, or a range that is not whole slices. Raise RunError if nothing
+    is published in the range.
     """
     output = _output(pipeline, alias)
     if start is not None and end is not None:

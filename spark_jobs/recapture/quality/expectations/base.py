@@ -49,7 +49,7 @@ class FrameExpectation(BatchExpectation, ABC):
 
     The result counts the judged items (`element_count`) and the failed ones (`unexpected_count`), with examples. Its
     `details` name the items, and say how many could not be judged and why. If none could be judged, the expectation
-    succeeds: `details` say that nothing is proved.
+    succeeds, which proves nothing.
     """
 
     metric_dependencies: ClassVar[tuple[str, ...]] = ()

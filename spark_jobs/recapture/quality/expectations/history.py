@@ -174,7 +174,7 @@ class ExpectColumnValuesToBeNearEarlierDays(_NearEarlierDays):
         max_deviations: the largest distance from the median, in MADs; default 10.
         min_deviation: the distance that is always allowed, in the unit of the column; default 0.
         min_days: the smallest number of earlier days; default 5.
-        mostly: the share of the slices and keys that must be so, 0 to 1; default 1.
+        mostly: the share of the slices and keys that must meet this, 0 to 1; default 1.
         days: how many days before a slice count; default 14.
         slice_column: the column with the start of the slice; default slice_start.
     """
@@ -214,7 +214,7 @@ class ExpectTableRowCountToBeNearEarlierDays(_NearEarlierDays):
         max_deviations: the largest distance from the median, in MADs; default 10.
         min_deviation: the number of rows that may always be missing or too many; default 0.
         min_days: the smallest number of earlier days; default 5.
-        mostly: the share of the slices that must be so, 0 to 1; default 1.
+        mostly: the share of the slices that must meet this, 0 to 1; default 1.
         days: how many days before a slice count; default 14.
         slice_column: the column with the start of the slice; default slice_start.
     """

@@ -37,8 +37,7 @@ class ExpectEventsToBeConserved(FrameExpectation):
 class ExpectCaptureToBeComplete(FrameExpectation):
     """Expect Capture to have written everything that arrived.
 
-    Judges each row: `complete` is true. It is false while a blob of the slice may still be missing, and a null fails
-    too.
+    Judges each row: `complete` is true. It is false while a blob of the slice may still be missing. A null fails.
     """
 
     def needed_columns(self) -> list[str]:
@@ -52,7 +51,7 @@ class ExpectSequenceGapsToBeAtMost(FrameExpectation):
     """Expect few gaps in the sequence numbers.
 
     Judges each row: SequenceGaps is at most `max_value`. The hub numbers the events of a partition consecutively, so
-    that a missing number is an event that is not in the archive.
+    a missing number is an event that is not in the archive.
 
     Args:
         max_value: the largest number of gaps of a slice and partition; default 0.
@@ -96,7 +95,7 @@ class ExpectShareOfLateEventsToBeAtMost(_ShareOfEvents):
 
     Args:
         max_value: the largest share, 0 to 1.
-        mostly: the share of the rows that must be so, 0 to 1; default 1.
+        mostly: the share of the rows that must meet this, 0 to 1; default 1.
     """
 
     counts = ("LateInputEvents",)
@@ -111,7 +110,7 @@ class ExpectShareOfAdjustedEventsToBeAtMost(_ShareOfEvents):
 
     Args:
         max_value: the largest share, 0 to 1.
-        mostly: the share of the rows that must be so, 0 to 1; default 1.
+        mostly: the share of the rows that must meet this, 0 to 1; default 1.
     """
 
     counts = metrics.ADJUSTED
@@ -126,7 +125,7 @@ class ExpectShareOfMalformedEventsToBeAtMost(_ShareOfEvents):
 
     Args:
         max_value: the largest share, 0 to 1.
-        mostly: the share of the rows that must be so, 0 to 1; default 1.
+        mostly: the share of the rows that must meet this, 0 to 1; default 1.
     """
 
     counts = ("malformed",)

@@ -19,7 +19,7 @@ class ExpectColumnValuesToVary(FrameExpectation):
         column: the column whose values vary.
         key_columns: the columns of the key, such as a device; default none.
         min_rows: the smallest number of values of a key that is judged; default 6.
-        mostly: the share of the keys that must be so, 0 to 1; default 1.
+        mostly: the share of the keys that must meet this, 0 to 1; default 1.
     """
 
     column: str
