@@ -1,5 +1,6 @@
 """The page of a run: its report, or what the other run files say until there is one."""
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def text(files: RunFiles) -> str:
 
 
 def audited(files: RunFiles, verdict: str, **more: Any) -> None:
-    files.write("audit.json", {"verdict": verdict, "reason": "too <b>warm</b>", "report": "FAILED", **more})
+    files.write("audit.json", {"verdict": verdict, "reason": "too <b>warm</b>", "text": "FAILED", **more})
 
 
 def test_a_run_that_was_not_audited_leads_to_its_slices_and_its_manifest(files: RunFiles) -> None:
@@ -37,8 +38,18 @@ def test_without_a_report_the_verdict_and_its_reason_are_shown_as_text(files: Ru
     page = text(files)
     assert "The audit stopped the run: it published nothing." in page
     assert "too &lt;b&gt;warm&lt;/b&gt;" in page
-    files.write("approval.json", {"by": "Ada", "at": "2026-03-02T08:00:00Z", "reason": "known", "audit": "0"})
+    approval = {"by": "Ada", "at": "2026-03-02T08:00:00Z", "reason": "known"}
+    content = files.container.read_current(files.name("audit.json"))
+    assert content is not None
+    files.write("approval.json", approval | {"audit": hashlib.sha256(content).hexdigest()})
     assert "Ada approved the run at 2026-03-02T08:00:00Z: known" in text(files)
+
+
+def test_an_approval_of_an_earlier_audit_is_not_shown(files: RunFiles) -> None:
+    audited(files, "failed")
+    approval = {"by": "Ada", "at": "2026-03-02T08:00:00Z", "reason": "known"}
+    files.write("approval.json", approval | {"audit": "digest of an earlier audit"})
+    assert "approved" not in text(files)
 
 
 def test_a_report_is_framed_so_that_it_can_run_no_script(files: RunFiles) -> None:
