@@ -7,7 +7,7 @@ would misread a file.
 
 from recapture.errors import FormatError
 
-FORMAT = 2
+FORMAT = 3
 """Format of manifests and run files; every digest covers it."""
 PUBLICATIONS_FORMAT = 1
 """Format of publications, which stay readable when a manifest or a run file changes."""
