@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import fastavro
 import pytest
+import yaml
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError
@@ -105,15 +106,18 @@ def truncated(place: int, blob: SampleBlob) -> list[SampleBlob]:
 BLOBS: dict[str, Callable[[int, SampleBlob], list[SampleBlob]]] = {
     "half of the time is missing": missing_half,
     "a blob is copied": copied,
-    "a blob is truncated": truncated,
     "a partition is gone": without_partition,
+    "a blob is truncated": truncated,
 }
 """Breakages of blobs."""
 
-SOUND, REST = "nothing is broken", "nothing is broken after a truncated blob"
+SOUND, REST = "nothing is broken", "nothing is broken before a truncated blob"
 HOURS = [SOUND, *CHANGES, *BLOBS]
 HOURS.insert(-1, REST)
-"""What is broken in each hour of the second day. An hour reads the hour before it for duplicates."""
+"""What is broken in each hour of the second day.
+
+An hour also reads the hours before it, for duplicates and watermarks, and the hour after it, for late events.
+"""
 
 
 def opened(blob: SampleBlob) -> datetime:
@@ -157,7 +161,7 @@ def changed(blob: SampleBlob, change: Change | None, place: int, shift: int) -> 
 
 @pytest.fixture(scope="module")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
-    """The sample's world and suite; one earlier day is enough to compare with."""
+    """The sample's world, job and suite; one earlier day is enough to compare with."""
     home = World(tmp_path_factory.mktemp("breakages"))
     hours = 24 + len(HOURS) + 1
     for blob in broken(world(FIRST_DAY, hours, partitions=3, devices=14)):
@@ -170,7 +174,8 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
         if "_near_earlier_days" in expectation["type"]:
             expectation["kwargs"]["min_days"] = 1
     home.home.joinpath("telemetry.json").write_text(json.dumps(suite))
-    return home.define(quality="telemetry.json", on_damaged_blob="quarantine")
+    sample = yaml.safe_load((ROOT / "dags" / "pipelines" / "telemetry.yaml").read_text("utf-8"))
+    return home.define(quality="telemetry.json", on_damaged_blob="quarantine", **sample["job"])
 
 
 def caught(pipeline: Pipeline, table: Path, computed: str, start: datetime) -> list[str]:

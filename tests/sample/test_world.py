@@ -136,6 +136,41 @@ def _oddities(body: bytes, arrival: datetime) -> list[str]:
     return [kind for kind, occurs in odd.items() if occurs] or ["ordinary"]
 
 
+def test_events_of_a_device_are_out_of_order_by_less_than_a_minute_and_by_minutes(six_hours: list[SampleBlob]) -> None:
+    newest: dict[str, datetime] = {}
+    disorder: dict[str, set[int]] = defaultdict(set)
+    for blob in six_hours:
+        for record in _records(blob):
+            if _oddities(record["Body"], blob.last_modified) != ["ordinary"]:
+                continue
+            event = json.loads(record["Body"])
+            time = _event_time(event["eventTime"])
+            behind = newest.setdefault(event["deviceId"], time) - time
+            newest[event["deviceId"]] = max(newest[event["deviceId"]], time)
+            if behind > timedelta():
+                disorder[event["deviceId"]].add(behind // timedelta(minutes=1))
+    assert disorder == {"device-013": {0, 1, 2}, "device-014": {0}}
+
+
+def test_a_world_goes_on_for_the_hours_that_follow(six_hours: list[SampleBlob]) -> None:
+    longer = list(world(START, 6, following_hours=2))
+    assert longer[: 6 * 12 * 4] == six_hours[: 6 * 12 * 4]
+    assert len(longer) == (8 * 12 + 6) * 4
+    assert all(_records(blob) for blob in longer[: 8 * 12 * 4] if _partition(blob) != "3")
+
+
+def test_in_the_faulty_hour_and_no_other_half_of_the_devices_send_records(six_hours: list[SampleBlob]) -> None:
+    changed = [
+        (_path_time(blob).hour, json.loads(record["Body"]), json.loads(usual["Body"]))
+        for blob, usual_blob in zip(world(START, 6, faulty_hour=3), six_hours, strict=True)
+        for record, usual in zip(_records(blob), _records(usual_blob), strict=True)
+        if record["Body"] != usual["Body"]
+    ]
+    assert {hour for hour, _, _ in changed} == {3}
+    assert {body["deviceId"] for _, body, _ in changed} == {f"device-{number:03}" for number in range(20, 40)}
+    assert all(body["temperature"]["value"] == usual["temperature"] for _, body, usual in changed)
+
+
 def test_the_schema_changes_once_in_a_world(six_hours: list[SampleBlob]) -> None:
     with_null = [b'"bytes","null"]' in blob.content for blob in six_hours]
     assert with_null == sorted(with_null)

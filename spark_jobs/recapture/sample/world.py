@@ -5,7 +5,7 @@ import json
 import random
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from recapture.sample.capture_file import PropertyValue, SampleEvent, capture_file
@@ -13,8 +13,6 @@ from recapture.sample.capture_file import PropertyValue, SampleEvent, capture_fi
 _CADENCE = timedelta(seconds=30)
 """Time from one event of a device to the next; 40 devices send 28,800 events in six hours."""
 _BURST_GAP = timedelta(milliseconds=50)
-_OFFLINE = timedelta(minutes=20)
-_OFFLINE_EVERY = timedelta(hours=2)
 _LONGEST_SILENCE = timedelta(minutes=40)
 _HEARTBEATS = timedelta(minutes=30)
 
@@ -28,10 +26,23 @@ _SKEWS = {
 
 The last clock is further ahead than the early window allows (docs/time-model.md, section 2).
 """
-_LATE_DEVICES = (7, 8, 9)
+_OUTAGES = {7: timedelta(minutes=20), 8: timedelta(minutes=20), 9: timedelta(minutes=80)}
+"""Length of the outages, by device. Such a device is offline for a sixth of the time."""
 _PRETTY_DEVICE = 10
 _NULL_PROPERTY_DEVICE = 11
 _ZONELESS_DEVICE = 12
+_DRIFTING_DEVICE = 13
+_DRIFT, _CLOCK_SET_EVERY = timedelta(minutes=3), timedelta(minutes=50)
+"""Time that the clock of the drifting device gains until it is set right, and how often it is."""
+_RESENDING_DEVICE = 14
+_RESENT_AFTER = timedelta(seconds=40)
+"""Time after which the resending device repeats an event that was not acknowledged: after its next event."""
+_LAST_DEVICE_WITH_FAULTS = _RESENDING_DEVICE
+_NEW_DEVICES = 20
+"""Number of the first device that gets the faulty release."""
+_FAULTY_MINUTES = (timedelta(minutes=10), timedelta(minutes=45))
+_Period = tuple[datetime, datetime]
+_NEVER = datetime.max.replace(tzinfo=UTC)
 _SITES = tuple({"id": f"site-{number}", "region": "north" if number % 2 else "south"} for number in range(5))
 
 
@@ -66,6 +77,8 @@ def world(
     start: datetime,
     hours: int,
     *,
+    following_hours: int = 0,
+    faulty_hour: int | None = None,
     seed: int = 0,
     partitions: int = 4,
     devices: int = 40,
@@ -76,19 +89,27 @@ def world(
     """Yield the blobs of some hours from `start` (aware), by path time, then partition.
 
     Every event of a device goes to one partition. Bodies are `{"deviceId", "eventTime", "temperature", "site"}`.
-    These faults always occur: clocks that are fast or slow, one beyond the early window; devices that are offline for
-    20 minutes and then send all their events; a partition that is silent for a while; bodies that are not JSON or not
-    UTF-8; event times that are missing or null. The first third is written with the schema of 2016. Events continue
-    for one interval after the last hour, and empty blobs for 30 minutes more, so that the last hour is complete for a
-    late tolerance of 600 s.
+    These faults always occur: clocks that are fast or slow, one beyond the early window, and one that drifts and is set
+    right; devices that are offline for 20 or 80 minutes and then send all their events; a device that sends events
+    again after its next ones; a partition that is silent for a while; bodies that are not JSON or not UTF-8; event
+    times that are missing or null. The first third is written with the schema of 2016. Events continue for one interval
+    after the last hour, or for `following_hours`, and empty blobs for 30 minutes more, so that the last hour is
+    complete for a late tolerance of 600 s.
+
+    In the hour `faulty_hour`, counted from 0, half of the devices have a release for 35 minutes that sends the
+    temperature as a record.
     """
     if start.tzinfo is None or hours < 1 or partitions < 1 or devices < 1:
         raise ValueError("a world needs an aware start, and at least one hour, one partition and one device")
     start = start.astimezone(UTC)
     interval = timedelta(seconds=interval_seconds)
-    events_end = start + timedelta(hours=hours) + interval
+    events_end = start + timedelta(hours=hours) + max(interval, timedelta(hours=following_hours))
     blobs_end = events_end + _HEARTBEATS
     upgraded = start + timedelta(hours=hours) / 3
+    faulty = None
+    if faulty_hour is not None:
+        since, until = (start + timedelta(hours=faulty_hour) + minutes for minutes in _FAULTY_MINUTES)
+        faulty = since, until
     population = [
         [_Device(number) for number in range(devices) if _partition_of(number, partitions) == partition]
         for partition in range(partitions)
@@ -96,7 +117,7 @@ def world(
     streams = [
         _Captured(
             heapq.merge(
-                *(_sent(device, start, events_end, hours, seed) for device in population[partition]),
+                *(_sent(device, start, events_end, seed, faulty) for device in population[partition]),
                 key=lambda sent: (sent.enqueued, sent.device),
             ),
             silence=_silence(start, hours) if partition == partitions - 1 else None,
@@ -117,7 +138,7 @@ def world(
 class _Captured:
     """The log of one partition, read interval by interval. It gives the events sequence numbers and offsets."""
 
-    def __init__(self, sent: Iterator[_Sent], silence: tuple[datetime, datetime] | None) -> None:
+    def __init__(self, sent: Iterator[_Sent], silence: _Period | None) -> None:
         self._sent = sent
         self._silence = silence
         self._next: _Sent | None = next(sent, None)
@@ -139,57 +160,81 @@ class _Captured:
 
 def _partition_of(device: int, partitions: int) -> int:
     """Return the partition of a device: as if by a hash, but devices with faults are not in the silent partition."""
-    if device <= _ZONELESS_DEVICE:
+    if device <= _LAST_DEVICE_WITH_FAULTS:
         return device % max(1, partitions - 1)
     return zlib.crc32(str(device).encode()) % partitions
 
 
-def _silence(start: datetime, hours: int) -> tuple[datetime, datetime]:
+def _silence(start: datetime, hours: int) -> _Period:
     begin = start + timedelta(hours=hours) * 0.4
     return begin, begin + min(_LONGEST_SILENCE, timedelta(hours=hours) * 0.4)
 
 
-def _sent(device: _Device, start: datetime, end: datetime, hours: int, seed: int) -> Iterator[_Sent]:
+def _sent(device: _Device, start: datetime, end: datetime, seed: int, faulty: _Period | None) -> Iterator[_Sent]:
     """Yield the events of a device in the order in which the hub takes them."""
+    events = _events(device, start, end, seed, faulty)
+    return _resent(events, end) if device.number == _RESENDING_DEVICE else events
+
+
+def _events(device: _Device, start: datetime, end: datetime, seed: int, faulty: _Period | None) -> Iterator[_Sent]:
     rng = random.Random(f"{seed} {device.id}")
-    offline = list(_offline(device, start, hours, rng))
+    outages = _outages(device, start, random.Random(f"{seed} {device.id} outages"))
     properties: dict[str, PropertyValue] = {}
     measured = start + _CADENCE * rng.random()
     last = start - _BURST_GAP
     count = 0
+    offline, back = next(outages)
     while measured < end:
-        back = next((until for since, until in offline if since <= measured < until), None)
-        usual = measured + timedelta(milliseconds=50 + int(rng.random() * 900))
-        enqueued = max(back or usual, last + (_BURST_GAP if back else timedelta()))
+        if measured >= back:
+            offline, back = next(outages)
+        enqueued = measured + timedelta(milliseconds=50 + int(rng.random() * 900))
+        enqueued = max(back, last + _BURST_GAP) if measured >= offline else max(enqueued, last)
         enqueued = enqueued.replace(microsecond=enqueued.microsecond // 1000 * 1000)
         if enqueued >= end:
             return
         if device.number == _NULL_PROPERTY_DEVICE:
             properties = {"firmware": "1.4.2", "attempt": count % 3, "route": None} if count % 2 else {"attempt": 0}
-        yield _Sent(enqueued, device.id, _body(device, measured, count, rng), properties)
+        as_record = faulty is not None and device.number >= _NEW_DEVICES and faulty[0] <= measured < faulty[1]
+        clock = measured + _clock_error(device, measured - start)
+        yield _Sent(enqueued, device.id, _body(device, clock, count, as_record, rng), properties)
         last = enqueued
         count += 1
         measured += _CADENCE + timedelta(microseconds=int((rng.random() - 0.5) * 2_000_000))
 
 
-def _offline(device: _Device, start: datetime, hours: int, rng: random.Random) -> Iterator[tuple[datetime, datetime]]:
-    if device.number not in _LATE_DEVICES:
-        return
-    block = start
-    while block < start + timedelta(hours=hours):
-        since = block + timedelta(minutes=10 + int(rng.random() * 20))
-        yield since, since + _OFFLINE
-        block += _OFFLINE_EVERY
+def _resent(events: Iterator[_Sent], end: datetime) -> Iterator[_Sent]:
+    """Yield the events of a device that has to send one in eleven again, so that it arrives after the next one."""
+    for count, event in enumerate(events):
+        if count % 10 == 5 and (following := next(events, None)):
+            yield following
+            event = replace(event, enqueued=event.enqueued + _RESENT_AFTER)
+        if event.enqueued < end:
+            yield event
 
 
-def _body(device: _Device, measured: datetime, count: int, rng: random.Random) -> bytes:
-    clock = measured + _SKEWS.get(device.number, timedelta())
+def _outages(device: _Device, start: datetime, rng: random.Random) -> Iterator[_Period]:
+    """Yield the outages of a device, in order, without end."""
+    length = _OUTAGES.get(device.number)
+    while length is not None:
+        since = start + length / 2 + timedelta(minutes=int(rng.random() * (length / timedelta(minutes=1))))
+        yield since, since + length
+        start += 6 * length
+    yield _NEVER, _NEVER
+
+
+def _clock_error(device: _Device, since_start: timedelta) -> timedelta:
+    if device.number == _DRIFTING_DEVICE:
+        return _DRIFT * (since_start % _CLOCK_SET_EVERY / _CLOCK_SET_EVERY)
+    return _SKEWS.get(device.number, timedelta())
+
+
+def _body(device: _Device, clock: datetime, count: int, as_record: bool, rng: random.Random) -> bytes:
     zone = "" if device.number == _ZONELESS_DEVICE and count % 2 else "Z"
-    warmth = 20 + device.number % 7 + 4 * rng.random()
+    warmth = round(20 + device.number % 7 + 4 * rng.random(), 2)
     body: dict[str, object] = {
         "deviceId": device.id,
         "eventTime": f"{clock:%Y-%m-%dT%H:%M:%S.%f}{int(rng.random() * 10)}{zone}",
-        "temperature": round(warmth, 2),
+        "temperature": {"value": warmth, "unit": "C"} if as_record else warmth,
         "site": _SITES[device.number % len(_SITES)],
     }
     ordinal = count * 41 + device.number * 97
@@ -198,7 +243,7 @@ def _body(device: _Device, measured: datetime, count: int, rng: random.Random) -
     elif ordinal % 1500 == 7:
         body["eventTime"] = None
     elif ordinal % 2000 == 11:
-        return f"{device.id};{clock:%H:%M:%S};{body['temperature']}".encode()
+        return f"{device.id};{clock:%H:%M:%S};{warmth}".encode()
     elif ordinal % 2000 == 13:
         return f'{{"deviceId":"{device.id}","place":"caf\N{LATIN SMALL LETTER E WITH ACUTE}"}}'.encode("latin-1")
     if device.number == _PRETTY_DEVICE:
