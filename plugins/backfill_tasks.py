@@ -37,10 +37,13 @@ RETRY_POLICY = ExceptionRetryPolicy(
 DOCUMENTATION = """
 Recomputes slices of the pipeline from its archive and publishes them if they pass their audit.
 
+**Where to look first.** The page Coverage shows which slices are published, blocked, missing or still waiting for
+Capture, and leads to their reports. The tab Recapture of a DAG run has the report of its run.
+
 **When to use it.** On its schedule, each run computes the slice of its data interval as soon as Capture has written it.
 Trigger it by hand, with `from` and `to`, to recompute a range: after the query, the policies or the suite changed,
 after Capture was late, or for hours before the pipeline existed. For a long range, use Airflow's own backfill of this
-DAG, which computes one slice per DAG run. The page Coverage shows what is published, and starts runs too.
+DAG, which computes one slice per DAG run. The page Coverage starts runs too.
 
 **When not to use it.** Do not use it for the current hour: a slice is computed after it has ended and its late events
 have arrived. Do not use it to undo a publication: use the DAG whose name ends with `.rollback`. Do not trigger it again

@@ -1,4 +1,7 @@
-"""`make backfill` and `make up`: run Azurite and Airflow on this machine with six hours of the sample world."""
+"""`make backfill` and `make up`: run Azurite and Airflow on this machine with the sample world.
+
+`make backfill` publishes six hours of it. With `make up`, the hours end now, and the schedule goes on.
+"""
 
 import argparse
 import os
@@ -6,31 +9,41 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from embedded.airflow import USER, Airflow
 from embedded.arrivals import set_last_modified
 from embedded.azurite import Azurite
+from embedded.live import HOUR, LiveWorld, capturing, whole_hour
+from embedded.process import ROOT
+
+if TYPE_CHECKING:
+    from recapture.sample import SampleBlob
 
 PIPELINE = "telemetry"
+DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
 CAPTURE, CURATED = "capture", "curated"
 START = datetime(2026, 3, 1, 6, tzinfo=UTC)
 HOURS = 6
+FOLLOW_SECONDS = 5.0
+"""Seconds between two looks at the states of the slices."""
 
 console = Console(highlight=False, soft_wrap=True, width=max(100, shutil.get_terminal_size().columns))
 
 
 @contextmanager
-def sample_storage() -> Iterator[tuple[Azurite, dict[str, str]]]:
-    """Yield a running Azurite with the sample world and its arrivals in the past, and the pipeline's environment."""
+def sample_storage(blobs: Iterable["SampleBlob"] | None = None) -> Iterator[tuple[Azurite, dict[str, str]]]:
+    """Yield a running Azurite with blobs whose arrivals lie in the past, and the pipeline's environment.
+
+    Without `blobs`, it has those of the sample world of `make backfill`.
+    """
     from recapture.sample import upload_world, world
     from recapture.storage import open_container
 
@@ -40,9 +53,12 @@ def sample_storage() -> Iterator[tuple[Azurite, dict[str, str]]]:
         with Azurite(log, workspace) as azurite:
             _environment(azurite)
             _create_containers(azurite)
-            arrivals = upload_world(world(START, HOURS), open_container(f"{azurite.url}/{CAPTURE}"))
+            arrivals = upload_world(
+                world(START, HOURS) if blobs is None else blobs, open_container(f"{azurite.url}/{CAPTURE}")
+            )
         set_last_modified(workspace, {(CAPTURE, name): arrival for name, arrival in arrivals.items()})
-        console.print(f"{len(arrivals)} blobs of {HOURS} hours from {START:%Y-%m-%d %H:%M} UTC")
+        first, last = min(arrivals.values()), max(arrivals.values())
+        console.print(f"{len(arrivals)} blobs, written from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC")
         with Azurite(log, workspace) as azurite:
             yield azurite, _environment(azurite)
     finally:
@@ -101,12 +117,51 @@ def _print_result(url: str, report: dict[str, Any]) -> None:
 
 
 def up() -> None:
-    """Run Airflow and Azurite until Ctrl-C."""
-    with sample_storage() as (azurite, env), Airflow(env, schedule=True) as airflow:
-        console.print(f"Airflow  {airflow.url}  user {USER}  password {airflow.password}")
-        console.print(f"Azurite  {azurite.url}")
-        console.print(f"the DAG {PIPELINE} is paused; Ctrl-C stops everything")
-        threading.Event().wait()
+    """Run Airflow and Azurite until Ctrl-C, with a world that ends now and goes on. Print the states of slices."""
+    from recapture.storage import open_container
+
+    world = LiveWorld(datetime.now(UTC))
+    with (
+        sample_storage(world.written()) as (azurite, env),
+        capturing(world.following(), open_container(f"{azurite.url}/{CAPTURE}")),
+    ):
+        console.print("starting Airflow")
+        with Airflow(env, schedule=True) as airflow:
+            console.print(f"Azurite  {azurite.url}")
+            console.print(f"Airflow  {airflow.url}  user {USER}  password {airflow.password}")
+            console.print(f"Look first at the coverage calendar: {airflow.url}/plugin/recapture/recapture/{PIPELINE}/")
+            airflow.unpause(PIPELINE)
+            before_last = whole_hour(datetime.now(UTC)) - 2 * HOUR
+            airflow.backfill(PIPELINE, world.start.isoformat(), before_last.isoformat())
+            console.print(
+                "Airflow computes the hours that have ended, in about four minutes. The newest one waits for Capture, "
+                "because events may be an hour late. Then there is one more slice every hour. Ctrl-C stops everything."
+            )
+            _follow()
+
+
+def _follow() -> None:
+    """Print the state of each slice when it changes, for ever."""
+    from recapture.coverage.reading import CoverageReader
+    from recapture.coverage.states import State
+    from recapture.definition.pipeline import load
+    from recapture.errors import RecaptureError
+    from recapture.time_model import ticks
+
+    reader = CoverageReader(load(DEFINITION))
+    states: dict[int, State] = {}
+    while True:
+        try:
+            slices = reader.read(datetime.now(UTC)).slices
+        except RecaptureError as error:
+            console.print(str(error), markup=False)
+            slices = ()
+        for slice_ in slices:
+            if slice_.state is not states.get(slice_.start, State.MISSING):
+                hours = f"{ticks.to_datetime(slice_.start):%H:%M} to {ticks.to_datetime(slice_.end):%H:%M} UTC"
+                console.print(f"  {hours}  {slice_.state}")
+            states[slice_.start] = slice_.state
+        time.sleep(FOLLOW_SECONDS)
 
 
 def main() -> int:

@@ -57,6 +57,35 @@ def test_a_day_shows_the_state_that_needs_attention_most_and_counts_all() -> Non
     assert 'aria-label="1 March: 1 blocked, 1 published with warnings, 2 published"' in text
 
 
+def first(text: str) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return what the page says to look at first: the states with their slices."""
+    (section,) = re.findall(r'<section aria-labelledby="first">(.*?)</section>', text, re.DOTALL)
+    items = re.findall(r"<b>(.*?)</b>(.*?)</li>", section, re.DOTALL)
+    return [(name, re.findall(r"<a[^>]*>(.*?)</a>( and \d+ more)?", slices)) for name, slices in items]
+
+
+def test_the_page_says_where_to_look_first_the_newest_slices_of_each_state() -> None:
+    blocked = [state(hour, State.BLOCKED) for hour in range(1, 6)]
+    text = rendered(state(0, State.WARNINGS), *blocked, state(6), state(7, State.INCOMPLETE))
+    assert first(text) == [
+        (
+            "blocked",
+            [
+                ("1 March, 11:00 to 12:00", ""),
+                ("1 March, 10:00 to 11:00", ""),
+                ("1 March, 09:00 to 10:00", " and 2 more"),
+            ],
+        ),
+        ("published with warnings", [("1 March, 06:00 to 07:00", "")]),
+        ("capture incomplete", [("1 March, 13:00 to 14:00", "")]),
+    ]
+
+
+def test_if_no_slice_needs_attention_the_page_says_so() -> None:
+    assert "Every slice is published, and none needs attention." in rendered(state(0), state(1, State.APPROVED))
+    assert "No run has ended yet." in rendered()
+
+
 def test_a_cell_leads_to_its_slice() -> None:
     (href,) = re.findall(r'href="([^"]*)" data-from', rendered(state(0)))
     query = parse_qs(urlsplit(href.replace("&amp;", "&")).query)

@@ -65,8 +65,10 @@ def test_every_verdict_of_the_policy_adjust_occurs(tmp_path: Path, monkeypatch: 
         partition: {Verdict(code).name.lower(): count for code, count in enumerate(of_partition) if count}
         for partition, (of_partition, _) in runs.items()
     }
-    tolerances = (pipeline.job.out_of_order_seconds, pipeline.job.late_seconds)
-    policy = Policy(*map(ticks.from_seconds, tolerances), ticks.from_seconds(300))
+    out_of_order, late, early = map(
+        ticks.from_seconds, (pipeline.job.out_of_order_seconds, pipeline.job.late_seconds, 300)
+    )
+    policy = Policy(out_of_order, late, early)
     assert counts == judged_by_oracle(blobs, policy, end)
     verdicts = {verdict for of_partition in counts.values() for verdict in of_partition}
     assert verdicts == {

@@ -38,6 +38,10 @@ KINDS = {
 """Name of each state in the style sheet."""
 SHOWN_RUNS = 20
 """Number of runs of the chosen slices that are listed."""
+FIRST_STATES = (State.BLOCKED, State.STALE, State.MISSING, State.WARNINGS, State.INCOMPLETE)
+"""States that a reader looks at first, in this order."""
+FIRST_SLICES = 3
+"""Number of slices that are listed for each of these states."""
 _URGENCY = {state: number for number, state in enumerate(State)}
 
 
@@ -87,6 +91,17 @@ class Row:
     name: str
     href: str
     cells: Sequence[Cell | None]
+
+
+@dataclass(frozen=True)
+class First:
+    """The newest slices in a state that a reader looks at first."""
+
+    state: State
+    slices: Sequence[tuple[str, str]]
+    """Text and address of each slice, the newest first."""
+    more: int
+    """Number of the other slices in this state."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +185,7 @@ def calendar_page(
         pipelines=pipelines,
         access=access,
         counts=[(state, counts[state]) for state in reversed(State)],
+        first=_first(coverage.slices),
         signs=SIGNS,
         kinds=KINDS,
         year=month.year,
@@ -201,6 +217,29 @@ def script() -> str:
 def script_hash() -> str:
     """Return the source of the script in a Content-Security-Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()}'"
+
+
+def _first(states: Sequence[SliceState]) -> list[First]:
+    """Return the newest slices in each of FIRST_STATES."""
+    by_state = {first: [state for state in reversed(states) if state.state is first] for first in FIRST_STATES}
+    return [
+        First(
+            first,
+            [
+                (_text(state), _choice(_day(state.start), Range(state.start, state.end)))
+                for state in of_state[:FIRST_SLICES]
+            ],
+            max(len(of_state) - FIRST_SLICES, 0),
+        )
+        for first, of_state in by_state.items()
+        if of_state
+    ]
+
+
+def _text(state: SliceState) -> str:
+    """Return the day and the hours of a slice."""
+    start, end = ticks.to_datetime(state.start), ticks.to_datetime(state.end)
+    return f"{start.day} {start:%B}, {start:%H:%M} to {end:%H:%M}"
 
 
 def _by_day(states: Iterable[SliceState]) -> dict[date, list[SliceState]]:
@@ -249,9 +288,8 @@ def _day_rows(month: date, days: Mapping[date, Sequence[SliceState]], chosen: Ra
 
 def _slice_cell(state: SliceState, month: date, chosen: Range | None) -> Cell:
     bounds = Range(state.start, state.end)
-    hours = f"{ticks.to_datetime(state.start):%H:%M} to {ticks.to_datetime(state.end):%H:%M}"
     return Cell(
-        f"{_day(state.start).day} {_day(state.start):%B}, {hours}: {state.state}",
+        f"{_text(state)}: {state.state}",
         _choice(month, bounds),
         state.state,
         SIGNS[state.state],
