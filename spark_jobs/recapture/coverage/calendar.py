@@ -200,8 +200,7 @@ def calendar_page(
         rows=_day_rows(month, days, chosen, length),
         chosen=chosen,
         facts=None if chosen is None else _facts(coverage.slices, chosen, metrics),
-        newest=next((state for state in reversed(coverage.slices) if state.run), None),
-        text=ticks.to_text,
+        newest=next((_link(state) for state in reversed(coverage.slices) if state.run), None),
         changes=coverage.changes,
         problem=coverage.problem,
         script=script(),
@@ -225,15 +224,17 @@ def _first(states: Sequence[SliceState]) -> list[First]:
     return [
         First(
             first,
-            [
-                (_text(state), _choice(_day(state.start), Range(state.start, state.end)))
-                for state in of_state[:FIRST_SLICES]
-            ],
+            [_link(state) for state in of_state[:FIRST_SLICES]],
             max(len(of_state) - FIRST_SLICES, 0),
         )
         for first, of_state in by_state.items()
         if of_state
     ]
+
+
+def _link(state: SliceState) -> tuple[str, str]:
+    """Return the text and the address of a slice."""
+    return _text(state), _choice(_day(state.start), Range(state.start, state.end))
 
 
 def _text(state: SliceState) -> str:
