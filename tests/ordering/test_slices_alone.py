@@ -141,7 +141,7 @@ def test_a_slice_gives_the_same_alone_and_in_a_range(folder: Path, query: Compil
         alone |= all_tasks(folder, query, POLICIES, 1, hour, 1)
     assert alone.keys() == together.keys()
     for key, (rows, counted) in alone.items():
-        assert rows.num_rows > 100
+        assert rows.num_rows > 50, "there is something to compare"
         assert rows.equals(together[key][0])
         assert plain(counted) == plain(together[key][1])
 
