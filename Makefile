@@ -15,7 +15,8 @@ INSTALLED := $(VENV)/.installed
 AZURITE := docker/azurite/node_modules/.installed
 BROWSER := docker/browser/node_modules/.installed
 UV := $(BIN)/uv --no-config
-PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+# Some tests wait for services, so two cores are busy with three processes.
+PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 WITH_JAVA := JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java)
 
 .DEFAULT_GOAL := help

@@ -175,6 +175,7 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
     csv = csv_pipeline(home)
     storage_environment |= {
         "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,{READER}:viewer",
         "JAVA_TOOL_OPTIONS": QUICK_START,
         "PYTHONPATH": str(ROOT),

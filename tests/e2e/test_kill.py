@@ -1,4 +1,7 @@
-"""The command is killed without a chance to clean up, or started twice: in the end, the table is right."""
+"""The command is killed without a chance to clean up, or started twice: in the end, the table is right.
+
+`make chaos` kills it at every point of a run.
+"""
 
 import os
 import re
@@ -41,8 +44,8 @@ in place, so nothing happens between the match and the kill.
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """Write two hours of four partitions."""
-    return steady(tmp_path_factory.mktemp("killed"), hours=2, partitions=4)
+    """Write two hours of two partitions."""
+    return steady(tmp_path_factory.mktemp("killed"), hours=2, partitions=2)
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +88,10 @@ def run_until_killed(world: World, table: Path, pattern: str, home: Path) -> Non
 @pytest.mark.parametrize(
     ("written", "not_written"),
     [
-        ("_recapture/*/counters/*/*/*.json", "_recapture/*/staged.json"),
         ("slice_start=*/*.parquet", "_recapture/*/staged.json"),
         ("_recapture/*/audit.json", "_delta_log/*1.json"),
     ],
-    ids=["during the Spark job", "during staging", "between audit and publish"],
+    ids=["during staging", "between audit and publish"],
 )
 def test_after_a_kill_readers_see_nothing_and_a_rerun_publishes_what_an_undisturbed_run_does(
     spark: "SparkSession", world: World, undisturbed: Path, tmp_path: Path, written: str, not_written: str

@@ -516,14 +516,14 @@ def as_json(rows: list[dict[str, Any]], bodies: list[dict[str, Any] | None]) -> 
     return rows
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(30))
 @given(bodies=st.lists(OBJECTS, max_size=5))
 def test_the_columns_are_what_a_naive_reader_gives(bodies: list[dict[str, Any]]) -> None:
     written: list[bytes | None] = [json.dumps(body).encode() for body in bodies]
     assert as_json(read(written, COLUMNS), [*bodies]) == [naive(body) for body in bodies]
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(bodies=st.lists(st.one_of(OBJECTS, BAD), max_size=4), ascii_only=st.booleans())
 def test_a_bad_neighbour_never_changes_a_good_row(bodies: list[Any], ascii_only: bool) -> None:
     written = [

@@ -19,7 +19,7 @@ from recapture.table.delta import OpenTable
 from recapture.table.publications import Publications
 from tests.table import publishing
 from tests.table.interleavings import Actors, InMemory, Schedule
-from tests.table.publishing import ROWS, Place
+from tests.table.publishing import METRICS, ROWS, Place
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ def test_two_publishers_and_a_rollback_leave_one_run_in_every_table(
     monkeypatch.setattr(InMemory, "LOGS", {})
     schedule = Schedule(InMemory.commit)
     monkeypatch.setattr(InMemory, "commit", lambda *arguments: schedule.commit(*arguments))
-    place = Place(tmp_path.as_uri())
+    place = Place(tmp_path.as_uri(), (ROWS, METRICS))
     place.publish("first")
     place.publish("second")
     before = copy.deepcopy(InMemory.LOGS)
