@@ -1,14 +1,13 @@
 """A compiled query on events at their System.Timestamp, with the interface of the oracle."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import TYPES, AsaType, InputColumn, JavaScriptFunction, OutputColumn
@@ -17,6 +16,7 @@ from recapture.query.model import CompiledInput, CompiledQuery
 from recapture.run.functions import register
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from tests.oracle_windows import Event
+from tests.query import views
 
 Row = dict[str, Any]
 
@@ -52,7 +52,7 @@ def published(
     has sessions, "_unanchored" says whether a row's session is cut by the rule for sparse streams.
     """
     for of_input in query.inputs:
-        _view(spark, of_input, slices, arrivals).createOrReplaceTempView(f"`{of_input.view}`")
+        views.create(spark, of_input, [table for slice_ in slices for table in _events(of_input, slice_, arrivals)])
     register(spark, query)
     output = query.outputs[0]
     table = spark.sql(output.sql).toArrow()
@@ -67,28 +67,25 @@ def published(
     return [rows[slice_.start] for slice_ in slices]
 
 
-def _view(
-    spark: SparkSession, of_input: CompiledInput, slices: Sequence[Slice], arrivals: Sequence[int] | None
-) -> DataFrame:
-    """Return the events of an input that the slices need, with one Spark partition for each partition of the input."""
+def _events(of_input: CompiledInput, slice_: Slice, arrivals: Sequence[int] | None) -> Iterator[pa.Table]:
+    """Yield the events that a slice needs of each partition."""
     schema = pa.schema(
         [(column.name, TYPES[column.type].view) for column in of_input.columns]
         + [("_partition", pa.string()), *((name, pa.int64()) for name in _TICKS)]
     )
     rows: dict[str, list[Row]] = {"0": []}
-    for slice_ in slices:
-        times = np.array([event.time for event in slice_.events], dtype=np.int64)
-        needs = of_input.needs(times, slice_.start, slice_.end)
-        order = range(len(slice_.events)) if arrivals is None else arrivals
-        for arrival, event, needed in zip(order, slice_.events, needs, strict=True):
-            if needed and event.payload.get("input", of_input.alias) == of_input.alias:
-                rows.setdefault(event.partition, []).append(
-                    {column.name: _value(event, column) for column in of_input.columns}
-                    | {"_partition": event.partition}
-                    | dict(zip(_TICKS, (slice_.start, slice_.end, event.time, arrival), strict=True))
-                )
-    frames = [spark.createDataFrame(pa.Table.from_pylist(partition, schema)).coalesce(1) for partition in rows.values()]
-    return reduce(DataFrame.unionAll, frames)
+    times = np.array([event.time for event in slice_.events], dtype=np.int64)
+    needs = of_input.needs(times, slice_.start, slice_.end)
+    order = range(len(slice_.events)) if arrivals is None else arrivals
+    for arrival, event, needed in zip(order, slice_.events, needs, strict=True):
+        if needed and event.payload.get("input", of_input.alias) == of_input.alias:
+            rows.setdefault(event.partition, []).append(
+                {column.name: _value(event, column) for column in of_input.columns}
+                | {"_partition": event.partition}
+                | dict(zip(_TICKS, (slice_.start, slice_.end, event.time, arrival), strict=True))
+            )
+    for of_partition in rows.values():
+        yield pa.Table.from_pylist(of_partition, schema)
 
 
 def _value(event: Event, column: InputColumn) -> Any:

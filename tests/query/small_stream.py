@@ -14,6 +14,7 @@ from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.run.functions import register
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
+from tests.query import views
 from tests.query.fast_path import kind
 
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
@@ -62,8 +63,11 @@ def published(spark: SparkSession, query: CompiledQuery, events: Iterable[Row]) 
         | {"_arrival": START + event.get("_arrival", arrival)}
         for arrival, event in enumerate(events)
     ]
-    frame = spark.createDataFrame(pa.Table.from_pylist(placed, schema)).coalesce(1)
-    frame.createOrReplaceTempView("`input telemetry`")
+    partitions: dict[str, list[Row]] = {}
+    for event in placed:
+        partitions.setdefault(event["_partition"], []).append(event)
+    tables = [pa.Table.from_pylist(of_partition, schema) for of_partition in partitions.values()]
+    views.create(spark, query.inputs[0], tables or [schema.empty_table()])
     of_outputs = []
     for output in query.outputs:
         table = spark.sql(output.sql).toArrow().drop_columns(["slice_start"])

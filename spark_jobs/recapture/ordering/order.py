@@ -19,6 +19,7 @@ from recapture.model import TYPES, InputColumn, MetadataColumn, dateadd_fields, 
 from recapture.ordering.application_time import times_of
 from recapture.ordering.chunks import Chunk, chunks
 from recapture.ordering.counters import Counters
+from recapture.ordering.panes import SlicePanes
 from recapture.ordering.profile import TimedEvents
 from recapture.ordering.sequence import AscendingEvents
 from recapture.ordering.sequence_partitions import PartitionedNumbers
@@ -55,6 +56,8 @@ def order(
 ) -> tuple[Iterator[pa.RecordBatch], dict[Slice, Counters]]:
     """Return the ordered events of a task as batches of `schema(compiled)`, and its counters.
 
+    If tasks aggregate the events of the input, the batches are those of its panes (`panes.schema`) instead.
+
     The counters are complete once all batches have been consumed. An event occurs once for each slice to whose
     rows it may matter. Consuming the batches raises DamagedBlobError for a damaged blob, unless damaged blobs are
     quarantined, and RunError for a blob that changed since it was planned.
@@ -63,12 +66,27 @@ def order(
         planned_slice.slice: Counters(task.input, task.partition, planned_slice) for planned_slice in task.slices
     }
     processor = _ChunkProcessor(task.partition, compiled, policies, counters)
-    ordered = (
-        batch
-        for chunk in chunks(task, container, compiled, reader, quarantine_damaged)
-        for batch in processor.process(chunk)
-    )
-    return ordered, counters
+    read = chunks(task, container, compiled, reader, quarantine_damaged)
+    if compiled.aggregations:
+        return _panes(task, compiled, processor, read), counters
+    return (batch for chunk in read for _, batch in processor.process(chunk)), counters
+
+
+def _panes(
+    task: Task, compiled: CompiledInput, processor: "_ChunkProcessor", read: Iterator[Chunk]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the panes of each slice once all blobs that may hold its events have been read."""
+    panes = {slice_: SlicePanes(slice_, task.partition, compiled.aggregations) for slice_ in processor.counters}
+    last_blobs = {planned.slice: task.number_of_blobs_until(planned) for planned in task.slices}
+    blobs = 0
+    for chunk in read:
+        for slice_, events in processor.process(chunk):
+            panes[slice_].add(events)
+        blobs += len(chunk.blobs)
+        for slice_ in [slice_ for slice_ in panes if last_blobs[slice_] <= blobs]:
+            yield from panes.pop(slice_).batches()
+    for slice_panes in panes.values():
+        yield from slice_panes.batches()
 
 
 @dataclass
@@ -82,8 +100,8 @@ class _ChunkProcessor:
     largest_times: LargestTimes = field(default_factory=LargestTimes)
     numbers: PartitionedNumbers = field(default_factory=PartitionedNumbers)
 
-    def process(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
-        """Judge and count the events of a chunk, and yield those that the slices need."""
+    def process(self, chunk: Chunk) -> Iterator[tuple[Slice, pa.RecordBatch]]:
+        """Judge and count the events of a chunk, and yield those that each slice needs."""
         duplicates, groups = observe_numbers(chunk, self.numbers)
         for counters in self.counters.values():
             counters.count_blobs(chunk)
@@ -141,7 +159,7 @@ class _ChunkProcessor:
 
     def _by_slice(
         self, judged: Judged, arrival: NDArray[np.int64], payload: list[pa.Array]
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Iterator[tuple[Slice, pa.RecordBatch]]:
         """Yield the processed events that each slice needs."""
         processed = np.flatnonzero(judged.processed)
         times, arrival = judged.system_timestamp[processed], arrival[processed]
@@ -153,7 +171,7 @@ class _ChunkProcessor:
                 continue
             needed = self.compiled.needs(times, slice_.start, slice_.end)
             if needed.any():
-                yield self._batch(slice_, [times[needed], arrival[needed]], payload, processed[needed])
+                yield slice_, self._batch(slice_, [times[needed], arrival[needed]], payload, processed[needed])
 
     def _batch(
         self, slice_: Slice, times: list[NDArray[np.int64]], payload: list[pa.Array], rows: NDArray[np.intp]

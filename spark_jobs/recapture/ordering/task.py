@@ -27,6 +27,10 @@ class Task:
         judged = Arrivals(self.slices[0].arrivals.first_judged, None)
         return len(self.blobs) - len(blobs_that_may_hold(self.blobs, judged))
 
+    def number_of_blobs_until(self, planned: PlannedSlice) -> int:
+        """Return the number of blobs up to the last one that may hold an arrival of a slice."""
+        return len(blobs_that_may_hold(self.blobs, Arrivals(0, planned.arrivals.last)))
+
 
 def split(slices: Sequence[PlannedSlice], blobs: Iterable[PinnedBlob], task_bytes: int) -> Iterator[Task]:
     """Yield the tasks of a run: neighbouring slices of a partition share a task that reads about `task_bytes`.

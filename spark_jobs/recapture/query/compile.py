@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
-from recapture.model import AsaType, InputColumn, InputMetadata, JavaScriptFunction, MetadataColumn, OutputColumn
+from recapture.model import TYPES, AsaType, InputColumn, InputMetadata, JavaScriptFunction, MetadataColumn, OutputColumn
 from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
@@ -14,6 +14,7 @@ from recapture.query.analyse.inference import Requests, compile_until_settled
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation, taken_over
+from recapture.query.generate.in_tasks import Assignment, InTasks
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import CommonTable, Selection, Statement, Table, output_statement
 from recapture.query.generate.values import Value
@@ -35,10 +36,12 @@ def compile_query(
     inputs: Mapping[str, InputMetadata | None],
     output_aliases: Sequence[str],
     functions: Sequence[JavaScriptFunction] = (),
+    in_tasks: bool = True,
 ) -> CompiledQuery:
     """Compile a query that reads `inputs`, writes `output_aliases` and may call `functions`.
 
-    `inputs` maps the alias of each input to the metadata of its events, or to None for reference data.
+    `inputs` maps the alias of each input to the metadata of its events, or to None for reference data. Without
+    `in_tasks`, Spark aggregates all events, and the rows are the same.
 
     Raise DefinitionError, with line and column of the text, for a syntax error and for whatever is not supported.
     """
@@ -47,7 +50,7 @@ def compile_query(
         script = parse(text)
         called = bind_functions(script, functions)
         types = FieldTypes(script.source, declared_types(source, script.declarations, inputs))
-        compiled = _compiled(script, types, inputs, output_aliases).result()
+        compiled = _compiled(script, types, inputs, output_aliases).result(in_tasks)
         return replace(compiled, functions=called, geography=geography_functions(script))
     except RecursionError:
         raise source.error(0, "the query is nested too deeply") from None
@@ -174,11 +177,13 @@ class _Pass:
         self._check_inputs()
         self._check_outputs()
 
-    def result(self) -> CompiledQuery:
-        """Return the compiled query, its trees written as Spark SQL."""
-        statements = [output_statement(self.tables, output.table, output.columns) for output in self.outputs]
+    def result(self, in_tasks: bool) -> CompiledQuery:
+        """Return the compiled query, its trees written as Spark SQL. With `in_tasks`, tasks aggregate what they can."""
+        inputs = [read for read in self.from_.inputs.values() if not read.is_reference]
+        computed, steps, outputs = self._divided(inputs) if in_tasks else ({}, self.tables, [*self.outputs])
+        statements = [output_statement(steps, output.table, output.columns) for output in outputs]
         return CompiledQuery(
-            inputs=tuple(self._input(read, statements) for read in self.from_.inputs.values() if not read.is_reference),
+            inputs=tuple(self._input(read, statements, computed.get(read.table, InTasks())) for read in inputs),
             references=tuple(self._reference(read) for read in self.from_.inputs.values() if read.is_reference),
             windows=tuple(dict.fromkeys(window for statement in statements for window in statement.windows)),
             outputs=tuple(
@@ -192,7 +197,21 @@ class _Pass:
             canonical=canonical(self.source, self.script.tokens),
         )
 
-    def _input(self, relation: InputRelation, statements: list[Statement]) -> CompiledInput:
+    def _divided(self, inputs: list[InputRelation]) -> tuple[dict[str, InTasks], list[Table], list[_Output]]:
+        """Return what the tasks of each input compute, and the steps and the outputs, which read it."""
+        types = {
+            read.table: {column.name: TYPES[column.type].view for column in read.columns.values()} for read in inputs
+        }
+        assignment = Assignment({table.name: table for table in self.tables}, types)
+        in_tasks = assignment.of_outputs([output.table for output in self.outputs])
+        steps = [
+            assignment.reading_panes(table, in_tasks) if isinstance(table, CommonTable) else table
+            for table in self.tables
+        ]
+        outputs = [replace(output, table=assignment.reading_panes(output.table, in_tasks)) for output in self.outputs]
+        return in_tasks, steps, outputs
+
+    def _input(self, relation: InputRelation, statements: list[Statement], in_tasks: InTasks) -> CompiledInput:
         time, over = self.from_.timing[relation.alias]
         columns = relation.columns.values()
         reaches = (reach for statement in statements for reach in statement.reaches.get(relation.table, ()))
@@ -204,6 +223,8 @@ class _Pass:
             timestamp_by=time,
             over=over,
             reaches=tuple(dict.fromkeys(reaches)),
+            aggregations=in_tasks.aggregations,
+            not_aggregated_because=in_tasks.because,
         )
 
     def _reference(self, relation: InputRelation) -> CompiledReference:

@@ -14,12 +14,18 @@ from recapture.model import (
     TimeExpression,
     dateadd_fields,
 )
+from recapture.query.partials import PaneAggregation
 from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach, SessionWindow, Window
 
 
 def input_view(alias: str) -> str:
     """Return the name of the view of an input's ordered events."""
     return f"input {alias}"
+
+
+def panes_view(view: str, number: int) -> str:
+    """Return the name of the view of the panes of one of an input's aggregations."""
+    return f"{view} panes {number}"
 
 
 def reference_view(alias: str) -> str:
@@ -39,10 +45,11 @@ class CompiledOutput:
     """Spark SQL of the rows.
 
     It reads the views of the inputs (`CompiledInput.view`): an input's `columns` and `metadata` under their names,
-    `_partition` (string), and `_slice_start`, `_slice_end`, `_system_timestamp` and `_arrival` (bigint, ticks). A
-    datetime there is a bigint of ticks; a record or an array is its JSON text. It also reads the views of reference
-    data (`CompiledReference.view`): `columns`, and `_valid_from` (inclusive) and `_valid_until` (exclusive), both
-    bigint ticks, which bound the System.Timestamps at which a row is in force.
+    `_partition` (string), and `_slice_start`, `_slice_end`, `_system_timestamp` and `_arrival` (bigint, ticks). If the
+    tasks of an input aggregate its events, it reads the views of the panes instead (`panes_view`), which have the
+    columns of `PaneAggregation.schema`. A datetime in a view is a bigint of ticks; a record or an array is its JSON
+    text. It also reads the views of reference data (`CompiledReference.view`): `columns`, and `_valid_from` (inclusive)
+    and `_valid_until` (exclusive), both bigint ticks, which bound the System.Timestamps at which a row is in force.
 
     It gives the columns of `columns`, in which a datetime is a timestamp, then `slice_start` (timestamp, UTC). A query
     with sessions adds `_unanchored` (boolean): the row's session is cut by the rule for sparse streams
@@ -68,6 +75,10 @@ class CompiledInput:
     """Keys after OVER, each with a timeline of its own."""
     reaches: tuple[Reach, ...]
     """Reaches of the windows and of the JOINs over the input: the events that each needs."""
+    aggregations: tuple[PaneAggregation, ...] = ()
+    """What its tasks aggregate; nothing if they pass the events on."""
+    not_aggregated_because: str | None = None
+    """Why its tasks pass the events on; None if they aggregate."""
 
     @property
     def view(self) -> str:

@@ -25,13 +25,14 @@ from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import RecaptureError, RunError
 from recapture.formats.events import Reader
 from recapture.model import OutputColumn, published_schema
+from recapture.ordering import panes
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order, schema
 from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task, split
 from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.values import quoted_name
-from recapture.query.model import CompiledInput
+from recapture.query.model import CompiledInput, panes_view
 from recapture.run import profiles
 from recapture.run.files import RunFiles, StagedSlice
 from recapture.run.functions import register
@@ -195,13 +196,23 @@ def _stage(
 
 @contextlib.contextmanager
 def _view(spark: SparkSession, of_input: InputTasks) -> Iterator[DataFrame]:
-    """Yield the events of an input, which are its view in the session."""
-    events = _events(spark, of_input.context, of_input.tasks)
-    events.createOrReplaceTempView(f"`{of_input.context.input.view}`")
+    """Yield what the tasks of an input give, its events or its panes; its views in the session show it."""
+    given = _given(spark, of_input.context, of_input.tasks)
+    create_views(given, of_input.context.input)
     try:
-        yield events
+        yield given
     finally:
-        events.unpersist()
+        given.unpersist()
+
+
+def create_views(given: DataFrame, compiled: CompiledInput) -> None:
+    """Create the view of an input's events, or those of its panes, from what its tasks give."""
+    if not compiled.aggregations:
+        given.createOrReplaceTempView(f"`{compiled.view}`")
+    for number in range(len(compiled.aggregations)):
+        struct = quoted_name(panes.column_name(number))
+        rows = given.where(f"{struct} IS NOT NULL").select(f"{struct}.*")
+        rows.createOrReplaceTempView(quoted_name(panes_view(compiled.view, number)))
 
 
 def _optimized_plan(result: DataFrame) -> str:
@@ -222,13 +233,14 @@ def _with_empty_slices(destination: Destination, rows: list[Row], digests: dict[
             yield StagedSlice(destination.alias, text, *write_slice_file(table, start, digests[start], nothing), 0, 0)
 
 
-def _events(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> DataFrame:
-    """Return the events of an input, with one Spark partition per task."""
+def _given(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> DataFrame:
+    """Return the events of an input, or its panes, with one Spark partition per task."""
     texts = [_TASK.dump_json(task, by_alias=True).decode() for task in tasks]
     numbered = pa.table({"number": pa.array(range(len(tasks)), pa.int32()), "task": pa.array(texts, pa.string())})
     frame = spark.createDataFrame(numbered).repartitionById(max(len(tasks), 1), "number")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
-    columns = from_arrow_schema(schema(context.input))
+    aggregations = context.input.aggregations
+    columns = from_arrow_schema(panes.schema(aggregations) if aggregations else schema(context.input))
 
     def run_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -117,6 +117,11 @@ class JoinedTable:
         for side, joined_side in self._streams:
             yield side.table, Reach(joined_side, extra_look_back, side.history)
 
+    @property
+    def sources(self) -> list[str]:
+        """Tables that its SQL reads."""
+        return [side.table for side in self.sides]
+
     def sql(self, extra_look_back: int) -> str:
         """Return the statement that computes the rows after slice start - `extra_look_back` ticks.
 

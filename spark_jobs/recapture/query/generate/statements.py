@@ -62,6 +62,8 @@ class Selection:
     grouping: Grouping | None
     items: tuple[SelectItem, ...]
     """Select list, over a row, or over a group's `_k0`, …, `_r0`, …, `_window_id` and `_window_end`."""
+    pane_tables: tuple[str, ...] = ()
+    """Tables of the panes of each window, if tasks compute them; it does not read `table` then."""
 
     @property
     def windows(self) -> list[Window]:
@@ -102,7 +104,11 @@ class Table(Protocol):
         """Return its windows, or the sides of its JOINs."""
 
     def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
-        """Yield each table that it reads, and the reach of its rows."""
+        """Yield each table that its rows come from, and the reach of its rows."""
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """Return the tables that its SQL reads."""
 
     def sql(self, extra_look_back: int) -> str:
         """Return SQL of the rows after slice start - `extra_look_back` ticks, and maybe of some earlier ones."""
@@ -133,6 +139,10 @@ class CommonTable:
             for window in selection.windows:
                 yield selection.table, Reach(window, extra_look_back, selection.history)
 
+    @property
+    def sources(self) -> list[str]:
+        return [source for one in self.selections for source in one.pane_tables or (one.table,)]
+
     def sql(self, extra_look_back: int) -> str:
         return "\nUNION ALL\n".join(_selection(selection, extra_look_back, self) for selection in self.selections)
 
@@ -158,11 +168,12 @@ def output_statement(steps: Sequence[Table], output: CommonTable, columns: list[
     need are left out.
     """
     extra_look_backs, reaches = _extra_look_backs(steps, output)
-    needed = [table for table in steps if table.name in extra_look_backs]
+    read = _read_by(steps, output)
+    needed = [table for table in steps if table.name in read]
     with_ = ",\n".join(
         f"{table.name} AS (\n{table.sql(extra_look_backs[table.name])}\n)" for table in [*needed, output]
     )
-    windows = [window for table in [*needed, output] for window in table.windows]
+    windows = [window for table in [*steps, output] if table.name in extra_look_backs for window in table.windows]
     published = [_published(name, value) for name, value in columns]
     published.append(SelectItem(SLICE_START, _timestamp(SLICE_BOUNDS[0].expression)))
     if output.unanchored:
@@ -193,6 +204,15 @@ def _extra_look_backs(steps: Sequence[Table], output: CommonTable) -> tuple[dict
     return extra, reaches
 
 
+def _read_by(steps: Sequence[Table], output: CommonTable) -> set[str]:
+    """Return the tables that the SQL of an output reads."""
+    read = set(output.sources)
+    for step in reversed(steps):
+        if step.name in read:
+            read |= {*step.sources}
+    return read
+
+
 def _selection(selection: Selection, extra_look_back: int, table: CommonTable) -> str:
     items = [*unanchored_items(table.unanchored, selection.unanchored), *selection.items]
     rows = selection.table
@@ -211,7 +231,7 @@ def _selection(selection: Selection, extra_look_back: int, table: CommonTable) -
         SelectItem("_system_timestamp", trees.column("_window_end")),
         SelectItem("_arrival", trees.column("_window_end")),
     ]
-    grouped = groups(source, selection.source_unanchored, selection.grouping, extra_look_back)
+    grouped = groups(source, selection.source_unanchored, selection.grouping, extra_look_back, selection.pane_tables)
     having = _where(selection.grouping.having)
     return f"SELECT {select_list([*system, *items])}\nFROM (\n{grouped}\n) AS `groups`{having}"
 

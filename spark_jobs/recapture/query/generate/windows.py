@@ -1,5 +1,8 @@
 """The second step of a GROUP BY: the partial aggregates of panes to windows, and to groups."""
 
+from collections.abc import Sequence
+from itertools import zip_longest
+
 from sqlglot import exp
 
 from recapture.query.generate import trees
@@ -12,8 +15,12 @@ from recapture.query.generate.trees import cast_as, string, template
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow
 
 
-def groups(source: str, source_unanchored: bool, grouping: Grouping, extra_look_back: int) -> str:
+def groups(
+    source: str, source_unanchored: bool, grouping: Grouping, extra_look_back: int, pane_tables: Sequence[str] = ()
+) -> str:
     """Return the statement that computes the groups of a GROUP BY over rows FROM … [WHERE …].
+
+    If tasks compute the panes, it reads `pane_tables`, one for each window, instead of the rows.
 
     keys [`k`], aggregates [COUNT(*)] => SELECT …, `_k0`, sum(`_p0`) AS `_r0` FROM (…) … GROUP BY …, `_k0`
 
@@ -21,8 +28,8 @@ def groups(source: str, source_unanchored: bool, grouping: Grouping, extra_look_
     `_r0`, …, and with sessions `_unanchored`. They end after slice start - `extra_look_back` ticks.
     """
     parts = [
-        _windowed(Panes(source, source_unanchored, grouping, grouped.window, extra_look_back), number)
-        for number, grouped in enumerate(grouping.windows)
+        _windowed(Panes(source, source_unanchored, grouping, grouped.window, extra_look_back, table), number)
+        for number, (grouped, table) in enumerate(zip_longest(grouping.windows, pane_tables))
     ]
     by = [*SLICE_BOUNDS, column("_window"), column("_window_id"), column("_window_end"), *grouping.key_columns]
     unanchored = any_unanchored(source_unanchored or grouping.unanchored)

@@ -1,0 +1,142 @@
+"""The events of a slice as the partial aggregates of panes, folded in arrival order (docs/time-model.md, section 6)."""
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recapture.errors import RunError
+from recapture.ordering.scalars import evaluate
+from recapture.query.partials import Fold, PaneAggregation, Partial
+from recapture.time_model.slices import Slice
+
+FOLD_ROWS = 1 << 18
+"""Number of events after which they are folded into the panes so far, at least; so memory is bounded by the panes."""
+BATCH_ROWS = 65_536
+"""Largest number of panes in a batch."""
+_PANE = "_pane"
+_BIGINT_BOUND = 2.0**62
+"""Bound below which a sum of absolute values, added as floats, is certainly a bigint."""
+_LARGEST = 2**63 - 1
+
+
+def schema(aggregations: Sequence[PaneAggregation]) -> pa.Schema:
+    """Return the columns of the batches: one struct for each aggregation, NULL in the rows of the others."""
+    structs = (pa.struct(list(aggregation.schema)) for aggregation in aggregations)
+    return pa.schema([(column_name(number), struct) for number, struct in enumerate(structs)])
+
+
+def column_name(number: int) -> str:
+    """Return the name of the column of an aggregation."""
+    return f"panes {number}"
+
+
+class SlicePanes:
+    """The panes of one slice in one partition, for each aggregation of its input."""
+
+    def __init__(self, slice_: Slice, partition: str, aggregations: Sequence[PaneAggregation]) -> None:
+        self._slice = slice_
+        self._partition = partition
+        self._panes = [_Panes(aggregation) for aggregation in aggregations]
+
+    def add(self, events: pa.RecordBatch) -> None:
+        """Add events of the slice, with the columns of `order.schema`; they follow those added before."""
+        for panes in self._panes:
+            panes.add(events)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the panes of all events as batches of `schema`."""
+        columns = schema([panes.aggregation for panes in self._panes])
+        for number, panes in enumerate(self._panes):
+            for batch in panes.folded().to_batches(max_chunksize=BATCH_ROWS):
+                arrays = [pa.nulls(batch.num_rows, column.type) for column in columns]
+                arrays[number] = self._struct(panes.aggregation, batch)
+                yield pa.RecordBatch.from_arrays(arrays, schema=columns)
+
+    def _struct(self, aggregation: PaneAggregation, batch: pa.RecordBatch) -> pa.StructArray:
+        count = batch.num_rows
+        system = [
+            pa.repeat(pa.scalar(self._slice.start, pa.int64()), count),
+            pa.repeat(pa.scalar(self._slice.end, pa.int64()), count),
+            pa.repeat(self._partition, count),
+        ]
+        names = aggregation.schema.names[len(system) :]
+        return pa.StructArray.from_arrays([*system, *(batch[name] for name in names)], fields=list(aggregation.schema))
+
+
+@dataclass
+class _Panes:
+    """The panes of one aggregation: those folded so far, and the events that are not yet folded into them."""
+
+    aggregation: PaneAggregation
+    _parts: list[pa.RecordBatch] = field(default_factory=list)
+    """Panes folded so far, then events; a pane's row stands for the events that were folded into it."""
+    _events: int = 0
+    """Number of rows of `_parts` that are events."""
+    _folded: int = 0
+    """Number of rows of `_parts` that are panes."""
+
+    def add(self, events: pa.RecordBatch) -> None:
+        values = self._values(events)
+        self._parts.append(values)
+        self._events += values.num_rows
+        if self._events >= max(FOLD_ROWS, self._folded):
+            self._fold()
+
+    def folded(self) -> pa.Table:
+        self._fold()
+        return pa.Table.from_batches(self._parts, self._schema)
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.schema(list(self.aggregation.schema)[3:])
+
+    def _values(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the pane, the keys and what is folded of the events that meet the conditions."""
+        times = events["_system_timestamp"].to_numpy()
+        panes = times + (self.aggregation.offset - times) % self.aggregation.length
+        value = functools.cache(functools.partial(evaluate, events=events))
+        columns = [pa.array(panes), *(value(key.value) for key in self.aggregation.keys)]
+        columns += [_folded_value(partial, value(partial.argument)) for partial in self.aggregation.partials]
+        values = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        if not self.aggregation.conditions:
+            return values
+        return values.filter(functools.reduce(pc.and_kleene, map(value, self.aggregation.conditions)))
+
+    def _fold(self) -> None:
+        if not self._events:
+            return
+        table = pa.Table.from_batches(self._parts, self._schema)
+        by = [_PANE, *(key.name for key in self.aggregation.keys)]
+        folds = []
+        for partial in self.aggregation.partials:
+            fold = Fold.SUM if partial.fold is Fold.COUNT else partial.fold
+            folds.append((partial.name, fold.value))
+            if fold is Fold.SUM and pa.types.is_integer(partial.type):
+                _require_bigints(table, by, partial)
+        grouped = pa.TableGroupBy(table, by, use_threads=False).aggregate(folds)
+        columns = [grouped[name] for name in [*by, *(f"{name}_{fold}" for name, fold in folds)]]
+        self._parts = pa.Table.from_arrays(columns, schema=self._schema).combine_chunks().to_batches()
+        self._events, self._folded = 0, len(grouped)
+
+
+def _folded_value(partial: Partial, argument: pa.Array) -> pa.Array:
+    """Return what is folded for an event: its value, or for COUNT whether it has one, as 1 or 0."""
+    return pc.is_valid(argument).cast(pa.int64()) if partial.fold is Fold.COUNT else argument
+
+
+def _require_bigints(table: pa.Table, by: Sequence[str], partial: Partial) -> None:
+    """Raise RunError if a sum leaves the bigints at some event, as it would in Spark's ANSI mode."""
+    values = table[partial.name]
+    sizes: NDArray[np.float64] = np.abs(values.fill_null(0).to_numpy().astype(np.float64))
+    if sizes.sum() < _BIGINT_BOUND:
+        return
+    totals: dict[tuple[object, ...], int] = {}
+    for *group, value in zip(*(table[name].to_pylist() for name in by), values.to_pylist(), strict=True):
+        total = totals[tuple(group)] = totals.get(tuple(group), 0) + (value or 0)
+        if not -_LARGEST - 1 <= total <= _LARGEST:
+            raise RunError("SUM: the sum of bigints is too large for a bigint: CAST the values to float")

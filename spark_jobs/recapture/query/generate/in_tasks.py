@@ -1,0 +1,339 @@
+"""Which GROUP BYs the tasks of an input compute in part: trees of Spark SQL become scalars that Arrow can compute.
+
+Tasks aggregate an input if all that a query reads of it can be aggregated there; otherwise Spark gets its events. What
+reads a step that only selects and filters events reads the events themselves.
+
+    WITH s AS (SELECT k, t FROM input WHERE t > 1), SELECT k, AVG(t) FROM s GROUP BY k, Tumbling(minute, 1)
+    => panes of a minute over the events with t > 1: key k, sum and count of t
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NoReturn, Protocol
+
+import pyarrow as pa
+from sqlglot import exp
+
+from recapture.query.generate.aggregates import Function as AggregateFunction
+from recapture.query.generate.grouping import Grouping
+from recapture.query.generate.panes import pane_length
+from recapture.query.generate.statements import CommonTable, Selection, Table
+from recapture.query.generate.trees import Template, is_of_row, render
+from recapture.query.generate.values import quoted_name
+from recapture.query.model import panes_view
+from recapture.query.partials import Call, Column, Constant, Fold, Function, Key, PaneAggregation, Partial, Scalar
+from recapture.time_model.windows import HoppingWindow
+
+_SYSTEM = ("_system_timestamp", "_arrival")
+_COMPARISONS: dict[type[exp.Expr], Function] = {
+    exp.EQ: Function.EQUAL,
+    exp.NEQ: Function.NOT_EQUAL,
+    exp.LT: Function.LESS,
+    exp.LTE: Function.LESS_OR_EQUAL,
+    exp.GT: Function.GREATER,
+    exp.GTE: Function.GREATER_OR_EQUAL,
+}
+_LOGIC: dict[type[exp.Expr], Function] = {exp.And: Function.AND, exp.Or: Function.OR}
+_ARITHMETIC: dict[type[exp.Expr], Function] = {
+    exp.Add: Function.ADD,
+    exp.Sub: Function.SUBTRACT,
+    exp.Mul: Function.MULTIPLY,
+}
+_FOLDS = {
+    AggregateFunction.COUNT: Fold.COUNT,
+    AggregateFunction.SUM: Fold.SUM,
+    AggregateFunction.AVG: Fold.SUM,
+    AggregateFunction.MIN: Fold.MIN,
+    AggregateFunction.MAX: Fold.MAX,
+}
+_SHOWN = 60
+"""Number of characters of an expression that a reason shows."""
+_TO_FLOAT = "CAST({value} AS DOUBLE)"
+
+
+class NotInTasksError(Exception):
+    """Why a GROUP BY is not for tasks."""
+
+
+@dataclass(frozen=True)
+class _Typed:
+    """A scalar with its type."""
+
+    scalar: Scalar
+    type: pa.DataType
+    """Type on Arrow; null for the constant NULL."""
+    finite: bool = True
+    """Whether a float is certainly finite. Arrow and Spark compare other floats in different ways."""
+
+
+@dataclass(frozen=True)
+class InTasks:
+    """What the tasks of an input compute."""
+
+    aggregations: tuple[PaneAggregation, ...] = ()
+    """Aggregations; none if the tasks pass the events on."""
+    because: str | None = None
+    """Why the tasks pass the events on; None if they aggregate."""
+
+
+class _Row(Protocol):
+    """A row that a SELECT reads, which comes from one event."""
+
+    @property
+    def view(self) -> str:
+        """Return the view of the event."""
+
+    @property
+    def conditions(self) -> tuple[Scalar, ...]:
+        """Return the conditions that the event has to meet."""
+
+    def column(self, name: str) -> _Typed:
+        """Return a column of the row."""
+
+
+@dataclass(frozen=True)
+class _Event:
+    """An event as the row of a view."""
+
+    view: str
+    types: Mapping[str, pa.DataType]
+    conditions: tuple[Scalar, ...] = ()
+
+    def column(self, name: str) -> _Typed:
+        return _Typed(Column(name), pa.int64() if name in _SYSTEM else self.types[name])
+
+
+@dataclass(frozen=True)
+class _Selected:
+    """An event as the row of a step that selects and filters events."""
+
+    read: _Row
+    selection: Selection
+
+    @property
+    def view(self) -> str:
+        return self.read.view
+
+    @property
+    def conditions(self) -> tuple[Scalar, ...]:
+        return _conditions(self.read, self.selection)
+
+    def column(self, name: str) -> _Typed:
+        if name in _SYSTEM:
+            return self.read.column(name)
+        (expression,) = (item.expression for item in self.selection.items if item.name == name)
+        return _typed(expression, self.read)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Decides what the tasks of each input compute, for the tables of all outputs."""
+
+    steps: Mapping[str, Table]
+    """Steps and JOINs by the names of their tables."""
+    types: Mapping[str, Mapping[str, pa.DataType]]
+    """Types on Arrow of the columns of each input's view, by the name of its table."""
+
+    def of_outputs(self, outputs: Sequence[CommonTable]) -> dict[str, InTasks]:
+        """Return what the tasks compute, by the name of the table of the input's view."""
+        aggregations: dict[str, dict[PaneAggregation, None]] = {view: {} for view in self.types}
+        reasons: dict[str, str] = {}
+        todo: list[Table] = [*outputs]
+        seen = {table.name for table in todo}
+        while todo:
+            table = todo.pop()
+            for name, reason in self._passed_on(table, aggregations):
+                if name in self.types:
+                    reasons.setdefault(name, reason)
+                elif name not in seen and name in self.steps:
+                    seen.add(name)
+                    todo.append(self.steps[name])
+        return {
+            view: InTasks(because=reasons[view]) if view in reasons else InTasks(tuple(found))
+            for view, found in aggregations.items()
+        }
+
+    def reading_panes(self, table: CommonTable, in_tasks: Mapping[str, InTasks]) -> CommonTable:
+        """Return a table whose SELECTs read the panes that tasks compute."""
+        selections = (replace(one, pane_tables=self._pane_tables(one, in_tasks)) for one in table.selections)
+        return replace(table, selections=tuple(selections))
+
+    def _pane_tables(self, selection: Selection, in_tasks: Mapping[str, InTasks]) -> tuple[str, ...]:
+        try:
+            view, aggregations = self._aggregated(selection)
+        except NotInTasksError:
+            return ()
+        computed = in_tasks[view].aggregations
+        return tuple(_panes_table(view, computed.index(one)) for one in aggregations) if computed else ()
+
+    def _passed_on(
+        self, table: Table, aggregations: dict[str, dict[PaneAggregation, None]]
+    ) -> Iterator[tuple[str, str]]:
+        """Yield what a table reads in Spark, and why; add what tasks aggregate for it."""
+        if not isinstance(table, CommonTable):
+            yield from ((name, "a JOIN needs events") for name, _ in table.reads(0))
+            return
+        for selection in table.selections:
+            try:
+                view, found = self._aggregated(selection)
+                aggregations[view] |= dict.fromkeys(found)
+            except NotInTasksError as reason:
+                yield selection.table, str(reason)
+
+    def _aggregated(self, selection: Selection) -> tuple[str, list[PaneAggregation]]:
+        if selection.grouping is None:
+            raise NotInTasksError("a SELECT without GROUP BY needs events")
+        row = self._row(selection)
+        conditions = _conditions(row, selection)
+        keys = tuple(_key(f"_k{number}", key, row) for number, key in enumerate(selection.grouping.keys))
+        partials = tuple(_partials(selection.grouping, row))
+        aggregations = []
+        for grouped in selection.grouping.windows:
+            if not isinstance(grouped.window, HoppingWindow):
+                raise NotInTasksError(f"a {type(grouped.window).__name__} needs events")
+            length = pane_length(grouped.window)
+            aggregations.append(PaneAggregation(length, grouped.window.offset % length, conditions, keys, partials))
+        return row.view, aggregations
+
+    def _row(self, selection: Selection) -> _Row:
+        """Return the row that a selection reads."""
+        if selection.analytics or selection.laterals:
+            raise NotInTasksError("an analytic function or an APPLY needs events")
+        if selection.table in self.types:
+            return _Event(selection.table, self.types[selection.table])
+        step = self.steps.get(selection.table)
+        if not isinstance(step, CommonTable) or len(step.selections) > 1 or step.selections[0].grouping is not None:
+            raise NotInTasksError("a GROUP BY reads what a JOIN, a UNION or another GROUP BY gives")
+        return _Selected(self._row(step.selections[0]), step.selections[0])
+
+
+def _panes_table(table: str, number: int) -> str:
+    """Return the table of an aggregation's panes: `input telemetry`, 0 => `input telemetry panes 0`"""
+    return quoted_name(panes_view(table[1:-1].replace("``", "`"), number))
+
+
+def _conditions(row: _Row, selection: Selection) -> tuple[Scalar, ...]:
+    return row.conditions if selection.where is None else (*row.conditions, _bit(selection.where, row).scalar)
+
+
+def _key(name: str, tree: exp.Expr, row: _Row) -> Key:
+    key = _typed(tree, row)
+    if key.type not in (pa.int64(), pa.string(), pa.bool_()):
+        raise NotInTasksError(f"a key of type {key.type} is grouped in Spark")
+    return Key(name, key.scalar, key.type)
+
+
+def _partials(grouping: Grouping, row: _Row) -> Iterator[Partial]:
+    for number, aggregate in enumerate(grouping.aggregates):
+        fold = _FOLDS.get(aggregate.function)
+        if fold is None:
+            raise NotInTasksError(f"{aggregate.function} is computed in Spark")
+        argument, name = _typed(aggregate.prepared(), row), f"_p{number}"
+        if fold is not Fold.COUNT:
+            yield _partial(name, fold, argument)
+        if fold in (Fold.COUNT, Fold.SUM):
+            yield Partial(name if fold is Fold.COUNT else f"{name}_n", Fold.COUNT, argument.scalar, pa.int64())
+
+
+def _partial(name: str, fold: Fold, argument: _Typed) -> Partial:
+    ordered = argument.type in (pa.int64(), pa.string()) or (argument.type == pa.float64() and argument.finite)
+    summable = argument.type in (pa.int64(), pa.float64())
+    if not (summable if fold is Fold.SUM else ordered):
+        raise NotInTasksError(f"{fold.name} of such a value is computed in Spark")
+    return Partial(name, fold, argument.scalar, argument.type)
+
+
+def _bit(tree: exp.Expr, row: _Row) -> _Typed:
+    value = _typed(tree, row)
+    return value if value.type == pa.bool_() else _refuse(tree)
+
+
+def _refuse(tree: exp.Expr) -> NoReturn:
+    text = render(tree)
+    raise NotInTasksError(f"{text if len(text) <= _SHOWN else text[:_SHOWN] + '…'} is computed in Spark")
+
+
+def _typed(tree: exp.Expr, row: _Row) -> _Typed:
+    """Return a tree of Spark SQL as a scalar over an event. Raise NotInTasksError if Arrow may compute another value.
+
+    (`x` > CAST(1L AS DOUBLE)) => Call(GREATER, (Column("x"), Call(TO_FLOAT, (Constant(1),))))
+    """
+    match tree:
+        case exp.Paren():
+            return _typed(tree.this, row)
+        case exp.Column() if is_of_row(tree):
+            return row.column(tree.name)
+        case exp.Literal() if tree.is_string:
+            return _Typed(Constant(tree.name, pa.string()), pa.string())
+        case exp.Literal() if tree.name.endswith("D"):
+            return _Typed(Constant(float(tree.name[:-1]), pa.float64()), pa.float64())
+        case exp.Literal():
+            return _Typed(Constant(int(tree.name.removesuffix("L")), pa.int64()), pa.int64())
+        case exp.Boolean():
+            return _Typed(Constant(bool(tree.this), pa.bool_()), pa.bool_())
+        case exp.Null():
+            return _Typed(Constant(None, pa.null()), pa.null())
+        case exp.Not():
+            return _Typed(Call(Function.NOT, (_bit(tree.this, row).scalar,)), pa.bool_())
+        case exp.And() | exp.Or():
+            sides = (_bit(tree.this, row).scalar, _bit(tree.expression, row).scalar)
+            return _Typed(Call(_LOGIC[type(tree)], sides), pa.bool_())
+        case exp.Is() if isinstance(tree.expression, exp.Null):
+            return _Typed(Call(Function.IS_NULL, (_typed(tree.this, row).scalar,)), pa.bool_())
+        case exp.In() if tree.expressions:
+            equal = tuple(_compared(Function.EQUAL, tree, tree.this, one, row).scalar for one in tree.expressions)
+            return _Typed(Call(Function.OR, equal), pa.bool_())
+        case exp.Case() if tree.this is None:
+            return _case(tree, row)
+        case exp.Anonymous(this="coalesce"):
+            return _alike(Function.COALESCE, [_typed(argument, row) for argument in tree.expressions], tree)
+        case Template(name=name) if name == _TO_FLOAT:
+            value = _typed(tree.args["value"], row)
+            if value.type in (pa.int64(), pa.float64()):
+                return _Typed(Call(Function.TO_FLOAT, (value.scalar,)), pa.float64(), value.finite)
+        case exp.Binary() if type(tree) in _COMPARISONS:
+            return _compared(_COMPARISONS[type(tree)], tree, tree.this, tree.expression, row)
+        case exp.Binary() if type(tree) in _ARITHMETIC:
+            return _computed(tree, row)
+    _refuse(tree)
+
+
+def _compared(function: Function, tree: exp.Expr, left: exp.Expr, right: exp.Expr, row: _Row) -> _Typed:
+    sides = [_typed(left, row), _typed(right, row)]
+    equality = function in (Function.EQUAL, Function.NOT_EQUAL)
+    comparable = (pa.int64(), pa.float64(), pa.string(), *[pa.bool_()] * equality)
+    if sides[0].type != sides[1].type or sides[0].type not in comparable or not all(side.finite for side in sides):
+        _refuse(tree)
+    return _Typed(Call(function, tuple(side.scalar for side in sides)), pa.bool_())
+
+
+def _computed(tree: exp.Binary, row: _Row) -> _Typed:
+    """Return an operation on floats. One on bigints may overflow, which is an error that Spark reports."""
+    sides = [_typed(tree.this, row), _typed(tree.expression, row)]
+    if any(side.type != pa.float64() for side in sides):
+        _refuse(tree)
+    removes_sign_of_zero = isinstance(tree, exp.Add) and sides[1].scalar == Constant(0.0, pa.float64())
+    finite = removes_sign_of_zero and sides[0].finite
+    return _Typed(Call(_ARITHMETIC[type(tree)], tuple(side.scalar for side in sides)), pa.float64(), finite)
+
+
+def _case(tree: exp.Case, row: _Row) -> _Typed:
+    conditions = [_bit(branch.this, row) for branch in tree.args["ifs"]]
+    values = [_typed(branch.args["true"], row) for branch in tree.args["ifs"]]
+    default = tree.args.get("default")
+    values.append(_typed(default if default is not None else exp.Null(), row))
+    chosen = _alike(Function.CASE, values, tree)
+    assert isinstance(chosen.scalar, Call)
+    *of_branches, otherwise = chosen.scalar.arguments
+    turns = (part for pair in zip(conditions, of_branches, strict=True) for part in (pair[0].scalar, pair[1]))
+    return replace(chosen, scalar=Call(Function.CASE, (*turns, otherwise)))
+
+
+def _alike(function: Function, values: Sequence[_Typed], tree: exp.Expr) -> _Typed:
+    """Return a function of values that have one type, or are NULL."""
+    types = {value.type for value in values} - {pa.null()}
+    if len(types) != 1:
+        _refuse(tree)
+    (type_,) = types
+    scalars = tuple(value.scalar if value.type == type_ else Constant(None, type_) for value in values)
+    return _Typed(Call(function, scalars), type_, all(value.finite for value in values))
