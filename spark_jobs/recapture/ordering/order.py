@@ -56,37 +56,45 @@ def order(
 ) -> tuple[Iterator[pa.RecordBatch], dict[Slice, Counters]]:
     """Return the ordered events of a task as batches of `schema(compiled)`, and its counters.
 
-    If tasks aggregate the events of the input, the batches are those of its panes (`panes.schema`) instead.
-
     The counters are complete once all batches have been consumed. An event occurs once for each slice to whose
     rows it may matter. Consuming the batches raises DamagedBlobError for a damaged blob, unless damaged blobs are
     quarantined, and RunError for a blob that changed since it was planned.
     """
-    counters = {
-        planned_slice.slice: Counters(task.input, task.partition, planned_slice) for planned_slice in task.slices
-    }
-    processor = _ChunkProcessor(task.partition, compiled, policies, counters)
+    processor = _ChunkProcessor.of_task(task, compiled, policies)
     read = chunks(task, container, compiled, reader, quarantine_damaged)
-    if compiled.aggregations:
-        return _panes(task, compiled, processor, read), counters
-    return (batch for chunk in read for _, batch in processor.process(chunk)), counters
+    return (batch for chunk in read for _, batch in processor.process(chunk)), processor.counters
 
 
-def _panes(
-    task: Task, compiled: CompiledInput, processor: "_ChunkProcessor", read: Iterator[Chunk]
-) -> Iterator[pa.RecordBatch]:
-    """Yield the panes of each slice once all blobs that may hold its events have been read."""
-    panes = {slice_: SlicePanes(slice_, task.partition, compiled.aggregations) for slice_ in processor.counters}
-    last_blobs = {planned.slice: task.number_of_blobs_until(planned) for planned in task.slices}
-    blobs = 0
-    for chunk in read:
-        for slice_, events in processor.process(chunk):
-            panes[slice_].add(events)
-        blobs += len(chunk.blobs)
-        for slice_ in [slice_ for slice_ in panes if last_blobs[slice_] <= blobs]:
-            yield from panes.pop(slice_).batches()
-    for slice_panes in panes.values():
-        yield from slice_panes.batches()
+def order_and_aggregate(
+    task: Task,
+    container: Container,
+    compiled: CompiledInput,
+    policies: Policies | None,
+    reader: Reader,
+    *,
+    quarantine_damaged: bool,
+) -> tuple[Iterator[pa.RecordBatch], dict[Slice, Counters]]:
+    """Return the panes of a task's ordered events as batches of `panes.schema`, and its counters; see `order`.
+
+    The panes of a slice come once all blobs that may hold its events have been read. Consuming the batches also raises
+    RunError if a sum leaves the bigints.
+    """
+    processor = _ChunkProcessor.of_task(task, compiled, policies)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        panes = {slice_: SlicePanes(slice_, task.partition, compiled.aggregations) for slice_ in processor.counters}
+        blobs_of_slice = {planned.slice: task.number_of_blobs_until(planned) for planned in task.slices}
+        blobs = 0
+        for chunk in chunks(task, container, compiled, reader, quarantine_damaged):
+            for slice_, events in processor.process(chunk):
+                panes[slice_].add(events)
+            blobs += len(chunk.blobs)
+            for slice_ in [slice_ for slice_ in panes if blobs_of_slice[slice_] <= blobs]:
+                yield from panes.pop(slice_).batches()
+        for of_slice in panes.values():
+            yield from of_slice.batches()
+
+    return batches(), processor.counters
 
 
 @dataclass
@@ -99,6 +107,11 @@ class _ChunkProcessor:
     counters: dict[Slice, Counters]
     largest_times: LargestTimes = field(default_factory=LargestTimes)
     numbers: PartitionedNumbers = field(default_factory=PartitionedNumbers)
+
+    @classmethod
+    def of_task(cls, task: Task, compiled: CompiledInput, policies: Policies | None) -> "_ChunkProcessor":
+        counters = {planned.slice: Counters(task.input, task.partition, planned) for planned in task.slices}
+        return cls(task.partition, compiled, policies, counters)
 
     def process(self, chunk: Chunk) -> Iterator[tuple[Slice, pa.RecordBatch]]:
         """Judge and count the events of a chunk, and yield those that each slice needs."""

@@ -137,6 +137,7 @@ def plan_summary(
     `progress` says how far the archives reach. If there is one input, its values are also at the top level. The
     warnings are those of the plan, without the pipeline's own.
     """
+    compiled = {of_input.alias: of_input for of_input in pipeline.query.inputs}
     inputs = [
         {
             "alias": planned.alias,
@@ -146,6 +147,8 @@ def plan_summary(
             "capture": [partition.to_dict() for partition in progress[planned.alias]],
             "silent_partitions": list(planned.silent),
             "far_blobs": far_blobs(planned),
+            "aggregated_in_tasks": bool(compiled[planned.alias].aggregations),
+            "not_aggregated_because": compiled[planned.alias].not_aggregated_because,
         }
         for planned in manifest.inputs
     ]

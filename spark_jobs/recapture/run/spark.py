@@ -27,7 +27,7 @@ from recapture.formats.events import Reader
 from recapture.model import OutputColumn, published_schema
 from recapture.ordering import panes
 from recapture.ordering.counters import Counters
-from recapture.ordering.order import order, schema
+from recapture.ordering.order import order, order_and_aggregate, schema
 from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task, split
 from recapture.query.generate.grouping import UNANCHORED
@@ -256,7 +256,8 @@ def _run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
         log.enable()
     files = RunFiles(open_container(context.run_files_url), context.run_id)
     container = open_container(context.container_url)
-    batches, counters_by_slice = order(
+    process = order_and_aggregate if context.input.aggregations else order
+    batches, counters_by_slice = process(
         task,
         container,
         context.input,

@@ -138,16 +138,17 @@ class Assignment:
         """Return what the tasks compute, by the name of the table of the input's view."""
         aggregations: dict[str, dict[PaneAggregation, None]] = {view: {} for view in self.types}
         reasons: dict[str, str] = {}
-        todo: list[Table] = [*outputs]
-        seen = {table.name for table in todo}
+        todo: list[tuple[Table, str | None]] = [(output, None) for output in outputs]
+        seen: set[str] = set()
         while todo:
-            table = todo.pop()
+            table, reason_of_reader = todo.pop()
             for name, reason in self._passed_on(table, aggregations):
+                because = reason or reason_of_reader or "a SELECT without GROUP BY needs events"
                 if name in self.types:
-                    reasons.setdefault(name, reason)
-                elif name not in seen and name in self.steps:
+                    reasons.setdefault(name, because)
+                elif name in self.steps and name not in seen:
                     seen.add(name)
-                    todo.append(self.steps[name])
+                    todo.append((self.steps[name], because))
         return {
             view: InTasks(because=reasons[view]) if view in reasons else InTasks(tuple(found))
             for view, found in aggregations.items()
@@ -168,21 +169,21 @@ class Assignment:
 
     def _passed_on(
         self, table: Table, aggregations: dict[str, dict[PaneAggregation, None]]
-    ) -> Iterator[tuple[str, str]]:
-        """Yield what a table reads in Spark, and why; add what tasks aggregate for it."""
+    ) -> Iterator[tuple[str, str | None]]:
+        """Yield what a table reads in Spark, with the reason or None for a SELECT; add what tasks aggregate for it."""
         if not isinstance(table, CommonTable):
-            yield from ((name, "a JOIN needs events") for name, _ in table.reads(0))
+            yield from ((name, "a JOIN needs events") for name in table.sources)
             return
         for selection in table.selections:
             try:
                 view, found = self._aggregated(selection)
                 aggregations[view] |= dict.fromkeys(found)
-            except NotInTasksError as reason:
-                yield selection.table, str(reason)
+            except NotInTasksError as error:
+                yield selection.table, None if selection.grouping is None else str(error)
 
     def _aggregated(self, selection: Selection) -> tuple[str, list[PaneAggregation]]:
         if selection.grouping is None:
-            raise NotInTasksError("a SELECT without GROUP BY needs events")
+            raise NotInTasksError
         row = self._row(selection)
         conditions = _conditions(row, selection)
         keys = tuple(_key(f"_k{number}", key, row) for number, key in enumerate(selection.grouping.keys))
@@ -269,6 +270,11 @@ def _typed(tree: exp.Expr, row: _Row) -> _Typed:
             return _Typed(Constant(float(tree.name[:-1]), pa.float64()), pa.float64())
         case exp.Literal():
             return _Typed(Constant(int(tree.name.removesuffix("L")), pa.int64()), pa.int64())
+        case exp.Neg(this=exp.Literal()):
+            number = _typed(tree.this, row)
+            assert isinstance(number.scalar, Constant)
+            assert isinstance(number.scalar.value, int | float)
+            return replace(number, scalar=replace(number.scalar, value=-number.scalar.value))
         case exp.Boolean():
             return _Typed(Constant(bool(tree.this), pa.bool_()), pa.bool_())
         case exp.Null():

@@ -1,0 +1,145 @@
+"""The partial aggregates that a task computes are those of a loop over its events, however these come in batches."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recapture.errors import RunError
+from recapture.ordering import panes
+from recapture.ordering.panes import SlicePanes
+from recapture.query.partials import Call, Column, Constant, Fold, Function, Key, PaneAggregation, Partial
+from recapture.time_model.slices import Slice
+
+Event = dict[str, Any]
+Pane = dict[str, Any]
+
+SLICE = Slice(1000, 1100)
+COLUMNS = pa.schema(
+    [("_system_timestamp", pa.int64()), ("k", pa.string()), ("n", pa.int64()), ("x", pa.float64()), ("b", pa.bool_())]
+)
+AGGREGATION = PaneAggregation(
+    length=10,
+    offset=3,
+    conditions=(Call(Function.NOT, (Call(Function.EQUAL, (Column("k"), Constant("not", pa.string()))),)),),
+    keys=(Key("_k0", Column("k"), pa.string()), Key("_k1", Column("b"), pa.bool_())),
+    partials=(
+        Partial("events", Fold.COUNT, Constant(1, pa.int64()), pa.int64()),
+        Partial("values", Fold.COUNT, Column("x"), pa.int64()),
+        Partial("total", Fold.SUM, Column("x"), pa.float64()),
+        Partial("whole", Fold.SUM, Column("n"), pa.int64()),
+        Partial("least", Fold.MIN, Column("x"), pa.float64()),
+        Partial("greatest", Fold.MAX, Column("k"), pa.string()),
+    ),
+)
+
+
+def of_loop(events: Sequence[Event]) -> list[Pane]:
+    """Return the panes of AGGREGATION, event by event."""
+    groups: dict[tuple[Any, ...], list[Event]] = {}
+    for event in events:
+        pane = min(end for end in range(983, 1123, 10) if end >= event["_system_timestamp"])
+        if event["k"] is not None and event["k"] != "not":
+            groups.setdefault((pane, event["k"], event["b"]), []).append(event)
+    return [
+        {
+            **{"_slice_start": 1000, "_slice_end": 1100, "_partition": "7", "_pane": pane, "_k0": k, "_k1": b},
+            "events": len(members),
+            "values": len(given_values(members, "x")),
+            "total": added(given_values(members, "x")),
+            "whole": added(given_values(members, "n")),
+            "least": min(given_values(members, "x"), default=None),
+            "greatest": k,
+        }
+        for (pane, k, b), members in groups.items()
+    ]
+
+
+def given_values(events: Sequence[Event], name: str) -> list[Any]:
+    return [event[name] for event in events if event[name] is not None]
+
+
+def added(values: Sequence[Any]) -> Any:
+    """Return the sum of values, added one by one; None if there are none."""
+    total = None
+    for value in values:
+        total = value + 0 if total is None else total + value
+    return total
+
+
+def computed(aggregation: PaneAggregation, batches: Sequence[Sequence[Event]]) -> list[Pane]:
+    of_slice = SlicePanes(SLICE, "7", [aggregation])
+    for events in batches:
+        of_slice.add(pa.RecordBatch.from_pylist(list(events), COLUMNS))
+    return [row["panes 0"] for batch in of_slice.batches() for row in batch.to_pylist()]
+
+
+def in_order(rows: Sequence[Pane]) -> list[str]:
+    """Return the rows as texts, sorted; a text tells floats apart by their last bit."""
+    return sorted(map(repr, rows))
+
+
+EVENTS = st.fixed_dictionaries(
+    {
+        "_system_timestamp": st.integers(980, 1100),
+        "k": st.sampled_from(["a", "b", "é", "not", None]),
+        "n": st.none() | st.integers(-(2**40), 2**40),
+        "x": st.none() | st.floats(-1e300, 1e300).map(lambda x: x + 0.0),
+        "b": st.booleans() | st.none(),
+    }
+)
+
+
+@given(batches=st.lists(st.lists(EVENTS, max_size=8), max_size=6), fold_rows=st.integers(1, 20))
+def test_the_panes_are_those_of_a_loop_whenever_events_are_folded(batches: list[list[Event]], fold_rows: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(panes, "FOLD_ROWS", fold_rows)
+        rows = computed(AGGREGATION, batches)
+    assert in_order(rows) == in_order(of_loop([event for batch in batches for event in batch]))
+
+
+def test_floats_are_added_in_the_order_of_the_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panes, "FOLD_ROWS", 2)
+    values = [1e16, 1.0, -1e16, 1.0, 0.1, 0.2]
+    event: Event = {"_system_timestamp": 1001, "k": "a", "n": None, "b": None}
+    (row,) = computed(AGGREGATION, [[{**event, "x": value} for value in values]])
+    assert row["total"] == ((((1e16 + 1.0) - 1e16) + 1.0) + 0.1) + 0.2
+    assert row["total"] != math.fsum(values)
+
+
+def test_each_aggregation_has_a_column_of_its_own_and_no_events_have_no_rows() -> None:
+    other = PaneAggregation(100, 0, (), (), (Partial("n", Fold.COUNT, Column("n"), pa.int64()),))
+    of_slice = SlicePanes(SLICE, "7", [AGGREGATION, other])
+    assert list(of_slice.batches()) == []
+    event = {"_system_timestamp": 1001, "k": "a", "n": None, "x": None, "b": True}
+    of_slice.add(pa.RecordBatch.from_pylist([event], COLUMNS))
+    first, second = [row for batch in of_slice.batches() for row in batch.to_pylist()]
+    assert (first["panes 0"]["events"], first["panes 1"]) == (1, None)
+    assert (second["panes 0"], second["panes 1"]["n"]) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("values", "total"),
+    [
+        ([2**62, 2**62 - 1], 2**63 - 1),
+        ([2**62, 2**62], None),
+        ([2**62, 2**62, -5], None),
+        ([-(2**62), -(2**62)], -(2**63)),
+        ([-(2**62), -(2**62), -1], None),
+    ],
+)
+@pytest.mark.parametrize("fold_rows", [1, 10])
+def test_a_sum_that_leaves_the_bigints_stops_the_run(
+    monkeypatch: pytest.MonkeyPatch, values: list[int], total: int | None, fold_rows: int
+) -> None:
+    monkeypatch.setattr(panes, "FOLD_ROWS", fold_rows)
+    batches = [[{"_system_timestamp": 1001, "k": "a", "n": n, "x": None, "b": None}] for n in values]
+    if total is None:
+        with pytest.raises(RunError, match="too large for a bigint"):
+            computed(AGGREGATION, batches)
+    else:
+        assert computed(AGGREGATION, batches)[0]["whole"] == total

@@ -1,0 +1,122 @@
+"""Which queries the tasks aggregate, and that their rows are those of Spark alone, to the last bit."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recapture.formats.event_hubs import CaptureInput
+from recapture.query.compile import compile_query
+from recapture.query.model import CompiledQuery
+from tests.draws import slow
+from tests.query.small_stream import at, published
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DECLARED = "CREATE TABLE telemetry (k nvarchar(max), n bigint, x float, y float, b bit, t datetime);"
+AGGREGATED = {
+    "a count": "SELECT k, COUNT(*) AS c INTO out FROM telemetry GROUP BY k, Tumbling(minute, 1)",
+    "all folds": "SELECT COUNT(x) AS c, SUM(n) AS s, SUM(x) AS f, AVG(n) AS a, AVG(x) AS b, MIN(x) AS i, MAX(n) AS j, "
+    "MIN(t) AS d INTO out FROM telemetry GROUP BY k, Hopping(minute, 2, 1)",
+    "no key": "SELECT COUNT(*) AS c, MAX(y) AS m INTO out FROM telemetry GROUP BY Tumbling(minute, 7)",
+    "keys of other types": "SELECT n, b, t, COUNT(*) AS c INTO out FROM telemetry GROUP BY n, b, t, Tumbling(hour, 1)",
+    "several windows": "SELECT System.Window().Id AS w, AVG(x) AS a INTO out FROM telemetry GROUP BY k, "
+    "Windows(Window('short', Tumbling(minute, 1)), Window('long', Hopping(minute, 10, 5)))",
+    "comparisons": "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE (x > 1 OR y <= x) AND n <> 3 AND k >= 'b' "
+    "AND b = 1 AND n BETWEEN -5 AND 5 GROUP BY Tumbling(minute, 1)",
+    "missing values": "SELECT COUNT(*) AS c, SUM(x) AS s INTO out FROM telemetry "
+    "WHERE NOT (x = 0) AND (k IS NULL OR n IS NOT NULL) GROUP BY Tumbling(minute, 1)",
+    "a list": "SELECT k, COUNT(*) AS c INTO out FROM telemetry WHERE k IN ('a', 'é') OR n IN (0, n) OR x NOT IN (1, 2)"
+    " GROUP BY k, Tumbling(minute, 1)",
+    "a case": "SELECT SUM(CASE WHEN x > 1 THEN 1 WHEN y > 1 THEN 2 END) AS s, MAX(CASE WHEN b = 1 THEN x ELSE y END)"
+    " AS m, COUNT(CASE WHEN k = 'a' THEN k ELSE NULL END) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)",
+    "floats": "SELECT SUM(x * y - x) AS s, AVG(x + y) AS a, SUM(x + n) AS m INTO out FROM telemetry "
+    "GROUP BY k, Tumbling(minute, 1)",
+    "a comparison of a bigint and a float": "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE n > 2.5 AND n <= x "
+    "GROUP BY Tumbling(minute, 1)",
+    "a step that selects": "WITH s AS (SELECT k AS device, x + y AS z, n FROM telemetry WHERE x > -1), "
+    "u AS (SELECT device, z AS w FROM s WHERE n IS NOT NULL) "
+    "SELECT device, SUM(w) AS s INTO out FROM u WHERE device <> 'b' GROUP BY device, Tumbling(minute, 1)",
+    "a step that groups": "WITH s AS (SELECT k, AVG(x) AS a, System.Timestamp() AS w FROM telemetry GROUP BY k, "
+    "Tumbling(minute, 1)) SELECT k, MAX(a) AS m INTO out FROM s GROUP BY k, Tumbling(minute, 5)",
+    "a union": "SELECT COUNT(*) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1) UNION "
+    "SELECT SUM(n) AS c FROM telemetry WHERE x > 0 GROUP BY Tumbling(minute, 5)",
+    "HAVING": "SELECT k, COUNT(*) AS c INTO out FROM telemetry GROUP BY k, Tumbling(minute, 1) HAVING AVG(x) > 0",
+}
+NOT_AGGREGATED = {
+    "SELECT k INTO out FROM telemetry": "a SELECT without GROUP BY needs events",
+    "SELECT COLLECT(x) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "COLLECT is computed in Spark",
+    "SELECT COUNT(DISTINCT k) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "COUNT DISTINCT is computed",
+    "SELECT STDEV(x) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "STDEV is computed in Spark",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry GROUP BY Sliding(minute, 1)": "a SlidingWindow needs events",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry GROUP BY Session(minute, 1, 5)": "a SessionWindow needs events",
+    "SELECT x, COUNT(*) AS c INTO out FROM telemetry GROUP BY x, Tumbling(minute, 1)": "a key of type double",
+    "SELECT SUM(n + 1) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "`n` + 1L is computed in Spark",
+    "SELECT MAX(x * y) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "MAX of such a value",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE x + y > 1 GROUP BY Tumbling(minute, 1)": "is computed in Spark",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE k LIKE 'a%' GROUP BY Tumbling(minute, 1)": "is computed in",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE UPPER(k) = 'A' GROUP BY Tumbling(minute, 1)": "is computed in",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE LAG(x) OVER (LIMIT DURATION(minute, 1)) > 1 "
+    "GROUP BY Tumbling(minute, 1)": "an analytic function or an APPLY needs events",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry a JOIN telemetry b ON DATEDIFF(second, a, b) BETWEEN 0 AND 5 "
+    "GROUP BY Tumbling(minute, 1)": "a JOIN",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1) UNION SELECT n AS c FROM telemetry": (
+        "a SELECT without GROUP BY needs events"
+    ),
+}
+
+
+def compiled(query: str, in_tasks: bool = True) -> CompiledQuery:
+    return compile_query(
+        DECLARED + query, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["out"], in_tasks=in_tasks
+    )
+
+
+@pytest.mark.parametrize("query", AGGREGATED.values(), ids=AGGREGATED.keys())
+def test_tasks_aggregate_what_means_the_same_on_arrow(query: str) -> None:
+    (of_input,) = compiled(query).inputs
+    assert of_input.not_aggregated_because is None
+    assert of_input.aggregations != ()
+
+
+@pytest.mark.parametrize(("query", "reason"), NOT_AGGREGATED.items())
+def test_tasks_pass_on_the_events_of_other_queries_and_say_why(query: str, reason: str) -> None:
+    (of_input,) = compiled(query).inputs
+    assert of_input.aggregations == ()
+    assert reason in str(of_input.not_aggregated_because)
+
+
+def test_an_aggregation_that_two_outputs_need_is_computed_once() -> None:
+    query = compile_query(
+        "SELECT k, AVG(x) AS a INTO one FROM telemetry GROUP BY k, Tumbling(minute, 1)\n"
+        "SELECT k, AVG(x) + 1 AS b INTO two FROM telemetry GROUP BY k, Tumbling(minute, 1) HAVING AVG(x) > 1\n"
+        "SELECT AVG(x) AS c INTO three FROM telemetry GROUP BY Tumbling(minute, 1)",
+        inputs={"telemetry": CaptureInput.metadata},
+        output_aliases=["one", "two", "three"],
+    )
+    assert len(query.inputs[0].aggregations) == 2
+
+
+FLOATS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.0, -0.0, 1.0, 2.0, 1e16, 5e-324])
+BIGINTS = st.integers(-(2**58), 2**58) | st.integers(-5, 5) | st.sampled_from([2**53 + 1, -(2**53) - 1])
+EVENTS = st.builds(
+    at,
+    st.integers(0, 3600).filter(lambda second: second > 0),
+    partition=st.sampled_from(["0", "1"]),
+    k=st.none() | st.sampled_from(["a", "b", "é", "\ud7ff", "\U0001f600", ""]),
+    n=st.none() | BIGINTS,
+    x=st.none() | FLOATS,
+    y=st.none() | FLOATS,
+    b=st.none() | st.booleans(),
+    t=st.none() | st.integers(0, 10**9),
+)
+
+
+@pytest.mark.parametrize("query", AGGREGATED.values(), ids=AGGREGATED.keys())
+@slow(3)
+@given(events=st.lists(EVENTS, min_size=20, max_size=60))
+def test_the_rows_are_those_of_spark_alone(spark: "SparkSession", query: str, events: list[dict[str, Any]]) -> None:
+    ways = [published(spark, compiled(query, in_tasks), events) for in_tasks in (True, False)]
+    assert repr(ways[0]) == repr(ways[1])

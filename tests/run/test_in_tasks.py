@@ -1,0 +1,54 @@
+"""The files of a run are the same bytes, whether its tasks aggregate events or Spark does."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from recapture.definition import pipeline
+from recapture.query.compile import compile_query
+from tests.worlds import TELEMETRY, TEN, at, backfill, files, steady
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUERY = """
+WITH warm AS (
+    SELECT deviceId AS device, temperature * 2 AS twice FROM telemetry TIMESTAMP BY eventTime OVER deviceId
+    WHERE temperature > 20.1 AND deviceId <> 'device-0-2'
+)
+SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, AVG(temperature) AS mean, MAX(temperature) AS most
+INTO tumbling
+FROM telemetry TIMESTAMP BY eventTime OVER deviceId GROUP BY deviceId, TumblingWindow(minute, 5)
+
+SELECT System.Timestamp() AS windowEnd, SUM(temperature) AS total, MIN(PartitionId) AS least
+INTO hopping
+FROM telemetry TIMESTAMP BY eventTime OVER deviceId
+GROUP BY HoppingWindow(minute, 50, 7) HAVING COUNT(*) > 1
+
+SELECT System.Timestamp() AS windowEnd, device, System.Window().Id AS w, AVG(twice) AS twice
+INTO several FROM warm
+GROUP BY device, Windows(Window('a', TumblingWindow(minute, 3)), Window('b', TumblingWindow(hour, 1)))
+"""
+OUTPUTS = ("tumbling", "hopping", "several")
+
+
+@pytest.mark.parametrize("arrival_time", ["BlobLastModified", "EventEnqueuedUtcTime"])
+def test_both_ways_publish_the_same_bytes(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrival_time: str
+) -> None:
+    world = steady(tmp_path, hours=2)
+
+    def published(folder: str) -> list[dict[str, Any]]:
+        outputs = [{"alias": alias, "table": f"{folder}/{alias}"} for alias in OUTPUTS]
+        defined = world.define(QUERY, outputs=outputs, inputs=[TELEMETRY | {"arrival_time": arrival_time}])
+        backfill(spark, defined, TEN, at(120))
+        return [files(tmp_path / folder / alias) for alias in OUTPUTS]
+
+    in_tasks = published("tasks")
+    (of_input,) = pipeline.load(world.file).query.inputs
+    assert len(of_input.aggregations) == 4
+    monkeypatch.setattr(pipeline, "compile_query", partial(compile_query, in_tasks=False))
+    assert published("spark") == in_tasks
+    assert {} not in in_tasks
