@@ -15,7 +15,7 @@ DEFAULT_EXAMPLES = 100
 SLOW_EXAMPLES = (HealthCheck.too_slow, HealthCheck.data_too_large)
 """Health checks that a test with large examples does not have to pass."""
 
-settings.register_profile("repeatable", deadline=None, max_examples=DEFAULT_EXAMPLES, derandomize=True, database=None)
+settings.register_profile("repeatable", deadline=None, max_examples=60, derandomize=True, database=None)
 settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=DEFAULT_EXAMPLES // 5)
 settings.register_profile("deep", deadline=None, max_examples=10 * DEFAULT_EXAMPLES, derandomize=False, print_blob=True)
 

@@ -41,4 +41,4 @@ def _aggregated(of_input: CompiledInput, partition: str, events: pa.Table) -> pa
     of_slice = SlicePanes(slice_, partition, of_input.aggregations)
     for batch in events.to_batches(max_chunksize=EVENTS_IN_BATCH):
         of_slice.add(batch)
-    return pa.Table.from_batches(of_slice.batches(), columns)
+    return pa.concat_tables([columns.empty_table(), pa.Table.from_batches(of_slice.batches(), columns)])

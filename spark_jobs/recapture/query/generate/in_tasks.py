@@ -164,8 +164,8 @@ class Assignment:
             view, aggregations = self._aggregated(selection)
         except NotInTasksError:
             return ()
-        computed = in_tasks[view].aggregations
-        return tuple(_panes_table(view, computed.index(one)) for one in aggregations) if computed else ()
+        numbers = {aggregation: number for number, aggregation in enumerate(in_tasks[view].aggregations)}
+        return tuple(_panes_table(view, numbers[one]) for one in aggregations if one in numbers)
 
     def _passed_on(
         self, table: Table, aggregations: dict[str, dict[PaneAggregation, None]]
