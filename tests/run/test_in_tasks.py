@@ -1,11 +1,13 @@
 """The files of a run are the same bytes, whether its tasks aggregate events or Spark does."""
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from recapture import cli
 from recapture.definition import pipeline
 from recapture.query.compile import compile_query
 from tests.worlds import TELEMETRY, TEN, at, backfill, files, steady
@@ -52,3 +54,27 @@ def test_both_ways_publish_the_same_bytes(
     monkeypatch.setattr(pipeline, "compile_query", partial(compile_query, in_tasks=False))
     assert published("spark") == in_tasks
     assert {} not in in_tasks
+
+
+@pytest.mark.parametrize(
+    ("select", "said", "because"),
+    [
+        ("COUNT(*) AS n", "input telemetry: tasks aggregate its events", None),
+        (
+            "COLLECT() AS n",
+            "input telemetry: tasks pass its events on to Spark: COLLECT is computed in Spark",
+            "COLLECT is computed in Spark",
+        ),
+    ],
+)
+def test_the_plan_says_who_aggregates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], select: str, said: str, because: str | None
+) -> None:
+    world = steady(tmp_path, hours=1, partitions=1)
+    world.define(f"SELECT {select} INTO aggregates FROM telemetry GROUP BY TumblingWindow(minute, 5)")
+    arguments = ["plan", str(world.file), "--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z"]
+    assert cli.main(arguments) == 0
+    assert said in capsys.readouterr().out
+    assert cli.main([*arguments, "--json"]) == 0
+    (of_input,) = json.loads(capsys.readouterr().out)["inputs"]
+    assert (of_input["aggregated_in_tasks"], of_input["not_aggregated_because"]) == (because is None, because)

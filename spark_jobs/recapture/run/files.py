@@ -53,15 +53,15 @@ class RunFiles:
         return f"{FOLDER}/{self.id}/{file}"
 
     def counters_file(self, alias: str, partition: str, slice_: Slice) -> str:
-        """Return the run file of what the task of an input's partition counted in a slice."""
+        """Return the name of the run file with the counters of a partition and slice."""
         return f"counters/{alias}/{ticks.to_compact_text(slice_.start)}/{partition}.json"
 
     def profile_name(self, alias: str, partition: str, first: Slice) -> str:
-        """Return the blob name of the profiles of the slices of a task, which are those from `first` on."""
+        """Return the name of the blob with the profiles of a task, whose first slice is `first`."""
         return self.name(f"profiles/{alias}/{ticks.to_compact_text(first.start)}/{partition}.parquet")
 
     def quarantine_name(self, alias: str, partition: str, slice_: Slice) -> str:
-        """Return the blob name of what the task of an input's partition quarantined in a slice."""
+        """Return the name of the blob with the quarantine of a partition and slice."""
         return self.name(f"quarantine/{alias}/{ticks.to_compact_text(slice_.start)}/{partition}.parquet")
 
     @property

@@ -34,7 +34,7 @@ def write(files: RunFiles, task: Task, counters: Mapping[Slice, Counters]) -> No
 
 
 def collect(files: RunFiles, tasks: Sequence[Task], metrics: Iterable[Mapping[str, Any]]) -> None:
-    """Write the profile of a run from those of its tasks. The run's metrics decide which samples are kept.
+    """Write the profile of a run from the profiles of its tasks. The run's metrics decide which samples it keeps.
 
     The bytes do not depend on how the slices were divided among the tasks.
     """
