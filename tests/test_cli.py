@@ -27,7 +27,7 @@ from tests.asa_job.jobs import (
     template_job,
 )
 from tests.conftest import Python
-from tests.worlds import COUNTS, TEN, World, at, backfill, body, published, version
+from tests.worlds import COUNTS, QUICK_START, TEN, World, at, backfill, body, published, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -379,7 +379,9 @@ def test_a_time_beyond_the_calendar_is_refused(capsys: pytest.CaptureFixture[str
 
 
 def test_an_invalid_spark_master_is_one_line_and_exit_1(python: Python, world: World) -> None:
-    completed = python("-m", "recapture.cli", "backfill", world.file, *HOUR, "--master", "nonsense")
+    completed = python(
+        "-m", "recapture.cli", "backfill", world.file, *HOUR, "--master", "nonsense", JAVA_TOOL_OPTIONS=QUICK_START
+    )
     assert (completed.returncode, completed.stdout) == (1, b"")
     (line,) = completed.stderr.decode().splitlines()
     assert line.startswith("recapture: Spark did not start")

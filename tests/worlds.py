@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 TEN = datetime(2024, 3, 1, 10, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 TELEMETRY = {"alias": "telemetry", "container": "capture", "namespace": "contoso", "event_hub": "telemetry"}
-QUICK_START = "-XX:TieredStopAtLevel=1"
-"""JAVA_TOOL_OPTIONS of a JVM that starts quickly and never gets fast."""
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+"""JAVA_TOOL_OPTIONS of a JVM that starts quickly and never gets fast: it does not verify the classes of Spark."""
 COUNTS = """\
 SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, AVG(temperature) AS avgTemperature
 INTO aggregates FROM telemetry TIMESTAMP BY eventTime OVER deviceId

@@ -1,13 +1,13 @@
 """The benchmark runs, and compares three programs that do the same work."""
 
 from dataclasses import astuple
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks import run
+from benchmarks import run, world
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,8 +17,12 @@ EVENTS = 3001
 ROW: run.Row = (datetime(2026, 3, 1, 0, 5, tzinfo=UTC), "device-1", 2, 21.5)
 
 
-def test_recapture_the_floor_and_plain_spark_compute_the_same(spark: "SparkSession", tmp_path: Path) -> None:
+def test_recapture_the_floor_and_plain_spark_compute_the_same(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`compare` fails if the floor reads another number of events, or plain Spark computes other rows."""
+    monkeypatch.setattr(run, "HOURS", 1)
+    monkeypatch.setattr(run, "END", world.START + timedelta(hours=1))
     archive = tmp_path / "archive"
     [rates] = run.compare(spark, archive, tmp_path, EVENTS, rounds=1)
     assert all(rate > 0 for rate in astuple(rates))

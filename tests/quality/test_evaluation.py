@@ -16,6 +16,7 @@ from recapture.quality import checkpoint, suites
 from recapture.quality.evaluation import ExpectationPair, JsonResult, evaluate_frame, evaluate_rows
 from recapture.quality.signatures import SIGNATURES
 from recapture.quality.suites import Expectation
+from tests.draws import examples
 from tests.quality.staging import SLICE_START, in_files
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def _is_accepted(kind: str) -> bool:
     return "Pandas" in sources.get("supported_data_sources", {}).get("const", ["Pandas"])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     table=tables(),
     cut=st.integers(0, 30),

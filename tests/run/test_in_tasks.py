@@ -10,7 +10,7 @@ import pytest
 from recapture import cli
 from recapture.definition import pipeline
 from recapture.query.compile import compile_query
-from tests.worlds import TELEMETRY, TEN, at, backfill, files, steady
+from tests.worlds import TEN, at, backfill, files, steady
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,15 +36,14 @@ GROUP BY device, Windows(Window('a', TumblingWindow(minute, 3)), Window('b', Tum
 OUTPUTS = ("tumbling", "hopping", "several")
 
 
-@pytest.mark.parametrize("arrival_time", ["BlobLastModified", "EventEnqueuedUtcTime"])
 def test_both_ways_publish_the_same_bytes(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrival_time: str
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = steady(tmp_path, hours=2)
 
     def published(folder: str) -> list[dict[str, Any]]:
         outputs = [{"alias": alias, "table": f"{folder}/{alias}"} for alias in OUTPUTS]
-        defined = world.define(QUERY, outputs=outputs, inputs=[TELEMETRY | {"arrival_time": arrival_time}])
+        defined = world.define(QUERY, outputs=outputs)
         backfill(spark, defined, TEN, at(120))
         return [files(tmp_path / folder / alias) for alias in OUTPUTS]
 

@@ -69,7 +69,7 @@ def test_a_cluster_with_opposite_defaults_publishes_the_same_bytes(spark: "Spark
     (tmp_path / "conf").mkdir()
     defaults = "".join(f"{name} {value}\n" for name, value in cluster.items())
     (tmp_path / "conf" / "spark-defaults.conf").write_text(defaults)
-    world = steady(tmp_path, hours=1)
+    world = steady(tmp_path, hours=1, partitions=1)
 
     def outputs(folder: str) -> list[dict[str, str]]:
         return [{"alias": alias, "table": f"{folder}/{alias}"} for alias in ("sums", "labels")]
