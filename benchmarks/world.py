@@ -8,7 +8,7 @@ from pathlib import Path
 import fastavro
 import numpy as np
 
-from recapture.sample.capture_file import capture_schema
+from recapture.sample.capture_file import capture_schema, enqueued_text
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 PARTITIONS = 4
@@ -64,7 +64,7 @@ def _record(sequence: int, enqueued: datetime, random: np.random.Generator) -> d
     return {
         "SequenceNumber": sequence,
         "Offset": str(sequence * 256),
-        "EnqueuedTimeUtc": f"{enqueued:%m/%d/%Y %I:%M:%S %p}",
+        "EnqueuedTimeUtc": enqueued_text(enqueued),
         "SystemProperties": {"x-opt-enqueued-time": int(enqueued.timestamp() * 1000)},
         "Properties": {},
         "Body": json.dumps(body, separators=(",", ":")).encode(),

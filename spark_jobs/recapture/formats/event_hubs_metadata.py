@@ -24,8 +24,8 @@ _FIELDS = {
 }
 _ENQUEUED = "%m/%d/%Y %I:%M:%S %p"
 _REGULAR = (
-    r"^(?:(?:[1-9]|1[0-2])/(?:[1-9]|1\d|2[0-8])|(?:[13-9]|1[0-2])/(?:29|30)|(?:[13578]|1[02])/31)/(?:19|20)\d{2} "
-    r"(?:[1-9]|1[0-2]):[0-5]\d:[0-5]\d [AP]M$"
+    r"^(?:(?:0?[1-9]|1[0-2])/(?:0?[1-9]|1\d|2[0-8])|(?:0?[13-9]|1[0-2])/(?:29|30)|(?:0?[13578]|1[02])/31)/"
+    r"(?:19|20)\d{2} (?:0?[1-9]|1[0-2]):[0-5]\d:[0-5]\d [AP]M$"
 )
 """The times that Arrow reads correctly; it also returns a value for other texts."""
 _LATEST_MILLISECOND = (ticks.LARGEST - ticks.UNIX_EPOCH) // ticks.TICKS_PER_MILLISECOND

@@ -83,7 +83,7 @@ def _record(event: SampleEvent, properties_with_null: bool) -> dict[str, object]
     return {
         "SequenceNumber": event.sequence_number,
         "Offset": event.offset,
-        "EnqueuedTimeUtc": _enqueued_text(event.enqueued),
+        "EnqueuedTimeUtc": enqueued_text(event.enqueued),
         "SystemProperties": system,
         "Properties": {
             name: value for name, value in event.properties.items() if properties_with_null or value is not None
@@ -92,7 +92,7 @@ def _record(event: SampleEvent, properties_with_null: bool) -> dict[str, object]
     }
 
 
-def _enqueued_text(instant: datetime) -> str:
+def enqueued_text(instant: datetime) -> str:
     """Return a time in the service's form, `M/d/yyyy h:mm:ss AM|PM`."""
     half = "AM" if instant.hour < 12 else "PM"
     return f"{instant.month}/{instant.day}/{instant.year} {instant.hour % 12 or 12}:{instant:%M:%S} {half}"
