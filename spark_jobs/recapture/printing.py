@@ -72,8 +72,8 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
     for partition in itertools.chain.from_iterable(progress.values()):
         out.print(escape(str(partition)))
     for read in result["inputs"]:
-        because = read["not_aggregated_because"]
-        how = "aggregate its events" if because is None else f"pass its events on to Spark: {because}"
+        passed_on = f"pass its events on to Spark: {read['not_aggregated_because']}"
+        how = "aggregate its events" if read["aggregated_in_tasks"] else passed_on
         out.print(escape(f"input {read['alias']}: tasks {how}"))
     for reference in result["references"]:
         versions = counted(len(reference["versions"]), "version")

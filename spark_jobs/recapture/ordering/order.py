@@ -82,7 +82,10 @@ def order_and_aggregate(
     processor = _ChunkProcessor.of_task(task, compiled, policies)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        panes = {slice_: SlicePanes(slice_, task.partition, compiled.aggregations) for slice_ in processor.counters}
+        slices = len(task.slices)
+        panes = {
+            slice_: SlicePanes(slice_, task.partition, compiled.aggregations, slices) for slice_ in processor.counters
+        }
         blobs_of_slice = {planned.slice: task.number_of_blobs_until(planned) for planned in task.slices}
         blobs = 0
         for chunk in chunks(task, container, compiled, reader, quarantine_damaged):

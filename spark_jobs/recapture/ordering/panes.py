@@ -15,7 +15,7 @@ from recapture.query.partials import Fold, PaneAggregation, Partial
 from recapture.time_model.slices import Slice
 
 FOLD_ROWS = 1 << 18
-"""Number of events after which they are folded into the panes so far, at least; so memory is bounded by the panes."""
+"""Largest number of events that a task holds before they are folded into panes, if its panes are fewer than that."""
 BATCH_ROWS = 65_536
 """Largest number of panes in a batch."""
 _PANE = "_pane"
@@ -38,10 +38,12 @@ def column_name(number: int) -> str:
 class SlicePanes:
     """The panes of one slice in one partition, for each aggregation of its input."""
 
-    def __init__(self, slice_: Slice, partition: str, aggregations: Sequence[PaneAggregation]) -> None:
+    def __init__(self, slice_: Slice, partition: str, aggregations: Sequence[PaneAggregation], slices: int = 1) -> None:
+        """Begin without events. `slices` is the number of slices of the task, which share FOLD_ROWS."""
         self._slice = slice_
         self._partition = partition
-        self._panes = [_Panes(aggregation) for aggregation in aggregations]
+        fold_rows = FOLD_ROWS // (slices * len(aggregations))
+        self._panes = [_Panes(aggregation, fold_rows) for aggregation in aggregations]
 
     def add(self, events: pa.RecordBatch) -> None:
         """Add events of the slice, with the columns of `order.schema`; they follow those added before."""
@@ -73,6 +75,8 @@ class _Panes:
     """The panes of one aggregation: those folded so far, and the events that are not yet folded into them."""
 
     aggregation: PaneAggregation
+    fold_rows: int
+    """Number of events after which they are folded; at least as many as there are panes, so that folding is cheap."""
     _parts: list[pa.RecordBatch] = field(default_factory=list)
     """Panes folded so far, then events; a pane's row stands for the events that were folded into it."""
     _events: int = 0
@@ -82,9 +86,11 @@ class _Panes:
 
     def add(self, events: pa.RecordBatch) -> None:
         values = self._values(events)
+        if not values.num_rows:
+            return
         self._parts.append(values)
         self._events += values.num_rows
-        if self._events >= max(FOLD_ROWS, self._folded):
+        if self._events >= max(self.fold_rows, self._folded):
             self._fold()
 
     def folded(self) -> pa.Table:

@@ -78,7 +78,7 @@ class CompiledInput:
     aggregations: tuple[PaneAggregation, ...] = ()
     """What its tasks aggregate; nothing if they pass the events on."""
     not_aggregated_because: str | None = None
-    """Why its tasks pass the events on; None if they aggregate."""
+    """Why its tasks pass the events on; None if they aggregate, or if they were not asked to."""
 
     @property
     def view(self) -> str:

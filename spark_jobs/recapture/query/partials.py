@@ -13,7 +13,7 @@ import pyarrow as pa
 
 
 class Function(StrEnum):
-    """The functions of a scalar. Unless stated otherwise, the result is NULL if an argument is."""
+    """The functions of a scalar. Without a text of its own, a function of NULL is NULL."""
 
     EQUAL = "="
     NOT_EQUAL = "<>"
@@ -24,13 +24,17 @@ class Function(StrEnum):
     AND = "AND"
     """Logic with three values: FALSE AND NULL is FALSE."""
     OR = "OR"
+    """Logic with three values: TRUE OR NULL is TRUE."""
     NOT = "NOT"
     IS_NULL = "IS NULL"
     """Whether the argument is NULL; never NULL itself."""
     COALESCE = "COALESCE"
     """The first argument that is not NULL."""
     CASE = "CASE"
-    """Conditions and values by turns, then the default: the value after the first condition that is true."""
+    """Conditions and values by turns, then the default: the value after the first condition that is true.
+
+    A condition that is NULL is not true.
+    """
     TO_FLOAT = "CAST AS FLOAT"
     ADD = "+"
     SUBTRACT = "-"

@@ -50,14 +50,14 @@ NOT_AGGREGATED = {
     "SELECT COLLECT(x) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "COLLECT is computed in Spark",
     "SELECT COUNT(DISTINCT k) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "COUNT DISTINCT is computed",
     "SELECT STDEV(x) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "STDEV is computed in Spark",
-    "SELECT COUNT(*) AS c INTO out FROM telemetry GROUP BY Sliding(minute, 1)": "a SlidingWindow needs events",
-    "SELECT COUNT(*) AS c INTO out FROM telemetry GROUP BY Session(minute, 1, 5)": "a SessionWindow needs events",
-    "SELECT x, COUNT(*) AS c INTO out FROM telemetry GROUP BY x, Tumbling(minute, 1)": "a key of type double",
-    "SELECT SUM(n + 1) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "`n` + 1L is computed in Spark",
-    "SELECT MAX(x * y) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "MAX of such a value",
-    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE x + y > 1 GROUP BY Tumbling(minute, 1)": "is computed in Spark",
-    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE k LIKE 'a%' GROUP BY Tumbling(minute, 1)": "is computed in",
-    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE UPPER(k) = 'A' GROUP BY Tumbling(minute, 1)": "is computed in",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry GROUP BY Sliding(minute, 1)": "a sliding window needs events",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry GROUP BY Session(minute, 1, 5)": "a session window needs events",
+    "SELECT x, COUNT(*) AS c INTO out FROM telemetry GROUP BY x, Tumbling(minute, 1)": "a float key is computed",
+    "SELECT SUM(n + 1) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "the argument of SUM",
+    "SELECT MAX(x * y) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "MAX of a computed float",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE x + y > 1 GROUP BY Tumbling(minute, 1)": "WHERE is computed in",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE k LIKE 'a%' GROUP BY Tumbling(minute, 1)": "WHERE is",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE UPPER(k) = 'A' GROUP BY Tumbling(minute, 1)": "WHERE is",
     "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE LAG(x) OVER (LIMIT DURATION(minute, 1)) > 1 "
     "GROUP BY Tumbling(minute, 1)": "an analytic function or an APPLY needs events",
     "SELECT COUNT(*) AS c INTO out FROM telemetry a JOIN telemetry b ON DATEDIFF(second, a, b) BETWEEN 0 AND 5 "
@@ -86,6 +86,20 @@ def test_tasks_pass_on_the_events_of_other_queries_and_say_why(query: str, reaso
     (of_input,) = compiled(query).inputs
     assert of_input.aggregations == ()
     assert reason in str(of_input.not_aggregated_because)
+
+
+@pytest.mark.parametrize("terms", [500, 700])
+def test_a_long_condition_compiles_and_goes_to_spark(terms: int) -> None:
+    condition = " OR ".join(f"n = {number}" for number in range(terms))
+    query = f"SELECT COUNT(*) AS c INTO out FROM telemetry WHERE {condition} GROUP BY Tumbling(s, 1)"
+    (of_input,) = compiled(query).inputs
+    assert of_input.not_aggregated_because == "WHERE is too long for tasks"
+
+
+def test_steps_that_multiply_an_expression_compile_at_once_and_go_to_spark() -> None:
+    steps = ", ".join(f"s{n} AS (SELECT x + x AS x FROM {f's{n - 1}' if n else 'telemetry'})" for n in range(40))
+    (of_input,) = compiled(f"WITH {steps} SELECT SUM(x) AS s INTO out FROM s39 GROUP BY Tumbling(s, 1)").inputs
+    assert "is too long for tasks" in str(of_input.not_aggregated_because)
 
 
 def test_an_aggregation_that_two_outputs_need_is_computed_once() -> None:

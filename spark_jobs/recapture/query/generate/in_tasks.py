@@ -18,11 +18,11 @@ from recapture.query.generate.aggregates import Function as AggregateFunction
 from recapture.query.generate.grouping import Grouping
 from recapture.query.generate.panes import pane_length
 from recapture.query.generate.statements import CommonTable, Selection, Table
-from recapture.query.generate.trees import Template, is_of_row, render
+from recapture.query.generate.trees import Template, is_of_row
 from recapture.query.generate.values import quoted_name
 from recapture.query.model import panes_view
 from recapture.query.partials import Call, Column, Constant, Fold, Function, Key, PaneAggregation, Partial, Scalar
-from recapture.time_model.windows import HoppingWindow
+from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow, SnapshotWindow
 
 _SYSTEM = ("_system_timestamp", "_arrival")
 _COMPARISONS: dict[type[exp.Expr], Function] = {
@@ -46,9 +46,16 @@ _FOLDS = {
     AggregateFunction.MIN: Fold.MIN,
     AggregateFunction.MAX: Fold.MAX,
 }
-_SHOWN = 60
-"""Number of characters of an expression that a reason shows."""
+_NEEDS_EVENTS = {
+    SlidingWindow: "a sliding window needs events",
+    SessionWindow: "a session window needs events",
+    SnapshotWindow: "GROUP BY System.Timestamp() needs events",
+}
 _TO_FLOAT = "CAST({value} AS DOUBLE)"
+
+
+LARGEST_EXPRESSION = 200
+"""Largest number of nodes of an expression. A task would be slow with a longer one, and Python could not pickle it."""
 
 
 class NotInTasksError(Exception):
@@ -64,6 +71,8 @@ class _Typed:
     """Type on Arrow; null for the constant NULL."""
     finite: bool = True
     """Whether a float is certainly finite. Arrow and Spark compare other floats in different ways."""
+    size: int = 1
+    """Number of its nodes."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +131,7 @@ class _Selected:
         if name in _SYSTEM:
             return self.read.column(name)
         (expression,) = (item.expression for item in self.selection.items if item.name == name)
-        return _typed(expression, self.read)
+        return _scalar(f"the step's column {name}", expression, self.read)
 
 
 @dataclass(frozen=True)
@@ -165,7 +174,9 @@ class Assignment:
         except NotInTasksError:
             return ()
         numbers = {aggregation: number for number, aggregation in enumerate(in_tasks[view].aggregations)}
-        return tuple(_panes_table(view, numbers[one]) for one in aggregations if one in numbers)
+        if not numbers.keys() >= set(aggregations):
+            return ()
+        return tuple(_panes_table(view, numbers[one]) for one in aggregations)
 
     def _passed_on(
         self, table: Table, aggregations: dict[str, dict[PaneAggregation, None]]
@@ -184,14 +195,20 @@ class Assignment:
     def _aggregated(self, selection: Selection) -> tuple[str, list[PaneAggregation]]:
         if selection.grouping is None:
             raise NotInTasksError
+        try:
+            return self._panes(selection, selection.grouping)
+        except RecursionError:
+            raise NotInTasksError("the steps are nested too deeply for tasks") from None
+
+    def _panes(self, selection: Selection, grouping: Grouping) -> tuple[str, list[PaneAggregation]]:
         row = self._row(selection)
         conditions = _conditions(row, selection)
-        keys = tuple(_key(f"_k{number}", key, row) for number, key in enumerate(selection.grouping.keys))
-        partials = tuple(_partials(selection.grouping, row))
+        keys = tuple(_key(f"_k{number}", key, row) for number, key in enumerate(grouping.keys))
+        partials = tuple(_partials(grouping, row))
         aggregations = []
-        for grouped in selection.grouping.windows:
+        for grouped in grouping.windows:
             if not isinstance(grouped.window, HoppingWindow):
-                raise NotInTasksError(f"a {type(grouped.window).__name__} needs events")
+                raise NotInTasksError(_NEEDS_EVENTS[type(grouped.window)])
             length = pane_length(grouped.window)
             aggregations.append(PaneAggregation(length, grouped.window.offset % length, conditions, keys, partials))
         return row.view, aggregations
@@ -204,7 +221,7 @@ class Assignment:
             return _Event(selection.table, self.types[selection.table])
         step = self.steps.get(selection.table)
         if not isinstance(step, CommonTable) or len(step.selections) > 1 or step.selections[0].grouping is not None:
-            raise NotInTasksError("a GROUP BY reads what a JOIN, a UNION or another GROUP BY gives")
+            raise NotInTasksError("a GROUP BY reads a JOIN, a UNION or another GROUP BY")
         return _Selected(self._row(step.selections[0]), step.selections[0])
 
 
@@ -214,22 +231,28 @@ def _panes_table(table: str, number: int) -> str:
 
 
 def _conditions(row: _Row, selection: Selection) -> tuple[Scalar, ...]:
-    return row.conditions if selection.where is None else (*row.conditions, _bit(selection.where, row).scalar)
+    if selection.where is None:
+        return row.conditions
+    condition = _scalar("WHERE", selection.where, row)
+    if condition.type != pa.bool_():
+        _refuse("WHERE")
+    return (*row.conditions, condition.scalar)
 
 
 def _key(name: str, tree: exp.Expr, row: _Row) -> Key:
-    key = _typed(tree, row)
+    key = _scalar("a key", tree, row)
     if key.type not in (pa.int64(), pa.string(), pa.bool_()):
-        raise NotInTasksError(f"a key of type {key.type} is grouped in Spark")
+        _refuse("a float key" if key.type == pa.float64() else "a key")
     return Key(name, key.scalar, key.type)
 
 
 def _partials(grouping: Grouping, row: _Row) -> Iterator[Partial]:
     for number, aggregate in enumerate(grouping.aggregates):
+        function = aggregate.function.value
         fold = _FOLDS.get(aggregate.function)
-        if fold is None:
-            raise NotInTasksError(f"{aggregate.function} is computed in Spark")
-        argument, name = _typed(aggregate.prepared(), row), f"_p{number}"
+        if fold is None or not aggregate.ordered:
+            _refuse(function)
+        argument, name = _scalar(f"the argument of {function}", aggregate.prepared(), row), f"_p{number}"
         if fold is not Fold.COUNT:
             yield _partial(name, fold, argument)
         if fold in (Fold.COUNT, Fold.SUM):
@@ -237,25 +260,46 @@ def _partials(grouping: Grouping, row: _Row) -> Iterator[Partial]:
 
 
 def _partial(name: str, fold: Fold, argument: _Typed) -> Partial:
-    ordered = argument.type in (pa.int64(), pa.string()) or (argument.type == pa.float64() and argument.finite)
-    summable = argument.type in (pa.int64(), pa.float64())
-    if not (summable if fold is Fold.SUM else ordered):
-        raise NotInTasksError(f"{fold.name} of such a value is computed in Spark")
+    if fold is not Fold.SUM and not (argument.type in (pa.int64(), pa.float64(), pa.string()) and argument.finite):
+        _refuse(f"{fold.name} of a computed float or of a bit")
     return Partial(name, fold, argument.scalar, argument.type)
+
+
+def _scalar(what: str, tree: exp.Expr, row: _Row) -> _Typed:
+    """Return a part of a SELECT as a scalar over an event. Raise NotInTasksError, which names it, if it is none."""
+    if sum(1 for _ in tree.walk()) > LARGEST_EXPRESSION:
+        raise NotInTasksError(f"{what} is too long for tasks")
+    try:
+        value = _typed(tree, row)
+    except _UnknownError:
+        _refuse(what)
+    if value.size > LARGEST_EXPRESSION:
+        raise NotInTasksError(f"{what} is too long for tasks")
+    return value
+
+
+def _refuse(what: str) -> NoReturn:
+    raise NotInTasksError(f"{what} is computed in Spark")
+
+
+class _UnknownError(Exception):
+    """Arrow may compute another value than Spark."""
+
+
+def _call(function: Function, arguments: Sequence[_Typed], type_: pa.DataType, finite: bool = True) -> _Typed:
+    size = 1 + sum(argument.size for argument in arguments)
+    return _Typed(Call(function, tuple(argument.scalar for argument in arguments)), type_, finite, size)
 
 
 def _bit(tree: exp.Expr, row: _Row) -> _Typed:
     value = _typed(tree, row)
-    return value if value.type == pa.bool_() else _refuse(tree)
-
-
-def _refuse(tree: exp.Expr) -> NoReturn:
-    text = render(tree)
-    raise NotInTasksError(f"{text if len(text) <= _SHOWN else text[:_SHOWN] + '…'} is computed in Spark")
+    if value.type != pa.bool_():
+        raise _UnknownError
+    return value
 
 
 def _typed(tree: exp.Expr, row: _Row) -> _Typed:
-    """Return a tree of Spark SQL as a scalar over an event. Raise NotInTasksError if Arrow may compute another value.
+    """Return a tree of Spark SQL as a scalar over an event. Raise _UnknownError if Arrow may compute another value.
 
     (`x` > CAST(1L AS DOUBLE)) => Call(GREATER, (Column("x"), Call(TO_FLOAT, (Constant(1),))))
     """
@@ -280,66 +324,65 @@ def _typed(tree: exp.Expr, row: _Row) -> _Typed:
         case exp.Null():
             return _Typed(Constant(None, pa.null()), pa.null())
         case exp.Not():
-            return _Typed(Call(Function.NOT, (_bit(tree.this, row).scalar,)), pa.bool_())
+            return _call(Function.NOT, [_bit(tree.this, row)], pa.bool_())
         case exp.And() | exp.Or():
-            sides = (_bit(tree.this, row).scalar, _bit(tree.expression, row).scalar)
-            return _Typed(Call(_LOGIC[type(tree)], sides), pa.bool_())
+            return _call(_LOGIC[type(tree)], [_bit(tree.this, row), _bit(tree.expression, row)], pa.bool_())
         case exp.Is() if isinstance(tree.expression, exp.Null):
-            return _Typed(Call(Function.IS_NULL, (_typed(tree.this, row).scalar,)), pa.bool_())
+            return _call(Function.IS_NULL, [_typed(tree.this, row)], pa.bool_())
         case exp.In() if tree.expressions:
-            equal = tuple(_compared(Function.EQUAL, tree, tree.this, one, row).scalar for one in tree.expressions)
-            return _Typed(Call(Function.OR, equal), pa.bool_())
+            value = _typed(tree.this, row)
+            equal = [_compared(Function.EQUAL, value, _typed(one, row)) for one in tree.expressions]
+            return _call(Function.OR, equal, pa.bool_())
         case exp.Case() if tree.this is None:
             return _case(tree, row)
         case exp.Anonymous(this="coalesce"):
-            return _alike(Function.COALESCE, [_typed(argument, row) for argument in tree.expressions], tree)
+            return _alike(Function.COALESCE, [_typed(argument, row) for argument in tree.expressions])
         case Template(name=name) if name == _TO_FLOAT:
             value = _typed(tree.args["value"], row)
             if value.type in (pa.int64(), pa.float64()):
-                return _Typed(Call(Function.TO_FLOAT, (value.scalar,)), pa.float64(), value.finite)
+                return _call(Function.TO_FLOAT, [value], pa.float64(), value.finite)
         case exp.Binary() if type(tree) in _COMPARISONS:
-            return _compared(_COMPARISONS[type(tree)], tree, tree.this, tree.expression, row)
+            return _compared(_COMPARISONS[type(tree)], _typed(tree.this, row), _typed(tree.expression, row))
         case exp.Binary() if type(tree) in _ARITHMETIC:
-            return _computed(tree, row)
-    _refuse(tree)
+            return _computed(_ARITHMETIC[type(tree)], _typed(tree.this, row), _typed(tree.expression, row))
+    raise _UnknownError
 
 
-def _compared(function: Function, tree: exp.Expr, left: exp.Expr, right: exp.Expr, row: _Row) -> _Typed:
-    sides = [_typed(left, row), _typed(right, row)]
+def _compared(function: Function, left: _Typed, right: _Typed) -> _Typed:
     equality = function in (Function.EQUAL, Function.NOT_EQUAL)
     comparable = (pa.int64(), pa.float64(), pa.string(), *[pa.bool_()] * equality)
-    if sides[0].type != sides[1].type or sides[0].type not in comparable or not all(side.finite for side in sides):
-        _refuse(tree)
-    return _Typed(Call(function, tuple(side.scalar for side in sides)), pa.bool_())
+    if left.type != right.type or left.type not in comparable or not (left.finite and right.finite):
+        raise _UnknownError
+    return _call(function, [left, right], pa.bool_())
 
 
-def _computed(tree: exp.Binary, row: _Row) -> _Typed:
+def _computed(function: Function, left: _Typed, right: _Typed) -> _Typed:
     """Return an operation on floats. One on bigints may overflow, which is an error that Spark reports."""
-    sides = [_typed(tree.this, row), _typed(tree.expression, row)]
-    if any(side.type != pa.float64() for side in sides):
-        _refuse(tree)
-    removes_sign_of_zero = isinstance(tree, exp.Add) and sides[1].scalar == Constant(0.0, pa.float64())
-    finite = removes_sign_of_zero and sides[0].finite
-    return _Typed(Call(_ARITHMETIC[type(tree)], tuple(side.scalar for side in sides)), pa.float64(), finite)
+    if left.type != pa.float64() or right.type != pa.float64():
+        raise _UnknownError
+    removes_sign_of_zero = function is Function.ADD and right.scalar == Constant(0.0, pa.float64())
+    return _call(function, [left, right], pa.float64(), removes_sign_of_zero and left.finite)
 
 
 def _case(tree: exp.Case, row: _Row) -> _Typed:
     conditions = [_bit(branch.this, row) for branch in tree.args["ifs"]]
-    values = [_typed(branch.args["true"], row) for branch in tree.args["ifs"]]
     default = tree.args.get("default")
-    values.append(_typed(default if default is not None else exp.Null(), row))
-    chosen = _alike(Function.CASE, values, tree)
-    assert isinstance(chosen.scalar, Call)
-    *of_branches, otherwise = chosen.scalar.arguments
-    turns = (part for pair in zip(conditions, of_branches, strict=True) for part in (pair[0].scalar, pair[1]))
-    return replace(chosen, scalar=Call(Function.CASE, (*turns, otherwise)))
+    branches = [*(branch.args["true"] for branch in tree.args["ifs"]), exp.Null() if default is None else default]
+    *values, otherwise = _of_one_type([_typed(branch, row) for branch in branches])
+    turns = [part for pair in zip(conditions, values, strict=True) for part in pair]
+    finite = all(value.finite for value in (*values, otherwise))
+    return _call(Function.CASE, [*turns, otherwise], otherwise.type, finite)
 
 
-def _alike(function: Function, values: Sequence[_Typed], tree: exp.Expr) -> _Typed:
-    """Return a function of values that have one type, or are NULL."""
+def _alike(function: Function, values: Sequence[_Typed]) -> _Typed:
+    alike = _of_one_type(values)
+    return _call(function, alike, alike[0].type, all(value.finite for value in alike))
+
+
+def _of_one_type(values: Sequence[_Typed]) -> list[_Typed]:
+    """Return values that have one type; a constant NULL gets the type of the others."""
     types = {value.type for value in values} - {pa.null()}
     if len(types) != 1:
-        _refuse(tree)
+        raise _UnknownError
     (type_,) = types
-    scalars = tuple(value.scalar if value.type == type_ else Constant(None, type_) for value in values)
-    return _Typed(Call(function, scalars), type_, all(value.finite for value in values))
+    return [value if value.type == type_ else _Typed(Constant(None, type_), type_) for value in values]

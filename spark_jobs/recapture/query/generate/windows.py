@@ -1,7 +1,6 @@
 """The second step of a GROUP BY: the partial aggregates of panes to windows, and to groups."""
 
 from collections.abc import Sequence
-from itertools import zip_longest
 
 from sqlglot import exp
 
@@ -27,9 +26,10 @@ def groups(
     Groups have the columns `_slice_start`, `_slice_end`, `_window` (its number), `_window_id`, `_window_end`, `_k0`, …,
     `_r0`, …, and with sessions `_unanchored`. They end after slice start - `extra_look_back` ticks.
     """
+    tables = pane_tables or (None,) * len(grouping.windows)
     parts = [
         _windowed(Panes(source, source_unanchored, grouping, grouped.window, extra_look_back, table), number)
-        for number, (grouped, table) in enumerate(zip_longest(grouping.windows, pane_tables))
+        for number, (grouped, table) in enumerate(zip(grouping.windows, tables, strict=True))
     ]
     by = [*SLICE_BOUNDS, column("_window"), column("_window_id"), column("_window_end"), *grouping.key_columns]
     unanchored = any_unanchored(source_unanchored or grouping.unanchored)
