@@ -33,7 +33,7 @@ KINDS = {
 """ASA's type of each JSON type of DuckDB."""
 _EXACT_FLOATS = 2**53
 """Every whole number up to this one is exactly a float."""
-_DIGITS_BEYOND_BIGINT = 19
+_DIGITS_THAT_MAY_NOT_FIT = 19
 """Every whole number with fewer digits fits a bigint."""
 _BYTE_ORDER_MARK = "\ufeff"
 
@@ -273,7 +273,7 @@ def _inexact(text: pa.Array, values: pa.Array, column: InputColumn, path: Sequen
     if column.type is AsaType.FLOAT:
         large = pc.greater_equal(pc.abs(values), float(_EXACT_FLOATS))
     elif column.type is AsaType.TEXT:
-        large = pc.greater_equal(pc.binary_length(values), _DIGITS_BEYOND_BIGINT)
+        large = pc.greater_equal(pc.binary_length(values), _DIGITS_THAT_MAY_NOT_FIT)
     else:
         return pa.nulls(len(values), pa.string())
     reasons = pa.nulls(len(values), pa.string())

@@ -38,7 +38,7 @@ def collect(files: RunFiles, tasks: Sequence[Task], metrics: Iterable[Mapping[st
 
     The bytes do not depend on how the slices were divided among the tasks.
     """
-    samples = {(row["input"], row["partition"], row["slice_start"]) for row in _worst(metrics)}
+    kept = {(row["input"], row["partition"], row["slice_start"]) for row in _worst(metrics)}
 
     def read(task: Task) -> pa.Table:
         content = files.container.read_current(_name(files, task))
@@ -46,7 +46,7 @@ def collect(files: RunFiles, tasks: Sequence[Task], metrics: Iterable[Mapping[st
             raise RunError(f"run {files.id} has lost {_name(files, task)}: start the run again from its plan")
         table = pq.read_table(io.BytesIO(content), schema=PROFILE_SCHEMA)
         starts = map(ticks.to_text, table["slice_start"].to_pylist())
-        stays = [(task.input, task.partition, start) in samples for start in starts]
+        stays = [(task.input, task.partition, start) in kept for start in starts]
         sample = pc.if_else(pa.array(stays), table["sample"].combine_chunks(), pa.scalar([], table["sample"].type))
         return table.set_column(table.schema.get_field_index("sample"), table.schema.field("sample"), sample)
 

@@ -71,7 +71,7 @@ def summary(run: PlannedRun) -> dict[str, Any]:
             *outcome.get("warnings", []),
             *_unanchored(outputs),
             *_losses(slices, pipeline.outputs[0].quarantine_table, name_input),
-            *_disorder(slices, pipeline, name_input),
+            *_tolerance_warnings(slices, pipeline, name_input),
         ],
     }
 
@@ -144,16 +144,18 @@ def _gap(gap: Mapping[str, Any], name_input: bool) -> str:
     return f"{gap['first']} to {gap['last']} of {place}"
 
 
-def _disorder(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline, name_input: bool) -> Iterator[str]:
+def _tolerance_warnings(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline, name_input: bool) -> Iterator[str]:
     counts_of_inputs = [counts for slice_ in slices.values() for counts in slice_["inputs"]]
     for compiled in pipeline.query.inputs:
         counts_of_slices = [counts for counts in counts_of_inputs if counts["alias"] == compiled.alias]
-        yield from _disorder_of_input(
+        yield from _tolerance_warnings_of_input(
             counts_of_slices, pipeline.section(compiled.alias), compiled.alias if name_input else None
         )
 
 
-def _disorder_of_input(slices: Collection[Mapping[str, Any]], section: Input, alias: str | None) -> Iterator[str]:
+def _tolerance_warnings_of_input(
+    slices: Collection[Mapping[str, Any]], section: Input, alias: str | None
+) -> Iterator[str]:
     by_blob = section.arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
     totals = metrics.combine(slices)
     events, late, disordered = (totals[name] for name in ("InputEvents", "LateInputEvents", "DroppedOrAdjustedEvents"))
@@ -165,10 +167,11 @@ def _disorder_of_input(slices: Collection[Mapping[str, Any]], section: Input, al
     if events and disordered > events / 10:
         pushers = [counts["furthest_ahead"] for counts in slices if counts["furthest_ahead"]]
         ahead = max(pushers, key=lambda pusher: pusher["seconds"], default=None)
+        pushed = "earlier events" if ahead else "events before this range"
         yield (
-            f"{disordered / events:.1%} of the events{of_input(alias)} were out of order: clocks that run ahead pushed "
-            f"the watermark {_furthest_ahead(ahead) if ahead else 'before this range'}; "
-            "TIMESTAMP BY … OVER a device's key limits the effect of such a clock to its own device"
+            f"{disordered / events:.1%} of the events{of_input(alias)} were out of order: {pushed} pushed the "
+            f"watermark past them{f' {_furthest_ahead(ahead)}' if ahead else ''}; if clocks run ahead, TIMESTAMP BY … "
+            "OVER a device's key limits the effect of each to its own device"
         )
 
 

@@ -102,17 +102,17 @@ class Reach:
     window: Window | JoinedSide
     extra_look_back: int = 0
     """How long before a slice the rows of the window or of the JOIN are needed, because later steps look back."""
-    history: int = 0
+    analytic_look_back: int = 0
     """How long before an event of the window the analytic functions look."""
 
     @property
     def look_back(self) -> int:
         """How long before a slice an event may lie and still be needed."""
-        return self.window.look_back + self.extra_look_back + self.history
+        return self.window.look_back + self.extra_look_back + self.analytic_look_back
 
     def holds(self, time: NDArray[np.int64], start: int, end: int) -> NDArray[np.bool_]:
         """Return which events, by time, may matter to a window or a joined row in (start - extra_look_back, end]."""
-        if self.history or not isinstance(self.window, HoppingWindow):
+        if self.analytic_look_back or not isinstance(self.window, HoppingWindow):
             return (time > start - self.look_back) & (time <= end)
         start -= self.extra_look_back
         size, hop, offset = self.window.size, self.window.hop, self.window.offset

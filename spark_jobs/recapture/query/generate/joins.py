@@ -52,7 +52,7 @@ class Side:
     """Analytic functions over its rows, before they are joined."""
 
     @property
-    def history(self) -> int:
+    def analytic_look_back(self) -> int:
         """How long before a row its analytic functions look; ticks."""
         return self.analytics.look_back if self.analytics else 0
 
@@ -115,7 +115,7 @@ class JoinedTable:
     def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
         """Yield each table that it reads, and the reach of its rows."""
         for side, joined_side in self._streams:
-            yield side.table, Reach(joined_side, extra_look_back, side.history)
+            yield side.table, Reach(joined_side, extra_look_back, side.analytic_look_back)
 
     @property
     def sources(self) -> list[str]:

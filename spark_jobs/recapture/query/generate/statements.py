@@ -71,7 +71,7 @@ class Selection:
         return [grouped.window for grouped in self.grouping.windows] if self.grouping else [SnapshotWindow()]
 
     @property
-    def history(self) -> int:
+    def analytic_look_back(self) -> int:
         """How long before a row its analytic functions look; ticks."""
         return self.analytics.look_back if self.analytics else 0
 
@@ -137,7 +137,7 @@ class CommonTable:
     def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
         for selection in self.selections:
             for window in selection.windows:
-                yield selection.table, Reach(window, extra_look_back, selection.history)
+                yield selection.table, Reach(window, extra_look_back, selection.analytic_look_back)
 
     @property
     def sources(self) -> list[str]:
