@@ -15,8 +15,7 @@ INSTALLED := $(VENV)/.installed
 AZURITE := docker/azurite/node_modules/.installed
 BROWSER := docker/browser/node_modules/.installed
 UV := $(BIN)/uv --no-config
-# Some tests wait for services, so two cores are busy with three processes.
-PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist worksteal
+PYTEST := $(BIN)/python -m pytest --dist worksteal --numprocesses
 WITH_JAVA := JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java)
 
 .DEFAULT_GOAL := help
@@ -32,14 +31,14 @@ up: $(INSTALLED) $(AZURITE) version ## Leave Airflow and Azurite up with the sam
 	@PYTHONPATH=docker $(BIN)/python -m embedded.main up
 
 unit: $(INSTALLED) version ## Test without Spark, services and processes, with fewer random examples; a minute
-	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m unit
+	@HYPOTHESIS_PROFILE=quick $(PYTEST) 2 -m unit
 
 test: check $(AZURITE) $(BROWSER) ## Check, then run every test; ten minutes
-	@$(WITH_JAVA) $(PYTEST)
+	@$(WITH_JAVA) $(PYTEST) 3 # Some tests wait for services: two cores are busy with three processes.
 
-deep: $(INSTALLED) $(AZURITE) version ## Test the properties with ten times as many examples, new ones each time; an hour or more
-	@HYPOTHESIS_PROFILE=deep $(PYTEST) -m "property and unit"
-	@$(WITH_JAVA) HYPOTHESIS_PROFILE=deep $(PYTEST) -m "property and not unit"
+deep: $(INSTALLED) $(AZURITE) version ## Test the properties with many more examples, new ones each time; an hour or more
+	@HYPOTHESIS_PROFILE=deep $(PYTEST) 2 -m "property and unit"
+	@$(WITH_JAVA) HYPOTHESIS_PROFILE=deep $(PYTEST) 2 -m "property and not unit"
 
 check: $(INSTALLED) version ## Lint; check formatting, types and the direction of imports; a minute
 	@$(BIN)/ruff check .

@@ -1,23 +1,25 @@
 """How Hypothesis draws: HYPOTHESIS_PROFILE is `repeatable`, `quick` or `deep`.
 
-The default profile, `repeatable`, draws the same examples on every machine and in every run, also in a fresh clone.
-`quick` draws a fifth of them. `deep` draws ten times as many, at random, and prints how to reproduce a failure. It also
-shrinks the failures of slow tests.
+A test asks for some examples, or for 100. The default profile, `repeatable`, draws three fifths of them, the same on
+every machine and in every run, also in a fresh clone. `quick` draws a tenth. `deep` draws ten times as many as a test
+asks for, at random, and prints how to reproduce a failure. It also shrinks the failures of slow tests.
 """
 
 import os
 
 from hypothesis import HealthCheck, Phase, settings
 
-DEFAULT_EXAMPLES = 100
-"""Examples that a test draws in the default profile, unless it sets a number."""
+USUAL_EXAMPLES = 100
+"""Examples that a test asks for, unless it sets a number."""
 
 SLOW_EXAMPLES = (HealthCheck.too_slow, HealthCheck.data_too_large)
 """Health checks that a test with large examples does not have to pass."""
 
-settings.register_profile("repeatable", deadline=None, max_examples=60, derandomize=True, database=None)
-settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=DEFAULT_EXAMPLES // 5)
-settings.register_profile("deep", deadline=None, max_examples=10 * DEFAULT_EXAMPLES, derandomize=False, print_blob=True)
+settings.register_profile(
+    "repeatable", deadline=None, max_examples=3 * USUAL_EXAMPLES // 5, derandomize=True, database=None
+)
+settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=USUAL_EXAMPLES // 10)
+settings.register_profile("deep", deadline=None, max_examples=10 * USUAL_EXAMPLES, derandomize=False, print_blob=True)
 
 
 def load_profile() -> None:
@@ -25,8 +27,8 @@ def load_profile() -> None:
 
 
 def examples(count: int) -> int:
-    """Return `count` in the default profile, and proportionally fewer or more in the others; at least one."""
-    return max(1, count * settings().max_examples // DEFAULT_EXAMPLES)
+    """Return the share of `count` examples that the profile draws; at least one."""
+    return max(1, count * settings().max_examples // USUAL_EXAMPLES)
 
 
 def slow(count: int) -> settings:
