@@ -26,7 +26,12 @@ load_profile()
 LONG = (
     "e2e/",
     "benchmarks/",
+    "advise/test_counts.py",
+    "ordering/test_profile.py",
+    "ordering/test_slices_alone.py",
+    "reports/test_size.py",
     "run/test_same_run.py",
+    "table/test_publish.py",
     "table/test_publish_interleavings.py",
     "run/test_spark_settings.py",
 )

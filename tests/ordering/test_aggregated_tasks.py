@@ -45,9 +45,9 @@ def event(number: int, arrival: datetime, late: int) -> SampleEvent:
 
 @pytest.fixture
 def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write a blob every five minutes from eight to fourteen, each with late events; a chunk has four blobs."""
+    """Write a blob with late events every five minutes from half past eight on; a chunk has four of them."""
     monkeypatch.setattr(chunks, "CHUNK_EVENTS", 4 * len(LATENESS))
-    for number in range(72):
+    for number in range(8, 66):
         arrival = TEN - 2 * HOUR + number * 5 * MINUTE
         put_events(tmp_path, arrival, [event(5 * number + n, arrival, late) for n, late in enumerate(LATENESS)])
     return tmp_path
