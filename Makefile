@@ -33,8 +33,9 @@ up: $(INSTALLED) $(AZURITE) version ## Leave Airflow and Azurite up with the sam
 unit: $(INSTALLED) version ## Test without Spark, services and processes, with fewer random examples; a minute
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) 2 -m unit
 
+# Some tests wait for services: two cores are busy with three processes.
 test: check $(AZURITE) $(BROWSER) ## Check, then run every test; ten minutes
-	@$(WITH_JAVA) $(PYTEST) 3 # Some tests wait for services: two cores are busy with three processes.
+	@$(WITH_JAVA) $(PYTEST) 3
 
 deep: $(INSTALLED) $(AZURITE) version ## Test the properties with many more examples, new ones each time; an hour or more
 	@HYPOTHESIS_PROFILE=deep $(PYTEST) 2 -m "property and unit"

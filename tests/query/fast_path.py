@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from recapture.formats.event_hubs import CaptureInput
-from recapture.model import TYPES, AsaType, InputColumn, JavaScriptFunction, OutputColumn
+from recapture.model import AsaType, InputColumn, JavaScriptFunction, OutputColumn
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledInput, CompiledQuery
 from recapture.run.functions import register
@@ -19,8 +19,6 @@ from tests.oracle_windows import Event
 from tests.query import views
 
 Row = dict[str, Any]
-
-_TICKS = ("_slice_start", "_slice_end", "_system_timestamp", "_arrival")
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ def published(
     has sessions, "_unanchored" says whether a row's session is cut by the rule for sparse streams.
     """
     for of_input in query.inputs:
-        views.create(spark, of_input, [table for slice_ in slices for table in _events(of_input, slice_, arrivals)])
+        views.create(spark, of_input, (row for slice_ in slices for row in _events(of_input, slice_, arrivals)))
     register(spark, query)
     output = query.outputs[0]
     table = spark.sql(output.sql).toArrow()
@@ -67,25 +65,18 @@ def published(
     return [rows[slice_.start] for slice_ in slices]
 
 
-def _events(of_input: CompiledInput, slice_: Slice, arrivals: Sequence[int] | None) -> Iterator[pa.Table]:
-    """Yield the events that a slice needs of each partition."""
-    schema = pa.schema(
-        [(column.name, TYPES[column.type].view) for column in of_input.columns]
-        + [("_partition", pa.string()), *((name, pa.int64()) for name in _TICKS)]
-    )
-    rows: dict[str, list[Row]] = {"0": []}
+def _events(of_input: CompiledInput, slice_: Slice, arrivals: Sequence[int] | None) -> Iterator[Row]:
+    """Yield the events that a slice needs, as rows of the view."""
     times = np.array([event.time for event in slice_.events], dtype=np.int64)
     needs = of_input.needs(times, slice_.start, slice_.end)
     order = range(len(slice_.events)) if arrivals is None else arrivals
     for arrival, event, needed in zip(order, slice_.events, needs, strict=True):
         if needed and event.payload.get("input", of_input.alias) == of_input.alias:
-            rows.setdefault(event.partition, []).append(
-                {column.name: _value(event, column) for column in of_input.columns}
-                | {"_partition": event.partition}
-                | dict(zip(_TICKS, (slice_.start, slice_.end, event.time, arrival), strict=True))
-            )
-    for of_partition in rows.values():
-        yield pa.Table.from_pylist(of_partition, schema)
+            yield {
+                **{column.name: _value(event, column) for column in of_input.columns},
+                **{"_partition": event.partition, "_slice_start": slice_.start, "_slice_end": slice_.end},
+                **{"_system_timestamp": event.time, "_arrival": arrival},
+            }
 
 
 def _value(event: Event, column: InputColumn) -> Any:

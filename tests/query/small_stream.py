@@ -20,8 +20,6 @@ from tests.query.fast_path import kind
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
 HOUR = 3600 * TICKS_PER_SECOND
 
-_SYSTEM = ("_slice_start", "_slice_end", "_system_timestamp", "_arrival")
-
 Row = dict[str, Any]
 
 OF_KINDS = kind_name("")
@@ -55,19 +53,14 @@ def published(spark: SparkSession, query: CompiledQuery, events: Iterable[Row]) 
     register(spark, query)
     read: tuple[InputColumn | MetadataColumn, ...] = (*query.inputs[0].columns, *query.inputs[0].metadata)
     columns = [(column.name, TYPES[column.type].view) for column in read]
-    schema = pa.schema([*columns, ("_partition", pa.string()), *((name, pa.int64()) for name in _SYSTEM)])
-    placed = [
+    placed = (
         {name: _inside(event, name, type_) for name, type_ in columns}
         | {"_partition": event["_partition"], "_slice_start": START, "_slice_end": START + HOUR}
         | {"_system_timestamp": START + round(event["at"] * TICKS_PER_SECOND)}
         | {"_arrival": START + event.get("_arrival", arrival)}
         for arrival, event in enumerate(events)
-    ]
-    partitions: dict[str, list[Row]] = {}
-    for event in placed:
-        partitions.setdefault(event["_partition"], []).append(event)
-    tables = [pa.Table.from_pylist(of_partition, schema) for of_partition in partitions.values()]
-    views.create(spark, query.inputs[0], tables or [schema.empty_table()])
+    )
+    views.create(spark, query.inputs[0], placed)
     of_outputs = []
     for output in query.outputs:
         table = spark.sql(output.sql).toArrow().drop_columns(["slice_start"])

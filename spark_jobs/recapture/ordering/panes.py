@@ -1,7 +1,7 @@
 """The events of a slice as the partial aggregates of panes, folded in arrival order (docs/time-model.md, section 6)."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,17 +11,16 @@ from numpy.typing import NDArray
 
 from recapture.errors import RunError
 from recapture.ordering.scalars import evaluate
-from recapture.query.partials import Fold, PaneAggregation, Partial
+from recapture.query.partials import Call, Fold, Function, PaneAggregation, Partial, Scalar
 from recapture.time_model.slices import Slice
 
 FOLD_ROWS = 1 << 18
 """Largest number of events that a task holds before they are folded into panes, if its panes are fewer than that."""
 BATCH_ROWS = 65_536
 """Largest number of panes in a batch."""
-_PANE = "_pane"
 _BIGINT_BOUND = 2.0**62
 """Bound below which a sum of absolute values, added as floats, is certainly a bigint."""
-_LARGEST = 2**63 - 1
+_BIGINTS = np.iinfo(np.int64)
 
 
 def schema(aggregations: Sequence[PaneAggregation]) -> pa.Schema:
@@ -47,8 +46,10 @@ class SlicePanes:
 
     def add(self, events: pa.RecordBatch) -> None:
         """Add events of the slice, with the columns of `order.schema`; they follow those added before."""
+        times = events["_system_timestamp"].to_numpy()
+        value = functools.cache(functools.partial(evaluate, events=events))
         for panes in self._panes:
-            panes.add(events)
+            panes.add(times, value)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the panes of all events as batches of `schema`."""
@@ -61,13 +62,12 @@ class SlicePanes:
 
     def _struct(self, aggregation: PaneAggregation, batch: pa.RecordBatch) -> pa.StructArray:
         count = batch.num_rows
-        system = [
+        of_slice = [
             pa.repeat(pa.scalar(self._slice.start, pa.int64()), count),
             pa.repeat(pa.scalar(self._slice.end, pa.int64()), count),
             pa.repeat(self._partition, count),
         ]
-        names = aggregation.schema.names[len(system) :]
-        return pa.StructArray.from_arrays([*system, *(batch[name] for name in names)], fields=list(aggregation.schema))
+        return pa.StructArray.from_arrays([*of_slice, *batch.columns], fields=list(aggregation.schema))
 
 
 @dataclass
@@ -84,8 +84,9 @@ class _Panes:
     _folded: int = 0
     """Number of rows of `_parts` that are panes."""
 
-    def add(self, events: pa.RecordBatch) -> None:
-        values = self._values(events)
+    def add(self, times: NDArray[np.int64], value: Callable[[Scalar], pa.Array]) -> None:
+        """Add events, given their System.Timestamps in ticks and a function that evaluates a scalar for them."""
+        values = self._values(times, value)
         if not values.num_rows:
             return
         self._parts.append(values)
@@ -95,38 +96,32 @@ class _Panes:
 
     def folded(self) -> pa.Table:
         self._fold()
-        return pa.Table.from_batches(self._parts, self._schema)
+        return pa.Table.from_batches(self._parts, self.aggregation.columns)
 
-    @property
-    def _schema(self) -> pa.Schema:
-        return pa.schema(list(self.aggregation.schema)[3:])
-
-    def _values(self, events: pa.RecordBatch) -> pa.RecordBatch:
+    def _values(self, times: NDArray[np.int64], value: Callable[[Scalar], pa.Array]) -> pa.RecordBatch:
         """Return the pane, the keys and what is folded of the events that meet the conditions."""
-        times = events["_system_timestamp"].to_numpy()
         panes = times + (self.aggregation.offset - times) % self.aggregation.length
-        value = functools.cache(functools.partial(evaluate, events=events))
         columns = [pa.array(panes), *(value(key.value) for key in self.aggregation.keys)]
         columns += [_folded_value(partial, value(partial.argument)) for partial in self.aggregation.partials]
-        values = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        values = pa.RecordBatch.from_arrays(columns, schema=self.aggregation.columns)
         if not self.aggregation.conditions:
             return values
-        return values.filter(functools.reduce(pc.and_kleene, map(value, self.aggregation.conditions)))
+        return values.filter(value(Call(Function.AND, self.aggregation.conditions)))
 
     def _fold(self) -> None:
         if not self._events:
             return
-        table = pa.Table.from_batches(self._parts, self._schema)
-        by = [_PANE, *(key.name for key in self.aggregation.keys)]
+        table = pa.Table.from_batches(self._parts, self.aggregation.columns)
+        by = ["_pane", *(key.name for key in self.aggregation.keys)]
         folds = []
         for partial in self.aggregation.partials:
             fold = Fold.SUM if partial.fold is Fold.COUNT else partial.fold
             folds.append((partial.name, fold.value))
-            if fold is Fold.SUM and pa.types.is_integer(partial.type):
+            if partial.fold is Fold.SUM and pa.types.is_integer(partial.type):
                 _require_bigints(table, by, partial)
         grouped = pa.TableGroupBy(table, by, use_threads=False).aggregate(folds)
         columns = [grouped[name] for name in [*by, *(f"{name}_{fold}" for name, fold in folds)]]
-        self._parts = pa.Table.from_arrays(columns, schema=self._schema).combine_chunks().to_batches()
+        self._parts = pa.Table.from_arrays(columns, schema=self.aggregation.columns).combine_chunks().to_batches()
         self._events, self._folded = 0, len(grouped)
 
 
@@ -144,5 +139,5 @@ def _require_bigints(table: pa.Table, by: Sequence[str], partial: Partial) -> No
     totals: dict[tuple[object, ...], int] = {}
     for *group, value in zip(*(table[name].to_pylist() for name in by), values.to_pylist(), strict=True):
         total = totals[tuple(group)] = totals.get(tuple(group), 0) + (value or 0)
-        if not -_LARGEST - 1 <= total <= _LARGEST:
+        if not _BIGINTS.min <= total <= _BIGINTS.max:
             raise RunError("SUM: the sum of bigints is too large for a bigint: CAST the values to float")

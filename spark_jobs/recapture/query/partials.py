@@ -7,6 +7,7 @@ fewer rows leave it. It computes only what means the same on Arrow as in Spark S
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -112,10 +113,15 @@ class PaneAggregation:
     keys: tuple[Key, ...]
     partials: tuple[Partial, ...]
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the panes: the bounds of the slice and the end of the pane are in ticks."""
-        system = [("_slice_start", pa.int64()), ("_slice_end", pa.int64()), ("_partition", pa.string())]
+    @cached_property
+    def columns(self) -> pa.Schema:
+        """Columns of the panes within a slice: the end of the pane, in ticks, the keys and the partial aggregates."""
         keys = [(key.name, key.type) for key in self.keys]
         partials = [(partial.name, partial.type) for partial in self.partials]
-        return pa.schema([*system, ("_pane", pa.int64()), *keys, *partials])
+        return pa.schema([("_pane", pa.int64()), *keys, *partials])
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the panes, those of their slice and partition included; the bounds of the slice are in ticks."""
+        of_slice = [("_slice_start", pa.int64()), ("_slice_end", pa.int64()), ("_partition", pa.string())]
+        return pa.schema([*of_slice, *self.columns])

@@ -196,7 +196,7 @@ def _stage(
 
 @contextlib.contextmanager
 def _view(spark: SparkSession, of_input: InputTasks) -> Iterator[DataFrame]:
-    """Create the views of an input, and yield the frame behind them: its events or its panes."""
+    """Create the views of an input, and yield the frame that they select from: its events or its panes."""
     given = _given(spark, of_input.context, of_input.tasks)
     create_views(given, of_input.context.input)
     try:

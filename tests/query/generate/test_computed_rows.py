@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.errors import ArithmeticException
 from pyspark.sql import Row, SparkSession
 
 from recapture.formats.event_hubs import CaptureInput
-from recapture.model import TYPES
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
@@ -46,16 +44,9 @@ def published(
     spark: SparkSession, query: CompiledQuery, events: Iterable[Event], start: int = START, end: int = START + HOUR
 ) -> list[Row]:
     """Return the rows that a query publishes for the slice (start, end]. A field that an event lacks is NULL."""
-    columns = [(column.name, TYPES[column.type].view) for column in query.inputs[0].columns]
-    ticks = [(name, pa.int64()) for name in ("_slice_start", "_slice_end", "_system_timestamp", "_arrival")]
-    schema = pa.schema([*columns, ("_partition", pa.string()), *ticks])
-    partitions: dict[tuple[str, int], list[Event]] = {}
-    for row in events:
-        placed = {"_slice_start": start, "_slice_end": end, "_arrival": row["_system_timestamp"], **row}
-        together = partitions.setdefault((placed["_partition"], placed["_slice_start"]), [])
-        together.append({name: placed.get(name) for name in schema.names})
-    tables = [pa.Table.from_pylist(of_partition, schema) for of_partition in partitions.values()]
-    views.create(spark, query.inputs[0], tables or [schema.empty_table()])
+    of_slice = {"_slice_start": start, "_slice_end": end}
+    rows = ({**of_slice, "_arrival": row["_system_timestamp"], **row} for row in events)
+    views.create(spark, query.inputs[0], rows)
     return spark.sql(query.outputs[0].sql).collect()
 
 

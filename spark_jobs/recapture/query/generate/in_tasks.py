@@ -25,16 +25,15 @@ from recapture.query.partials import Call, Column, Constant, Fold, Function, Key
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow, SnapshotWindow
 
 _SYSTEM = ("_system_timestamp", "_arrival")
-_COMPARISONS: dict[type[exp.Expr], Function] = {
+_OPERATORS: dict[type[exp.Expr], Function] = {
+    exp.And: Function.AND,
+    exp.Or: Function.OR,
     exp.EQ: Function.EQUAL,
     exp.NEQ: Function.NOT_EQUAL,
     exp.LT: Function.LESS,
     exp.LTE: Function.LESS_OR_EQUAL,
     exp.GT: Function.GREATER,
     exp.GTE: Function.GREATER_OR_EQUAL,
-}
-_LOGIC: dict[type[exp.Expr], Function] = {exp.And: Function.AND, exp.Or: Function.OR}
-_ARITHMETIC: dict[type[exp.Expr], Function] = {
     exp.Add: Function.ADD,
     exp.Sub: Function.SUBTRACT,
     exp.Mul: Function.MULTIPLY,
@@ -52,7 +51,6 @@ _NEEDS_EVENTS = {
     SnapshotWindow: "GROUP BY System.Timestamp() needs events",
 }
 _TO_FLOAT = "CAST({value} AS DOUBLE)"
-
 
 LARGEST_EXPRESSION = 200
 """Largest number of nodes of an expression. A task would be slow with a longer one, and Python could not pickle it."""
@@ -326,7 +324,7 @@ def _typed(tree: exp.Expr, row: _Row) -> _Typed:
         case exp.Not():
             return _call(Function.NOT, [_bit(tree.this, row)], pa.bool_())
         case exp.And() | exp.Or():
-            return _call(_LOGIC[type(tree)], [_bit(tree.this, row), _bit(tree.expression, row)], pa.bool_())
+            return _call(_OPERATORS[type(tree)], [_bit(tree.this, row), _bit(tree.expression, row)], pa.bool_())
         case exp.Is() if isinstance(tree.expression, exp.Null):
             return _call(Function.IS_NULL, [_typed(tree.this, row)], pa.bool_())
         case exp.In() if tree.expressions:
@@ -341,10 +339,10 @@ def _typed(tree: exp.Expr, row: _Row) -> _Typed:
             value = _typed(tree.args["value"], row)
             if value.type in (pa.int64(), pa.float64()):
                 return _call(Function.TO_FLOAT, [value], pa.float64(), value.finite)
-        case exp.Binary() if type(tree) in _COMPARISONS:
-            return _compared(_COMPARISONS[type(tree)], _typed(tree.this, row), _typed(tree.expression, row))
-        case exp.Binary() if type(tree) in _ARITHMETIC:
-            return _computed(_ARITHMETIC[type(tree)], _typed(tree.this, row), _typed(tree.expression, row))
+        case exp.Add() | exp.Sub() | exp.Mul():
+            return _computed(_OPERATORS[type(tree)], _typed(tree.this, row), _typed(tree.expression, row))
+        case exp.Binary() if type(tree) in _OPERATORS:
+            return _compared(_OPERATORS[type(tree)], _typed(tree.this, row), _typed(tree.expression, row))
     raise _UnknownError
 
 
