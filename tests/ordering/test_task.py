@@ -71,6 +71,10 @@ def test_neighbouring_slices_share_a_task_until_it_reads_enough() -> None:
     ]
 
 
+def test_a_partition_that_is_a_little_larger_than_a_task_is_not_divided() -> None:
+    assert len(list(split(some_slices(4), some_blobs("0", 0, 10, 20, 30, 40), 4))) == 1
+
+
 def test_a_slice_that_is_too_large_by_itself_is_a_task() -> None:
     assert shape(split(some_slices(2), some_blobs("0", 0, 10, 20, size=500), 1)) == [
         ("0", [0], [0, 10]),

@@ -1,7 +1,6 @@
 """Tasks: a run divided by partition and slices, so that tasks share nothing."""
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -41,7 +40,7 @@ def split(slices: Sequence[PlannedSlice], blobs: Iterable[PinnedBlob], task_byte
     alone = not all(planned_slice.arrivals.independent_of_start for planned_slice in slices)
     for (alias, partition), group in itertools.groupby(blobs, key=lambda pinned: (pinned.input, pinned.partition)):
         pinned = list(group)
-        tasks = len(slices) if alone else min(len(slices), math.ceil(_size(pinned) / task_bytes))
+        tasks = len(slices) if alone else min(len(slices), max(1, round(_size(pinned) / task_bytes)))
         for indices in np.array_split(np.arange(len(slices)), tasks):
             neighbours = tuple(slices[index] for index in indices)
             yield Task(alias, partition, neighbours, tuple(_needed(neighbours, pinned)))

@@ -40,6 +40,12 @@ CLUSTERS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sq
 They divide the work and do not change the rows.
 """
 
+_JAVA_OPTIONS = (
+    "-XX:+UseParallelGC -Dlog4j2.level=OFF "
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""Options of Java. Verifying Spark's classes, which come from a locked package, would take two seconds of each start."""
+
 
 def create_session(master: str, name: str, scratch: Path) -> SparkSession:
     """Return a quiet Spark session; `master` is as Spark spells it. Spark's temporary files are in `scratch`."""
@@ -51,7 +57,7 @@ def create_session(master: str, name: str, scratch: Path) -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "OFF")
         .config("spark.local.dir", str(scratch))
-        .config("spark.driver.extraJavaOptions", f"-XX:+UseParallelGC -Dlog4j2.level=OFF -Djava.io.tmpdir='{scratch}'")
+        .config("spark.driver.extraJavaOptions", f"{_JAVA_OPTIONS} -Djava.io.tmpdir='{scratch}'")
     )
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
