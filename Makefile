@@ -19,7 +19,7 @@ PYTEST := $(BIN)/python -m pytest --dist worksteal --numprocesses
 WITH_JAVA := JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java)
 
 .DEFAULT_GOAL := help
-.PHONY: help backfill up unit test deep check format bench chaos lock azurite browser version clean
+.PHONY: help backfill up unit test deep check format bench guard performance chaos lock azurite browser version clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -53,6 +53,12 @@ format: $(INSTALLED) ## Format the code, and mend what the linter can
 
 bench: $(INSTALLED) version ## Compare with plain Spark and the floor, in events per second; EVENTS=5000000
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.run $(EVENTS)
+
+guard: $(INSTALLED) version ## Fail if a stage has become slower; two minutes
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.guard
+
+performance: $(INSTALLED) version ## Measure every program of docs/performance.md; two hours
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.performance
 
 chaos: $(INSTALLED) $(AZURITE) version ## Fail the storage, kill the command and interleave publishers; half an hour
 	@PYTHONPATH=docker:plugins:. $(BIN)/python -m tests.chaos $(CHAOS)

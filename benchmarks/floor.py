@@ -1,5 +1,10 @@
-"""The floor: decode and parse every blob by itself, on all cores, and nothing else."""
+"""The floor: decode and parse every blob by itself, on all cores, and nothing else.
 
+`python -m benchmarks.floor ARCHIVE PIPELINE EVENTS [--decode]` prints the seconds that it takes, or those of decoding
+alone.
+"""
+
+import argparse
 import multiprocessing
 import os
 import time
@@ -7,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from threading import Barrier
 
+from recapture.definition.pipeline import load
 from recapture.formats import bodies
 from recapture.formats.avro import decode
 from recapture.formats.duckdb_sql import one_array
@@ -17,7 +23,7 @@ from recapture.query.model import CompiledQuery
 WARM_UP_SECONDS = 120
 
 
-def events_per_second(folder: Path, query: CompiledQuery, events: int) -> float:
+def events_per_second(folder: Path, query: CompiledQuery, events: int, parse: bool = True) -> float:
     """Return the rate for the blobs below a folder. Each core runs one process, which is warm before the clock starts.
 
     Raise AssertionError if the blobs do not hold that many events.
@@ -26,23 +32,43 @@ def events_per_second(folder: Path, query: CompiledQuery, events: int) -> float:
     cores = os.cpu_count() or 1
     fresh = multiprocessing.get_context("spawn")
     warm = fresh.Barrier(cores + 1)
-    with fresh.Pool(cores, _warm_up, (blobs[0], query, warm)) as pool:
+    with fresh.Pool(cores, _warm_up, (blobs[0], query, parse, warm)) as pool:
         warm.wait(WARM_UP_SECONDS)
         begin = time.perf_counter()
-        counts = pool.starmap(_read, [(blobs[core::cores], query) for core in range(cores)], chunksize=1)
+        counts = pool.starmap(read_blobs, [(blobs[core::cores], query, parse) for core in range(cores)], chunksize=1)
         took = time.perf_counter() - begin
     assert sum(counts) == events, f"the floor read {sum(counts)} events, not {events}"
     return events / took
 
 
-def _warm_up(blob: Path, query: CompiledQuery, warm: Barrier) -> None:
-    _read([blob], query)
+def _warm_up(blob: Path, query: CompiledQuery, parse: bool, warm: Barrier) -> None:
+    read_blobs([blob], query, parse)
     warm.wait(WARM_UP_SECONDS)
 
 
-def _read(blobs: Iterable[Path], query: CompiledQuery) -> int:
+def read_blobs(blobs: Iterable[Path], query: CompiledQuery, parse: bool = True) -> int:
+    """Decode blobs, and parse their bodies if asked to; return the number of events."""
+    read = query.inputs[0]
     count = 0
     for blob in blobs:
         body = one_array(decode(blob.name, blob.read_bytes(), EVENT_DATA)["Body"])
-        count += len(bodies.parse(body, query.inputs[0].columns, time_fields(query.inputs[0].timestamp_by)).malformed)
+        if parse:
+            bodies.parse(body, read.columns, time_fields(read.timestamp_by))
+        count += len(body)
     return count
+
+
+def main() -> None:
+    """Print the seconds."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.floor")
+    parser.add_argument("archive", type=Path)
+    parser.add_argument("pipeline", type=Path)
+    parser.add_argument("events", type=int)
+    parser.add_argument("--decode", action="store_true")
+    chosen = parser.parse_args()
+    rate = events_per_second(chosen.archive, load(chosen.pipeline).query, chosen.events, not chosen.decode)
+    print(chosen.events / rate)
+
+
+if __name__ == "__main__":
+    main()

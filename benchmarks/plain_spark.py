@@ -1,6 +1,10 @@
-"""The peer: the job in its simplest form, with fastavro, from_json and a window function for the watermark."""
+"""The Spark job that a good engineer writes: fastavro, from_json, and a window function for the watermark.
+
+`python -m benchmarks.plain_spark ARCHIVE OUT` runs it in a process of its own.
+"""
 
 import io
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -48,3 +52,9 @@ def _records(blobs: Iterable[tuple[str, str, float]]) -> Iterator[tuple[str, flo
         for record in fastavro.reader(io.BytesIO(Path(path).read_bytes())):
             assert isinstance(record, dict)
             yield partition, float(arrival), record["SequenceNumber"], record["Body"].decode()
+
+
+if __name__ == "__main__":
+    job = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
+    aggregates(job, Path(sys.argv[1])).write.mode("overwrite").parquet(sys.argv[2])
+    job.stop()

@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from statistics import median
 
@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import SparkSession
 
-from benchmarks import floor, plain_spark, world
+from benchmarks import floor, plain_spark
+from benchmarks.world import START, World
 from recapture.definition.pipeline import Pipeline, load
 from recapture.run.plan import plan_run
 from recapture.run.planned import PlannedRun
@@ -29,9 +30,6 @@ from recapture.run.staged import staged_rows
 
 WORLDS = Path(__file__).parents[1] / ".cache" / "benchmarks"
 """Folder of the worlds, which are made once."""
-HOURS = 6
-END = world.START + timedelta(hours=HOURS)
-FEWEST_EVENTS = world.blob_count(HOURS)
 PIPELINE = """
 name: benchmark
 input:
@@ -72,13 +70,14 @@ def main() -> None:
     parser.add_argument("events", type=int, nargs="?", default=5_000_000, help="default: %(default)s")
     parser.add_argument("--rounds", type=int, default=3, help="counted rounds (default: %(default)s)")
     chosen = parser.parse_args()
-    if chosen.events < FEWEST_EVENTS or chosen.rounds < 1:
-        parser.error(f"give at least {FEWEST_EVENTS} events and 1 round")
+    world = World(chosen.events)
+    if chosen.events < world.blob_count or chosen.rounds < 1:
+        parser.error(f"give at least {world.blob_count} events and 1 round")
     archive = WORLDS / f"{chosen.events}-events"
     with tempfile.TemporaryDirectory() as scratch:
         spark = create_session("local[*]", "benchmark", Path(scratch))
         try:
-            _, *counted = _printed(compare(spark, archive, Path(scratch), chosen.events, chosen.rounds + 1))
+            _, *counted = _printed(compare(spark, world, archive, Path(scratch), chosen.rounds + 1))
         finally:
             spark.stop()
     to_peer = median(rates.recapture / rates.plain_spark for rates in counted)
@@ -86,22 +85,27 @@ def main() -> None:
     print(f"recapture is {to_peer:.2f} of plain Spark and {to_floor:.2f} of the floor")
 
 
-def compare(spark: SparkSession, archive: Path, scratch: Path, events: int, rounds: int) -> Iterator[Rates]:
-    """Yield the rates of each round on a world of that many events, which is made if `archive` lacks it.
+def compare(spark: SparkSession, world: World, archive: Path, scratch: Path, rounds: int) -> Iterator[Rates]:
+    """Yield the rates of each round on a world, which is made if `archive` lacks it.
 
     Raise AssertionError if the three programs do not compute the same.
     """
-    world.make(archive, events, HOURS)
-    definition = scratch / "benchmark.yaml"
-    definition.write_text(PIPELINE.format(container=archive.as_uri(), table=(scratch / "table").as_uri()))
-    pipeline = load(definition)
+    world.make(archive)
+    pipeline = load(pipeline_file(scratch, archive))
     spark.range(1000).selectExpr("id % 7 AS k").groupBy("k").count().collect()
     for _ in range(rounds):
-        run, ours = _ours(spark, pipeline, events)
-        lowest = floor.events_per_second(archive, pipeline.query, events)
-        peer = plain_spark.events_per_second(spark, archive, scratch / "peer", events)
-        require_same(our_rows(run), peer_rows(scratch / "peer"))
+        run, ours = _ours(spark, pipeline, world)
+        lowest = floor.events_per_second(archive, pipeline.query, world.events)
+        peer = plain_spark.events_per_second(spark, archive, scratch / "peer", world.events)
+        require_same(our_rows(run), rows_of(scratch / "peer", world.end))
         yield Rates(ours, lowest, peer)
+
+
+def pipeline_file(folder: Path, archive: Path) -> Path:
+    """Write the pipeline file of a world to a folder, which will have the table too, and return its path."""
+    path = folder / "benchmark.yaml"
+    path.write_text(PIPELINE.format(container=archive.as_uri(), table=(folder / "table").as_uri()))
+    return path
 
 
 def our_rows(run: PlannedRun) -> list[Row]:
@@ -109,12 +113,12 @@ def our_rows(run: PlannedRun) -> list[Row]:
     return _rows(staged_rows(run, run.pipeline.outputs[0]))
 
 
-def peer_rows(folder: Path) -> list[Row]:
-    """Return the rows that plain Spark wrote for the range of the run, sorted."""
-    table = ds.dataset(folder, format="parquet").to_table()
+def rows_of(files: Path | list[str], end: datetime) -> list[Row]:
+    """Return the rows that a program wrote to a file, a folder or files for the range until `end`, sorted."""
+    table = ds.dataset(files, format="parquet").to_table()
     ends = table["windowEnd"].cast(pa.timestamp("us", tz="UTC"))
     table = table.set_column(table.schema.get_field_index("windowEnd"), "windowEnd", ends)
-    return _rows(table.filter((pc.field("windowEnd") > world.START) & (pc.field("windowEnd") <= END)))
+    return _rows(table.filter((pc.field("windowEnd") > START) & (pc.field("windowEnd") <= end)))
 
 
 def require_same(ours: list[Row], peers: list[Row]) -> None:
@@ -125,11 +129,11 @@ def require_same(ours: list[Row], peers: list[Row]) -> None:
         assert same, f"recapture has {our}, plain Spark {peer}"
 
 
-def _ours(spark: SparkSession, pipeline: Pipeline, events: int) -> tuple[PlannedRun, float]:
-    run = plan_run(pipeline, world.START, END)
+def _ours(spark: SparkSession, pipeline: Pipeline, world: World) -> tuple[PlannedRun, float]:
+    run = plan_run(pipeline, START, world.end)
     begin = time.perf_counter()
     compute(spark, run)
-    return run, events / (time.perf_counter() - begin)
+    return run, world.events / (time.perf_counter() - begin)
 
 
 def _rows(table: pa.Table) -> list[Row]:

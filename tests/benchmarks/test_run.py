@@ -1,13 +1,14 @@
 """The benchmark runs, and compares three programs that do the same work."""
 
 from dataclasses import astuple
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks import run, world
+from benchmarks import run
+from benchmarks.world import World
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,16 +18,12 @@ EVENTS = 3001
 ROW: run.Row = (datetime(2026, 3, 1, 0, 5, tzinfo=UTC), "device-1", 2, 21.5)
 
 
-def test_recapture_the_floor_and_plain_spark_compute_the_same(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_recapture_the_floor_and_plain_spark_compute_the_same(spark: "SparkSession", tmp_path: Path) -> None:
     """`compare` fails if the floor reads another number of events, or plain Spark computes other rows."""
-    monkeypatch.setattr(run, "HOURS", 1)
-    monkeypatch.setattr(run, "END", world.START + timedelta(hours=1))
-    archive = tmp_path / "archive"
-    [rates] = run.compare(spark, archive, tmp_path, EVENTS, rounds=1)
+    world = World(EVENTS, hours=1)
+    [rates] = run.compare(spark, world, tmp_path / "archive", tmp_path, rounds=1)
     assert all(rate > 0 for rate in astuple(rates))
-    compared = sum(events for _, _, events, _ in run.peer_rows(tmp_path / "peer"))
+    compared = sum(events for _, _, events, _ in run.rows_of(tmp_path / "peer", world.end))
     assert 0.98 * EVENTS < compared <= EVENTS, "only windows before the range are left out"
 
 

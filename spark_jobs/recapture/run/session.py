@@ -44,7 +44,7 @@ _JAVA_OPTIONS = (
     "-XX:+UseParallelGC -Dlog4j2.level=OFF "
     "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
-"""Options of Java. Verifying Spark's classes, which come from a locked package, would take two seconds of each start."""
+"""Options of Java. It does not verify the classes of Spark, which took two seconds of each start."""
 
 
 def create_session(master: str, name: str, scratch: Path) -> SparkSession:

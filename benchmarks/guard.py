@@ -1,0 +1,94 @@
+"""`python -m benchmarks.guard`: whether a stage has become slower, as a ratio to decoding and parsing, in a minute.
+
+The stages take turns, so a busy machine slows all of them. The exit code is 1 if a ratio is above its limit. After a
+change that makes a stage faster, lower the limit.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from statistics import median
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from benchmarks.floor import read_blobs
+from benchmarks.run import WORLDS, pipeline_file
+from benchmarks.world import START, World
+from recapture.definition.pipeline import Pipeline, load
+from recapture.ordering.order import order, order_and_aggregate
+from recapture.ordering.task import split
+from recapture.run.plan import plan_run
+from recapture.run.session import create_session
+from recapture.run.spark import compute
+from recapture.storage import open_container
+
+WORLD = World(600_000, hours=1)
+ROUNDS = 5
+LIMITS = {"order": 1.0, "order and aggregate": 1.0, "planned to staged": 2.0}
+"""Largest ratio of each stage to decoding and parsing in one process, a quarter above what was measured."""
+
+
+def main() -> int:
+    """Print the ratios; return 1 if one is above its limit."""
+    ratios = measure(ROUNDS)
+    for stage, ratio in ratios.items():
+        print(f"{stage}: {ratio:.2f} of decoding and parsing, limit {LIMITS[stage]:.2f}")
+    too_slow = slower(ratios)
+    if too_slow:
+        print(f"slower than before: {', '.join(too_slow)}", file=sys.stderr)
+    return bool(too_slow)
+
+
+def slower(ratios: Mapping[str, float]) -> list[str]:
+    """Return the stages whose ratios are above their limits."""
+    return [stage for stage, ratio in ratios.items() if ratio > LIMITS[stage]]
+
+
+def measure(rounds: int) -> dict[str, float]:
+    """Return the median ratio of each stage, after a round that warms up."""
+    archive = WORLDS / "guard"
+    WORLD.make(archive)
+    with tempfile.TemporaryDirectory() as scratch:
+        spark = create_session("local[*]", "guard", Path(scratch))
+        try:
+            stages = _stages(spark, load(pipeline_file(Path(scratch), archive)), archive)
+            _, *seconds = [{name: _seconds(stage) for name, stage in stages.items()} for _ in range(rounds + 1)]
+        finally:
+            spark.stop()
+    return {stage: median(of_round[stage] / of_round["floor"] for of_round in seconds) for stage in LIMITS}
+
+
+def _stages(spark: SparkSession, pipeline: Pipeline, archive: Path) -> dict[str, Callable[[], object]]:
+    """Return the floor and the stages. All but the last run in this process."""
+    run = plan_run(pipeline, START, WORLD.end)
+    compiled = pipeline.query.inputs[0]
+    planned, container = run.manifest.input(compiled.alias), open_container(archive.as_uri())
+    tasks = list(split(planned.slices, planned.blobs, run.manifest.size))
+    blobs = sorted(archive.rglob("*.avro"))
+
+    def run_tasks(process: Callable[..., tuple[Iterator[pa.RecordBatch], object]]) -> None:
+        for task in tasks:
+            policies, reader = pipeline.policies(compiled), pipeline.reader(compiled)
+            batches, _ = process(task, container, compiled, policies, reader, quarantine_damaged=False)
+            for _ in batches:
+                pass
+
+    return {
+        "floor": lambda: read_blobs(blobs, pipeline.query),
+        "order": lambda: run_tasks(order),
+        "order and aggregate": lambda: run_tasks(order_and_aggregate),
+        "planned to staged": lambda: compute(spark, run),
+    }
+
+
+def _seconds(stage: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    stage()
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""What a program uses, measured from outside: time, CPU, memory, and what Spark shuffles and spills."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+SAMPLES_PER_SECOND = 10
+_WORKER = "pyspark.daemon"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one run of a program used."""
+
+    seconds: float
+    cpu_seconds: float
+    """CPU of all its processes, up to the last sample."""
+    peak_bytes: int
+    """Largest resident memory of all its processes together; pages that they share count several times."""
+    worker_bytes: int
+    """Largest resident memory of a Python worker of Spark; 0 without Spark."""
+    shuffled_bytes: int
+    spilled_bytes: int
+
+
+def run(command: Sequence[str], scratch: Path) -> Usage:
+    """Run a command and return what it used. Its output and Spark's event log go to `scratch`.
+
+    Raise RuntimeError, with the end of the output, if it fails.
+    """
+    events = scratch / "events"
+    events.mkdir()
+    output = scratch / "output.txt"
+    logged = f"--conf spark.eventLog.enabled=true --conf spark.eventLog.dir={events.as_uri()}"
+    plain = "--conf spark.eventLog.compress=false --conf spark.eventLog.rolling.enabled=false"
+    environment = os.environ | {
+        "PYSPARK_SUBMIT_ARGS": f"{logged} {plain} pyspark-shell",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    begin = time.perf_counter()
+    with output.open("w") as file:
+        process = psutil.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment)
+        cpu, peak, worker = _watched(process)
+    took = time.perf_counter() - begin
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed: {output.read_text()[-2000:]}")
+    shuffled, spilled = _of_spark(line for log in events.iterdir() for line in log.read_text().splitlines())
+    return Usage(took, cpu, peak, worker, shuffled, spilled)
+
+
+def _watched(process: psutil.Popen) -> tuple[float, int, int]:
+    """Wait for a process. Return the CPU of it and its descendants, their peak memory, and that of a Python worker."""
+    cpu: dict[int, float] = {}
+    peak = worker = 0
+    while process.poll() is None:
+        total = 0
+        for member in [process, *process.children(recursive=True)]:
+            try:
+                times, memory = member.cpu_times(), member.memory_info().rss
+                is_worker = _WORKER in member.cmdline()
+            except psutil.Error:
+                continue
+            cpu[member.pid] = times.user + times.system
+            total += memory
+            worker = max(worker, memory * is_worker)
+        peak = max(peak, total)
+        time.sleep(1 / SAMPLES_PER_SECOND)
+    return sum(cpu.values()), peak, worker
+
+
+def _of_spark(log: Iterable[str]) -> tuple[int, int]:
+    """Return the bytes that the tasks of an event log shuffled and spilled."""
+    shuffled = spilled = 0
+    for line in log:
+        event = json.loads(line)
+        if event["Event"] == "SparkListenerTaskEnd" and event.get("Task Metrics"):
+            metrics = event["Task Metrics"]
+            shuffled += metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]
+            spilled += metrics["Memory Bytes Spilled"] + metrics["Disk Bytes Spilled"]
+    return shuffled, spilled
