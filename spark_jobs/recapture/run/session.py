@@ -25,14 +25,16 @@ SETTINGS = {
         f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in ("PruneFilters", "PropagateEmptyRelation")
     ),
     "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
+    "spark.sql.execution.replaceHashWithSortAgg": "true",
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(2**31 - 1),
 }
-"""Settings that the rows depend on. All others but CLUSTERS_OWN have the defaults of Spark SQL, not the cluster's.
+"""Settings that the rows or the memory depend on. All others but CLUSTERS_OWN have the defaults of Spark SQL.
 
 Without ANSI mode, an overflow wraps around and a division by zero is NULL. Variables would put the environment into the
 query. With PruneFilters, WHERE 1 = 0 would read no event, so nothing would be counted; with the two rules about empty
 relations, the same is true of a JOIN whose other side is empty. With more groups than
 the threshold, a task would sort its rows and merge the first ones into the later ones, which loses the arrival order.
+Where rows are sorted by group, Spark holds one group in memory instead of all groups of a task.
 """
 CLUSTERS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
 """Names or prefixes of settings that a cluster may choose, apart from SETTINGS.

@@ -134,3 +134,25 @@ EVENTS = st.builds(
 def test_the_rows_are_those_of_spark_alone(spark: "SparkSession", query: str, events: list[dict[str, Any]]) -> None:
     ways = [published(spark, compiled(query, in_tasks), events) for in_tasks in (True, False)]
     assert repr(ways[0]) == repr(ways[1])
+
+
+FLOAT_SUMS = {
+    "in tasks": "SELECT k, AVG(x) AS a INTO out FROM telemetry GROUP BY k, Tumbling(minute, 1)",
+    "in tasks, no key": "SELECT AVG(x) AS a INTO out FROM telemetry GROUP BY Tumbling(minute, 1)",
+    "in tasks, windows that overlap": "SELECT k, SUM(x) AS a INTO out FROM telemetry GROUP BY k, Hopping(minute, 2, 1)",
+    "in tasks, several windows": AGGREGATED["several windows"],
+    "in Spark": "SELECT UPPER(k) AS u, STDEV(x) AS a INTO out FROM telemetry GROUP BY UPPER(k), Tumbling(minute, 1)",
+    "in Spark, a float key": "SELECT x, AVG(y) AS a INTO out FROM telemetry GROUP BY x, Tumbling(minute, 1)",
+    "in Spark, a sliding window": "SELECT k, STDEV(x) AS a INTO out FROM telemetry GROUP BY k, Sliding(minute, 1)",
+    "in Spark, a session window": "SELECT k, AVG(x) AS a INTO out FROM telemetry GROUP BY k, Session(minute, 1, 5)",
+}
+
+
+@pytest.mark.parametrize("query", FLOAT_SUMS.values(), ids=FLOAT_SUMS.keys())
+def test_spark_merges_float_sums_one_group_at_a_time(spark: "SparkSession", query: str) -> None:
+    events = [at(second, k=k, n=1, x=0.5, y=1.5, b=True, t=0) for second in (1, 100) for k in "ab"]
+    of_query = compiled(query)
+    published(spark, of_query, events)
+    plan = str(spark.sql(of_query.outputs[0].sql)._jdf.queryExecution().executedPlan().toString())
+    assert "SortAggregate" in plan
+    assert "ObjectHashAggregate" not in plan

@@ -146,6 +146,12 @@ class Aggregate:
         """Whether partials of several panes merge into partials of the same form, as a running aggregate needs."""
         return self.function in (Function.COUNT, Function.SUM, Function.AVG, Function.MIN, Function.MAX)
 
+    @property
+    def collects(self) -> bool:
+        """Whether `merged` collects the partials."""
+        sums_bigints = self.function is Function.SUM and not self._sums_floats
+        return not sums_bigints and self.function not in (Function.COUNT, Function.MIN, Function.MAX)
+
     def merged_partials(self, name: str) -> list[SelectItem]:
         """Return the items that merge the partials of one pane over all partitions; see `has_running_form`.
 

@@ -81,6 +81,11 @@ class Grouping:
         """Items of the second step, over the partial aggregates: the results `_r0`, …"""
         return self._items(lambda aggregate, number: [SelectItem(f"_r{number}", aggregate.merged(f"_p{number}"))])
 
+    @property
+    def collects(self) -> bool:
+        """Whether the second step collects partial aggregates, because their order matters or their size varies."""
+        return any(aggregate.collects for aggregate in self.aggregates)
+
     def _items(self, of: Callable[[Aggregate, int], list[SelectItem]]) -> list[SelectItem]:
         return [item for number, aggregate in enumerate(self.aggregates) for item in of(aggregate, number)]
 

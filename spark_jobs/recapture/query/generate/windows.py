@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from recapture.query.generate import trees
-from recapture.query.generate.grouping import SLICE_BOUNDS, Grouping, unanchored_items
+from recapture.query.generate.grouping import SLICE_BOUNDS, GroupedWindow, Grouping, unanchored_items
 from recapture.query.generate.panes import Panes, any_unanchored, pane_length
 from recapture.query.generate.select_items import SelectItem, column, select_list
 from recapture.query.generate.sessions import sessions
@@ -19,7 +19,9 @@ def groups(
 ) -> str:
     """Return the statement that computes the groups of a GROUP BY over rows FROM … [WHERE …].
 
-    If tasks compute the panes, it reads `pane_tables`, one for each window, instead of the rows.
+    If tasks compute the panes, it reads `pane_tables`, one for each window, instead of the rows. If it collects partial
+    aggregates, it sorts them first, so that Spark holds one group at a time. A group's columns must not be constants
+    then, or Spark does not see that the rows are sorted.
 
     keys [`k`], aggregates [COUNT(*)] => SELECT …, `_k0`, sum(`_p0`) AS `_r0` FROM (…) … GROUP BY …, `_k0`
 
@@ -31,14 +33,27 @@ def groups(
         _windowed(Panes(source, source_unanchored, grouping, grouped.window, extra_look_back, table), number)
         for number, (grouped, table) in enumerate(zip(grouping.windows, tables, strict=True))
     ]
-    by = [*SLICE_BOUNDS, column("_window"), column("_window_id"), column("_window_end"), *grouping.key_columns]
+    window = [column("_window"), column("_window_id")] if len(parts) > 1 else []
+    by = [*SLICE_BOUNDS, *window, column("_window_end"), *grouping.key_columns]
+    selected = [*by, *([] if window else _window(grouping.windows[0], 0))]
     unanchored = any_unanchored(source_unanchored or grouping.unanchored)
     union = "\nUNION ALL\n".join(parts)
+    windowed = (
+        f"SELECT * FROM (\n{union}\n) AS `windowed`\n"
+        f"WHERE `_window_end` > `_slice_start` - {extra_look_back}L AND `_window_end` <= `_slice_end`"
+    )
+    if grouping.collects:
+        windowed += f"\nDISTRIBUTE BY {select_list(by)} SORT BY {select_list(by)}"
     return (
-        f"SELECT {select_list([*by, *unanchored, *grouping.results])}\nFROM (\n{union}\n) AS `windowed`\n"
-        f"WHERE `_window_end` > `_slice_start` - {extra_look_back}L AND `_window_end` <= `_slice_end`\n"
+        f"SELECT {select_list([*selected, *unanchored, *grouping.results])}\nFROM (\n{windowed}\n) AS `windowed`\n"
         f"GROUP BY {select_list(by)}"
     )
+
+
+def _window(grouped: GroupedWindow, number: int) -> list[SelectItem]:
+    """Return the items that tell the windows of a GROUP BY apart."""
+    id_ = string(grouped.id) if grouped.id is not None else cast_as(exp.Null(), "STRING")
+    return [SelectItem("_window", exp.Literal.number(number)), SelectItem("_window_id", id_)]
 
 
 def _windowed(panes: Panes, number: int) -> str:
@@ -47,8 +62,7 @@ def _windowed(panes: Panes, number: int) -> str:
     pane 5 in HoppingWindow(10, 5) => the same pane with the window ends 5 and 10
     """
     grouped = panes.grouping.windows[number]
-    id_ = string(grouped.id) if grouped.id is not None else cast_as(exp.Null(), "STRING")
-    items = [*panes.columns, SelectItem("_window", exp.Literal.number(number)), SelectItem("_window_id", id_)]
+    items = [*panes.columns, *_window(grouped, number)]
     unanchored = unanchored_items(panes.source_unanchored or panes.grouping.unanchored, panes.source_unanchored)
     match grouped.window:
         case SlidingWindow(size):
