@@ -259,9 +259,15 @@ def _setting_cells(advice: InputAdvice, key: Key, setting: Setting) -> list[str]
 @contextlib.contextmanager
 def show_tasks(spark: SparkSession, progress_bar: rich.progress.Progress, step: Any) -> Iterator[None]:
     """Keep the progress bar at the number of tasks that Spark has finished."""
+    from recapture.run.session import JAVA_ERRORS
+
     done = threading.Event()
 
     def watch() -> None:
+        with contextlib.suppress(*JAVA_ERRORS):  # the thread that computes raises them
+            update()
+
+    def update() -> None:
         tracker = spark.sparkContext.statusTracker()
         seen: set[int] = set()
         while not done.wait(0.5):

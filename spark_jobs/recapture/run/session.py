@@ -2,12 +2,14 @@
 
 import contextlib
 import os
+import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -49,6 +51,11 @@ _JAVA_OPTIONS = (
 """Options of Java. It does not verify the classes of Spark, which took two seconds of each start."""
 
 
+JAVA_ERRORS = (Py4JError, ConnectionError)
+"""What a call to Java raises if Java fails or has ended."""
+MORE_MEMORY = "give Spark more memory, for example with SPARK_DRIVER_MEMORY=4g, or backfill fewer hours at once"
+
+
 def create_session(master: str, name: str, scratch: Path) -> SparkSession:
     """Return a quiet Spark session; `master` is as Spark spells it. Spark's temporary files are in `scratch`."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -79,7 +86,10 @@ def pin_settings(spark: SparkSession) -> None:
 
 @contextlib.contextmanager
 def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSession]:
-    """Start a session and stop it in the end. Its output is shown if it does not start, or with -v."""
+    """Start a session and stop it in the end. Its output is shown if it does not start, or with -v.
+
+    Raise RunError if Spark does not start, or if Java ends before the session does.
+    """
     readable, writable = os.pipe()
     output: deque[str] = deque(maxlen=100)
 
@@ -95,18 +105,29 @@ def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSessio
     try:
         with _standard_error_to(writable), environment(TMPDIR=str(scratch)):
             spark = create_session(master, name, scratch)
-    except PySparkRuntimeError as error:
+    except (PySparkRuntimeError, *JAVA_ERRORS) as error:
         os.close(writable)
-        listener.join(timeout=10)
-        messages = [line.strip() for line in output if line.strip() and not line.lstrip().startswith("at ")]
-        last = (messages or [str(error)])[-1]
+        if isinstance(error, Py4JJavaError):
+            last = str(error.java_exception.getMessage())
+        else:
+            listener.join(timeout=10)
+            messages = [line.strip() for line in output if line.strip() and not line.lstrip().startswith("at ")]
+            last = (messages or [str(error)])[-1]
         needed = "it needs a master that it can reach, and Java 17 or newer in PATH or JAVA_HOME"
         raise RunError(f"Spark did not start ({last}): {needed}") from error
     os.close(writable)
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
     try:
         yield spark
+    except JAVA_ERRORS as error:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = gateway.proc.wait(timeout=10)
+            raise RunError(f"Java, which runs Spark, ended with code {code}: {MORE_MEMORY}") from error
+        raise
     finally:
-        spark.stop()
+        with contextlib.suppress(*JAVA_ERRORS):
+            spark.stop()
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
 from pydantic import TypeAdapter
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
@@ -39,7 +40,7 @@ from recapture.run.functions import register
 from recapture.run.metrics import metric_rows
 from recapture.run.planned import PlannedRun, load_run
 from recapture.run.references import create_view
-from recapture.run.session import pin_settings
+from recapture.run.session import MORE_MEMORY, pin_settings
 from recapture.storage import open_container
 from recapture.table.files import parquet, write_slice_file
 from recapture.time_model import ticks
@@ -127,7 +128,7 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
     with log.logged(_LOG, f"run {run.id}: order and aggregate in {counted(tasks, 'task')}") as results:
         try:
             staged = _stage(spark, run, inputs, list(_destinations(pipeline)), digests)
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             raise RunError(_reason(error)) from error
         run.files.write("staged.json", [asdict(file) for file in staged])
         rows = list(metric_rows(run.files, manifest))
@@ -325,13 +326,15 @@ def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.
         yield start, [piece for _, piece in group]
 
 
-def _reason(error: PySparkException) -> str:
+def _reason(error: PySparkException | Py4JJavaError) -> str:
     """Return the message of Recapture's own error, else the last exception in Spark's text, else its first line."""
     text = str(error)
     ours = re.findall(r"^(?:recapture\.[\w.]+Error): (.*)$", text, re.MULTILINE)
     ours += re.findall(r"\[USER_RAISED_EXCEPTION\] ((?:ud[af]\.|ST_|CREATE).*) SQLSTATE: \w+$", text, re.MULTILINE)
     if ours:
         return str(ours[-1])
+    if "java.lang.OutOfMemoryError" in text:
+        return f"Java, which runs Spark, has no memory left: {MORE_MEMORY}"
     raised = re.findall(r"^[\w.]+(?:Error|Exception): .*$", text, re.MULTILINE)
     return f"the Spark job failed: {raised[-1] if raised else text.strip().splitlines()[0]}"
 
