@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from recapture.formats.event_hubs import CaptureInput
@@ -31,21 +32,31 @@ def at(seconds: float, partition: str = "0", **fields: Any) -> Row:
     return {"at": seconds, "_partition": partition, **fields}
 
 
-def compiled(text: str, *outputs: str, functions: Sequence[JavaScriptFunction] = ()) -> CompiledQuery:
+def compiled(
+    text: str, *outputs: str, functions: Sequence[JavaScriptFunction] = (), in_tasks: bool = True
+) -> CompiledQuery:
     return compile_query(
         text,
         inputs={"telemetry": CaptureInput.metadata},
         output_aliases=outputs or ["out"],
         functions=functions,
+        in_tasks=in_tasks,
     )
 
 
 def rows(
     spark: SparkSession, text: str, events: Iterable[Row], *outputs: str, functions: Sequence[JavaScriptFunction] = ()
 ) -> list[list[Row]]:
-    """Return the rows of every output for the hour from ten. Datetimes are seconds after ten; JSON is parsed."""
-    query = compiled(text, *outputs, functions=functions)
-    return published(spark, query, events)
+    """Return the rows of every output for the hour from ten. Datetimes are seconds after ten; JSON is parsed.
+
+    In the profile `deep`, check that they are the same, to the last bit, if Spark alone computes them.
+    """
+    query, events = compiled(text, *outputs, functions=functions), list(events)
+    of_outputs = published(spark, query, events)
+    if query.inputs[0].aggregations and settings.get_current_profile_name() == "deep":
+        in_spark = compiled(text, *outputs, functions=functions, in_tasks=False)
+        assert repr(published(spark, in_spark, events)) == repr(of_outputs)
+    return of_outputs
 
 
 def published(spark: SparkSession, query: CompiledQuery, events: Iterable[Row]) -> list[list[Row]]:

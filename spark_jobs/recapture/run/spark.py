@@ -173,8 +173,10 @@ def _stage(
 ) -> list[StagedSlice]:
     """Write the rows of every output, with an empty file for each slice without rows. Return the files."""
     written: dict[str, list[Row]] = {}
-    if any(of_input.tasks for of_input in inputs):
+    most_tasks = max(len(of_input.tasks) for of_input in inputs)
+    if most_tasks:
         pin_settings(spark)
+        spark.conf.set("spark.sql.leafNodeDefaultParallelism", most_tasks)  # a Spark partition for each task
         register(spark, run.pipeline.query)
         _create_reference_views(spark, run)
         with contextlib.ExitStack() as stack:
@@ -237,8 +239,8 @@ def _with_empty_slices(destination: Destination, rows: list[Row], digests: dict[
 def _given(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> DataFrame:
     """Return the events of an input, or its panes, with one Spark partition per task."""
     texts = [_TASK.dump_json(task, by_alias=True).decode() for task in tasks]
-    numbered = pa.table({"number": pa.array(range(len(tasks)), pa.int32()), "task": pa.array(texts, pa.string())})
-    frame = spark.createDataFrame(numbered).repartitionById(max(len(tasks), 1), "number")
+    chunks = [pa.array([text], pa.string()) for text in texts]
+    frame = spark.createDataFrame(pa.table({"task": pa.chunked_array(chunks, pa.string())}))
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
     aggregations = context.input.aggregations
     columns = from_arrow_schema(panes.schema(aggregations) if aggregations else schema(context.input))
