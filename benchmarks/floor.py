@@ -1,4 +1,4 @@
-"""The floor: decode and parse every blob by itself, on all cores, and nothing else.
+"""The floor: decode and parse the blobs on all cores, and nothing else.
 
 `python -m benchmarks.floor ARCHIVE PIPELINE EVENTS [--decode]` prints the seconds that it takes, or those of decoding
 alone.
@@ -8,9 +8,11 @@ import argparse
 import multiprocessing
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Barrier
+
+import pyarrow as pa
 
 from recapture.definition.pipeline import load
 from recapture.formats import bodies
@@ -18,6 +20,7 @@ from recapture.formats.avro import decode
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.model import time_fields
+from recapture.ordering.chunks import CHUNK_BYTES, CHUNK_EVENTS
 from recapture.query.model import CompiledQuery
 
 WARM_UP_SECONDS = 120
@@ -48,14 +51,28 @@ def _warm_up(blob: Path, query: CompiledQuery, parse: bool, warm: Barrier) -> No
 
 def read_blobs(blobs: Iterable[Path], query: CompiledQuery, parse: bool = True) -> int:
     """Decode blobs, and parse their bodies if asked to; return the number of events."""
-    read = query.inputs[0]
     count = 0
-    for blob in blobs:
-        body = one_array(decode(blob.name, blob.read_bytes(), EVENT_DATA)["Body"])
+    for body in _bodies(blobs):
         if parse:
-            bodies.parse(body, read.columns, time_fields(read.timestamp_by))
+            bodies.parse(body, query.inputs[0].columns, time_fields(query.inputs[0].timestamp_by))
         count += len(body)
     return count
+
+
+def _bodies(blobs: Iterable[Path]) -> Iterator[pa.Array]:
+    """Yield the bodies of the blobs, as many at once as a task would parse."""
+    decoded: list[pa.ChunkedArray] = []
+    for blob in blobs:
+        decoded.append(decode(blob.name, blob.read_bytes(), EVENT_DATA)["Body"])
+        if sum(map(len, decoded)) >= CHUNK_EVENTS or sum(body.nbytes for body in decoded) >= CHUNK_BYTES:
+            yield _joined(decoded)
+            decoded = []
+    if decoded:
+        yield _joined(decoded)
+
+
+def _joined(decoded: list[pa.ChunkedArray]) -> pa.Array:
+    return one_array(pa.chunked_array([chunk for body in decoded for chunk in body.chunks], decoded[0].type))
 
 
 def main() -> None:
