@@ -5,6 +5,7 @@ read instead of failing the column. A second look finds the values that are NULL
 event is malformed, because ASA drops an event if a field cannot be converted on input.
 """
 
+import contextlib
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -66,8 +67,7 @@ def parse(
     if unreadable is not None:
         malformed = pc.coalesce(unreadable, malformed)
     fields = tuple(column for column in dict.fromkeys([*columns, *timestamp_fields]) if column.path)
-    first = text.drop_null().slice(0, 1)
-    spelling = spellings.spelling_of(first, fields)
+    spelling = spellings.spelling_of(text, fields)
     usual, raw = _parse(text, malformed, columns, timestamp_fields, spelling)
     rows = spellings.differing(text, raw, spelling)
     parsed, order = [usual], np.arange(len(text))
@@ -101,10 +101,8 @@ def _parse(
 ) -> tuple[Bodies, dict[InputColumn, pa.Array]]:
     """Return bodies that spell the columns in one way, and what was read of each column before it was converted."""
     index = {spelt: number for number, spelt in enumerate(dict.fromkeys(spelling.values()))}
-    read = select({"body": text}, _reading(tuple(index)))
-    kind = one_array(read["kind"])
-    malformed = _first(malformed, pc.if_else(pc.is_valid(kind), None, "not JSON"))
-    malformed = _first(malformed, pc.if_else(pc.equal(kind, "OBJECT"), None, "not a JSON object"))
+    read = _read(text, tuple(index))
+    malformed = _first(malformed, _not_objects(text, one_array(read["valid"])))
     raw = {column: one_array(read[f"c{index[spelt]}"]) for column, spelt in spelling.items()}
     converted: dict[InputColumn, pa.Array] = {}
     for column in columns:
@@ -122,6 +120,18 @@ def _parse(
     return Bodies(converted, {column: raw[column] for column in timestamp_fields}, malformed), raw
 
 
+def _not_objects(text: pa.Array, valid: pa.Array) -> pa.Array:
+    """Return the reason why a body is not a JSON object, or NULL."""
+    reasons = pa.nulls(len(text), pa.string())
+    objects = pc.and_(valid, pc.fill_null(pc.starts_with(text, "{"), False))
+    others = pc.indices_nonzero(pc.invert(objects))
+    if not len(others):
+        return reasons
+    reason = "WHEN NOT json_valid(body) THEN 'not JSON' WHEN json_type(body) <> 'OBJECT' THEN 'not a JSON object'"
+    found = select({"body": text.take(others)}, f"SELECT CASE {reason} END AS reason FROM bodies")["reason"]
+    return _replaced(reasons, others, one_array(found).cast(pa.string()))
+
+
 def as_text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return the bodies as text, without byte order marks, and, for each body that is not text, the reason.
 
@@ -135,12 +145,22 @@ def as_text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
     return text, _first(malformed, pc.if_else(pc.is_valid(text), None, "not UTF-8"))
 
 
+def _read(text: pa.Array, columns: tuple[InputColumn, ...]) -> pa.Table:
+    """Return c0, c1, … and `valid` (whether a body is JSON), all bodies at once if none of them is bad."""
+    import duckdb
+
+    if any(not column.is_kind for column in columns):
+        with contextlib.suppress(duckdb.InvalidInputException):
+            return select({"body": text}, _reading(columns, "body"))
+    return select({"body": text}, _reading(columns, "CASE WHEN json_valid(body) THEN body END"))
+
+
 @cache
-def _reading(columns: tuple[InputColumn, ...]) -> str:
-    """Return the SQL that reads c0, c1, … and `kind` (the JSON type; NULL if it is not JSON) from `body`."""
+def _reading(columns: tuple[InputColumn, ...], json_body: str) -> str:
+    """Return the SQL that reads c0, c1, … and `valid` (whether `json_body` is not NULL) from `body`."""
     groups = list(_without_clashes(column for column in columns if not column.is_kind))
-    transforms = ", ".join(
-        f"json_transform(json, {literal(json.dumps(_structure(group)))}) AS g{index}"
+    transforms = "".join(
+        f", json_transform(json, {literal(json.dumps(_structure(group)))}) AS g{index}"
         for index, group in enumerate(groups)
     )
     fields = {
@@ -152,9 +172,8 @@ def _reading(columns: tuple[InputColumn, ...]) -> str:
     }
     fields |= {column: _kind("json", column.path) for column in columns if column.is_kind}
     selected = "".join(f", {fields[column]} AS c{index}" for index, column in enumerate(columns))
-    checked = "SELECT CASE WHEN json_valid(body) THEN body END AS json FROM bodies"
-    read = f"SELECT json, json_type(json) AS kind{', ' if transforms else ''}{transforms} FROM ({checked})"
-    return f"SELECT kind{selected} FROM ({read})"
+    read = f"SELECT json{transforms} FROM (SELECT {json_body} AS json FROM bodies)"
+    return f"SELECT json IS NOT NULL AS valid{selected} FROM ({read})"
 
 
 def _kind(body: str, path: Sequence[str]) -> str:

@@ -5,8 +5,9 @@ else the first. Most blobs spell a name in one way, so a chunk is read in the sp
 bodies that may differ are looked at again (`differing`, `by_spelling`).
 """
 
+import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,9 +23,20 @@ Spelling = Mapping[InputColumn, InputColumn]
 Path = tuple[str, ...]
 
 
-def spelling_of(body: pa.Array, columns: Sequence[InputColumn]) -> Spelling:
-    """Return how one body spells the columns; as the query does if it lacks them or is not a JSON object."""
-    return next((spelling for spelling, _ in by_spelling(body, columns)), {column: column for column in columns})
+def spelling_of(text: pa.Array, columns: Iterable[InputColumn]) -> Spelling:
+    """Return how the first body spells the columns; as the query does if it lacks them or is not JSON."""
+    record = None
+    with contextlib.suppress(StopIteration, ValueError, RecursionError):
+        record = json.loads(next(body.as_py() for body in text if body.is_valid))
+    return {column: replace(column, path=tuple(_spelt(record, column.path))) for column in columns}
+
+
+def _spelt(record: object, path: Path) -> Iterator[str]:
+    for step in path:
+        keys = record if isinstance(record, dict) else {}
+        key = _chosen([step], keys)[step]
+        yield key
+        record = keys.get(key)
 
 
 def differing(text: pa.Array, values: Mapping[InputColumn, pa.Array], spelling: Spelling) -> NDArray[np.intp]:
@@ -84,7 +96,7 @@ def _keys(text: pa.Array, record: Path, names: Sequence[str]) -> Iterator[tuple[
         yield _chosen(names, json.loads(f"[{listed}]")), np.flatnonzero(index == number)
 
 
-def _chosen(names: Iterable[str], keys: Sequence[str]) -> dict[str, str]:
+def _chosen(names: Iterable[str], keys: Collection[str]) -> dict[str, str]:
     """Return the key that each name finds: the same, or else the first in other letters, or else the name itself."""
     return {
         name: name if name in keys else next((key for key in keys if key.lower() == name.lower()), name)
