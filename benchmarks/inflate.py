@@ -10,6 +10,7 @@ import multiprocessing
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from io import BytesIO
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -65,10 +66,10 @@ def measure(reader: Reader, small: bytes, large: bytes) -> int:
 
 
 def _read(reader: Reader, small: bytes, large: bytes, sender: Connection) -> None:
-    reader.read(BLOB, small, ())
+    reader.read(BLOB, BytesIO(small), ())
     Path("/proc/self/clear_refs").write_text("5")
     before = _peak()
-    reader.read(BLOB, large, ())
+    reader.read(BLOB, BytesIO(large), ())
     sender.send(_peak() - before)
 
 

@@ -18,7 +18,9 @@ BY_SITE = PLAIN.replace("GROUP BY", "GROUP BY site.id,")
 def chosen(query: str, bodies: list[dict[str, Any]], only_texts: bool = False) -> Keys:
     content = [event(at(n), f"device-{n % 5}", **body) for n, body in enumerate(bodies)]
     events = pa.RecordBatch.from_pydict({"body": pa.array(content, pa.binary())})
-    return choose_keys(compiled(query), Chunk(events, (), (), (), True, True), only_texts)
+    return choose_keys(
+        compiled(query), Chunk(events, (), (), (), is_last=True, is_judged=True, numbered=True), only_texts
+    )
 
 
 def names(keys: Keys) -> list[str]:

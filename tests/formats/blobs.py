@@ -1,6 +1,7 @@
 """Blobs of the input formats, and the events that their readers return."""
 
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from typing import Any
 
 from recapture.archive.pinning import EnqueuedRange, PinnedBlob
@@ -21,7 +22,7 @@ def pinned(
 
 
 def read(reader: Reader, content: bytes, *metadata: MetadataColumn, blob: PinnedBlob | None = None) -> Events:
-    return reader.read(blob or pinned(), content, metadata)
+    return reader.read(blob or pinned(), BytesIO(content), metadata)
 
 
 def bodies(events: Events) -> list[bytes | None]:

@@ -3,8 +3,10 @@
 import contextlib
 import json
 import re
+import tempfile
 from datetime import UTC, datetime
 from io import BytesIO
+from pathlib import Path
 from typing import Any, Literal
 
 import fastavro
@@ -14,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recapture.errors import DamagedBlobError, RunError
-from recapture.formats.avro import decode, has_block, walk
+from recapture.formats.avro import decode, decode_and_close, has_block, walk
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.sample.capture_file import SampleEvent, capture_file, capture_schema
 from tests.draws import examples
@@ -107,6 +109,22 @@ def test_events_are_in_the_order_of_the_file(codec: Literal["null", "deflate"], 
     table = decode("b", content, EVENT_DATA)
     assert table.to_pylist() == [{"SequenceNumber": n, "Body": b'{"n":%d}' % n} for n in (5, 3, 4)]
     assert walk("b", content, EVENT_DATA).codec == codec
+
+
+def test_large_columns_are_in_a_mapped_file_that_nobody_else_sees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("recapture.formats.avro._MAPPED", 1 << 20)
+    numbers = range(20_000)
+    content = BytesIO(capture_file(events(*numbers)))
+    before = pa.total_allocated_bytes()
+    table = decode_and_close("b", content, EVENT_DATA)
+    assert pa.total_allocated_bytes() - before < table.nbytes / 10
+    assert table["SequenceNumber"].to_pylist() == list(numbers)
+    assert table["Body"].to_pylist() == [b'{"n":%d}' % n for n in numbers]
+    assert content.closed
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -12,7 +12,7 @@ import pytest
 from recapture.archive.pinning import PinnedBlob
 from recapture.formats.events import Events
 from recapture.ordering import chunks
-from recapture.ordering.chunks import batched, prefetched
+from recapture.ordering.chunks import Downloads, batched
 from recapture.ordering.decoding import DecodedBlob
 from recapture.storage import Blob
 
@@ -38,23 +38,40 @@ class Recorder:
 def test_downloads_are_in_the_order_of_the_blobs(names: str) -> None:
     container: Any = Recorder()
     with ThreadPoolExecutor(1) as pool:
-        downloads = prefetched(pool, container, [pinned(name) for name in names])
-        assert [download.result() for download in downloads] == [name.encode() for name in names]
+        downloads = Downloads(pool, container, [pinned(name) for name in names])
+        assert [downloads.take().result().getvalue() for _ in names] == [name.encode() for name in names]
 
 
 def test_one_blob_is_downloaded_ahead_and_no_more() -> None:
     container: Any = Recorder()
     with ThreadPoolExecutor(1) as pool:
-        downloads = prefetched(pool, container, [pinned(name) for name in "abcd"])
-        next(downloads).result()
+        downloads = Downloads(pool, container, [pinned(name) for name in "abcd"])
+        downloads.take().result()
         pool.submit(int).result()  # waits for everything submitted before
+        assert container.read_so_far == ["a", "b"]
+
+
+def test_large_blobs_are_not_downloaded_ahead_until_the_first_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise two of them would be in memory."""
+    monkeypatch.setattr(chunks, "AHEAD_BYTES", 1)
+    container: Any = Recorder()
+    with ThreadPoolExecutor(1) as pool:
+        downloads = Downloads(pool, container, [pinned(name) for name in "abcd"])
+        downloads.take().result()
+        pool.submit(int).result()
+        assert container.read_so_far == ["a"]
+        downloads.begin_next()
+        downloads.begin_next()
+        pool.submit(int).result()
         assert container.read_so_far == ["a", "b"]
 
 
 def decoded(name: str, events: int, size: int = 0) -> DecodedBlob:
     """Return a blob with this many events of this many bytes."""
     number = np.arange(events)
-    return DecodedBlob(pinned(name), number, Events(number, number, pa.array([b"x" * size] * events, pa.binary()), {}))
+    return DecodedBlob(
+        pinned(name), number, Events(number, number, pa.chunked_array([[b"x" * size] * events], pa.binary()), {})
+    )
 
 
 def names_of(batches: Iterator[list[DecodedBlob]]) -> list[str]:

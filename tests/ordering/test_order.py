@@ -64,6 +64,19 @@ def test_the_watermark_is_carried_from_chunk_to_chunk(
     assert verdicts(counted) == {"on_time": 2, "out_of_order_adjusted": 4}
 
 
+@pytest.mark.parametrize("chunk", [1, 2, 3, 1 << 20])
+def test_a_large_blob_is_divided_into_chunks_and_counted_once(
+    tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "CHUNK_EVENTS", chunk)
+    numbers = [3, 1, 4, 1, 5, 9, 2]
+    put(tmp_path, TEN + 10 * MINUTE, [(n, at(TEN + (10 - n) * MINUTE)) for n in numbers])
+    rows, counted = only(tmp_path)
+    assert system_times(rows) == [540] * 6
+    assert verdicts(counted) == {"on_time": 1, "out_of_order_adjusted": 5}
+    assert (counted.blobs, counted.events, counted.duplicates) == (1, 7, 1)
+
+
 def test_large_events_do_not_wait_for_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "CHUNK_BYTES", 1)
     for n in range(3):

@@ -32,7 +32,7 @@ class Modifications:
         self._partition = partition
         self._longest = ticks.from_seconds(interval_seconds) + MAX_CLOCK_SKEW
         self._events = 0
-        self._blobs = 0
+        self._blobs: set[str] = set()
         self._furthest, self._example = 0, ""
 
     def add(self, chunk: Chunk, counted: NDArray[np.bool_]) -> None:
@@ -43,7 +43,7 @@ class Modifications:
         if not len(off):
             return
         self._events += len(off)
-        self._blobs += len(np.unique(chunk.blob_index[off]))
+        self._blobs |= {chunk.blobs[index].blob.name for index in np.unique(chunk.blob_index[off])}
         furthest = off[np.argmax(np.abs(age[off]))]
         if abs(age[furthest]) > abs(self._furthest):
             self._furthest = int(age[furthest])
@@ -55,4 +55,4 @@ class Modifications:
         if not self._events:
             return None
         seconds = self._furthest / TICKS_PER_SECOND
-        return Disagreement(self._partition, self._events, self._blobs, seconds, self._example)
+        return Disagreement(self._partition, self._events, len(self._blobs), seconds, self._example)

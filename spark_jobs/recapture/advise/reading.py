@@ -192,7 +192,6 @@ class _Reading:
         first_blob = duplicates_in_range = 0
         for chunk in chunks(task, self._container, self._without_over, source.reader, quarantine_damaged):
             duplicates, _ = observe_numbers(chunk, numbers)
-            self.damaged += [blob.pinned.blob.name for blob in chunk.damaged]
             duplicates_in_range += int(source.range.contains(chunk.arrival[duplicates]).sum())
             if chunk.is_judged and len(chunk):
                 if self.keys is None:
@@ -200,7 +199,9 @@ class _Reading:
                 if not counters:
                     counters = {key: self._counter(blobs) for key in self._codes}
                 self._count(chunk.without(duplicates), first_blob, counters, modifications)
-            first_blob += len(chunk.blobs)
+            if chunk.is_last:
+                self.damaged += [blob.pinned.blob.name for blob in chunk.damaged]
+                first_blob += len(chunk.blobs)
         counts = {key: counter.counts for key, counter in counters.items()}
         if duplicates_in_range or any(of_key.verdicts.any() for of_key in counts.values()):
             self.counts[partition] = PartitionCounts(duplicates_in_range, counts)

@@ -7,13 +7,14 @@ A block whose maps of properties are read must be one batch, because DataFusion 
 the next and then fails ("Offsets must be non-negative").
 """
 
+import itertools
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import IO, Any
 
 import fastavro
 import pyarrow as pa
@@ -49,7 +50,11 @@ END_BODY = b"the end of the block's records"
 _SMALL = 1 << 20
 """Size of the records that are decoded as one batch, bytes."""
 _BATCHES = 16
-"""Number of batches of larger blobs: a batch that grows is copied, and takes several times its size."""
+"""Least number of batches of larger blobs: a batch that grows is copied, and takes several times its size."""
+_LARGEST_BATCH = 4 << 20
+"""Size of the records of a batch of the largest blobs, bytes."""
+_MAPPED = 32 << 20
+"""Size of the records from which they are decoded to a file, bytes."""
 _LONG = 6
 """Bytes of each number before the block. They are written last and can count to 2**40, more than any limit allows."""
 _BLANKS: dict[str, object] = {
@@ -75,14 +80,58 @@ class Framing:
     """Bytes of the records of each block, as the codec wrote them."""
 
 
+@dataclass(frozen=True)
+class Block:
+    """The one block that DataFusion decodes."""
+
+    records: int
+    """Number of the blob's own records."""
+    size: int
+    """Size of the blob's own records, bytes."""
+    count: int
+    """Number of all records: a multiple of `batch`."""
+    batch: int
+    """Number of records that are decoded at once."""
+
+
 def decode(name: str, content: bytes, record: Record, more: Collection[str] = (), limits: Limits = DEFAULT) -> pa.Table:
+    """Return the records of a blob; see `decode_and_close`."""
+    return decode_and_close(name, BytesIO(content), record, more, limits)
+
+
+def decode_and_close(
+    name: str, content: BytesIO, record: Record, more: Collection[str] = (), limits: Limits = DEFAULT
+) -> pa.Table:
     """Return the records of a blob, in the file's order: the fields that are always read, and those named in `more`.
 
     Those are strings; SystemProperties and Properties are maps from string to a dense union with the members of the
-    file's own schema, or to string.
+    file's own schema, or to string. The content is closed if it has records, as its memory is needed to decode them.
+    Large columns are in a file that is mapped into memory.
 
     Raise DamagedBlobError if the file is incomplete, if a block holds more or fewer records than it declares, or if it
     inflates beyond the limits. A file that was cut off between two blocks looks complete: only its listed size differs.
+    """
+    maps = bool(set(more) & set(MAP_FIELDS))
+    with NamedTemporaryFile(suffix=".avro") as file:
+        block = _write_as_one_block(file, name, content.getvalue(), record, more, limits)
+        if block is None:
+            return pa.schema([*record.always, *(pa.field(name, pa.string()) for name in more)]).empty_table()
+        if block.records:
+            content.close()
+        batches = _decoded(name, file.name, block, [*record.always.names, *more], record)
+        table = _mapped(batches) if block.size > _MAPPED and not maps else pa.Table.from_batches(batches)
+    after = table.slice(block.records).select(record.always.names).to_pylist()
+    if after != [dict(record.end)] * (block.count - block.records):
+        raise DamagedBlobError(name, f"its blocks declare {block.records} records, but do not hold exactly these")
+    return table.slice(0, block.records)
+
+
+def _write_as_one_block(
+    file: IO[bytes], name: str, content: bytes, record: Record, more: Collection[str], limits: Limits
+) -> Block | None:
+    """Write the records of a blob as one block, with records after the last one; return None if there are none.
+
+    Without records, maps still need a block, because their types are those of the file.
     """
     framing = walk(name, content, record, more)
     blocks = [memoryview(content)[block] for block in framing.blocks]
@@ -90,29 +139,21 @@ def decode(name: str, content: bytes, record: Record, more: Collection[str] = ()
     maps = bool(set(more) & set(MAP_FIELDS))
     first = next(pieces, b"")
     if not framing.records and not len(first) and not maps:
-        return pa.schema([*record.always, *(pa.field(name, pa.string()) for name in more)]).empty_table()
+        return None
     start, end = _header_and_end(name, framing.schema, record)
-    with NamedTemporaryFile(suffix=".avro") as file:
-        file.write(start + bytes(2 * _LONG))
-        size = file.write(first) + sum(map(file.write, pieces))
-        if framing.records > size:
-            raise DamagedBlobError(name, f"its blocks declare {framing.records} records in {size} bytes")
-        batches = 1 if maps or size < _SMALL else _BATCHES
-        batch = -(-(framing.records + 1) // batches)
-        count = batch * batches
-        ends = count - framing.records
-        file.writelines([end * ends, bytes(SYNC_SIZE)])
-        file.seek(len(start))
-        file.writelines([_padded_long(count), _padded_long(size + len(end) * ends)])
-        file.flush()
-        try:
-            table = _read(file.name, count, batch, [*record.always.names, *more], record)
-        except Exception as error:  # DataFusion raises bare exceptions
-            raise DamagedBlobError(name, f"its records cannot be decoded ({_first_line(error)})") from error
-    after = table.slice(framing.records).select(record.always.names).to_pylist()
-    if after != [dict(record.end)] * ends:
-        raise DamagedBlobError(name, f"its blocks declare {framing.records} records, but do not hold exactly these")
-    return table.slice(0, framing.records)
+    file.write(start + bytes(2 * _LONG))
+    size = file.write(first) + sum(map(file.write, pieces))
+    if framing.records > size:
+        raise DamagedBlobError(name, f"its blocks declare {framing.records} records in {size} bytes")
+    batches = 1 if maps or size < _SMALL else max(_BATCHES, size // _LARGEST_BATCH)
+    batch = -(-(framing.records + 1) // batches)
+    count = batch * batches
+    ends = count - framing.records
+    file.writelines([end * ends, bytes(SYNC_SIZE)])
+    file.seek(len(start))
+    file.writelines([_padded_long(count), _padded_long(size + len(end) * ends)])
+    file.flush()
+    return Block(framing.records, size, count, batch)
 
 
 def walk(name: str, content: bytes, record: Record, more: Collection[str] = ()) -> Framing:
@@ -235,14 +276,30 @@ def _blank(kind: Any) -> object:
     return _BLANKS[kind["type"] if isinstance(kind, dict) else kind]
 
 
-def _read(path: str, count: int, batch: int, fields: Collection[str], record: Record) -> pa.Table:
+def _decoded(name: str, path: str, block: Block, fields: Collection[str], record: Record) -> Iterator[pa.RecordBatch]:
     """Decode, in full batches, as many records as the block declares, and no more: so it always ends."""
     from datafusion import SessionConfig, SessionContext
 
-    options = {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": str(batch)}
-    frame = SessionContext(SessionConfig(options)).read_avro(path)
-    table = frame.select(*(f'"{field}"' for field in fields)).limit(count).to_arrow_table()
-    return table.cast(pa.schema([pa.field(field.name, _type(field, record)) for field in table.schema]))
+    options = {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": str(block.batch)}
+    try:
+        frame = SessionContext(SessionConfig(options)).read_avro(path)
+        records = frame.select(*(f'"{field}"' for field in fields)).limit(block.count)
+        reader = pa.RecordBatchReader.from_stream(records)
+        schema = pa.schema([pa.field(field.name, _type(field, record)) for field in reader.schema])
+        yield from reader.cast(schema)
+    except Exception as error:  # DataFusion raises bare exceptions
+        raise DamagedBlobError(name, f"its records cannot be decoded ({_first_line(error)})") from error
+
+
+def _mapped(batches: Iterator[pa.RecordBatch]) -> pa.Table:
+    """Return the batches as a table in a file that is mapped into memory, so that they need none of their own."""
+    first = next(batches)
+    with NamedTemporaryFile(suffix=".arrow") as file:
+        with pa.ipc.new_file(file, first.schema) as writer:
+            for batch in itertools.chain([first], batches):
+                writer.write_batch(batch)
+        file.flush()
+        return pa.ipc.open_file(pa.memory_map(file.name)).read_all()
 
 
 def _type(field: pa.Field, record: Record) -> pa.DataType:

@@ -1,9 +1,9 @@
 """CSV, as ASA's own blob input reads it: a header that names the fields, then one event per line."""
 
 import csv
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -52,9 +52,9 @@ class CsvReader:
     limits: Limits = DEFAULT
     numbered = False
 
-    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name
-        all_lines = lines(text(name, content, self.limits), blank=r"^\r?$")
+        all_lines = lines(text(name, content.getvalue(), self.limits), blank=r"^\r?$")
         if not len(all_lines):
             return in_place(pinned, all_lines, columns)
         if pc.any(pc.match_substring_regex(all_lines, r"\r.")).as_py():
@@ -107,7 +107,7 @@ class CsvReader:
         with_end = pa.concat_arrays([rows, pa.array([end])])
         content = pc.binary_join(pa.ListArray.from_arrays([0, len(with_end)], with_end), b"\n")[0].as_buffer()
         table = read_csv(
-            io.BytesIO(content),
+            BytesIO(content),
             ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=header),
             ParseOptions(delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=skip),
             ConvertOptions(column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False, null_values=[]),

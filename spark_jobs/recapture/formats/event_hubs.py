@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from io import BytesIO
 from typing import Annotated, ClassVar, Literal
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from recapture.archive.blob_names import BlobNames
 from recapture.archive.name_format import HUB_PARTITIONS, WIDTHS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.archive.pinning import PinnedBlob
 from recapture.formats import event_hubs_metadata
-from recapture.formats.avro import END_BODY, Record, decode, has_block
+from recapture.formats.avro import END_BODY, Record, decode_and_close, has_block
 from recapture.formats.base import AvroInput, Number
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import ENQUEUED, Events, Reader
@@ -126,15 +127,15 @@ class CaptureReader:
     limits: Limits = DEFAULT
     numbered = True
 
-    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn]) -> Events:
         fields = dict.fromkeys(["EnqueuedTimeUtc", *event_hubs_metadata.fields_of(columns)])
-        events = decode(pinned.blob.name, content, EVENT_DATA, tuple(fields), self.limits)
+        events = decode_and_close(pinned.blob.name, content, EVENT_DATA, tuple(fields), self.limits)
         metadata = event_hubs_metadata.read(columns, pinned, events)
         if pinned.enqueued is None:
             enqueued = event_hubs_metadata.seconds(one_array(events["EnqueuedTimeUtc"]))
         else:
             instants = metadata[ENQUEUED].to_numpy()
             enqueued = instants - instants % ticks.TICKS_PER_SECOND
-        without_block = not events.num_rows and not has_block(pinned.blob.name, content, EVENT_DATA)
+        without_block = not events.num_rows and not has_block(pinned.blob.name, content.getvalue(), EVENT_DATA)
         numbers = events["SequenceNumber"].to_numpy()
-        return Events(numbers, enqueued, one_array(events["Body"]), metadata, without_block=without_block)
+        return Events(numbers, enqueued, events["Body"], metadata, without_block=without_block)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Protocol
 
 import numpy as np
@@ -29,7 +30,7 @@ class Events:
     """Sequence number; for an event without one, its index in the blob."""
     enqueued: NDArray[np.int64]
     """Enqueued time, truncated to the second, in ticks; or UNKNOWN."""
-    body: pa.Array
+    body: pa.ChunkedArray
     """Bytes of the body (binary)."""
     metadata: dict[MetadataColumn, pa.Array]
     """Values of the metadata columns that are read."""
@@ -45,7 +46,7 @@ class Events:
         """Return the events of a blob without events."""
         empty = np.zeros(0, np.int64)
         metadata = {column: pa.nulls(0, TYPES[column.type].view) for column in columns}
-        return cls(empty, empty, pa.nulls(0, pa.binary()), metadata)
+        return cls(empty, empty, pa.chunked_array([], pa.binary()), metadata)
 
     @property
     def size(self) -> int:
@@ -64,11 +65,11 @@ class Reader(Protocol):
     def numbered(self) -> bool:
         """Whether sequence numbers order the events; otherwise they keep their order in the blob."""
 
-    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn]) -> Events:
         """Return the events of a blob, with these columns of metadata; a datetime is in ticks.
 
-        `columns` contains ENQUEUED if the blob has an enqueued range. Raise DamagedBlobError unless the whole blob is
-        read.
+        `columns` contains ENQUEUED if the blob has an enqueued range. The content may be closed to free its memory.
+        Raise DamagedBlobError unless the whole blob is read.
         """
 
 

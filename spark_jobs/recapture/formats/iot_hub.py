@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -16,7 +17,7 @@ from recapture.archive.blob_names import BlobNames
 from recapture.archive.name_format import HUB_PARTITIONS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError
-from recapture.formats.avro import END_BODY, MAGIC, Record, decode, has_block
+from recapture.formats.avro import END_BODY, MAGIC, Record, decode_and_close, has_block
 from recapture.formats.base import BLOB_METADATA, AvroInput, Number
 from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
 from recapture.formats.events import Events, Reader, enqueued_times, metadata_of
@@ -135,21 +136,21 @@ class IotHubReader:
     limits: Limits = DEFAULT
     numbered = False
 
-    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name
-        if not content:
+        if not content.getvalue():
             raise DamagedBlobError(name, "it has no bytes")
-        if content.startswith(MAGIC):
+        if content.getvalue().startswith(MAGIC):
             return _of_avro(pinned, content, columns, self.limits)
-        plain = text(name, content, self.limits)
+        plain = text(name, content.getvalue(), self.limits)
         if not plain.lstrip().startswith(b"{"):
             raise DamagedBlobError(name, "it is neither an Avro file nor JSON lines, which IoT Hub writes")
         return _of_lines(pinned, plain, columns)
 
 
-def _of_avro(pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn], limits: Limits) -> Events:
+def _of_avro(pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn], limits: Limits) -> Events:
     maps = {_FIELDS[column.metadata] for column in columns if column.metadata in _FIELDS}
-    events = decode(pinned.blob.name, content, MESSAGE, tuple(sorted(maps)), limits)
+    events = decode_and_close(pinned.blob.name, content, MESSAGE, tuple(sorted(maps)), limits)
     times, enqueued = enqueued_times(pinned, one_array(events["EnqueuedTimeUtc"]), "EnqueuedTimeUtc")
 
     def own(metadata: Metadata, key: str) -> pa.Array | None:
@@ -160,9 +161,9 @@ def _of_avro(pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColum
         return None
 
     count = events.num_rows
-    without_block = not count and not has_block(pinned.blob.name, content, MESSAGE)
+    without_block = not count and not has_block(pinned.blob.name, content.getvalue(), MESSAGE)
     metadata = metadata_of(columns, pinned, count, own)
-    return Events(np.arange(count), enqueued, one_array(events["Body"]), metadata, without_block=without_block)
+    return Events(np.arange(count), enqueued, events["Body"], metadata, without_block=without_block)
 
 
 def _of_lines(pinned: PinnedBlob, plain: bytes, columns: Sequence[MetadataColumn]) -> Events:
@@ -185,7 +186,13 @@ def _of_lines(pinned: PinnedBlob, plain: bytes, columns: Sequence[MetadataColumn
     unreadable = one_array(read["unreadable"])
     body = pc.if_else(pc.is_null(unreadable), one_array(read["body"]), line)
     count = len(line)
-    return Events(np.arange(count), enqueued, body, metadata_of(columns, pinned, count, own), unreadable=unreadable)
+    return Events(
+        np.arange(count),
+        enqueued,
+        pa.chunked_array([body]),
+        metadata_of(columns, pinned, count, own),
+        unreadable=unreadable,
+    )
 
 
 _STRUCTURE = json.dumps(

@@ -22,7 +22,7 @@ def in_place(
     """Return the events of a blob that contains nothing but bodies, in their order."""
     count = len(body)
     metadata = metadata_of(columns, pinned, count, _no_metadata)
-    return Events(np.arange(count), np.full(count, UNKNOWN), body, metadata, unreadable=unreadable)
+    return Events(np.arange(count), np.full(count, UNKNOWN), pa.chunked_array([body]), metadata, unreadable=unreadable)
 
 
 def _no_metadata(metadata: Metadata, key: str) -> pa.Array | None:

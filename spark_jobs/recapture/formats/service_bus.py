@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -64,8 +65,8 @@ class ServiceBusReader:
     limits: Limits = DEFAULT
     numbered = True
 
-    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
-        line = lines(text(pinned.blob.name, content, self.limits))
+    def read(self, pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn]) -> Events:
+        line = lines(text(pinned.blob.name, content.getvalue(), self.limits))
         read = select({"line": utf8(line)}, self._reading())
         number = one_array(read["number"])
         unreadable = pc.coalesce(
@@ -89,7 +90,7 @@ class ServiceBusReader:
 
         body = pc.if_else(pc.is_null(unreadable), one_array(read["body"]), line)
         metadata = metadata_of(columns, pinned, len(line), own)
-        return Events(numbers, enqueued, body, metadata, sequence_partition, unreadable)
+        return Events(numbers, enqueued, pa.chunked_array([body]), metadata, sequence_partition, unreadable)
 
     def _reading(self) -> str:
         number, enqueued, body = (

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recapture.archive.pinning import PinnedBlob
+from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import Events, Reader
 from recapture.formats.fields import Field, count_objects, count_values, fields_of, records_in
-from recapture.ordering.chunks import prefetched
+from recapture.ordering.chunks import Downloads
 from recapture.ordering.decoding import Decoder
 from recapture.storage import Container
 
@@ -63,7 +64,7 @@ class Sample:
         """Add at most `max_events` events of a blob, evenly spaced."""
         count = len(events.body)
         chosen = pa.array(np.linspace(0, count - 1, min(count, max_events)).astype(np.int64))
-        bodies = events.body.take(chosen)
+        bodies = one_array(events.body.take(chosen))
         if events.unreadable is not None:
             bodies = bodies.filter(pc.is_null(events.unreadable.take(chosen)))
         self.events += len(chosen)
@@ -106,8 +107,9 @@ def read_sample(
     ordered = list(itertools.islice(spread(blobs), MAX_BLOBS))
     max_events = _max_events_per_blob(ordered)
     with ThreadPoolExecutor(1) as pool:
-        for pinned, download in zip(ordered, prefetched(pool, container, ordered), strict=True):
-            decoded = decoder.decode(pinned, download)
+        downloads = Downloads(pool, container, ordered)
+        for pinned in ordered:
+            decoded = decoder.decode(pinned, downloads.take())
             sample.blobs += 1
             sample.size += pinned.blob.size
             if decoded.damage is not None:

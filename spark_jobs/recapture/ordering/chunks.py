@@ -9,10 +9,12 @@ each metadata column that is read, under its name, and
 """
 
 import itertools
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from io import BytesIO
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.archive.pinning import PinnedBlob
+from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import UNNUMBERED, Reader
 from recapture.model import MetadataColumn
 from recapture.ordering.application_time import metadata_of
@@ -27,13 +30,18 @@ from recapture.ordering.decoding import DecodedBlob, Decoder
 from recapture.ordering.sequence_partitions import ContinuousNumbers
 from recapture.ordering.task import Task
 from recapture.query.model import CompiledInput
-from recapture.storage import Container
+from recapture.storage import Blob, Container
 from recapture.time_model.slices import Slice
 
 CHUNK_EVENTS = 65_536
 """Number of events after which a chunk is full. Small blobs share a chunk, because each call has a fixed cost."""
 CHUNK_BYTES = 64 * 1024 * 1024
-"""Size in memory, in bytes, after which a chunk is full. A larger blob is not divided."""
+"""Size in memory, in bytes, after which a chunk is full."""
+AHEAD_BYTES = 64 * 1024 * 1024
+"""Size of two blobs, in bytes, up to which the second one is downloaded while the first one is decoded.
+
+Otherwise two large blobs would be in memory; then the second one is downloaded once the first one is decoded.
+"""
 
 RowIndex = slice | NDArray[np.intp]
 """Index of some events of a chunk, as NumPy accepts it: a slice, or an array of row numbers."""
@@ -43,7 +51,8 @@ RowIndex = slice | NDArray[np.intp]
 class Chunk:
     """Events of one partition in arrival order: by the arrival of their blobs, then by sequence number.
 
-    If the numbers come from several sequence partitions (Service Bus), the sequence partition comes before the number.
+    It has the events of several small blobs, or a part of those of a large blob. If the numbers come from several
+    sequence partitions (Service Bus), the sequence partition comes before the number.
     Events without sequence numbers keep the order that they have in their blob.
     """
 
@@ -55,6 +64,8 @@ class Chunk:
     """Damaged blobs."""
     without_block: tuple[PinnedBlob, ...]
     """Blobs that are Avro files with a header and no block."""
+    is_last: bool
+    """Whether the chunk contains the last events of its blobs; otherwise the next one is of the same blobs."""
     is_judged: bool
     """Whether events are judged; otherwise only their sequence numbers count."""
     numbered: bool
@@ -133,16 +144,6 @@ class Chunk:
         """Return the chunk without its duplicates."""
         return self._take(np.flatnonzero(~duplicates)) if duplicates.any() else self
 
-    def sorted_by_number(self) -> "Chunk":
-        """Return the chunk with events of equal blob arrival sorted by sequence partition, then by number."""
-        if not self.numbered:
-            return self
-        if self.sequence_partition is not None:
-            return self._take(np.lexsort((self.continuous_number, self.sequence_partition, self.blob_arrival_by_event)))
-        if np.any((np.diff(self.continuous_number) < 0) & (np.diff(self.blob_arrival_by_event) == 0)):
-            return self._take(np.lexsort((self.continuous_number, self.blob_arrival_by_event)))
-        return self
-
     @cached_property
     def _arrivals_ascend(self) -> bool:
         """Whether arrivals ascend, because events arrive with their blobs and not at their enqueued times."""
@@ -169,23 +170,42 @@ def chunks(
     events_decoder = Decoder(reader, metadata, quarantine_damaged)
     numbers = ContinuousNumbers()
     with ThreadPoolExecutor(1) as pool:
-        downloads = prefetched(pool, container, task.blobs)
+        downloads = Downloads(pool, container, task.blobs)
         for batch in batched(_decoded(numbers_decoder, task.blobs[: task.first_judged_index], downloads)):
-            yield _chunk(batch, (), False, reader.numbered, numbers)
+            yield from divided(batch, (), False, reader.numbered, numbers)
+            del batch  # before the next blobs are decoded
         for batch in batched(_decoded(events_decoder, task.blobs[task.first_judged_index :], downloads)):
-            yield _chunk(batch, metadata, True, reader.numbered, numbers)
+            yield from divided(batch, metadata, True, reader.numbered, numbers)
+            del batch
 
 
-def prefetched(pool: ThreadPoolExecutor, container: Container, blobs: Iterable[PinnedBlob]) -> Iterator[Future[bytes]]:
-    """Yield the download of each blob; that of the next blob has begun by then."""
-    current = None
-    for pinned in blobs:
-        following = pool.submit(container.read, pinned.blob)
-        if current is not None:
-            yield current
-        current = following
-    if current is not None:
-        yield current
+class Downloads:
+    """Downloads blobs one after the other, and the next one ahead."""
+
+    def __init__(self, pool: ThreadPoolExecutor, container: Container, blobs: Iterable[PinnedBlob]) -> None:
+        self._pool, self._container = pool, container
+        self._blobs = deque(pinned.blob for pinned in blobs)
+        self._ahead: Future[BytesIO] | None = None
+        self._size = 0
+
+    def take(self) -> Future[BytesIO]:
+        """Return the download of the next blob, and begin that of the one after it if both are small."""
+        self.begin_next()
+        current, size = self._ahead, self._size
+        assert current is not None, "there is no next blob"
+        self._ahead = None
+        if self._blobs and size + self._blobs[0].size <= AHEAD_BYTES:
+            self.begin_next()
+        return current
+
+    def begin_next(self) -> None:
+        """Begin to download the next blob, unless it has begun or there is none."""
+        if self._ahead is None and self._blobs:
+            blob = self._blobs.popleft()
+            self._ahead, self._size = self._pool.submit(self._download, blob), blob.size
+
+    def _download(self, blob: Blob) -> BytesIO:
+        return BytesIO(self._container.read(blob))
 
 
 def batched(groups: Iterable[list[DecodedBlob]]) -> Iterator[list[DecodedBlob]]:
@@ -204,40 +224,62 @@ def batched(groups: Iterable[list[DecodedBlob]]) -> Iterator[list[DecodedBlob]]:
         yield batch
 
 
-def _decoded(
-    decoder: Decoder, blobs: Sequence[PinnedBlob], downloads: Iterator[Future[bytes]]
-) -> Iterator[list[DecodedBlob]]:
+def _decoded(decoder: Decoder, blobs: Sequence[PinnedBlob], downloads: Downloads) -> Iterator[list[DecodedBlob]]:
     """Yield the decoded blobs in groups of equal arrival."""
     for _, arrived_together in itertools.groupby(blobs, key=lambda pinned: pinned.arrival):
-        yield [decoder.decode(pinned, next(downloads)) for pinned in arrived_together]
+        decoded = []
+        for pinned in arrived_together:
+            decoded.append(decoder.decode(pinned, downloads.take()))
+            downloads.begin_next()
+        yield decoded
 
 
-def _chunk(
+def divided(
     blobs: list[DecodedBlob],
     metadata: Sequence[MetadataColumn],
     is_judged: bool,
     numbered: bool,
     numbers: ContinuousNumbers,
-) -> Chunk:
-    events = pa.concat_batches([_columns(blob, index, metadata) for index, blob in enumerate(blobs)])
-    return Chunk(
-        events=events.append_column("continuous_number", _continuous_number(events, numbers)),
-        blobs=tuple(blob.pinned for blob in blobs),
-        damaged=tuple(blob for blob in blobs if blob.damage is not None),
-        without_block=tuple(blob.pinned for blob in blobs if blob.events.without_block),
-        is_judged=is_judged,
-        numbered=numbered,
-    ).sorted_by_number()
+) -> Iterator[Chunk]:
+    """Yield the events of a batch of blobs in chunks, which are about as large as each other."""
+    events = pa.concat_tables([_columns(blob, index, metadata) for index, blob in enumerate(blobs)])
+    events = events.append_column("continuous_number", _continuous_number(events, numbers))
+    arrival_by_blob = np.array([blob.pinned.arrival for blob in blobs], np.int64)
+    if numbered:
+        events = _sorted_by_number(events, arrival_by_blob[events["blob_index"].to_numpy()])
+    chunks = min(max(len(events) // CHUNK_EVENTS, events.nbytes // CHUNK_BYTES, 1), max(len(events), 1))
+    bounds = [len(events) * chunk // chunks for chunk in range(chunks + 1)]
+    for begin, end in itertools.pairwise(bounds):
+        columns = [one_array(column) for column in events.slice(begin, end - begin).columns]
+        yield Chunk(
+            events=pa.RecordBatch.from_arrays(columns, schema=events.schema),
+            blobs=tuple(blob.pinned for blob in blobs),
+            damaged=tuple(blob for blob in blobs if blob.damage is not None),
+            without_block=tuple(blob.pinned for blob in blobs if blob.events.without_block),
+            is_last=end == len(events),
+            is_judged=is_judged,
+            numbered=numbered,
+        )
 
 
-def _continuous_number(events: pa.RecordBatch, numbers: ContinuousNumbers) -> pa.Array:
+def _continuous_number(events: pa.Table, numbers: ContinuousNumbers) -> pa.ChunkedArray:
     number, sequence_partition = events["number"], events["sequence_partition"]
     if sequence_partition.null_count:
         return number
-    return pa.array(numbers.continued(number.to_numpy(), sequence_partition.to_numpy()))
+    return pa.chunked_array([numbers.continued(number.to_numpy(), sequence_partition.to_numpy())])
 
 
-def _columns(blob: DecodedBlob, index: int, metadata: Sequence[MetadataColumn]) -> pa.RecordBatch:
+def _sorted_by_number(events: pa.Table, blob_arrival: NDArray[np.int64]) -> pa.Table:
+    """Return events with those of equal blob arrival sorted by sequence partition, then by number."""
+    number, sequence_partition = events["continuous_number"].to_numpy(), events["sequence_partition"]
+    if sequence_partition.null_count < len(events):
+        return events.take(pa.array(np.lexsort((number, sequence_partition.to_numpy(), blob_arrival))))
+    if np.any((np.diff(number) < 0) & (np.diff(blob_arrival) == 0)):
+        return events.take(pa.array(np.lexsort((number, blob_arrival))))
+    return events
+
+
+def _columns(blob: DecodedBlob, index: int, metadata: Sequence[MetadataColumn]) -> pa.Table:
     events, count = blob.events, len(blob.arrival)
     partition = events.sequence_partition
     columns = {
@@ -250,4 +292,4 @@ def _columns(blob: DecodedBlob, index: int, metadata: Sequence[MetadataColumn]) 
         "unreadable": pa.nulls(count, pa.string()) if events.unreadable is None else events.unreadable,
         **{column.name: events.metadata[column] for column in metadata},
     }
-    return pa.RecordBatch.from_pydict(columns)
+    return pa.table(columns)

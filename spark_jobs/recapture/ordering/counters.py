@@ -88,7 +88,9 @@ class Counters(Counts):
         self.profile = Profile(self.planned_slice.slice)
 
     def count_blobs(self, chunk: Chunk) -> None:
-        """Count the blobs that arrived, and quarantine those that are damaged."""
+        """Count the blobs that arrived, and quarantine those that are damaged, with their last chunk."""
+        if not chunk.is_last:
+            return
         slice_ = self.planned_slice.slice
         self.blobs += int(slice_.contains(chunk.arrival_by_blob).sum())
         self.without_block += [

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from io import BytesIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,25 +51,26 @@ class Decoder:
     quarantine_damaged: bool
     """Whether a damaged blob is recorded as such; otherwise it is an error."""
 
-    def decode(self, pinned: PinnedBlob, download: Future[bytes]) -> DecodedBlob:
+    def decode(self, pinned: PinnedBlob, download: Future[BytesIO]) -> DecodedBlob:
         """Return the events of a blob.
 
         Raise DamagedBlobError if it is damaged and not to be quarantined. Raise RunError if it changed since it was
         planned, or if events were enqueued outside the range that its name and LastModified allow.
         """
-        content = None
+        small = None
         try:
             content = download.result()
+            if len(content.getvalue()) <= LARGEST_QUARANTINED:
+                small = content.getvalue()
             with blaming(pinned.blob.name):
                 return self._decoded(pinned, content)
         except DamagedBlobError as error:
             if not self.quarantine_damaged:
                 raise
-            small = content is not None and len(content) <= LARGEST_QUARANTINED
             nothing = Events.none(self.metadata)
-            return DecodedBlob(pinned, nothing.number, nothing, Damage(error.reason, content if small else None))
+            return DecodedBlob(pinned, nothing.number, nothing, Damage(error.reason, small))
 
-    def _decoded(self, pinned: PinnedBlob, content: bytes) -> DecodedBlob:
+    def _decoded(self, pinned: PinnedBlob, content: BytesIO) -> DecodedBlob:
         if pinned.enqueued is None:
             events = self.reader.read(pinned, content, self.metadata)
             return DecodedBlob(pinned, np.full(len(events.number), pinned.arrival), events)

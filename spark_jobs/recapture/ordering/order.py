@@ -91,7 +91,7 @@ def order_and_aggregate(
         for chunk in chunks(task, container, compiled, reader, quarantine_damaged):
             for slice_, events in processor.process(chunk):
                 panes[slice_].add(events)
-            blobs += len(chunk.blobs)
+            blobs += len(chunk.blobs) if chunk.is_last else 0
             for slice_ in [slice_ for slice_ in panes if blobs_of_slice[slice_] <= blobs]:
                 yield from panes.pop(slice_).batches()
         for of_slice in panes.values():

@@ -1,6 +1,7 @@
 """Reference data of a run as the views that its query joins."""
 
 import logging
+from io import BytesIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,6 +11,7 @@ from recapture.archive.pinning import PinnedBlob
 from recapture.archive.references import PinnedVersion, PlannedReference
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import bodies
+from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import Reader
 from recapture.model import TYPES
 from recapture.ordering.decoding import blaming
@@ -65,14 +67,14 @@ def _version(
 ) -> pa.Table:
     name = version.blob.name
     try:
-        content = container.read(version.blob)
+        content = BytesIO(container.read(version.blob))
         with blaming(name):
             events = reader.read(PinnedBlob(alias, "", version.blob), content, ())
     except DamagedBlobError as error:
         raise RunError(
             f"reference data {alias}: {name} cannot be read: {error.reason}; restore it from a backup"
         ) from error
-    parsed = bodies.parse(events.body, compiled.body_columns, unreadable=events.unreadable)
+    parsed = bodies.parse(one_array(events.body), compiled.body_columns, unreadable=events.unreadable)
     malformed = parsed.malformed
     bad = pc.indices_nonzero(pc.is_valid(malformed))
     if len(bad):
