@@ -17,6 +17,9 @@ from recapture.model import (
 from recapture.query.partials import PaneAggregation
 from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach, SessionWindow, Window
 
+UNANCHORED_COLUMN = "_unanchored"
+"""Column of an output's query that marks the rows of sessions cut by the rule for sparse streams."""
+
 
 def input_view(alias: str) -> str:
     """Return the name of the view of an input's ordered events."""

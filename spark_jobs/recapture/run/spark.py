@@ -4,18 +4,16 @@ Runs in the session of `recapture backfill`, or by itself as `spark_jobs/backfil
 """
 
 import contextlib
-import itertools
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
-from pydantic import TypeAdapter
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -24,28 +22,23 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from recapture import log
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import RecaptureError, RunError
-from recapture.formats.events import Reader
 from recapture.model import OutputColumn, published_schema
 from recapture.ordering import panes
-from recapture.ordering.counters import Counters
-from recapture.ordering.order import order, order_and_aggregate, schema
-from recapture.ordering.quarantine import QUARANTINE_SCHEMA
+from recapture.ordering.order import schema
 from recapture.ordering.task import Task, split
-from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.values import quoted_name
 from recapture.query.model import CompiledInput, panes_view
 from recapture.run import profiles
-from recapture.run.files import RunFiles, StagedSlice
+from recapture.run.files import StagedSlice
 from recapture.run.functions import register
 from recapture.run.metrics import metric_rows
 from recapture.run.planned import PlannedRun, load_run
 from recapture.run.references import create_view
 from recapture.run.session import MORE_MEMORY, pin_settings
+from recapture.run.tasks import STAGED, TASK, TaskContext, run_tasks, write_slices
 from recapture.storage import open_container
-from recapture.table.files import parquet, write_slice_file
+from recapture.table.files import write_slice_file
 from recapture.time_model import ticks
-from recapture.time_model.policies import Policies
-from recapture.time_model.slices import Slice
 from recapture.wording import counted
 
 SMALLEST_TASK = 32 * 1024 * 1024
@@ -56,34 +49,6 @@ Every task has a start-up cost, and reads blobs that its neighbours read too.
 TASKS_PER_CORE = 2
 
 _LOG = logging.getLogger(__name__)
-_TASK = TypeAdapter(Task)
-_STAGED = pa.schema(
-    [
-        ("slice_start", pa.int64()),
-        ("path", pa.string()),
-        ("size", pa.int64()),
-        ("rows", pa.int64()),
-        ("unanchored", pa.int64()),
-    ]
-)
-
-
-@dataclass(frozen=True)
-class TaskContext:
-    """Settings that all tasks of an input share. They are sent to the executors, so they hold no credentials."""
-
-    input: CompiledInput
-    container_url: str
-    """Address of the container of the input."""
-    run_files_url: str
-    """Address of the container of the run files: the first output's table."""
-    run_id: str
-    policies: Policies | None
-    reader: Reader
-    quarantine_damaged: bool
-    """Whether damaged blobs are quarantined; otherwise they stop the run."""
-    logs: bool
-    """Whether the tasks log."""
 
 
 @dataclass(frozen=True)
@@ -238,94 +203,28 @@ def _with_empty_slices(destination: Destination, rows: list[Row], digests: dict[
 
 def _given(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> DataFrame:
     """Return the events of an input, or its panes, with one Spark partition per task."""
-    texts = [_TASK.dump_json(task, by_alias=True).decode() for task in tasks]
+    texts = [TASK.dump_json(task, by_alias=True).decode() for task in tasks]
     chunks = [pa.array([text], pa.string()) for text in texts]
     frame = spark.createDataFrame(pa.table({"task": pa.chunked_array(chunks, pa.string())}))
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
     aggregations = context.input.aggregations
     columns = from_arrow_schema(panes.schema(aggregations) if aggregations else schema(context.input))
 
-    def run_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for text in batch["task"].to_pylist():
-                yield from _run_task(context, _TASK.validate_json(text))
-
-    run_tasks.__name__ = context.input.view
-    return frame.mapInArrow(run_tasks, columns)
+    return frame.mapInArrow(_named(context.input.view, partial(run_tasks, context)), columns)
 
 
-def _run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
-    if context.logs:
-        log.enable()
-    files = RunFiles(open_container(context.run_files_url), context.run_id)
-    container = open_container(context.container_url)
-    process = order_and_aggregate if context.input.aggregations else order
-    batches, counters_by_slice = process(
-        task,
-        container,
-        context.input,
-        context.policies,
-        context.reader,
-        quarantine_damaged=context.quarantine_damaged,
-    )
-    with log.logged(_LOG, f"run {context.run_id}: {_description(task)}") as results:
-        yield from batches
-        for slice_, counters in counters_by_slice.items():
-            _write_counters(files, slice_, counters, context.policies)
-        profiles.write(files, task, counters_by_slice)
-        results.append(counted(sum(counters.events for counters in counters_by_slice.values()), "event"))
-
-
-def _description(task: Task) -> str:
-    first, last = (ticks.to_text(instant) for instant in (task.slices[0].slice.start, task.slices[-1].slice.end))
-    size = sum(pinned.blob.size for pinned in task.blobs)
-    blobs = f"{counted(len(task.blobs), 'blob')} ({size:,} bytes)"
-    return f"input {task.input}, partition {task.partition}, slices {first} to {last}, {blobs}"
-
-
-def _write_counters(files: RunFiles, slice_: Slice, counters: Counters, policies: Policies | None) -> None:
-    """Write what a task counted and quarantined in a slice. A retry overwrites the same files."""
-    if counters.quarantine:
-        files.container.write(
-            files.quarantine_name(counters.input, counters.partition, slice_),
-            parquet(pa.Table.from_batches(counters.quarantine, QUARANTINE_SCHEMA)),
-        )
-    files.write(files.counters_file(counters.input, counters.partition, slice_), counters.row(policies))
+def _named(name: str, function: partial[Iterator[pa.RecordBatch]]) -> partial[Iterator[pa.RecordBatch]]:
+    """Give a function the name by which Spark's plan shows it."""
+    function.__name__ = name  # type: ignore[attr-defined]
+    return function
 
 
 def slice_writer(result: DataFrame, destination: Destination, digests: dict[int, str]) -> DataFrame:
     """Return a frame with one row per file. Collecting it writes each slice as one sorted Parquet file."""
     order = ["slice_start", *(quoted_name(column.name) for column in destination.columns)]
     slices = result.repartition(min(len(digests), 64), "slice_start").sortWithinPartitions(*order)
-    names = [column.name for column in destination.columns]
-
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = open_container(destination.table)
-        for start, group in _by_slice(batches):
-            rows = pa.Table.from_batches(group)
-            unanchored = pc.sum(rows[UNANCHORED.name]).as_py() if UNANCHORED.name in rows.column_names else 0
-            path, size = write_slice_file(table, start, digests[start], rows.select(names).cast(destination.schema))
-            entry = {"slice_start": start, "path": path, "size": size, "rows": len(rows), "unanchored": unanchored or 0}
-            yield pa.RecordBatch.from_pylist([entry], schema=_STAGED)
-
-    return slices.mapInArrow(write, from_arrow_schema(_STAGED))
-
-
-def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
-    """Yield the rows of each slice; the batches are sorted by slice_start."""
-
-    def pieces() -> Iterator[tuple[int, pa.RecordBatch]]:
-        for batch in batches:
-            encoded = batch["slice_start"].dictionary_encode()
-            begins = 0
-            for code, group in itertools.groupby(encoded.indices.to_pylist()):
-                count = sum(1 for _ in group)
-                instant = encoded.dictionary[code].cast(pa.int64()).as_py()
-                yield instant * ticks.TICKS_PER_MICROSECOND + ticks.UNIX_EPOCH, batch.slice(begins, count)
-                begins += count
-
-    for start, group in itertools.groupby(pieces(), key=lambda piece: piece[0]):
-        yield start, [piece for _, piece in group]
+    write = partial(write_slices, destination.table, destination.schema, digests)
+    return slices.mapInArrow(write, from_arrow_schema(STAGED))
 
 
 def _reason(error: PySparkException | Py4JJavaError) -> str:

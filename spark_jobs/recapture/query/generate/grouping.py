@@ -15,11 +15,12 @@ from sqlglot import exp
 from recapture.query.generate import trees
 from recapture.query.generate.aggregates import Aggregate
 from recapture.query.generate.select_items import SelectItem, column
+from recapture.query.model import UNANCHORED_COLUMN
 from recapture.time_model.windows import SessionWindow, Window
 
 SLICE_BOUNDS = (column("_slice_start"), column("_slice_end"))
 """Columns of the start and the end of a row's slice, in ticks."""
-UNANCHORED = column("_unanchored")
+UNANCHORED = column(UNANCHORED_COLUMN)
 """Column that marks the rows of sessions cut by the rule for sparse streams (docs/time-model.md, section 4.2)."""
 
 
