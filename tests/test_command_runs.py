@@ -174,7 +174,7 @@ def test_a_verbose_backfill_logs_its_stages_and_its_tasks(runs: Runs) -> None:
     expected = [
         f"recapture.run.plan: run {run}: planned 1 slice of telemetry, input telemetry, 1 blob ",
         f"recapture.run.spark: run {run}: order and aggregate in 1 task: begins",
-        f"recapture.run.spark: run {run}: input telemetry, partition 0, slices 2024-03-01T10:00:00Z to "
+        f"recapture.run.tasks: run {run}: input telemetry, partition 0, slices 2024-03-01T10:00:00Z to "
         "2024-03-01T11:00:00Z, 1 blob ",
         f"recapture.run.audit: run {run}: audit passed",
         f"recapture.run.publish: run {run}: publish 1 slice: aggregates version 1, ",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -105,6 +106,14 @@ class _ImportArguments:
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise DefinitionError(f"{message}; see {self.prog} --help")
+
+
+def run() -> NoReturn:
+    """Run the command and exit with its code, at once: Python takes a second to clear what it has imported."""
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -517,4 +526,4 @@ def _rollback(pipeline: Pipeline, arguments: _RollbackArguments, stderr: Console
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

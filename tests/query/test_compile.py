@@ -264,10 +264,12 @@ def test_a_step_that_no_output_reads_does_not_change_whether_windows_end_in_ever
     assert query.ends_windows_every(60 * MINUTE)
 
 
-def test_ordering_events_loads_no_compiler(python: Python) -> None:
-    """Each Spark executor orders events."""
-    code = "import sys, recapture.ordering.order; print({*sys.modules} & {'sqlglot', 'recapture.query.compile'})"
-    loaded = python("-c", code)
+def test_the_tasks_load_no_compiler_and_no_pandas(python: Python) -> None:
+    """Each Python worker of Spark loads them anew."""
+    slow = {"sqlglot", "recapture.query.compile", "recapture.definition.pipeline", "pandas"}
+    loaded = python(
+        "-c", f"import sys, recapture.run.tasks, pyarrow; pyarrow.array([1]); print({{*sys.modules}} & {slow})"
+    )
     assert loaded.stdout == b"set()\n", loaded.stderr
 
 

@@ -126,6 +126,8 @@ def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSessio
             raise RunError(f"Java, which runs Spark, ended with code {code}: {MORE_MEMORY}") from error
         raise
     finally:
+        # Its server of accumulators takes a second to stop, and ends with the process.
+        spark.sparkContext._accumulatorServer = None  # type: ignore[assignment]
         with contextlib.suppress(*JAVA_ERRORS):
             spark.stop()
 
