@@ -1,7 +1,6 @@
 """The floor: decode and parse the blobs on all cores, and nothing else.
 
-`python -m benchmarks.floor ARCHIVE PIPELINE EVENTS [--decode]` prints the seconds that it takes, or those of decoding
-alone.
+`python -m benchmarks.floor ARCHIVE PIPELINE EVENTS [--until STEP]` prints the seconds that it takes.
 """
 
 import argparse
@@ -11,22 +10,27 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Barrier
+from typing import Literal, get_args
 
 import pyarrow as pa
 
 from recapture.definition.pipeline import load
 from recapture.formats import bodies
-from recapture.formats.avro import decode
+from recapture.formats.avro import decode, walk
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.event_hubs import EVENT_DATA
+from recapture.formats.inflate import DEFAULT, inflated
 from recapture.model import time_fields
 from recapture.ordering.chunks import CHUNK_BYTES, CHUNK_EVENTS
 from recapture.query.model import CompiledQuery
 
 WARM_UP_SECONDS = 120
+Step = Literal["inflate", "decode", "parse"]
+STEPS: tuple[Step, ...] = get_args(Step)
+"""What is done to a blob. Each step comes after the ones before it."""
 
 
-def events_per_second(folder: Path, query: CompiledQuery, events: int, parse: bool = True) -> float:
+def events_per_second(folder: Path, query: CompiledQuery, events: int, last: Step = "parse") -> float:
     """Return the rate for the blobs below a folder. Each core runs one process, which is warm before the clock starts.
 
     Raise AssertionError if the blobs do not hold that many events.
@@ -35,28 +39,39 @@ def events_per_second(folder: Path, query: CompiledQuery, events: int, parse: bo
     cores = os.cpu_count() or 1
     fresh = multiprocessing.get_context("spawn")
     warm = fresh.Barrier(cores + 1)
-    with fresh.Pool(cores, _warm_up, (blobs[0], query, parse, warm)) as pool:
+    with fresh.Pool(cores, _warm_up, (blobs[0], query, last, warm)) as pool:
         warm.wait(WARM_UP_SECONDS)
         begin = time.perf_counter()
-        counts = pool.starmap(read_blobs, [(blobs[core::cores], query, parse) for core in range(cores)], chunksize=1)
+        counts = pool.starmap(read_blobs, [(blobs[core::cores], query, last) for core in range(cores)], chunksize=1)
         took = time.perf_counter() - begin
     assert sum(counts) == events, f"the floor read {sum(counts)} events, not {events}"
     return events / took
 
 
-def _warm_up(blob: Path, query: CompiledQuery, parse: bool, warm: Barrier) -> None:
-    read_blobs([blob], query, parse)
+def _warm_up(blob: Path, query: CompiledQuery, last: Step, warm: Barrier) -> None:
+    read_blobs([blob], query, last)
     warm.wait(WARM_UP_SECONDS)
 
 
-def read_blobs(blobs: Iterable[Path], query: CompiledQuery, parse: bool = True) -> int:
-    """Decode blobs, and parse their bodies if asked to; return the number of events."""
+def read_blobs(blobs: Iterable[Path], query: CompiledQuery, last: Step = "parse") -> int:
+    """Take blobs through the steps up to the last one; return the number of events."""
+    if last == "inflate":
+        return sum(map(_inflate, blobs))
     count = 0
     for body in _bodies(blobs):
-        if parse:
+        if last == "parse":
             bodies.parse(body, query.inputs[0].columns, time_fields(query.inputs[0].timestamp_by))
         count += len(body)
     return count
+
+
+def _inflate(blob: Path) -> int:
+    content = blob.read_bytes()
+    framing = walk(blob.name, content, EVENT_DATA)
+    if framing.codec == "deflate":
+        for _ in inflated(blob.name, [memoryview(content)[block] for block in framing.blocks], DEFAULT):
+            pass
+    return framing.records
 
 
 def _bodies(blobs: Iterable[Path]) -> Iterator[pa.Array]:
@@ -81,9 +96,9 @@ def main() -> None:
     parser.add_argument("archive", type=Path)
     parser.add_argument("pipeline", type=Path)
     parser.add_argument("events", type=int)
-    parser.add_argument("--decode", action="store_true")
+    parser.add_argument("--until", choices=STEPS, default=STEPS[-1])
     chosen = parser.parse_args()
-    rate = events_per_second(chosen.archive, load(chosen.pipeline).query, chosen.events, not chosen.decode)
+    rate = events_per_second(chosen.archive, load(chosen.pipeline).query, chosen.events, chosen.until)
     print(chosen.events / rate)
 
 

@@ -53,7 +53,8 @@ PROGRAMS = (
     Program("polars", ("-m", "benchmarks.polars_program", "{archive}", "{out}", "{start}", "{end}")),
     Program("DuckDB", ("-m", "benchmarks.duckdb_program", "{archive}", "{out}", "{start}", "{end}")),
     Program("decode and parse", ("-m", "benchmarks.floor", "{archive}", "{pipeline}", "{events}"), False),
-    Program("decode", ("-m", "benchmarks.floor", "{archive}", "{pipeline}", "{events}", "--decode"), False),
+    Program("decode", ("-m", "benchmarks.floor", "{archive}", "{pipeline}", "{events}", "--until", "decode"), False),
+    Program("inflate", ("-m", "benchmarks.floor", "{archive}", "{pipeline}", "{events}", "--until", "inflate"), False),
 )
 
 

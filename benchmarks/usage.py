@@ -25,7 +25,7 @@ class Usage:
     peak_bytes: int
     """Largest resident memory of all its processes together; pages that they share count several times."""
     worker_bytes: int
-    """Largest resident memory of a Python worker of Spark; 0 without Spark."""
+    """Largest memory of a Python worker of Spark, without libraries and files that are mapped; 0 without Spark."""
     shuffled_bytes: int
     spilled_bytes: int
 
@@ -64,13 +64,13 @@ def _watched(process: psutil.Popen) -> tuple[float, int, int]:
         total = 0
         for member in [process, *process.children(recursive=True)]:
             try:
-                times, memory = member.cpu_times(), member.memory_info().rss
+                times, memory = member.cpu_times(), member.memory_info()
                 is_worker = _WORKER in member.cmdline()
             except psutil.Error:
                 continue
             cpu[member.pid] = times.user + times.system
-            total += memory
-            worker = max(worker, memory * is_worker)
+            total += memory.rss
+            worker = max(worker, (memory.rss - memory.shared) * is_worker)
         peak = max(peak, total)
         time.sleep(1 / SAMPLES_PER_SECOND)
     return sum(cpu.values()), peak, worker
