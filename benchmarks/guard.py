@@ -52,7 +52,7 @@ def measure(rounds: int) -> dict[str, float]:
     archive = WORLDS / "guard"
     WORLD.make(archive)
     with tempfile.TemporaryDirectory() as scratch:
-        spark = create_session("local[*]", "guard", Path(scratch))
+        spark = create_session("local[2]", "guard", Path(scratch))
         try:
             stages = _stages(spark, load(pipeline_file(Path(scratch), archive)), archive)
             _, *seconds = [{name: _seconds(stage) for name, stage in stages.items()} for _ in range(rounds + 1)]

@@ -28,6 +28,7 @@ class Usage:
     """Largest memory of a Python worker of Spark, without libraries and files that are mapped; 0 without Spark."""
     shuffled_bytes: int
     spilled_bytes: int
+    """What Spark counts as spilled: its size in memory and on disk."""
 
 
 def run(command: Sequence[str], scratch: Path) -> Usage:

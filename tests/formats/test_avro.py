@@ -115,7 +115,7 @@ def test_large_columns_are_in_a_mapped_file_that_nobody_else_sees(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr("recapture.formats.avro._MAPPED", 1 << 20)
+    monkeypatch.setattr("recapture.formats.avro._MAPPED_FROM", 1 << 20)
     numbers = range(20_000)
     content = BytesIO(capture_file(events(*numbers)))
     before = pa.total_allocated_bytes()
@@ -255,7 +255,7 @@ def test_another_sync_marker_is_refused() -> None:
 @pytest.mark.parametrize("codec", ["snappy", "bzip2", "zstandard"])
 def test_a_codec_that_capture_does_not_write_is_named(codec: str) -> None:
     content = capture_file(events(0)).replace(b"\x14avro.codec\x08null", b"\x14avro.codec" + coded(codec))
-    assert complaint(content) == f"its codec is {codec!r}, Capture writes null or deflate"
+    assert complaint(content) == f"its codec is {codec!r}; Capture writes null or deflate"
 
 
 def coded(text: str) -> bytes:

@@ -31,4 +31,7 @@ def test_the_end_of_java_is_an_error_that_says_what_to_do(
     script = SESSION.format(statement=statement)
     environment = {"JAVA_TOOL_OPTIONS": QUICK_START, "SPARK_DRIVER_MEMORY": "600m"}
     completed = python("-c", script, str(tmp_path), **environment)
-    assert completed.stdout.decode() == f"Java, which runs Spark, ended with code {code}: {MORE_MEMORY}\n"
+    assert (
+        completed.stdout.decode()
+        == f"Java, which runs Spark, ended with code {code}: if it had no memory left, {MORE_MEMORY}\n"
+    )

@@ -1,4 +1,7 @@
-"""The input formats, one module per format: its section of the pipeline file, its blob names, and its reader."""
+"""The input formats, one module per format: its section of the pipeline file, its blob names, and its reader.
+
+Importing this package chooses Arrow's allocator, and makes Arrow stop looking for pandas.
+"""
 
 import os
 import sys
@@ -6,8 +9,9 @@ from importlib.abc import MetaPathFinder
 
 import pyarrow as pa
 
-# DataFusion's allocator would otherwise keep as much memory as a blob's largest block needs. Arrow's own, which is the
-# same and obeys the same variable, would then give the memory of each chunk back, only to ask for it again.
+# mimalloc, the allocator of DataFusion, would otherwise keep as much memory as the largest block needs. Arrow contains
+# mimalloc too and obeys the same variable: it would return the memory of each chunk to the system, only to ask for it
+# again. So Arrow uses the allocator of the C library.
 os.environ.setdefault("MIMALLOC_ARENA_RESERVE", "0")
 pa.set_memory_pool(pa.system_memory_pool())
 
@@ -22,5 +26,7 @@ class _WithoutPandas(MetaPathFinder):
 # when a table becomes a frame.
 _finder = _WithoutPandas()
 sys.meta_path.insert(0, _finder)
-pa.array([0])
-sys.meta_path.remove(_finder)
+try:
+    pa.array([0])
+finally:
+    sys.meta_path.remove(_finder)

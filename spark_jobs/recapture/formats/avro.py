@@ -1,8 +1,9 @@
 """The records of an Avro blob as Arrow: all of them, or DamagedBlobError.
 
 DataFusion decodes. It does not detect truncation, and it loops forever if a block holds more records than its header
-declares. So the framing of the file is checked first, and DataFusion gets all records as one block. A few records more
-fill the block's last batch: only if exactly these come out last did the others fill their blocks.
+declares. So the framing of the file is checked first, and DataFusion gets all records as one block. Sentinels, records
+that the blob does not have, fill the block's last batch: if anything else comes out in their place, the blob does not
+hold the records that its blocks declare.
 A block whose maps of properties are read must be one batch, because DataFusion keeps a union's offset from one batch to
 the next and then fails ("Offsets must be non-negative").
 """
@@ -40,7 +41,7 @@ class Record:
     always: pa.Schema
     """Fields that are always read."""
     end: tuple[tuple[str, object], ...]
-    """Values of these fields in the records after the last one."""
+    """Values of these fields in the sentinels."""
     typed: bool
     """Whether the values of its maps are unions of several types; otherwise they are texts."""
 
@@ -48,15 +49,15 @@ class Record:
 END_BODY = b"the end of the block's records"
 """A body for `Record.end`."""
 _SMALL = 1 << 20
-"""Size of the records that are decoded as one batch, bytes."""
+"""Size below which records are decoded as one batch, bytes."""
 _BATCHES = 16
 """Least number of batches of larger blobs: a batch that grows is copied, and takes several times its size."""
-_LARGEST_BATCH = 4 << 20
+_BATCH_BYTES = 4 << 20
 """Size of the records of a batch of the largest blobs, bytes."""
-_MAPPED = 32 << 20
-"""Size of the records from which they are decoded to a file, bytes."""
+_MAPPED_FROM = 32 << 20
+"""Size above which records are decoded to a mapped file, bytes."""
 _LONG = 6
-"""Bytes of each number before the block. They are written last and can count to 2**40, more than any limit allows."""
+"""Bytes of each number before the block. They are written last and can count to 2**41, more than any limit allows."""
 _BLANKS: dict[str, object] = {
     **dict.fromkeys(("int", "long"), 0),
     **dict.fromkeys(("float", "double"), 0.0),
@@ -89,7 +90,7 @@ class Block:
     size: int
     """Size of the blob's own records, bytes."""
     count: int
-    """Number of all records: a multiple of `batch`."""
+    """Number of all records, the sentinels included: a multiple of `batch`."""
     batch: int
     """Number of records that are decoded at once."""
 
@@ -104,12 +105,13 @@ def decode_and_close(
 ) -> pa.Table:
     """Return the records of a blob, in the file's order: the fields that are always read, and those named in `more`.
 
-    Those are strings; SystemProperties and Properties are maps from string to a dense union with the members of the
-    file's own schema, or to string. The content is closed if it has records, as its memory is needed to decode them.
-    Large columns are in a file that is mapped into memory.
+    The latter are strings; SystemProperties and Properties are maps from string to a dense union with the members of
+    the file's own schema, or to string. If there are records, `content` is closed to free its memory for decoding.
+    Large columns are in a file that is mapped into memory, unless there are maps.
 
-    Raise DamagedBlobError if the file is incomplete, if a block holds more or fewer records than it declares, or if it
-    inflates beyond the limits. A file that was cut off between two blocks looks complete: only its listed size differs.
+    Raise DamagedBlobError if the file is incomplete, if the blocks together hold more or fewer records than they
+    declare, or if they inflate beyond the limits. A file that was cut off between two blocks looks complete: only its
+    listed size differs.
     """
     maps = bool(set(more) & set(MAP_FIELDS))
     with NamedTemporaryFile(suffix=".avro") as file:
@@ -119,7 +121,7 @@ def decode_and_close(
         if block.records:
             content.close()
         batches = _decoded(name, file.name, block, [*record.always.names, *more], record)
-        table = _mapped(batches) if block.size > _MAPPED and not maps else pa.Table.from_batches(batches)
+        table = _mapped(batches) if block.size > _MAPPED_FROM and not maps else pa.Table.from_batches(batches)
     after = table.slice(block.records).select(record.always.names).to_pylist()
     if after != [dict(record.end)] * (block.count - block.records):
         raise DamagedBlobError(name, f"its blocks declare {block.records} records, but do not hold exactly these")
@@ -129,7 +131,7 @@ def decode_and_close(
 def _write_as_one_block(
     file: IO[bytes], name: str, content: bytes, record: Record, more: Collection[str], limits: Limits
 ) -> Block | None:
-    """Write the records of a blob as one block, with records after the last one; return None if there are none.
+    """Write the records of a blob and the sentinels as one block; return None if there are no records.
 
     Without records, maps still need a block, because their types are those of the file.
     """
@@ -145,7 +147,7 @@ def _write_as_one_block(
     size = file.write(first) + sum(map(file.write, pieces))
     if framing.records > size:
         raise DamagedBlobError(name, f"its blocks declare {framing.records} records in {size} bytes")
-    batches = 1 if maps or size < _SMALL else max(_BATCHES, size // _LARGEST_BATCH)
+    batches = 1 if maps or size < _SMALL else max(_BATCHES, size // _BATCH_BYTES)
     batch = -(-(framing.records + 1) // batches)
     count = batch * batches
     ends = count - framing.records
@@ -173,7 +175,7 @@ def walk(name: str, content: bytes, record: Record, more: Collection[str] = ()) 
     except ValueError as error:
         raise DamagedBlobError(name, "its header cannot be read") from error
     if codec not in CODECS:
-        raise DamagedBlobError(name, f"its codec is {codec!r}, {record.writer} writes null or deflate")
+        raise DamagedBlobError(name, f"its codec is {codec!r}; {record.writer} writes null or deflate")
     _require_record(name, schema, more, record)
     records = 0
     blocks = []
@@ -262,7 +264,7 @@ def _header_and_end(name: str, schema: str, record: Record) -> tuple[bytes, byte
 
 @cache
 def _end_of(schema: str, values: tuple[tuple[str, object], ...]) -> bytes:
-    """Return a record that follows the last one, in the file's own schema."""
+    """Return a sentinel in the file's own schema."""
     record = json.loads(schema)
     blank = {field["name"]: _blank(field["type"]) for field in record["fields"]}
     out = BytesIO()
@@ -287,6 +289,8 @@ def _decoded(name: str, path: str, block: Block, fields: Collection[str], record
         reader = pa.RecordBatchReader.from_stream(records)
         schema = pa.schema([pa.field(field.name, _type(field, record)) for field in reader.schema])
         yield from reader.cast(schema)
+    except (MemoryError, ImportError):
+        raise
     except Exception as error:  # DataFusion raises bare exceptions
         raise DamagedBlobError(name, f"its records cannot be decoded ({_first_line(error)})") from error
 

@@ -61,7 +61,7 @@ def parse(
 
     A value in `timestamp_fields` does not make a body malformed: the policies decide about it. A name finds its field
     in any letter case (see `spellings`). `unreadable` holds the reason why a reader could not read a body (string), or
-    NULL; it goes before any other reason.
+    NULL; it takes precedence over any other reason.
     """
     text, malformed = as_text(bodies)
     if unreadable is not None:

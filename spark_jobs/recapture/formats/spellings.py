@@ -61,7 +61,7 @@ def differing(text: pa.Array, values: Mapping[InputColumn, pa.Array], spelling: 
 
 
 def by_spelling(text: pa.Array, columns: Sequence[InputColumn]) -> Iterator[tuple[Spelling, NDArray[np.intp]]]:
-    """Yield the spellings of some bodies, each with its rows; rows that are not JSON are left out."""
+    """Yield the spellings of some bodies, each with its rows; those that are not JSON spell names as the query does."""
     groups: list[tuple[dict[Path, Path], NDArray[np.intp]]] = [({(): ()}, np.arange(len(text)))]
     for record in _records(columns):
         depth = len(record)

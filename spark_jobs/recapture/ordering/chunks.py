@@ -34,13 +34,16 @@ from recapture.storage import Blob, Container
 from recapture.time_model.slices import Slice
 
 CHUNK_EVENTS = 65_536
-"""Number of events after which a chunk is full. Small blobs share a chunk, because each call has a fixed cost."""
-CHUNK_BYTES = 64 * 1024 * 1024
-"""Size in memory, in bytes, after which a chunk is full."""
-AHEAD_BYTES = 64 * 1024 * 1024
-"""Size of two blobs, in bytes, up to which the second one is downloaded while the first one is decoded.
+"""Least number of events in a chunk that has less than CHUNK_BYTES; the last one may be smaller.
 
-Otherwise two large blobs would be in memory; then the second one is downloaded once the first one is decoded.
+Small blobs share a chunk, because each call has a fixed cost. A chunk has less than twice as many events.
+"""
+CHUNK_BYTES = 64 * 1024 * 1024
+"""Size in memory, in bytes, from which a chunk is full."""
+AHEAD_BYTES = 64 * 1024 * 1024
+"""Size of two successive blobs, in bytes, up to which the second is downloaded while the first is decoded.
+
+Otherwise the download waits until then, so that two large blobs are not in memory together.
 """
 
 RowIndex = slice | NDArray[np.intp]
@@ -172,10 +175,10 @@ def chunks(
     with ThreadPoolExecutor(1) as pool:
         downloads = Downloads(pool, container, task.blobs)
         for batch in batched(_decoded(numbers_decoder, task.blobs[: task.first_judged_index], downloads)):
-            yield from divided(batch, (), False, reader.numbered, numbers)
+            yield from _in_chunks(batch, (), numbers, is_judged=False, numbered=reader.numbered)
             del batch  # before the next blobs are decoded
         for batch in batched(_decoded(events_decoder, task.blobs[task.first_judged_index :], downloads)):
-            yield from divided(batch, metadata, True, reader.numbered, numbers)
+            yield from _in_chunks(batch, metadata, numbers, is_judged=True, numbered=reader.numbered)
             del batch
 
 
@@ -216,6 +219,7 @@ def batched(groups: Iterable[list[DecodedBlob]]) -> Iterator[list[DecodedBlob]]:
     batch: list[DecodedBlob] = []
     for blobs in groups:
         batch += blobs
+        del blobs  # they would stay in memory while the next ones are decoded
         events = sum(len(blob.arrival) for blob in batch)
         if events >= CHUNK_EVENTS or sum(blob.events.size for blob in batch) >= CHUNK_BYTES:
             yield batch
@@ -234,21 +238,22 @@ def _decoded(decoder: Decoder, blobs: Sequence[PinnedBlob], downloads: Downloads
         yield decoded
 
 
-def divided(
+def _in_chunks(
     blobs: list[DecodedBlob],
     metadata: Sequence[MetadataColumn],
+    numbers: ContinuousNumbers,
+    *,
     is_judged: bool,
     numbered: bool,
-    numbers: ContinuousNumbers,
 ) -> Iterator[Chunk]:
-    """Yield the events of a batch of blobs in chunks, which are about as large as each other."""
+    """Yield the events of a batch of blobs in chunks that have about as many events as each other."""
     events = pa.concat_tables([_columns(blob, index, metadata) for index, blob in enumerate(blobs)])
     events = events.append_column("continuous_number", _continuous_number(events, numbers))
     arrival_by_blob = np.array([blob.pinned.arrival for blob in blobs], np.int64)
     if numbered:
         events = _sorted_by_number(events, arrival_by_blob[events["blob_index"].to_numpy()])
-    chunks = min(max(len(events) // CHUNK_EVENTS, events.nbytes // CHUNK_BYTES, 1), max(len(events), 1))
-    bounds = [len(events) * chunk // chunks for chunk in range(chunks + 1)]
+    count = min(max(len(events) // CHUNK_EVENTS, events.nbytes // CHUNK_BYTES, 1), max(len(events), 1))
+    bounds = [len(events) * chunk // count for chunk in range(count + 1)]
     for begin, end in itertools.pairwise(bounds):
         columns = [one_array(column) for column in events.slice(begin, end - begin).columns]
         yield Chunk(

@@ -17,7 +17,7 @@ from recapture.model import MetadataColumn
 from recapture.time_model import ticks
 
 LARGEST_QUARANTINED = 16 * 1024 * 1024
-"""Largest damaged blob whose content is quarantined, in bytes; of a larger one only name and etag are."""
+"""Largest damaged blob whose content is quarantined, bytes. Of a larger one, only name and etag are recorded."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,18 @@ class Decoder:
         Raise DamagedBlobError if it is damaged and not to be quarantined. Raise RunError if it changed since it was
         planned, or if events were enqueued outside the range that its name and LastModified allow.
         """
-        small = None
+        quarantinable = None
         try:
             content = download.result()
             if len(content.getvalue()) <= LARGEST_QUARANTINED:
-                small = content.getvalue()
+                quarantinable = content.getvalue()
             with blaming(pinned.blob.name):
                 return self._decoded(pinned, content)
         except DamagedBlobError as error:
             if not self.quarantine_damaged:
                 raise
             nothing = Events.none(self.metadata)
-            return DecodedBlob(pinned, nothing.number, nothing, Damage(error.reason, small))
+            return DecodedBlob(pinned, nothing.number, nothing, Damage(error.reason, quarantinable))
 
     def _decoded(self, pinned: PinnedBlob, content: BytesIO) -> DecodedBlob:
         if pinned.enqueued is None:
@@ -82,14 +82,20 @@ class Decoder:
 
 @contextlib.contextmanager
 def blaming(name: str) -> Iterator[None]:
-    """Raise DamagedBlobError for whatever the content of a blob makes a reader raise, but not for a full disk."""
+    """Raise DamagedBlobError for whatever the content of a blob makes a reader raise.
+
+    Raise RunError for errors of this machine, its disk and its memory: the blob may be intact.
+    """
     try:
         yield
-    except RecaptureError:
+    except (RecaptureError, ImportError):
         raise
     except OSError as error:
         raise RunError(f"cannot unpack blob {name}: {error.strerror or type(error).__name__}") from error
     except Exception as error:
+        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException":  # that of DuckDB
+            advice = "give this machine more memory, or run fewer tasks at once"
+            raise RunError(f"cannot unpack blob {name}: no memory is left; {advice}") from error
         message = (str(error).splitlines() or [""])[0]
         detail = f"{type(error).__name__}: {message}" if message else type(error).__name__
         raise DamagedBlobError(name, f"it cannot be read ({detail})") from error

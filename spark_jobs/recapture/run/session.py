@@ -32,11 +32,13 @@ SETTINGS = {
 }
 """Settings that the rows or the memory depend on. All others but CLUSTERS_OWN have the defaults of Spark SQL.
 
-Without ANSI mode, an overflow wraps around and a division by zero is NULL. Variables would put the environment into the
-query. With PruneFilters, WHERE 1 = 0 would read no event, so nothing would be counted; with the two rules about empty
-relations, the same is true of a JOIN whose other side is empty. With more groups than
-the threshold, a task would sort its rows and merge the first ones into the later ones, which loses the arrival order.
-Where rows are sorted by group, Spark holds one group in memory instead of all groups of a task.
+- ansi: without it, an overflow wraps around and a division by zero is NULL.
+- variable.substitute: it would let the environment change the query.
+- excludedRules: with PruneFilters, WHERE 1 = 0 would read no event, so nothing would be counted; with the two rules
+  about empty relations, the same is true of a JOIN whose other side is empty.
+- fallbackThreshold: with more groups, a task would sort its rows and merge the first ones into the later ones, which
+  loses the arrival order.
+- replaceHashWithSortAgg: where rows are sorted by group, Spark holds one group in memory, not all groups of a task.
 """
 CLUSTERS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
 """Names or prefixes of settings that a cluster may choose, apart from SETTINGS.
@@ -76,7 +78,7 @@ def create_session(master: str, name: str, scratch: Path) -> SparkSession:
 
 
 def pin_settings(spark: SparkSession) -> None:
-    """Give a session the settings of Spark SQL that the rows depend on."""
+    """Give a session the defaults of Spark SQL for all settings but CLUSTERS_OWN, and then SETTINGS."""
     for name in spark.conf.getAll:
         if name.startswith("spark.sql.") and not name.startswith(CLUSTERS_OWN) and spark.conf.isModifiable(name):
             spark.conf.unset(name)
@@ -86,27 +88,27 @@ def pin_settings(spark: SparkSession) -> None:
 
 @contextlib.contextmanager
 def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSession]:
-    """Start a session and stop it in the end. Its output is shown if it does not start, or with -v.
+    """Start a session and stop it in the end. With -v, its output is shown.
 
-    Raise RunError if Spark does not start, or if Java ends before the session does.
+    Raise RunError, with the last line of the output, if Spark does not start, or if Java ends before the session does.
     """
     readable, writable = os.pipe()
     output: deque[str] = deque(maxlen=100)
+    original = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="replace")
 
     def listen() -> None:
-        with os.fdopen(readable, encoding="utf-8", errors="replace") as lines:
+        with os.fdopen(readable, encoding="utf-8", errors="replace") as lines, original:
             for line in lines:
                 output.append(line)
                 if log.enabled():
-                    sys.stderr.write(line)
+                    print(line, end="", file=original, flush=True)
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
     try:
-        with _standard_error_to(writable), environment(TMPDIR=str(scratch)):
+        with _closed_afterwards(writable), _standard_error_to(writable), environment(TMPDIR=str(scratch)):
             spark = create_session(master, name, scratch)
     except (PySparkRuntimeError, *JAVA_ERRORS) as error:
-        os.close(writable)
         if isinstance(error, Py4JJavaError):
             last = str(error.java_exception.getMessage())
         else:
@@ -115,7 +117,6 @@ def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSessio
             last = (messages or [str(error)])[-1]
         needed = "it needs a master that it can reach, and Java 17 or newer in PATH or JAVA_HOME"
         raise RunError(f"Spark did not start ({last}): {needed}") from error
-    os.close(writable)
     gateway = spark.sparkContext._gateway
     assert gateway is not None
     try:
@@ -123,13 +124,23 @@ def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSessio
     except JAVA_ERRORS as error:
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = gateway.proc.wait(timeout=10)
-            raise RunError(f"Java, which runs Spark, ended with code {code}: {MORE_MEMORY}") from error
+            raise RunError(
+                f"Java, which runs Spark, ended with code {code}: if it had no memory left, {MORE_MEMORY}"
+            ) from error
         raise
     finally:
-        # Its server of accumulators takes a second to stop, and ends with the process.
+        # Its server of accumulators takes a second to stop. It is a thread that ends with the process.
         spark.sparkContext._accumulatorServer = None  # type: ignore[assignment]
         with contextlib.suppress(*JAVA_ERRORS):
             spark.stop()
+
+
+@contextlib.contextmanager
+def _closed_afterwards(descriptor: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -35,7 +35,7 @@ from recapture.run.metrics import metric_rows
 from recapture.run.planned import PlannedRun, load_run
 from recapture.run.references import create_view
 from recapture.run.session import MORE_MEMORY, pin_settings
-from recapture.run.tasks import STAGED, TASK, TaskContext, run_tasks, write_slices
+from recapture.run.tasks import STAGED_SCHEMA, TASK, TaskContext, run_tasks, write_slices
 from recapture.storage import open_container
 from recapture.table.files import write_slice_file
 from recapture.time_model import ticks
@@ -224,7 +224,7 @@ def slice_writer(result: DataFrame, destination: Destination, digests: dict[int,
     order = ["slice_start", *(quoted_name(column.name) for column in destination.columns)]
     slices = result.repartition(min(len(digests), 64), "slice_start").sortWithinPartitions(*order)
     write = partial(write_slices, destination.table, destination.schema, digests)
-    return slices.mapInArrow(write, from_arrow_schema(STAGED))
+    return slices.mapInArrow(write, from_arrow_schema(STAGED_SCHEMA))
 
 
 def _reason(error: PySparkException | Py4JJavaError) -> str:

@@ -1,6 +1,6 @@
 """What Spark's Python workers do: run the tasks, and write the staged files.
 
-A worker imports this module when it starts, so this module does not import the compiler of queries and Spark.
+A worker imports this module when it starts, so it imports neither the compiler of queries nor Spark.
 """
 
 import itertools
@@ -30,7 +30,7 @@ from recapture.wording import counted
 
 _LOG = logging.getLogger(__name__)
 TASK = TypeAdapter(Task)
-STAGED = pa.schema(
+STAGED_SCHEMA = pa.schema(
     [
         ("slice_start", pa.int64()),
         ("path", pa.string()),
@@ -108,7 +108,7 @@ def _write_counters(files: RunFiles, slice_: Slice, counters: Counters, policies
 def write_slices(
     url: str, columns: pa.Schema, digests: Mapping[int, str], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write each slice of sorted rows as one Parquet file with these columns, and yield a row of STAGED for it.
+    """Write each slice of sorted rows as one Parquet file with these columns, and yield a row of STAGED_SCHEMA for it.
 
     `url` is the address of the output's table. `digests` are those of the slices, by their starts in ticks.
     """
@@ -118,7 +118,7 @@ def write_slices(
         unanchored = pc.sum(rows[UNANCHORED_COLUMN]).as_py() if UNANCHORED_COLUMN in rows.column_names else 0
         path, size = write_slice_file(table, start, digests[start], rows.select(columns.names).cast(columns))
         entry = {"slice_start": start, "path": path, "size": size, "rows": len(rows), "unanchored": unanchored or 0}
-        yield pa.RecordBatch.from_pylist([entry], schema=STAGED)
+        yield pa.RecordBatch.from_pylist([entry], schema=STAGED_SCHEMA)
 
 
 def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
