@@ -155,7 +155,7 @@ def test_by_enqueued_time_every_message_must_have_its_enqueued_time(text: str | 
         (b"", "it has no bytes"),
         (b"deviceId,temperature\n", "it is neither an Avro file nor JSON lines"),
         (avro([])[:40], "it is cut off"),
-        (avro([]).replace(b"null", b"zstd", 1), "its codec is 'zstd', IoT Hub writes null or deflate"),
+        (avro([]).replace(b"null", b"zstd", 1), "its codec is 'zstd'; IoT Hub writes null or deflate"),
     ],
 )
 def test_a_blob_that_iot_hub_did_not_write_is_damaged(content: bytes, reason: str) -> None:

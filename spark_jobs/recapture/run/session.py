@@ -94,20 +94,26 @@ def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSessio
     """
     readable, writable = os.pipe()
     output: deque[str] = deque(maxlen=100)
-    original = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="replace")
+    started = threading.Event()
 
     def listen() -> None:
-        with os.fdopen(readable, encoding="utf-8", errors="replace") as lines, original:
+        pending: list[str] = []
+        with os.fdopen(readable, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 output.append(line)
                 if log.enabled():
-                    print(line, end="", file=original, flush=True)
+                    pending.append(line)
+                if started.is_set():  # before that, our standard error is the pipe itself
+                    sys.stderr.writelines(pending)
+                    pending.clear()
+        sys.stderr.writelines(pending)
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
     try:
         with _closed_afterwards(writable), _standard_error_to(writable), environment(TMPDIR=str(scratch)):
             spark = create_session(master, name, scratch)
+        started.set()
     except (PySparkRuntimeError, *JAVA_ERRORS) as error:
         if isinstance(error, Py4JJavaError):
             last = str(error.java_exception.getMessage())
