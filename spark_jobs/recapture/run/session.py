@@ -94,19 +94,22 @@ def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSessio
     """
     readable, writable = os.pipe()
     output: deque[str] = deque(maxlen=100)
+    hidden: deque[str] = deque()
     started = threading.Event()
 
+    def show() -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                sys.stderr.write(hidden.popleft())
+
     def listen() -> None:
-        pending: list[str] = []
         with os.fdopen(readable, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 output.append(line)
                 if log.enabled():
-                    pending.append(line)
+                    hidden.append(line)
                 if started.is_set():  # before that, our standard error is the pipe itself
-                    sys.stderr.writelines(pending)
-                    pending.clear()
-        sys.stderr.writelines(pending)
+                    show()
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
@@ -114,11 +117,13 @@ def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSessio
         with _closed_afterwards(writable), _standard_error_to(writable), environment(TMPDIR=str(scratch)):
             spark = create_session(master, name, scratch)
         started.set()
+        show()
     except (PySparkRuntimeError, *JAVA_ERRORS) as error:
         if isinstance(error, Py4JJavaError):
             last = str(error.java_exception.getMessage())
         else:
             listener.join(timeout=10)
+            show()
             messages = [line.strip() for line in output if line.strip() and not line.lstrip().startswith("at ")]
             last = (messages or [str(error)])[-1]
         needed = "it needs a master that it can reach, and Java 17 or newer in PATH or JAVA_HOME"
