@@ -95,7 +95,7 @@ def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSessio
     readable, writable = os.pipe()
     output: deque[str] = deque(maxlen=100)
     hidden: deque[str] = deque()
-    started = threading.Event()
+    restored = threading.Event()
 
     def show() -> None:
         with contextlib.suppress(IndexError):
@@ -108,22 +108,24 @@ def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSessio
                 output.append(line)
                 if log.enabled():
                     hidden.append(line)
-                if started.is_set():  # before that, our standard error is the pipe itself
+                if restored.is_set():  # before that, our standard error is the pipe itself
                     show()
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
     try:
-        with _closed_afterwards(writable), _standard_error_to(writable), environment(TMPDIR=str(scratch)):
+        with contextlib.ExitStack() as stack:
+            stack.callback(show)
+            stack.callback(restored.set)
+            stack.callback(os.close, writable)
+            stack.enter_context(_standard_error_to(writable))
+            stack.enter_context(environment(TMPDIR=str(scratch)))
             spark = create_session(master, name, scratch)
-        started.set()
-        show()
     except (PySparkRuntimeError, *JAVA_ERRORS) as error:
         if isinstance(error, Py4JJavaError):
             last = str(error.java_exception.getMessage())
         else:
             listener.join(timeout=10)
-            show()
             messages = [line.strip() for line in output if line.strip() and not line.lstrip().startswith("at ")]
             last = (messages or [str(error)])[-1]
         needed = "it needs a master that it can reach, and Java 17 or newer in PATH or JAVA_HOME"
@@ -144,14 +146,6 @@ def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSessio
         spark.sparkContext._accumulatorServer = None  # type: ignore[assignment]
         with contextlib.suppress(*JAVA_ERRORS):
             spark.stop()
-
-
-@contextlib.contextmanager
-def _closed_afterwards(descriptor: int) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
