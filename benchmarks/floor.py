@@ -7,7 +7,8 @@ import argparse
 import multiprocessing
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 from pathlib import Path
 from threading import Barrier
 from typing import Literal, get_args
@@ -16,10 +17,9 @@ import pyarrow as pa
 
 from recapture.definition.pipeline import load
 from recapture.formats import bodies
-from recapture.formats.avro import decode, walk
+from recapture.formats.avro import decode, unpacked, walk
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.event_hubs import EVENT_DATA
-from recapture.formats.inflate import DEFAULT, inflated
 from recapture.model import time_fields
 from recapture.ordering.chunks import CHUNK_BYTES, CHUNK_EVENTS
 from recapture.query.model import CompiledQuery
@@ -30,7 +30,7 @@ STEPS: tuple[Step, ...] = get_args(Step)
 """What is done to a blob. Each step comes after the ones before it."""
 
 
-def events_per_second(folder: Path, query: CompiledQuery, events: int, last: Step = "parse") -> float:
+def events_per_second(folder: Path, query: CompiledQuery, events: int) -> float:
     """Return the rate for the blobs below a folder. Each core runs one process, which is warm before the clock starts.
 
     Raise AssertionError if the blobs do not hold that many events.
@@ -39,17 +39,23 @@ def events_per_second(folder: Path, query: CompiledQuery, events: int, last: Ste
     cores = os.cpu_count() or 1
     fresh = multiprocessing.get_context("spawn")
     warm = fresh.Barrier(cores + 1)
-    with fresh.Pool(cores, _warm_up, (blobs[0], query, last, warm)) as pool:
+    with fresh.Pool(cores, _warm_up, (blobs[0], query, warm)) as pool:
         warm.wait(WARM_UP_SECONDS)
         begin = time.perf_counter()
-        counts = pool.starmap(read_blobs, [(blobs[core::cores], query, last) for core in range(cores)], chunksize=1)
+        counts = pool.starmap(read_blobs, [(share, query) for share in _shares(blobs)], chunksize=1)
         took = time.perf_counter() - begin
     assert sum(counts) == events, f"the floor read {sum(counts)} events, not {events}"
     return events / took
 
 
-def _warm_up(blob: Path, query: CompiledQuery, last: Step, warm: Barrier) -> None:
-    read_blobs([blob], query, last)
+def _shares(blobs: Sequence[Path]) -> list[Sequence[Path]]:
+    """Return the blobs of each core."""
+    cores = os.cpu_count() or 1
+    return [blobs[core::cores] for core in range(cores)]
+
+
+def _warm_up(blob: Path, query: CompiledQuery, warm: Barrier) -> None:
+    read_blobs([blob], query)
     warm.wait(WARM_UP_SECONDS)
 
 
@@ -68,9 +74,8 @@ def read_blobs(blobs: Iterable[Path], query: CompiledQuery, last: Step = "parse"
 def _inflate(blob: Path) -> int:
     content = blob.read_bytes()
     framing = walk(blob.name, content, EVENT_DATA)
-    if framing.codec == "deflate":
-        for _ in inflated(blob.name, [memoryview(content)[block] for block in framing.blocks], DEFAULT):
-            pass
+    for _ in unpacked(blob.name, content, framing):
+        pass
     return framing.records
 
 
@@ -78,7 +83,7 @@ def _bodies(blobs: Iterable[Path]) -> Iterator[pa.Array]:
     """Yield the bodies of the blobs, at least as many at once as a task would parse."""
     decoded: list[pa.ChunkedArray] = []
     for blob in blobs:
-        decoded.append(decode(blob.name, blob.read_bytes(), EVENT_DATA)["Body"])
+        decoded.append(decode(blob.name, BytesIO(blob.read_bytes()), EVENT_DATA)["Body"])
         if sum(map(len, decoded)) >= CHUNK_EVENTS or sum(body.nbytes for body in decoded) >= CHUNK_BYTES:
             yield _joined(decoded)
             decoded = []
@@ -98,9 +103,8 @@ def main() -> None:
     parser.add_argument("--until", choices=STEPS, default=STEPS[-1])
     chosen = parser.parse_args()
     blobs, query = sorted(chosen.archive.rglob("*.avro")), load(chosen.pipeline).query
-    cores = os.cpu_count() or 1
-    with multiprocessing.get_context("spawn").Pool(cores) as pool:
-        print(sum(pool.starmap(read_blobs, [(blobs[core::cores], query, chosen.until) for core in range(cores)])))
+    with multiprocessing.get_context("spawn").Pool() as pool:
+        print(sum(pool.starmap(read_blobs, [(share, query, chosen.until) for share in _shares(blobs)], chunksize=1)))
 
 
 if __name__ == "__main__":

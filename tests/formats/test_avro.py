@@ -16,10 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recapture.errors import DamagedBlobError, RunError
-from recapture.formats.avro import decode, decode_and_close, has_block, walk
+from recapture.formats.avro import decode as decode_and_close
+from recapture.formats.avro import has_block, walk
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.sample.capture_file import SampleEvent, capture_file, capture_schema
 from tests.draws import examples
+from tests.formats.blobs import decode
 from tests.paths import CAPTURE_FILES
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -95,25 +95,19 @@ class Block:
     """Number of records that are decoded at once."""
 
 
-def decode(name: str, content: bytes, record: Record, more: Collection[str] = (), limits: Limits = DEFAULT) -> pa.Table:
-    """Return the records of a blob; see `decode_and_close`."""
-    return decode_and_close(name, BytesIO(content), record, more, limits)
-
-
-def decode_and_close(
+def decode(
     name: str, content: BytesIO, record: Record, more: Collection[str] = (), limits: Limits = DEFAULT
 ) -> pa.Table:
     """Return the records of a blob, in the file's order: the fields that are always read, and those named in `more`.
 
     The latter are strings; SystemProperties and Properties are maps from string to a dense union with the members of
     the file's own schema, or to string. If there are records, `content` is closed to free its memory for decoding.
-    Large columns are in a file that is mapped into memory, unless there are maps.
+    Large columns are in a file that is mapped into memory, unless maps make all records one batch.
 
     Raise DamagedBlobError if the file is incomplete, if the blocks together hold more or fewer records than they
     declare, or if they inflate beyond the limits. A file that was cut off between two blocks looks complete: only its
     listed size differs.
     """
-    maps = bool(set(more) & set(MAP_FIELDS))
     with NamedTemporaryFile(suffix=".avro") as file:
         block = _write_as_one_block(file, name, content.getvalue(), record, more, limits)
         if block is None:
@@ -121,7 +115,8 @@ def decode_and_close(
         if block.records:
             content.close()
         batches = _decoded(name, file.name, block, [*record.always.names, *more], record)
-        table = _mapped(batches) if block.size > _MAPPED_FROM and not maps else pa.Table.from_batches(batches)
+        in_batches = block.batch < block.count
+        table = _mapped(batches) if in_batches and block.size > _MAPPED_FROM else pa.Table.from_batches(batches)
     after = table.slice(block.records).select(record.always.names).to_pylist()
     if after != [dict(record.end)] * (block.count - block.records):
         raise DamagedBlobError(name, f"its blocks declare {block.records} records, but do not hold exactly these")
@@ -136,8 +131,7 @@ def _write_as_one_block(
     Without records, maps still need a block, because their types are those of the file.
     """
     framing = walk(name, content, record, more)
-    blocks = [memoryview(content)[block] for block in framing.blocks]
-    pieces = inflated(name, blocks, limits) if framing.codec == "deflate" else iter(blocks)
+    pieces = unpacked(name, content, framing, limits)
     maps = bool(set(more) & set(MAP_FIELDS))
     first = next(pieces, b"")
     if not framing.records and not len(first) and not maps:
@@ -185,6 +179,12 @@ def walk(name: str, content: bytes, record: Record, more: Collection[str] = ()) 
         blocks.append(block)
         position = block.stop + SYNC_SIZE
     return Framing(codec, schema, records, tuple(blocks))
+
+
+def unpacked(name: str, content: bytes, framing: Framing, limits: Limits = DEFAULT) -> Iterator[bytes | memoryview]:
+    """Return the records of a file in pieces, as they are without the codec. The errors are those of `inflated`."""
+    blocks = [memoryview(content)[block] for block in framing.blocks]
+    return inflated(name, blocks, limits) if framing.codec == "deflate" else iter(blocks)
 
 
 def has_block(name: str, content: bytes, record: Record) -> bool:

@@ -123,8 +123,7 @@ def _parse(
 def _not_objects(text: pa.Array, valid: pa.Array) -> pa.Array:
     """Return the reason why a body is not a JSON object, or NULL."""
     reasons = pa.nulls(len(text), pa.string())
-    objects = pc.and_(valid, pc.fill_null(pc.starts_with(text, "{"), False))
-    others = pc.indices_nonzero(pc.invert(objects))
+    others = pc.indices_nonzero(pc.invert(pc.and_kleene(valid, pc.starts_with(text, "{"))))
     if not len(others):
         return reasons
     reason = "WHEN NOT json_valid(body) THEN 'not JSON' WHEN json_type(body) <> 'OBJECT' THEN 'not a JSON object'"

@@ -54,7 +54,7 @@ class CsvReader:
 
     def read(self, pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name
-        all_lines = lines(text(name, content.getvalue(), self.limits), blank=r"^\r?$")
+        all_lines = lines(text(name, content, self.limits), blank=r"^\r?$")
         if not len(all_lines):
             return in_place(pinned, all_lines, columns)
         if pc.any(pc.match_substring_regex(all_lines, r"\r.")).as_py():

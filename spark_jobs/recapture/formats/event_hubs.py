@@ -15,7 +15,7 @@ from recapture.archive.blob_names import BlobNames
 from recapture.archive.name_format import HUB_PARTITIONS, WIDTHS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.archive.pinning import PinnedBlob
 from recapture.formats import event_hubs_metadata
-from recapture.formats.avro import END_BODY, Record, decode_and_close, has_block
+from recapture.formats.avro import END_BODY, Record, decode, has_block
 from recapture.formats.base import AvroInput, Number
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import ENQUEUED, Events, Reader
@@ -129,7 +129,7 @@ class CaptureReader:
 
     def read(self, pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn]) -> Events:
         fields = dict.fromkeys(["EnqueuedTimeUtc", *event_hubs_metadata.fields_of(columns)])
-        events = decode_and_close(pinned.blob.name, content, EVENT_DATA, tuple(fields), self.limits)
+        events = decode(pinned.blob.name, content, EVENT_DATA, tuple(fields), self.limits)
         metadata = event_hubs_metadata.read(columns, pinned, events)
         if pinned.enqueued is None:
             enqueued = event_hubs_metadata.seconds(one_array(events["EnqueuedTimeUtc"]))

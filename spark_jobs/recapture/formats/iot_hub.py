@@ -17,7 +17,7 @@ from recapture.archive.blob_names import BlobNames
 from recapture.archive.name_format import HUB_PARTITIONS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError
-from recapture.formats.avro import END_BODY, MAGIC, Record, decode_and_close, has_block
+from recapture.formats.avro import END_BODY, MAGIC, Record, decode, has_block
 from recapture.formats.base import BLOB_METADATA, AvroInput, Number
 from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
 from recapture.formats.events import Events, Reader, enqueued_times, metadata_of
@@ -142,7 +142,7 @@ class IotHubReader:
             raise DamagedBlobError(name, "it has no bytes")
         if content.getvalue().startswith(MAGIC):
             return _of_avro(pinned, content, columns, self.limits)
-        plain = text(name, content.getvalue(), self.limits)
+        plain = text(name, content, self.limits)
         if not plain.lstrip().startswith(b"{"):
             raise DamagedBlobError(name, "it is neither an Avro file nor JSON lines, which IoT Hub writes")
         return _of_lines(pinned, plain, columns)
@@ -150,7 +150,7 @@ class IotHubReader:
 
 def _of_avro(pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn], limits: Limits) -> Events:
     maps = {_FIELDS[column.metadata] for column in columns if column.metadata in _FIELDS}
-    events = decode_and_close(pinned.blob.name, content, MESSAGE, tuple(sorted(maps)), limits)
+    events = decode(pinned.blob.name, content, MESSAGE, tuple(sorted(maps)), limits)
     times, enqueued = enqueued_times(pinned, one_array(events["EnqueuedTimeUtc"]), "EnqueuedTimeUtc")
 
     def own(metadata: Metadata, key: str) -> pa.Array | None:

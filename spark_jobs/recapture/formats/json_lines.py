@@ -41,7 +41,7 @@ class JsonReader:
     numbered = False
 
     def read(self, pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn]) -> Events:
-        plain = text(pinned.blob.name, content.getvalue(), self.limits)
+        plain = text(pinned.blob.name, content, self.limits)
         if not re.match(rb"\s*\[", plain):
             return in_place(pinned, lines(plain), columns)
         with NamedTemporaryFile(suffix=".json") as file:

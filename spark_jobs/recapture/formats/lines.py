@@ -1,6 +1,7 @@
 """Text blobs of one event per line: their bytes, their lines and their events."""
 
 from collections.abc import Sequence
+from io import BytesIO
 
 import numpy as np
 import pyarrow as pa
@@ -29,19 +30,20 @@ def _no_metadata(metadata: Metadata, key: str) -> pa.Array | None:
     return None
 
 
-def text(name: str, content: bytes, limits: Limits) -> bytes:
+def text(name: str, content: BytesIO, limits: Limits) -> bytes:
     """Return the bytes of a text blob, inflated if it is a gzip file, without a byte order mark.
 
     Raise DamagedBlobError if the blob is empty, cannot be inflated, or is not text.
     """
-    if not content:
+    plain = content.getvalue()
+    if not plain:
         raise DamagedBlobError(name, "it has no bytes")
-    if content.startswith(_GZIP):
-        content = unzipped(name, content, limits)
-    zero = content.find(b"\0")
+    if plain.startswith(_GZIP):
+        plain = unzipped(name, plain, limits)
+    zero = plain.find(b"\0")
     if zero >= 0:
         raise DamagedBlobError(name, f"it is not text in UTF-8: byte {zero} is zero")
-    return content.removeprefix(_BYTE_ORDER_MARK)
+    return plain.removeprefix(_BYTE_ORDER_MARK)
 
 
 def lines(content: bytes, blank: str = r"^[ \t\r]*$") -> pa.Array:

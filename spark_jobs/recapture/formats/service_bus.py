@@ -66,7 +66,7 @@ class ServiceBusReader:
     numbered = True
 
     def read(self, pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn]) -> Events:
-        line = lines(text(pinned.blob.name, content.getvalue(), self.limits))
+        line = lines(text(pinned.blob.name, content, self.limits))
         read = select({"line": utf8(line)}, self._reading())
         number = one_array(read["number"])
         unreadable = pc.coalesce(

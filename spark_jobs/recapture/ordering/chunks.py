@@ -195,7 +195,7 @@ class Downloads:
         """Return the download of the next blob, and begin that of the one after it if both are small."""
         self.begin_next()
         current, size = self._ahead, self._size
-        assert current is not None, "there is no next blob"
+        assert current is not None, "all blobs have been taken"
         self._ahead = None
         if self._blobs and size + self._blobs[0].size <= AHEAD_BYTES:
             self.begin_next()

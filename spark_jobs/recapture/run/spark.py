@@ -210,13 +210,9 @@ def _given(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> Data
     aggregations = context.input.aggregations
     columns = from_arrow_schema(panes.schema(aggregations) if aggregations else schema(context.input))
 
-    return frame.mapInArrow(_named(context.input.view, partial(run_tasks, context)), columns)
-
-
-def _named(name: str, function: partial[Iterator[pa.RecordBatch]]) -> partial[Iterator[pa.RecordBatch]]:
-    """Give a function the name by which Spark's plan shows it."""
-    function.__name__ = name  # type: ignore[attr-defined]
-    return function
+    run = partial(run_tasks, context)
+    run.__name__ = context.input.view  # type: ignore[attr-defined]  # its name in Spark's plan
+    return frame.mapInArrow(run, columns)
 
 
 def slice_writer(result: DataFrame, destination: Destination, digests: dict[int, str]) -> DataFrame:
