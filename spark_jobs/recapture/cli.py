@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,9 +25,14 @@ from recapture.errors import AuditError, DefinitionError, InterruptedRunError, R
 from recapture.time_model import ticks
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from rich.progress import Progress, TaskID
+
     from recapture.archive.manifest import Manifest
     from recapture.definition.pipeline import Pipeline
     from recapture.run.planned import PlannedRun
+    from recapture.run.workers import Workers
 
 _OTHER_PLACE = "choose another file with --output"
 _OTHER_PAGE = "choose another file with --out"
@@ -340,16 +346,15 @@ def _compute_and_audit(
     from recapture.reports.write import with_report
     from recapture.run.audit import audit
     from recapture.run.leftovers import remove_leftovers, scratch_name
+    from recapture.run.local import cores_of
     from recapture.run.plan import begin_run, require_auditable
     from recapture.run.scratch import scratch_folder
-    from recapture.run.session import spark_session
-    from recapture.run.spark import compute
     from recapture.run.suites import parse_parameters
+    from recapture.run.workers import workers
 
-    if not arguments.verbose:
-        log.silence_spark_errors()
+    cores = None if pipeline.query.needs_spark else cores_of(arguments.master)
     progress_bar = Progress(console=stderr, transient=True, disable=arguments.verbose or not stderr.is_terminal)
-    with progress_bar:
+    with nullcontext() if cores is None else workers(cores) as pool, progress_bar:
         step = progress_bar.add_task("plan", total=None)
         parameters = parse_parameters(arguments.parameters)
         manifest, warnings = _plan_or_load(pipeline, arguments)
@@ -360,19 +365,58 @@ def _compute_and_audit(
         progress_bar.update(step, description="order and aggregate")
         with (
             scratch_folder(scratch_name(pipeline, run.id)) as scratch,
-            great_expectations_loaded_meanwhile() as loaded,
-            spark_session(arguments.master, f"recapture {run.id}", scratch) as spark,
-            printing.show_tasks(spark, progress_bar, step),
+            great_expectations_loaded_meanwhile(lambda: require_auditable(pipeline, parameters)) as auditable,
         ):
-            loaded.result()
-            require_auditable(pipeline, parameters)
-            compute(spark, run)
+            if pool is None:
+                _compute_with_spark(run, arguments, scratch, auditable, progress_bar, step)
+            else:
+                _compute_here(run, pool, scratch, auditable, progress_bar, step)
         progress_bar.update(step, description="audit", total=None)
         try:
             audit(run, parameters)
         except AuditError as error:
             raise with_report(error, run, warnings) from None
     return run, warnings
+
+
+def _compute_here(
+    run: PlannedRun,
+    pool: Workers,
+    scratch: Path,
+    auditable: Future[None],
+    progress_bar: Progress,
+    step: TaskID,
+) -> None:
+    from recapture.run.local import compute
+
+    def watch(done: int, total: int) -> None:
+        if auditable.done():
+            auditable.result()
+        progress_bar.update(step, total=total, completed=done)
+
+    compute(pool, run, scratch, watch)
+    auditable.result()
+
+
+def _compute_with_spark(
+    run: PlannedRun,
+    arguments: _BackfillArguments,
+    scratch: Path,
+    auditable: Future[None],
+    progress_bar: Progress,
+    step: TaskID,
+) -> None:
+    from recapture.run.session import spark_session
+    from recapture.run.spark import compute
+
+    if not arguments.verbose:
+        log.silence_spark_errors()
+    with (
+        spark_session(arguments.master, f"recapture {run.id}", scratch) as spark,
+        printing.show_tasks(spark, progress_bar, step),
+    ):
+        auditable.result()
+        compute(spark, run)
 
 
 def _write_report(run: PlannedRun, warnings: list[str], arguments: _BackfillArguments) -> dict[str, Any]:

@@ -49,11 +49,17 @@ def published(
     Datetimes are ticks; arrays and records are read from their JSON. The starts of the slices must differ. If the query
     has sessions, "_unanchored" says whether a row's session is cut by the rule for sparse streams.
     """
+    events = {
+        of_input.alias: [row for slice_ in slices for row in _events(of_input, slice_, arrivals)]
+        for of_input in query.inputs
+    }
     for of_input in query.inputs:
-        views.create(spark, of_input, (row for slice_ in slices for row in _events(of_input, slice_, arrivals)))
+        views.create(spark, of_input, events[of_input.alias])
     register(spark, query)
     output = query.outputs[0]
     table = spark.sql(output.sql).toArrow()
+    if not query.needs_spark:
+        views.require_same_without_spark(query, events, [table])
     columns = [*output.columns, OutputColumn("slice_start", AsaType.DATETIME)]
     if "_unanchored" in table.column_names:
         columns.append(OutputColumn("_unanchored", AsaType.BIT))

@@ -64,17 +64,19 @@ def published(spark: SparkSession, query: CompiledQuery, events: Iterable[Row]) 
     register(spark, query)
     read: tuple[InputColumn | MetadataColumn, ...] = (*query.inputs[0].columns, *query.inputs[0].metadata)
     columns = [(column.name, TYPES[column.type].view) for column in read]
-    placed = (
+    placed = [
         {name: _inside(event, name, type_) for name, type_ in columns}
         | {"_partition": event["_partition"], "_slice_start": START, "_slice_end": START + HOUR}
         | {"_system_timestamp": START + round(event["at"] * TICKS_PER_SECOND)}
         | {"_arrival": START + event.get("_arrival", arrival)}
         for arrival, event in enumerate(events)
-    )
+    ]
     views.create(spark, query.inputs[0], placed)
+    tables = [spark.sql(output.sql).toArrow() for output in query.outputs]
+    if not query.needs_spark:
+        views.require_same_without_spark(query, {query.inputs[0].alias: placed}, tables)
     of_outputs = []
-    for output in query.outputs:
-        table = spark.sql(output.sql).toArrow().drop_columns(["slice_start"])
+    for output, table in zip(query.outputs, tables, strict=True):
         types = {column.name: column.type for column in output.columns}
         records = [
             {name: _read(value, types[name]) for name, value in row.items() if name in types}

@@ -1,4 +1,4 @@
-"""The files of a run are the same bytes, whether its tasks aggregate events or Spark does."""
+"""The files of a run are the same bytes, whether its tasks aggregate events or Spark does, with Spark or without it."""
 
 import json
 from functools import partial
@@ -10,6 +10,11 @@ import pytest
 from recapture import cli
 from recapture.definition import pipeline
 from recapture.query.compile import compile_query
+from recapture.run.audit import audit
+from recapture.run.local import compute
+from recapture.run.plan import plan_run
+from recapture.run.publish import publish
+from recapture.run.workers import Workers, workers
 from tests.worlds import TEN, at, backfill, files, steady
 
 if TYPE_CHECKING:
@@ -36,23 +41,33 @@ GROUP BY device, Windows(Window('a', TumblingWindow(minute, 3)), Window('b', Tum
 OUTPUTS = ("tumbling", "hopping", "several")
 
 
-def test_both_ways_publish_the_same_bytes(
+def test_all_ways_publish_the_same_bytes(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = steady(tmp_path, hours=2)
 
-    def published(folder: str) -> list[dict[str, Any]]:
+    def published(folder: str, processes: Workers | None = None) -> list[dict[str, Any]]:
         outputs = [{"alias": alias, "table": f"{folder}/{alias}"} for alias in OUTPUTS]
         defined = world.define(QUERY, outputs=outputs)
-        backfill(spark, defined, TEN, at(120))
+        if processes is None:
+            backfill(spark, defined, TEN, at(120))
+        else:
+            run = plan_run(defined, TEN, at(120))
+            compute(processes, run, tmp_path)
+            audit(run)
+            publish(run)
         return [files(tmp_path / folder / alias) for alias in OUTPUTS]
 
     in_tasks = published("tasks")
-    (of_input,) = pipeline.load(world.file).query.inputs
+    query = pipeline.load(world.file).query
+    (of_input,) = query.inputs
     assert len(of_input.aggregations) == 4
+    assert not query.needs_spark
+    assert {} not in in_tasks
+    with workers(2) as processes:
+        assert published("processes", processes) == in_tasks
     monkeypatch.setattr(pipeline, "compile_query", partial(compile_query, in_tasks=False))
     assert published("spark") == in_tasks
-    assert {} not in in_tasks
 
 
 @pytest.mark.parametrize(

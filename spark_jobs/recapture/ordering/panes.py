@@ -118,7 +118,7 @@ class _Panes:
             fold = Fold.SUM if partial.fold is Fold.COUNT else partial.fold
             folds.append((partial.name, fold.value))
             if partial.fold is Fold.SUM and pa.types.is_integer(partial.type):
-                _require_bigints(table, by, partial)
+                require_bigints(table, by, partial.name)
         grouped = pa.TableGroupBy(table, by, use_threads=False).aggregate(folds)
         columns = [grouped[name] for name in [*by, *(f"{name}_{fold}" for name, fold in folds)]]
         self._parts = pa.Table.from_arrays(columns, schema=self.aggregation.columns).combine_chunks().to_batches()
@@ -130,9 +130,9 @@ def _folded_value(partial: Partial, argument: pa.Array) -> pa.Array:
     return pc.is_valid(argument).cast(pa.int64()) if partial.fold is Fold.COUNT else argument
 
 
-def _require_bigints(table: pa.Table, by: Sequence[str], partial: Partial) -> None:
-    """Raise RunError if a sum leaves the bigints at some event, as it would in Spark's ANSI mode."""
-    values = table[partial.name]
+def require_bigints(table: pa.Table, by: Sequence[str], name: str) -> None:
+    """Raise RunError if a sum of a column by group leaves the bigints at some row, as it would in Spark's ANSI mode."""
+    values = table[name]
     sizes: NDArray[np.float64] = np.abs(values.fill_null(0).to_numpy().astype(np.float64))
     if sizes.sum() < _BIGINT_BOUND:
         return

@@ -39,13 +39,29 @@ def _all(combine: Callable[[Datum, Datum], Datum]) -> Callable[..., Datum]:
     return lambda *arguments: functools.reduce(combine, arguments)
 
 
+def _equal(left: Datum, right: Datum) -> Datum:
+    """Compare as Spark does: NaN equals NaN."""
+    equal = pc.equal(left, right)
+    return pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right))) if _may_be_nan(left, right) else equal
+
+
+def _less(left: Datum, right: Datum) -> Datum:
+    """Compare as Spark does: NaN is greater than any other float."""
+    less = pc.less(left, right)
+    return pc.or_(less, pc.and_not(pc.is_nan(right), pc.is_nan(left))) if _may_be_nan(left, right) else less
+
+
+def _may_be_nan(left: Datum, right: Datum) -> bool:
+    return bool(pa.types.is_floating(left.type)) and any(pc.any(pc.is_nan(side)).as_py() for side in (left, right))
+
+
 _FUNCTIONS: Mapping[Function, Callable[..., Datum]] = {
-    Function.EQUAL: pc.equal,
-    Function.NOT_EQUAL: pc.not_equal,
-    Function.LESS: pc.less,
-    Function.LESS_OR_EQUAL: pc.less_equal,
-    Function.GREATER: pc.greater,
-    Function.GREATER_OR_EQUAL: pc.greater_equal,
+    Function.EQUAL: _equal,
+    Function.NOT_EQUAL: lambda left, right: pc.invert(_equal(left, right)),
+    Function.LESS: _less,
+    Function.LESS_OR_EQUAL: lambda left, right: pc.invert(_less(right, left)),
+    Function.GREATER: lambda left, right: _less(right, left),
+    Function.GREATER_OR_EQUAL: lambda left, right: pc.invert(_less(left, right)),
     Function.AND: _all(pc.and_kleene),
     Function.OR: _all(pc.or_kleene),
     Function.NOT: pc.invert,

@@ -1,7 +1,7 @@
 """Load Great Expectations without the slow packages that few of its expectations use."""
 
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
@@ -22,14 +22,19 @@ def load_great_expectations() -> None:
 
 
 @contextmanager
-def great_expectations_loaded_meanwhile() -> Iterator[Future[None]]:
-    """Import Great Expectations in a thread, while this one waits for something else, such as the start of Spark.
+def great_expectations_loaded_meanwhile(then: Callable[[], None]) -> Iterator[Future[None]]:
+    """Import Great Expectations in a thread and call `then`, while this thread waits for something else.
 
     Raise DefinitionError unless it is installed.
     """
     require_installed()
+
+    def load() -> None:
+        load_great_expectations()
+        then()
+
     with ThreadPoolExecutor(1) as executor:
-        yield executor.submit(load_great_expectations)
+        yield executor.submit(load)
 
 
 @contextmanager

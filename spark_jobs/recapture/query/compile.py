@@ -15,9 +15,12 @@ from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation, taken_over
 from recapture.query.generate.in_tasks import Assignment, InTasks
+from recapture.query.generate.merged import Merger
+from recapture.query.generate.scalars import NotInTasksError
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import CommonTable, Selection, Statement, Table, output_statement
 from recapture.query.generate.values import Value
+from recapture.query.merges import MergedSelect
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery, CompiledReference
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
 from recapture.query.parse.canonical import canonical
@@ -141,6 +144,32 @@ class _Output:
     columns: list[tuple[str, Value]]
     """Published columns by name, in order."""
 
+    @property
+    def published(self) -> tuple[OutputColumn, ...]:
+        """Published columns with their types."""
+        return tuple(OutputColumn(name, value.type or AsaType.TEXT) for name, value in self.columns)
+
+
+@dataclass(frozen=True)
+class _Division:
+    """The division of work between tasks and what reads their rows."""
+
+    in_tasks: Mapping[str, InTasks]
+    """What tasks compute, by the name of the table of the input's view."""
+    steps: Sequence[Table]
+    outputs: Sequence[_Output]
+    merger: Merger | None = None
+    """None if tasks compute nothing."""
+
+    def merged(self, output: _Output) -> tuple[tuple[MergedSelect, ...], str | None]:
+        """Return the rows of an output as groups of panes, or none and why they need Spark."""
+        if self.merger is None:
+            return (), None
+        try:
+            return self.merger.selects(output.table, output.published), None
+        except NotInTasksError as error:
+            return (), str(error)
+
 
 @dataclass
 class _Pass:
@@ -180,24 +209,22 @@ class _Pass:
     def result(self, in_tasks: bool) -> CompiledQuery:
         """Return the compiled query, its trees written as Spark SQL. With `in_tasks`, tasks aggregate what they can."""
         inputs = [read for read in self.from_.inputs.values() if not read.is_reference]
-        computed, steps, outputs = self._divided(inputs) if in_tasks else ({}, self.tables, [*self.outputs])
-        statements = [output_statement(steps, output.table, output.columns) for output in outputs]
+        division = self._division(inputs) if in_tasks else _Division({}, self.tables, self.outputs)
+        statements = [output_statement(division.steps, output.table, output.columns) for output in division.outputs]
         return CompiledQuery(
-            inputs=tuple(self._input(read, statements, computed.get(read.table, InTasks())) for read in inputs),
+            inputs=tuple(
+                self._input(read, statements, division.in_tasks.get(read.table, InTasks())) for read in inputs
+            ),
             references=tuple(self._reference(read) for read in self.from_.inputs.values() if read.is_reference),
             windows=tuple(dict.fromkeys(window for statement in statements for window in statement.windows)),
             outputs=tuple(
-                CompiledOutput(
-                    alias=output.alias,
-                    columns=tuple(OutputColumn(name, value.type or AsaType.TEXT) for name, value in output.columns),
-                    sql=statement.sql,
-                )
-                for output, statement in zip(self.outputs, statements, strict=True)
+                CompiledOutput(output.alias, output.published, statement.sql, *division.merged(output))
+                for output, statement in zip(division.outputs, statements, strict=True)
             ),
             canonical=canonical(self.source, self.script.tokens),
         )
 
-    def _divided(self, inputs: list[InputRelation]) -> tuple[dict[str, InTasks], list[Table], list[_Output]]:
+    def _division(self, inputs: list[InputRelation]) -> "_Division":
         """Return what the tasks of each input compute, and the steps and the outputs, which read it."""
         types = {
             read.table: {column.name: TYPES[column.type].view for column in read.columns.values()} for read in inputs
@@ -209,7 +236,7 @@ class _Pass:
             for table in self.tables
         ]
         outputs = [replace(output, table=assignment.reading_panes(output.table, in_tasks)) for output in self.outputs]
-        return in_tasks, steps, outputs
+        return _Division(in_tasks, steps, outputs, Merger(assignment, in_tasks))
 
     def _input(self, relation: InputRelation, statements: list[Statement], in_tasks: InTasks) -> CompiledInput:
         time, over = self.from_.timing[relation.alias]

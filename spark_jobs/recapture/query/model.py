@@ -14,6 +14,7 @@ from recapture.model import (
     TimeExpression,
     dateadd_fields,
 )
+from recapture.query.merges import MergedSelect
 from recapture.query.partials import PaneAggregation
 from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach, SessionWindow, Window
 
@@ -58,6 +59,10 @@ class CompiledOutput:
     with sessions adds `_unanchored` (boolean): the row's session is cut by the rule for sparse streams
     (docs/time-model.md, section 4.2).
     """
+    merged: tuple[MergedSelect, ...] = ()
+    """The same rows as groups of panes, which need no Spark; none if they need it."""
+    needs_spark_because: str | None = None
+    """Why they need Spark; None if they do not, or if tasks were not asked to aggregate."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +148,11 @@ class CompiledQuery:
     """JavaScript functions that it calls. The session in which the SQL runs has them; see run.functions."""
     geography: tuple[ShapeComparison, ...] = ()
     """Geospatial functions that compare shapes and that it calls. The session has them, too."""
+
+    @property
+    def needs_spark(self) -> bool:
+        """Whether the rows of an output need Spark, or reference data does."""
+        return bool(self.references) or not all(output.merged for output in self.outputs)
 
     def ends_windows_every(self, length: int) -> bool:
         """Return whether every window, those over steps included, ends in each stretch of `length` ticks with events.

@@ -1,14 +1,12 @@
-"""Order and aggregate a planned run: tasks to ordered events, events to windows, windows to staged Parquet files.
+"""Order and aggregate a planned run with Spark: tasks to events or panes, these to windows, windows to staged files.
 
 Runs in the session of `recapture backfill`, or by itself as `spark_jobs/backfill.py`.
 """
 
 import contextlib
-import logging
 import re
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,105 +14,40 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from recapture import log
-from recapture.definition.pipeline import Pipeline, load
+from recapture.definition.pipeline import load
 from recapture.errors import RecaptureError, RunError
 from recapture.model import OutputColumn, published_schema
 from recapture.ordering import panes
 from recapture.ordering.order import schema
-from recapture.ordering.task import Task, split
+from recapture.ordering.task import Task
 from recapture.query.generate.values import quoted_name
 from recapture.query.model import CompiledInput, panes_view
-from recapture.run import profiles
+from recapture.run import stage
 from recapture.run.files import StagedSlice
 from recapture.run.functions import register
-from recapture.run.metrics import metric_rows
 from recapture.run.planned import PlannedRun, load_run
 from recapture.run.references import create_view
 from recapture.run.session import MORE_MEMORY, pin_settings
+from recapture.run.stage import InputTasks, digests_of
 from recapture.run.tasks import STAGED_SCHEMA, TASK, TaskContext, run_tasks, write_slices
 from recapture.storage import open_container
-from recapture.table.files import write_slice_file
 from recapture.time_model import ticks
-from recapture.wording import counted
-
-SMALLEST_TASK = 32 * 1024 * 1024
-"""Smallest size that tasks are planned for, in bytes; a task may still be smaller.
-
-Every task has a start-up cost, and reads blobs that its neighbours read too.
-"""
-TASKS_PER_CORE = 2
-
-_LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class InputTasks:
-    """The tasks of an input."""
-
-    context: TaskContext
-    tasks: list[Task]
-
-    @property
-    def operator(self) -> str:
-        """Operator that reads the events, as Spark's plan shows it."""
-        return f"MapInArrow {self.context.input.view}("
-
-
-@dataclass(frozen=True)
-class Destination:
-    """An output: its query and its table."""
-
-    alias: str
-    table: str
-    """Address of the table."""
-    columns: tuple[OutputColumn, ...]
-    sql: str
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Schema of the staged files."""
-        return published_schema(self.columns)
 
 
 def compute(spark: SparkSession, run: PlannedRun) -> None:
-    """Stage the rows of a planned run and write what it counted to the run files. Publish nothing.
+    """Stage the rows of a planned run with Spark; see `stage.compute`."""
 
-    Raise RunError if a blob is damaged or has changed since it was planned, or if the Spark job fails.
-    """
-    pipeline, manifest = run.pipeline, run.manifest
-    task_bytes = max(SMALLEST_TASK, manifest.size // (TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
-    inputs = [_input_tasks(run, compiled, task_bytes) for compiled in pipeline.query.inputs]
-    tasks = sum(len(of_input.tasks) for of_input in inputs)
-    digests = {run_slice.slice.start: run_slice.digest for run_slice in manifest.slices}
-    with log.logged(_LOG, f"run {run.id}: order and aggregate in {counted(tasks, 'task')}") as results:
+    def staged(inputs: list[InputTasks]) -> list[StagedSlice]:
         try:
-            staged = _stage(spark, run, inputs, list(_destinations(pipeline)), digests)
+            return _stage(spark, run, inputs)
         except (PySparkException, Py4JJavaError) as error:
             raise RunError(_reason(error)) from error
-        run.files.write("staged.json", [asdict(file) for file in staged])
-        rows = list(metric_rows(run.files, manifest))
-        run.files.write("metrics.json", rows)
-        profiles.collect(run.files, [task for of_input in inputs for task in of_input.tasks], rows)
-        results.append(f"staged {counted(sum(file.rows for file in staged), 'row')}")
 
-
-def _input_tasks(run: PlannedRun, compiled: CompiledInput, task_bytes: int) -> InputTasks:
-    planned, section = run.manifest.input(compiled.alias), run.pipeline.section(compiled.alias)
-    context = TaskContext(
-        input=compiled,
-        container_url=section.container,
-        run_files_url=run.files.container.url,
-        run_id=run.id,
-        policies=run.pipeline.policies(compiled),
-        reader=run.pipeline.reader(compiled),
-        quarantine_damaged=section.on_damaged_blob == "quarantine",
-        logs=log.enabled(),
-    )
-    return InputTasks(context, list(split(planned.slices, planned.blobs, task_bytes)))
+    stage.compute(run, spark.sparkContext.defaultParallelism, staged)
 
 
 def _create_reference_views(spark: SparkSession, run: PlannedRun) -> None:
@@ -123,43 +56,31 @@ def _create_reference_views(spark: SparkSession, run: PlannedRun) -> None:
         create_view(spark, planned, compiled, section.reader(compiled.body_columns), open_container(section.container))
 
 
-def _destinations(pipeline: Pipeline) -> Iterator[Destination]:
-    for output in pipeline.outputs:
-        compiled = pipeline.compiled(output)
-        yield Destination(output.alias, output.table, compiled.columns, compiled.sql)
-
-
-def _stage(
-    spark: SparkSession,
-    run: PlannedRun,
-    inputs: list[InputTasks],
-    destinations: list[Destination],
-    digests: dict[int, str],
-) -> list[StagedSlice]:
-    """Write the rows of every output, with an empty file for each slice without rows. Return the files."""
-    written: dict[str, list[Row]] = {}
+def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> list[StagedSlice]:
+    """Write the rows of every output; return the files."""
+    pin_settings(spark)
     most_tasks = max(len(of_input.tasks) for of_input in inputs)
-    if most_tasks:
-        pin_settings(spark)
-        spark.conf.set("spark.sql.leafNodeDefaultParallelism", most_tasks)  # a Spark partition for each task
-        register(spark, run.pipeline.query)
-        _create_reference_views(spark, run)
-        with contextlib.ExitStack() as stack:
-            views = {of_input.operator: stack.enter_context(_view(spark, of_input)) for of_input in inputs}
-            results = [spark.sql(destination.sql) for destination in destinations]
-            plans = "".join(map(_optimized_plan, results))
-            for operator, events in views.items():
-                if plans.count(operator) > 1:
-                    events.persist(StorageLevel.MEMORY_AND_DISK)
-            written = {
-                destination.alias: slice_writer(result, destination, digests).collect()
-                for destination, result in zip(destinations, results, strict=True)
-            }
-    return [
-        staged
-        for destination in destinations
-        for staged in _with_empty_slices(destination, written.get(destination.alias, []), digests)
-    ]
+    spark.conf.set("spark.sql.leafNodeDefaultParallelism", most_tasks)  # a Spark partition for each task
+    register(spark, run.pipeline.query)
+    _create_reference_views(spark, run)
+    outputs = [(output, run.pipeline.compiled(output)) for output in run.pipeline.outputs]
+    with contextlib.ExitStack() as stack:
+        views = {_operator(of_input): stack.enter_context(_view(spark, of_input)) for of_input in inputs}
+        results = [spark.sql(compiled.sql) for _, compiled in outputs]
+        plans = "".join(map(_optimized_plan, results))
+        for operator, events in views.items():
+            if plans.count(operator) > 1:
+                events.persist(StorageLevel.MEMORY_AND_DISK)
+        return [
+            StagedSlice(output.alias, ticks.to_text(row.slice_start), row.path, row.size, row.rows, row.unanchored)
+            for (output, compiled), result in zip(outputs, results, strict=True)
+            for row in slice_writer(result, output.table, compiled.columns, digests_of(run)).collect()
+        ]
+
+
+def _operator(of_input: InputTasks) -> str:
+    """Return the operator that reads the events of an input, as Spark's plan shows it."""
+    return f"MapInArrow {of_input.context.input.view}("
 
 
 @contextlib.contextmanager
@@ -187,20 +108,6 @@ def _optimized_plan(result: DataFrame) -> str:
     return str(result._jdf.queryExecution().optimizedPlan().toString())
 
 
-def _with_empty_slices(destination: Destination, rows: list[Row], digests: dict[int, str]) -> Iterator[StagedSlice]:
-    """Yield the written files, and write and yield an empty file for each of the other slices."""
-    staged = {row.slice_start: row for row in rows}
-    table = open_container(destination.table)
-    nothing = pa.Table.from_batches([], destination.schema)
-    for start in sorted(digests):
-        text = ticks.to_text(start)
-        if start in staged:
-            row = staged[start]
-            yield StagedSlice(destination.alias, text, row.path, row.size, row.rows, row.unanchored)
-        else:
-            yield StagedSlice(destination.alias, text, *write_slice_file(table, start, digests[start], nothing), 0, 0)
-
-
 def _given(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> DataFrame:
     """Return the events of an input, or its panes, with one Spark partition per task."""
     texts = [TASK.dump_json(task, by_alias=True).decode() for task in tasks]
@@ -215,11 +122,16 @@ def _given(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> Data
     return frame.mapInArrow(run, columns)
 
 
-def slice_writer(result: DataFrame, destination: Destination, digests: dict[int, str]) -> DataFrame:
-    """Return a frame with one row per file. Collecting it writes each slice as one sorted Parquet file."""
-    order = ["slice_start", *(quoted_name(column.name) for column in destination.columns)]
+def slice_writer(
+    result: DataFrame, table: str, columns: Sequence[OutputColumn], digests: Mapping[int, str]
+) -> DataFrame:
+    """Return a frame with one row per file. Collecting it writes each slice as one sorted Parquet file.
+
+    `table` is the address of the output's table.
+    """
+    order = ["slice_start", *(quoted_name(column.name) for column in columns)]
     slices = result.repartition(min(len(digests), 64), "slice_start").sortWithinPartitions(*order)
-    write = partial(write_slices, destination.table, destination.schema, digests)
+    write = partial(write_slices, table, published_schema(columns), digests)
     return slices.mapInArrow(write, from_arrow_schema(STAGED_SCHEMA))
 
 

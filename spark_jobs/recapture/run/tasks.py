@@ -1,4 +1,4 @@
-"""What Spark's Python workers do: run the tasks, and write the staged files.
+"""What workers do, those of Spark and those of `run.local`: run the tasks, and write the staged files.
 
 A worker imports this module when it starts, so it imports neither the compiler of queries nor Spark.
 """
@@ -63,10 +63,10 @@ def run_tasks(context: TaskContext, batches: Iterable[pa.RecordBatch]) -> Iterat
     """Run the tasks in the column `task` (JSON), and yield their ordered events or their panes."""
     for batch in batches:
         for text in batch["task"].to_pylist():
-            yield from _run_task(context, TASK.validate_json(text))
+            yield from run_task(context, TASK.validate_json(text))
 
 
-def _run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
+def run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
     if context.logs:
         log.enable()
     files = RunFiles(open_container(context.run_files_url), context.run_id)

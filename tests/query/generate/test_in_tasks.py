@@ -43,6 +43,8 @@ AGGREGATED = {
     "Tumbling(minute, 1)) SELECT k, MAX(a) AS m INTO out FROM s GROUP BY k, Tumbling(minute, 5)",
     "a union": "SELECT COUNT(*) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1) UNION "
     "SELECT SUM(n) AS c FROM telemetry WHERE x > 0 GROUP BY Tumbling(minute, 5)",
+    "a comparison of computed floats": "SELECT COUNT(*) AS c, SUM(CASE WHEN x * y >= y * y THEN 1 ELSE 0 END) AS s INTO "
+    "out FROM telemetry WHERE x * x - y * y < y OR x + y = x * 1e300 * y GROUP BY Tumbling(minute, 1)",
     "HAVING": "SELECT k, COUNT(*) AS c INTO out FROM telemetry GROUP BY k, Tumbling(minute, 1) HAVING AVG(x) > 0",
 }
 NOT_AGGREGATED = {
@@ -55,7 +57,7 @@ NOT_AGGREGATED = {
     "SELECT x, COUNT(*) AS c INTO out FROM telemetry GROUP BY x, Tumbling(minute, 1)": "a float key is computed",
     "SELECT SUM(n + 1) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "the argument of SUM",
     "SELECT MAX(x * y) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "MAX of a computed float",
-    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE x + y > 1 GROUP BY Tumbling(minute, 1)": "WHERE is computed in",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE x / y > 1 GROUP BY Tumbling(minute, 1)": "WHERE is computed in",
     "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE k LIKE 'a%' GROUP BY Tumbling(minute, 1)": "WHERE is",
     "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE UPPER(k) = 'A' GROUP BY Tumbling(minute, 1)": "WHERE is",
     "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE LAG(x) OVER (LIMIT DURATION(minute, 1)) > 1 "

@@ -33,6 +33,11 @@ def quoted_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def unquoted_name(name: str) -> str:
+    """Return the name that a name in Spark SQL stands for: `a b` => a b."""
+    return name[1:-1].replace("``", "`")
+
+
 def quoted_text(text: str) -> str:
     """Return a text literal in Spark SQL: it's => 'it\\'s'."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,128 @@
+"""The panes of a slice, from all tasks, as the rows of an output (docs/time-model.md, section 6)."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recapture.model import TYPES, AsaType, OutputColumn, published_schema
+from recapture.ordering.panes import require_bigints
+from recapture.ordering.scalars import evaluate
+from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedSelect, MergedWindow, Result, group_schema
+from recapture.query.model import CompiledOutput
+from recapture.query.partials import Call, Fold, Function
+from recapture.time_model.slices import Slice
+from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
+
+MERGED_ROWS = 1 << 20
+"""Number of panes that are merged at once, more if one window holds more. A pane counts for each of its windows."""
+_ENDS = 1 << 20
+"""Number of window ends that are looked at at once."""
+
+Panes = Callable[[str, int], list[pa.RecordBatch]]
+"""Returns the panes of a slice, given the view of an input and the number of an aggregation."""
+
+
+def rows_of_slice(output: CompiledOutput, slice_: Slice, panes: Panes) -> pa.Table:
+    """Return the published rows of an output in a slice, sorted as Spark sorts them.
+
+    Raise RunError if a sum leaves the bigints.
+    """
+    schema = published_schema(output.columns)
+    batches = [
+        batch for select in output.merged for window in select.windows for batch in _rows(select, window, slice_, panes)
+    ]
+    return _sorted(pa.Table.from_batches(batches, schema))
+
+
+def _rows(select: MergedSelect, window: MergedWindow, slice_: Slice, panes: Panes) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one window of a SELECT."""
+    schema = group_schema(select)
+    of_slice = pa.Table.from_batches(panes(window.view, window.number), window.aggregation.schema)
+    for windowed in _windowed(window, slice_, of_slice):
+        for groups in _merged(select, window, windowed).cast(schema).combine_chunks().to_batches():
+            if select.conditions:
+                groups = groups.filter(evaluate(Call(Function.AND, select.conditions), groups))
+            yield pa.RecordBatch.from_arrays(
+                [_published(column, evaluate(value, groups)) for column, value in select.columns],
+                schema=published_schema(column for column, _ in select.columns),
+            )
+
+
+def _windowed(window: MergedWindow, slice_: Slice, panes: pa.Table) -> Iterator[pa.Table]:
+    """Yield the panes of each window that ends in a slice, in the order of window, pane and partition.
+
+    A pane comes once for each window that holds it.
+    """
+    panes = panes.sort_by([("_pane", "ascending"), ("_partition", "ascending")])
+    times = panes["_pane"].to_numpy()
+    for ends in _window_ends(window, slice_):
+        first = np.searchsorted(times, ends - window.window.size, side="right")
+        counts = np.searchsorted(times, ends, side="right") - first
+        for some in _divided(counts):
+            rows = np.arange(counts[some].sum()) + np.repeat(first[some] - _before(counts[some]), counts[some])
+            yield panes.take(pa.array(rows)).append_column(WINDOW_END, pa.array(np.repeat(ends[some], counts[some])))
+
+
+def _window_ends(window: MergedWindow, slice_: Slice) -> Iterator[NDArray[np.int64]]:
+    """Yield the ends of the windows that end in a slice, in ticks, a part of them at a time."""
+    hop, offset = window.window.hop, window.window.offset
+    first = slice_.start + hop - (slice_.start - offset) % hop
+    for begin in range(first, slice_.end + 1, hop * _ENDS):
+        yield np.arange(begin, min(begin + hop * _ENDS, slice_.end + 1), hop, dtype=np.int64)
+
+
+def _divided(counts: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+    """Yield the indices of windows with panes in groups that have about MERGED_ROWS panes."""
+    (filled,) = np.nonzero(counts)
+    if len(filled):
+        group = np.cumsum(counts[filled]) // MERGED_ROWS
+        yield from np.split(filled, np.flatnonzero(np.diff(group)) + 1)
+
+
+def _before(counts: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the sum of the counts before each one: [3, 2, 4] => [0, 3, 5]"""
+    return np.cumsum(counts) - counts
+
+
+def _merged(select: MergedSelect, window: MergedWindow, windowed: pa.Table) -> pa.Table:
+    """Return the groups of panes. Floats are added in the order of the rows."""
+    keys = [key.name for key in window.aggregation.keys]
+    by = [WINDOW_END, *keys]
+    folds = {partial: Fold.SUM if partial.fold is Fold.COUNT else partial.fold for partial in select.merged}
+    for partial in folds:
+        if partial.fold is Fold.SUM and pa.types.is_integer(partial.type):
+            require_bigints(windowed, by, partial.name)
+    merged = pa.TableGroupBy(windowed, by, use_threads=False).aggregate(
+        [(partial.name, fold.value) for partial, fold in folds.items()]
+    )
+    ids = pa.repeat(pa.scalar(window.id, pa.string()), len(merged))
+    columns = {WINDOW_END: merged[WINDOW_END], WINDOW_ID: ids, **{key: merged[key] for key in keys}}
+    values = {partial.name: merged[f"{partial.name}_{fold.value}"] for partial, fold in folds.items()}
+    return pa.table(columns | {result.name: _result(result, values) for result in select.results})
+
+
+def _result(result: Result, values: dict[str, pa.ChunkedArray]) -> pa.ChunkedArray:
+    value = values[result.partial.name]
+    if result.count is None:
+        return value
+    return pc.divide(value, pc.cast(values[result.count.name], pa.float64()))
+
+
+def _published(column: OutputColumn, value: pa.Array) -> pa.Array:
+    """Return a column as it is published: ticks become a timestamp, truncated to microseconds."""
+    if column.type is AsaType.DATETIME:
+        value = pc.divide(pc.subtract(value, UNIX_EPOCH), TICKS_PER_MICROSECOND)
+    return value.cast(TYPES[column.type].published)
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    """Sort rows by all columns. As in Spark, NULL comes first, and NaN after all other floats."""
+    keys: dict[str, pa.ChunkedArray] = {}
+    for number, column in enumerate(rows.columns):
+        if column.null_count:
+            keys[f"{number} is given"] = pc.is_valid(column)
+        keys[f"{number}"] = column
+    return rows.take(pc.sort_indices(pa.table(keys), sort_keys=[(key, "ascending") for key in keys]))

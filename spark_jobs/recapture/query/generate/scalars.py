@@ -1,0 +1,179 @@
+"""Trees of Spark SQL as scalars that Arrow can compute, wherever they mean the same there.
+
+(`x` > CAST(1L AS DOUBLE)) => Call(GREATER, (Column("x"), Call(TO_FLOAT, (Constant(1),))))
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NoReturn, Protocol
+
+import pyarrow as pa
+from sqlglot import exp
+
+from recapture.query.generate.trees import Template, is_of_row
+from recapture.query.partials import Call, Constant, Function, Scalar
+
+_OPERATORS: dict[type[exp.Expr], Function] = {
+    exp.And: Function.AND,
+    exp.Or: Function.OR,
+    exp.EQ: Function.EQUAL,
+    exp.NEQ: Function.NOT_EQUAL,
+    exp.LT: Function.LESS,
+    exp.LTE: Function.LESS_OR_EQUAL,
+    exp.GT: Function.GREATER,
+    exp.GTE: Function.GREATER_OR_EQUAL,
+    exp.Add: Function.ADD,
+    exp.Sub: Function.SUBTRACT,
+    exp.Mul: Function.MULTIPLY,
+}
+_TO_FLOAT = "CAST({value} AS DOUBLE)"
+
+LARGEST_EXPRESSION = 200
+"""Largest number of nodes of an expression. A task would be slow with a longer one, and Python could not pickle it."""
+
+
+class NotInTasksError(Exception):
+    """Why a part of a query is for Spark."""
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A scalar with its type."""
+
+    scalar: Scalar
+    type: pa.DataType
+    """Type on Arrow; null for the constant NULL."""
+    finite: bool = True
+    """Whether a float is certainly finite. Arrow and Spark order NaN in different ways, and zeros with a sign."""
+    size: int = 1
+    """Number of its nodes."""
+
+
+class Row(Protocol):
+    """What a scalar is computed of: an event, or a group of events."""
+
+    def column(self, name: str) -> Typed:
+        """Return a column of the row."""
+
+
+def scalar(what: str, tree: exp.Expr, row: Row) -> Typed:
+    """Return a part of a SELECT as a scalar over an event. Raise NotInTasksError, which names it, if it is none."""
+    if sum(1 for _ in tree.walk()) > LARGEST_EXPRESSION:
+        raise NotInTasksError(f"{what} is too long for tasks")
+    try:
+        value = _typed(tree, row)
+    except _UnknownError:
+        refuse(what)
+    if value.size > LARGEST_EXPRESSION:
+        raise NotInTasksError(f"{what} is too long for tasks")
+    return value
+
+
+def refuse(what: str) -> NoReturn:
+    raise NotInTasksError(f"{what} is computed in Spark")
+
+
+class _UnknownError(Exception):
+    """Arrow may compute another value than Spark."""
+
+
+def _call(function: Function, arguments: Sequence[Typed], type_: pa.DataType, finite: bool = True) -> Typed:
+    size = 1 + sum(argument.size for argument in arguments)
+    return Typed(Call(function, tuple(argument.scalar for argument in arguments)), type_, finite, size)
+
+
+def _bit(tree: exp.Expr, row: Row) -> Typed:
+    value = _typed(tree, row)
+    if value.type != pa.bool_():
+        raise _UnknownError
+    return value
+
+
+def _typed(tree: exp.Expr, row: Row) -> Typed:
+    """Return a tree of Spark SQL as a scalar over an event. Raise _UnknownError if Arrow may compute another value.
+
+    (`x` > CAST(1L AS DOUBLE)) => Call(GREATER, (Column("x"), Call(TO_FLOAT, (Constant(1),))))
+    """
+    match tree:
+        case exp.Paren():
+            return _typed(tree.this, row)
+        case exp.Column() if is_of_row(tree):
+            return row.column(tree.name)
+        case exp.Literal() if tree.is_string:
+            return Typed(Constant(tree.name, pa.string()), pa.string())
+        case exp.Literal() if tree.name.endswith("D"):
+            return Typed(Constant(float(tree.name[:-1]), pa.float64()), pa.float64())
+        case exp.Literal():
+            return Typed(Constant(int(tree.name.removesuffix("L")), pa.int64()), pa.int64())
+        case exp.Neg(this=exp.Literal()):
+            number = _typed(tree.this, row)
+            assert isinstance(number.scalar, Constant)
+            assert isinstance(number.scalar.value, int | float)
+            return replace(number, scalar=replace(number.scalar, value=-number.scalar.value))
+        case exp.Boolean():
+            return Typed(Constant(bool(tree.this), pa.bool_()), pa.bool_())
+        case exp.Null():
+            return Typed(Constant(None, pa.null()), pa.null())
+        case exp.Not():
+            return _call(Function.NOT, [_bit(tree.this, row)], pa.bool_())
+        case exp.And() | exp.Or():
+            return _call(_OPERATORS[type(tree)], [_bit(tree.this, row), _bit(tree.expression, row)], pa.bool_())
+        case exp.Is() if isinstance(tree.expression, exp.Null):
+            return _call(Function.IS_NULL, [_typed(tree.this, row)], pa.bool_())
+        case exp.In() if tree.expressions:
+            value = _typed(tree.this, row)
+            equal = [_compared(Function.EQUAL, value, _typed(one, row)) for one in tree.expressions]
+            return _call(Function.OR, equal, pa.bool_())
+        case exp.Case() if tree.this is None:
+            return _case(tree, row)
+        case exp.Anonymous(this="coalesce"):
+            return _alike(Function.COALESCE, [_typed(argument, row) for argument in tree.expressions])
+        case Template(name=name) if name == _TO_FLOAT:
+            value = _typed(tree.args["value"], row)
+            if value.type in (pa.int64(), pa.float64()):
+                return _call(Function.TO_FLOAT, [value], pa.float64(), value.finite)
+        case exp.Add() | exp.Sub() | exp.Mul():
+            return _computed(_OPERATORS[type(tree)], _typed(tree.this, row), _typed(tree.expression, row))
+        case exp.Binary() if type(tree) in _OPERATORS:
+            return _compared(_OPERATORS[type(tree)], _typed(tree.this, row), _typed(tree.expression, row))
+    raise _UnknownError
+
+
+def _compared(function: Function, left: Typed, right: Typed) -> Typed:
+    equality = function in (Function.EQUAL, Function.NOT_EQUAL)
+    comparable = (pa.int64(), pa.float64(), pa.string(), *[pa.bool_()] * equality)
+    if left.type != right.type or left.type not in comparable:
+        raise _UnknownError
+    return _call(function, [left, right], pa.bool_())
+
+
+def _computed(function: Function, left: Typed, right: Typed) -> Typed:
+    """Return an operation on floats. One on bigints may overflow, which is an error that Spark reports."""
+    if left.type != pa.float64() or right.type != pa.float64():
+        raise _UnknownError
+    removes_sign_of_zero = function is Function.ADD and right.scalar == Constant(0.0, pa.float64())
+    return _call(function, [left, right], pa.float64(), removes_sign_of_zero and left.finite)
+
+
+def _case(tree: exp.Case, row: Row) -> Typed:
+    conditions = [_bit(branch.this, row) for branch in tree.args["ifs"]]
+    default = tree.args.get("default")
+    branches = [*(branch.args["true"] for branch in tree.args["ifs"]), exp.Null() if default is None else default]
+    *values, otherwise = _of_one_type([_typed(branch, row) for branch in branches])
+    turns = [part for pair in zip(conditions, values, strict=True) for part in pair]
+    finite = all(value.finite for value in (*values, otherwise))
+    return _call(Function.CASE, [*turns, otherwise], otherwise.type, finite)
+
+
+def _alike(function: Function, values: Sequence[Typed]) -> Typed:
+    alike = _of_one_type(values)
+    return _call(function, alike, alike[0].type, all(value.finite for value in alike))
+
+
+def _of_one_type(values: Sequence[Typed]) -> list[Typed]:
+    """Return values that have one type; a constant NULL gets the type of the others."""
+    types = {value.type for value in values} - {pa.null()}
+    if len(types) != 1:
+        raise _UnknownError
+    (type_,) = types
+    return [value if value.type == type_ else Typed(Constant(None, type_), type_) for value in values]

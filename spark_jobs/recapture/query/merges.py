@@ -1,0 +1,68 @@
+"""How the rows of an output follow from the panes that tasks compute, as values: a GROUP BY's second step, on Arrow.
+
+Each window takes the panes that it holds, their partial aggregates are merged by group, and the select list is computed
+for each group. It holds only what means the same on Arrow as in Spark SQL (docs/time-model.md, section 6).
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from recapture.model import OutputColumn
+from recapture.query.partials import PaneAggregation, Partial, Scalar
+from recapture.time_model.windows import HoppingWindow
+
+WINDOW_END, WINDOW_ID = "_window_end", "_window_id"
+"""Columns of a group, next to its keys and its results: the end of its window in ticks, and the window's name."""
+
+
+@dataclass(frozen=True)
+class MergedWindow:
+    """A window of a GROUP BY, and the panes that it takes."""
+
+    window: HoppingWindow
+    id: str | None
+    """Its name in Windows(Window('id', …), …)."""
+    view: str
+    """View of the input whose tasks compute the panes."""
+    number: int
+    """Place of their aggregation among those of the input."""
+    aggregation: PaneAggregation
+
+
+@dataclass(frozen=True)
+class Result:
+    """An aggregate of a group: partial aggregates merged by their fold, in the order of pane and partition."""
+
+    name: str
+    """Name of its column in a group."""
+    partial: Partial
+    count: Partial | None = None
+    """Partial count by which the merged value is divided, for AVG; NULL if there are no values."""
+
+
+@dataclass(frozen=True)
+class MergedSelect:
+    """A SELECT whose rows are groups of panes."""
+
+    windows: tuple[MergedWindow, ...]
+    results: tuple[Result, ...]
+    conditions: tuple[Scalar, ...]
+    """Conditions that a group has to meet: HAVING, and WHERE of what reads the GROUP BY."""
+    columns: tuple[tuple[OutputColumn, Scalar], ...]
+    """Published columns, with their values over a group. A datetime is in ticks."""
+
+    @property
+    def merged(self) -> tuple[Partial, ...]:
+        """All partial aggregates that its results need."""
+        counts = (result.count for result in self.results if result.count is not None)
+        return tuple(dict.fromkeys([*(result.partial for result in self.results), *counts]))
+
+
+def group_schema(select: MergedSelect) -> pa.Schema:
+    """Return the columns of a group."""
+    keys = [(key.name, key.type) for key in select.windows[0].aggregation.keys]
+    results = [
+        (result.name, result.partial.type if result.count is None else pa.float64()) for result in select.results
+    ]
+    return pa.schema([(WINDOW_END, pa.int64()), (WINDOW_ID, pa.string()), *keys, *results])

@@ -1,0 +1,65 @@
+"""Order and aggregate a planned run in processes of this machine, without Spark, if its query needs none."""
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from itertools import count
+from pathlib import Path
+from typing import TypeVar
+
+from recapture.errors import RunError
+from recapture.run import stage
+from recapture.run.files import StagedSlice
+from recapture.run.panes_files import write_panes, write_rows
+from recapture.run.planned import PlannedRun
+from recapture.run.stage import InputTasks
+from recapture.run.workers import Workers
+
+Result = TypeVar("Result")
+
+
+def cores_of(master: str) -> int | None:
+    """Return the number of cores that a Spark master stands for; None if it is not on this machine: local[4] => 4"""
+    local = re.fullmatch(r"local(?:\[(\*|[1-9]\d*)(?:,\d+)?\])?", master)
+    if local is None:
+        return None
+    return len(os.sched_getaffinity(0)) if local[1] == "*" else int(local[1] or 1)
+
+
+def compute(
+    workers: Workers,
+    run: PlannedRun,
+    scratch: Path,
+    watch: Callable[[int, int], None] = lambda done, of: None,
+) -> None:
+    """Stage the rows of a planned run in these processes; see `stage.compute`.
+
+    Temporary files are in `scratch`. `watch` is called whenever a process has done something, with the number of what
+    is done and of all there is to do.
+    """
+
+    def staged(inputs: list[InputTasks]) -> list[StagedSlice]:
+        tasks = [(of_input.context, task) for of_input in inputs for task in of_input.tasks]
+        outputs = [(run.pipeline.compiled(output), output.table) for output in run.pipeline.outputs]
+        slices = run.manifest.slices
+        finished = count(1)
+
+        def results(futures: Iterable[Future[Result]]) -> list[Result]:
+            waiting = list(futures)
+            for future in as_completed(waiting):
+                future.result()
+                watch(next(finished), len(tasks) + len(slices))
+            return [future.result() for future in waiting]
+
+        submit = workers.pool.submit
+        panes = results(submit(write_panes, *task, scratch / f"{number}.arrow") for number, task in enumerate(tasks))
+        rows = results(submit(write_rows, outputs, planned.slice, planned.digest, panes) for planned in slices)
+        return [file for of_slice in rows for file in of_slice]
+
+    try:
+        stage.compute(run, workers.count, staged)
+    except BrokenProcessPool:
+        reason = "if the machine had no memory left, backfill fewer hours at once"
+        raise RunError(f"a worker ended suddenly: {reason}") from None
