@@ -7,7 +7,9 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recapture.errors import RunError
 from recapture.query.partials import Call, Column, Constant, Function, Scalar
+from recapture.time_model.ticks import LARGEST
 
 Datum: TypeAlias = pa.Array | pa.Scalar
 
@@ -55,6 +57,13 @@ def _may_be_nan(left: Datum, right: Datum) -> bool:
     return bool(pa.types.is_floating(left.type)) and any(pc.any(pc.is_nan(side)).as_py() for side in (left, right))
 
 
+def _moved(ticks: Datum, by: Datum) -> Datum:
+    moved = pc.add(ticks, by)
+    if pc.any(pc.or_(pc.less(moved, 0), pc.greater(moved, LARGEST))).as_py():
+        raise RunError("DATEADD: the result lies outside the years 1 to 9999")
+    return moved
+
+
 _FUNCTIONS: Mapping[Function, Callable[..., Datum]] = {
     Function.EQUAL: _equal,
     Function.NOT_EQUAL: lambda left, right: pc.invert(_equal(left, right)),
@@ -72,4 +81,5 @@ _FUNCTIONS: Mapping[Function, Callable[..., Datum]] = {
     Function.ADD: pc.add,
     Function.SUBTRACT: pc.subtract,
     Function.MULTIPLY: pc.multiply,
+    Function.MOVE: _moved,
 }

@@ -40,6 +40,8 @@ class Function(StrEnum):
     ADD = "+"
     SUBTRACT = "-"
     MULTIPLY = "*"
+    MOVE = "DATEADD"
+    """A time and a number of ticks: the time so much later. Outside the years 1 to 9999 it stops the run."""
 
 
 @dataclass(frozen=True)

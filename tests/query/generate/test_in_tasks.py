@@ -43,8 +43,15 @@ AGGREGATED = {
     "Tumbling(minute, 1)) SELECT k, MAX(a) AS m INTO out FROM s GROUP BY k, Tumbling(minute, 5)",
     "a union": "SELECT COUNT(*) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1) UNION "
     "SELECT SUM(n) AS c FROM telemetry WHERE x > 0 GROUP BY Tumbling(minute, 5)",
-    "a comparison of computed floats": "SELECT COUNT(*) AS c, SUM(CASE WHEN x * y >= y * y THEN 1 ELSE 0 END) AS s INTO "
-    "out FROM telemetry WHERE x * x - y * y < y OR x + y = x * 1e300 * y GROUP BY Tumbling(minute, 1)",
+    "a comparison of computed floats": "SELECT COUNT(*) AS c, SUM(CASE WHEN x * y >= y * y THEN 1 ELSE 0 END) AS s "
+    "INTO out FROM telemetry WHERE x * x - y * y < y OR x + y = x * 1e300 * y GROUP BY Tumbling(minute, 1)",
+    "the start of a window": "SELECT DATEADD(minute, -5, System.Timestamp()) AS s, DATEADD(day, 1, System.Timestamp())"
+    " AS d, System.Timestamp() AS e, COUNT(*) AS c INTO out FROM telemetry GROUP BY k, Tumbling(minute, 5)",
+    "a step that selects groups": "WITH s AS (SELECT k, AVG(x) AS a, SUM(n) AS n, System.Timestamp() AS w FROM "
+    "telemetry GROUP BY k, Hopping(minute, 10, 5) HAVING COUNT(*) > 1), "
+    "u AS (SELECT k, a * 2 AS a, n, w FROM s WHERE n > 0) "
+    "SELECT k, a, CASE WHEN a > 1 THEN 'high' WHEN n = 1 THEN k END AS level, DATEADD(hour, 1, w) AS w "
+    "INTO out FROM u WHERE k <> 'a'",
     "HAVING": "SELECT k, COUNT(*) AS c INTO out FROM telemetry GROUP BY k, Tumbling(minute, 1) HAVING AVG(x) > 0",
 }
 NOT_AGGREGATED = {

@@ -11,8 +11,8 @@ from sqlglot import exp
 from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
-from recapture.query.generate.casts import within_calendar
 from recapture.query.generate.let import failure, once
+from recapture.query.generate.times import moved, within_calendar
 from recapture.query.generate.trees import bigint, cast_as, operation, spark_call, string, template
 from recapture.query.generate.values import Value
 from recapture.query.parse.date_parts import PARTS, SHORT_NAMES, TICKS
@@ -52,8 +52,7 @@ def dateadd(call: Call) -> Value:
     number, date = call.argument(1, AsaType.BIGINT, AsaType.FLOAT), call.argument(2, AsaType.DATETIME).node
     amount = number.node if number.type is AsaType.BIGINT else cast_as(number.node, "BIGINT")
     if part in TICKS:
-        ticks = template("({date} + {amount} * {unit})", date=date, amount=amount, unit=bigint(TICKS[part]))
-        return _within_calendar(call, ticks)
+        return _within_calendar(call, moved(date, amount, TICKS[part]))
 
     def shifted(ticks: exp.Expr) -> exp.Expr:
         return template(

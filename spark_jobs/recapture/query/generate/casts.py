@@ -11,9 +11,10 @@ from sqlglot import exp
 from recapture.errors import DefinitionError
 from recapture.model import TYPES, AsaType
 from recapture.query.generate.let import failure, once
+from recapture.query.generate.times import within_calendar
 from recapture.query.generate.trees import bigint, cast_as, spark_call, string, template
 from recapture.query.generate.values import Value
-from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND, UNIX_EPOCH
+from recapture.time_model.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 
 _FLOAT = r"[ \t]*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t]*"
 _BIT = r"(?i)[ \t]*(?:true|false|1|0)[ \t]*"
@@ -58,20 +59,6 @@ def cast(value: Value, to: AsaType, lenient: bool) -> exp.Expr:
     if to is AsaType.DATETIME:
         raise DefinitionError(f"a {source} cannot be cast to datetime: count with DATEADD(second, …, '1970-01-01')")
     return cast_as(node, TYPES[to].spark, lenient)
-
-
-def within_calendar(ticks: exp.Expr, outside: exp.Expr) -> exp.Expr:
-    """Return the ticks, or `outside` if their time lies outside the years 1 to 9999."""
-    return once(
-        ticks,
-        "ticks",
-        lambda it: template(
-            "CASE WHEN {it} < 0L OR {it} > {largest} THEN {outside} ELSE {it} END",
-            it=it,
-            largest=bigint(LARGEST),
-            outside=outside,
-        ),
-    )
 
 
 def _from_text(text: exp.Expr, to: AsaType, lenient: bool) -> exp.Expr:

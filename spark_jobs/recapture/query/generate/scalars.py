@@ -10,8 +10,10 @@ from typing import NoReturn, Protocol
 import pyarrow as pa
 from sqlglot import exp
 
+from recapture.query.generate.times import MOVED, WITHIN_CALENDAR
 from recapture.query.generate.trees import Template, is_of_row
-from recapture.query.partials import Call, Constant, Function, Scalar
+from recapture.query.merges import WINDOW_END
+from recapture.query.partials import Call, Column, Constant, Function, Scalar
 
 _OPERATORS: dict[type[exp.Expr], Function] = {
     exp.And: Function.AND,
@@ -132,6 +134,8 @@ def _typed(tree: exp.Expr, row: Row) -> Typed:
             value = _typed(tree.args["value"], row)
             if value.type in (pa.int64(), pa.float64()):
                 return _call(Function.TO_FLOAT, [value], pa.float64(), value.finite)
+        case Template(name=name) if name == WITHIN_CALENDAR:
+            return _moved(tree.args["it"], row)
         case exp.Add() | exp.Sub() | exp.Mul():
             return _computed(_OPERATORS[type(tree)], _typed(tree.this, row), _typed(tree.expression, row))
         case exp.Binary() if type(tree) in _OPERATORS:
@@ -153,6 +157,17 @@ def _computed(function: Function, left: Typed, right: Typed) -> Typed:
         raise _UnknownError
     removes_sign_of_zero = function is Function.ADD and right.scalar == Constant(0.0, pa.float64())
     return _call(function, [left, right], pa.float64(), removes_sign_of_zero and left.finite)
+
+
+def _moved(tree: exp.Expr, row: Row) -> Typed:
+    """Return the end of a window, moved by a constant. Another time may leave the calendar where nothing uses it."""
+    if not (isinstance(tree, Template) and tree.name == MOVED):
+        raise _UnknownError
+    time, *factors = (_typed(tree.args[place], row) for place in ("ticks", "amount", "unit"))
+    amount, unit = (factor.scalar.value if isinstance(factor.scalar, Constant) else None for factor in factors)
+    if time.scalar != Column(WINDOW_END) or not isinstance(amount, int) or not isinstance(unit, int):
+        raise _UnknownError
+    return _call(Function.MOVE, [time, Typed(Constant(amount * unit, pa.int64()), pa.int64())], pa.int64())
 
 
 def _case(tree: exp.Case, row: Row) -> Typed:
