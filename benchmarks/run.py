@@ -6,6 +6,7 @@ count. Every round checks that all three read the same events and that plain Spa
 
 import argparse
 import math
+import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,11 +23,12 @@ from pyspark.sql import SparkSession
 from benchmarks import floor, plain_spark
 from benchmarks.world import START, World
 from recapture.definition.pipeline import Pipeline, load
+from recapture.run.local import compute
 from recapture.run.plan import plan_run
 from recapture.run.planned import PlannedRun
 from recapture.run.session import create_session
-from recapture.run.spark import compute
 from recapture.run.staged import staged_rows
+from recapture.run.workers import Workers, workers
 
 WORLDS = Path(__file__).parents[1] / ".cache" / "benchmarks"
 """Folder of the worlds, which are made once."""
@@ -74,10 +76,10 @@ def main() -> None:
     if chosen.events < world.blob_count or chosen.rounds < 1:
         parser.error(f"give at least {world.blob_count} events and 1 round")
     archive = WORLDS / f"{chosen.events}-events"
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, workers(os.cpu_count() or 1) as processes:
         spark = create_session("local[*]", "benchmark", Path(scratch))
         try:
-            _, *counted = _printed(compare(spark, world, archive, Path(scratch), chosen.rounds + 1))
+            _, *counted = _printed(compare(spark, processes, world, archive, Path(scratch), chosen.rounds + 1))
         finally:
             spark.stop()
     to_peer = median(rates.recapture / rates.plain_spark for rates in counted)
@@ -85,7 +87,9 @@ def main() -> None:
     print(f"recapture is {to_peer:.2f} of plain Spark and {to_floor:.2f} of the floor")
 
 
-def compare(spark: SparkSession, world: World, archive: Path, scratch: Path, rounds: int) -> Iterator[Rates]:
+def compare(
+    spark: SparkSession, processes: Workers, world: World, archive: Path, scratch: Path, rounds: int
+) -> Iterator[Rates]:
     """Yield the rates of each round on a world, which is made if `archive` lacks it.
 
     Raise AssertionError if the three programs do not compute the same.
@@ -94,7 +98,7 @@ def compare(spark: SparkSession, world: World, archive: Path, scratch: Path, rou
     pipeline = load(pipeline_file(scratch, archive))
     spark.range(1000).selectExpr("id % 7 AS k").groupBy("k").count().collect()
     for _ in range(rounds):
-        run, ours = _ours(spark, pipeline, world)
+        run, ours = _ours(processes, pipeline, world, scratch)
         lowest = floor.events_per_second(archive, pipeline.query, world.events)
         peer = plain_spark.events_per_second(spark, archive, scratch / "peer", world.events)
         require_same(our_rows(run), rows_of(scratch / "peer", world.end))
@@ -129,10 +133,10 @@ def require_same(ours: list[Row], peers: list[Row]) -> None:
         assert same, f"recapture has {our}, plain Spark {peer}"
 
 
-def _ours(spark: SparkSession, pipeline: Pipeline, world: World) -> tuple[PlannedRun, float]:
+def _ours(processes: Workers, pipeline: Pipeline, world: World, scratch: Path) -> tuple[PlannedRun, float]:
     run = plan_run(pipeline, START, world.end)
     begin = time.perf_counter()
-    compute(spark, run)
+    compute(processes, run, scratch)
     return run, world.events / (time.perf_counter() - begin)
 
 

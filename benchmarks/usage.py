@@ -12,7 +12,8 @@ from pathlib import Path
 import psutil
 
 SAMPLES_PER_SECOND = 10
-_WORKER = "pyspark.daemon"
+_WORKERS = ("pyspark.daemon", "multiprocessing.spawn")
+"""Modules that start the processes of Spark's workers, and those of recapture and of the peers."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Usage:
     peak_bytes: int
     """Largest resident memory of all its processes together; pages that they share count several times."""
     worker_bytes: int
-    """Largest memory of a Python worker of Spark, without libraries and files that are mapped; 0 without Spark."""
+    """Largest memory of a worker process in Python, without libraries and files that are mapped; 0 without workers."""
     shuffled_bytes: int
     spilled_bytes: int
     """What Spark counts as spilled: its size in memory and on disk."""
@@ -66,7 +67,7 @@ def _watched(process: psutil.Popen) -> tuple[float, int, int]:
         for member in [process, *process.children(recursive=True)]:
             try:
                 times, memory = member.cpu_times(), member.memory_info()
-                is_worker = _WORKER in member.cmdline()
+                is_worker = any(module in argument for module in _WORKERS for argument in member.cmdline())
             except psutil.Error:
                 continue
             cpu[member.pid] = times.user + times.system

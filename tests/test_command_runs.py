@@ -17,7 +17,7 @@ from embedded.azurite import ACCOUNT, KEY, Azurite
 from recapture.sample import SampleEvent, capture_file
 from tests.leaks import Watch, holds_secret, spellings
 from tests.paths import ROOT
-from tests.worlds import QUICK_START, World, at, blob_name, body
+from tests.worlds import COUNTS, QUICK_START, World, at, blob_name, body
 
 WRONG_KEY = "YW5vdGhlci1hY2NvdW50cy1rZXk="
 HOUR = ["--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z"]
@@ -27,6 +27,7 @@ import logging, os
 logging.basicConfig(filename=f"{os.environ['LOGS']}/{os.getpid()}.log", level=logging.DEBUG)
 """
 """Code that every Python process of the command runs first, including Spark's workers."""
+NEEDS_SPARK = COUNTS.replace("COUNT(*)", "COUNT(DISTINCT eventTime)")
 COMMANDS = """
 import json, os, sys, tempfile
 from recapture import cli
@@ -55,7 +56,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Runs:
-    """Commands that ran one after the other, in one process that starts Spark for each backfill."""
+    """Commands that ran one after the other, in one process."""
 
     outcomes: Mapping[str, Outcome]
     blobs: Mapping[str, bytes]
@@ -66,7 +67,10 @@ class Runs:
 
 @pytest.fixture(scope="module")
 def runs(azurite: Azurite, tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Two hubs with one blob each, one of them truncated; backfills that publish, and backfills that are stopped."""
+    """Two hubs with one blob each, one of them truncated; backfills that publish, and backfills that are stopped.
+
+    The first one needs Spark.
+    """
     home = tmp_path_factory.mktemp("runs")
     client = ContainerClient.from_connection_string(azurite.connection_string, f"test-{uuid.uuid4().hex}")
     client.create_container()
@@ -75,7 +79,7 @@ def runs(azurite: Azurite, tmp_path_factory: pytest.TempPathFactory) -> Runs:
         client.upload_blob(f"capture/{blob_name('0', at(5), hub)}", content)
     place = f"{azurite.url}/{client.container_name}"
     telemetry, damaged = (define(home, place, hub, hub) for hub in ("telemetry", "damaged"))
-    strict = define(home, place, "telemetry", "strict", quality="rows.json")
+    strict = define(home, place, "telemetry", "strict", quality="rows.json", query=NEEDS_SPARK)
     key, writer, reader = azurite.connection_string, signed(azurite, "rwl"), signed(azurite, "rl")
     wrong = key.replace(KEY, WRONG_KEY)
     commands = {
@@ -109,13 +113,13 @@ def runs(azurite: Azurite, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return Runs(dict(zip(commands, outcomes, strict=True)), blobs, secrets, watch)
 
 
-def define(home: Path, place: str, hub: str, table: str, quality: str | None = None) -> str:
+def define(home: Path, place: str, hub: str, table: str, quality: str | None = None, query: str = COUNTS) -> str:
     """Write a pipeline file for a hub and a table, and return its path."""
     expectation = {"type": "expect_table_row_count_to_be_between", "severity": "critical", "description": "ten rows"}
     suite = {"name": "rows", "expectations": [expectation | {"kwargs": {"min_value": 10}}]}
     (home / "rows.json").write_text(json.dumps(suite))
     world = World(home)
-    world.define(quality=quality)
+    world.define(query, quality=quality)
     sections = json.loads(world.file.read_text())
     sections["input"] |= {"container": f"{place}/capture", "event_hub": hub, "arrival_time": "EventEnqueuedUtcTime"}
     sections["output"]["table"] = f"{place}/{table}"
@@ -173,7 +177,7 @@ def test_a_verbose_backfill_logs_its_stages_and_its_tasks(runs: Runs) -> None:
     run = json.loads(runs.outcomes["done"].out)["run"]
     expected = [
         f"recapture.run.plan: run {run}: planned 1 slice of telemetry, input telemetry, 1 blob ",
-        f"recapture.run.spark: run {run}: order and aggregate in 1 task: begins",
+        f"recapture.run.stage: run {run}: order and aggregate in 1 task: begins",
         f"recapture.run.tasks: run {run}: input telemetry, partition 0, slices 2024-03-01T10:00:00Z to "
         "2024-03-01T11:00:00Z, 1 blob ",
         f"recapture.run.audit: run {run}: audit passed",
@@ -235,7 +239,8 @@ def test_no_key_and_no_signature_is_printed_written_logged_or_on_a_command_line(
         assert not holds_secret(outcome.out + outcome.err, runs.secrets)
     assert [name for name, content in runs.blobs.items() if holds_secret(content, runs.secrets)] == []
     assert runs.watch.leaks == set()
-    for part in ("org.apache.spark.deploy.SparkSubmit", "-m pyspark.daemon", "/logs/", "/tmp/"):
+    processes = ("org.apache.spark.deploy.SparkSubmit", "-m pyspark.daemon", "from multiprocessing.spawn")
+    for part in (*processes, "/logs/", "/tmp/"):
         assert any(part in checked for checked in runs.watch.checked), part
 
 

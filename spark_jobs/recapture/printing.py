@@ -75,6 +75,11 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
         passed_on = f"pass its events on to Spark: {read['not_aggregated_because']}"
         how = "aggregate its events" if read["aggregated_in_tasks"] else passed_on
         out.print(escape(f"input {read['alias']}: tasks {how}"))
+    if not result["needs_spark"]:
+        out.print("recapture backfill computes the rows without Spark, unless --master names a cluster")
+    for output in result["outputs"]:
+        if output["needs_spark_because"]:
+            out.print(escape(f"output {output['alias']} needs Spark: {output['needs_spark_because']}"))
     for reference in result["references"]:
         versions = counted(len(reference["versions"]), "version")
         out.print(f"reference data {escape(reference['alias'])}: {versions}, {reference['bytes']:,} bytes")

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import run
 from benchmarks.world import World
+from recapture.run.workers import workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +22,8 @@ ROW: run.Row = (datetime(2026, 3, 1, 0, 5, tzinfo=UTC), "device-1", 2, 21.5)
 def test_recapture_the_floor_and_plain_spark_compute_the_same(spark: "SparkSession", tmp_path: Path) -> None:
     """`compare` fails if the floor reads another number of events, or plain Spark computes other rows."""
     world = World(EVENTS, hours=1)
-    [rates] = run.compare(spark, world, tmp_path / "archive", tmp_path, rounds=1)
+    with workers(2) as processes:
+        [rates] = run.compare(spark, processes, world, tmp_path / "archive", tmp_path, rounds=1)
     assert all(rate > 0 for rate in astuple(rates))
     compared = sum(events for _, _, events, _ in run.rows_of(tmp_path / "peer", world.end))
     assert 0.98 * EVENTS < compared <= EVENTS, "only windows before the range are left out"

@@ -71,24 +71,56 @@ def test_all_ways_publish_the_same_bytes(
 
 
 @pytest.mark.parametrize(
-    ("select", "said", "because"),
+    ("select", "said", "aggregated", "because"),
     [
-        ("COUNT(*) AS n", "input telemetry: tasks aggregate its events", None),
+        (
+            "COUNT(*) AS n",
+            [
+                "input telemetry: tasks aggregate its events",
+                "recapture backfill computes the rows without Spark, unless --master names a cluster",
+            ],
+            True,
+            None,
+        ),
+        (
+            "COUNT(*) * 2 AS n",
+            [
+                "input telemetry: tasks aggregate its events",
+                "output aggregates needs Spark: column n is computed in Spark",
+            ],
+            True,
+            "column n is computed in Spark",
+        ),
         (
             "COLLECT() AS n",
-            "input telemetry: tasks pass its events on to Spark: COLLECT is computed in Spark",
+            [
+                "input telemetry: tasks pass its events on to Spark: COLLECT is computed in Spark",
+                "output aggregates needs Spark: COLLECT is computed in Spark",
+            ],
+            False,
             "COLLECT is computed in Spark",
         ),
     ],
+    ids=["no Spark", "Spark merges", "Spark aggregates"],
 )
-def test_the_plan_says_who_aggregates(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], select: str, said: str, because: str | None
+def test_the_plan_says_who_computes_the_rows(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    select: str,
+    said: list[str],
+    aggregated: bool,
+    because: str | None,
 ) -> None:
     world = steady(tmp_path, hours=1, partitions=1)
     world.define(f"SELECT {select} INTO aggregates FROM telemetry GROUP BY TumblingWindow(minute, 5)")
     arguments = ["plan", str(world.file), "--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z"]
     assert cli.main(arguments) == 0
-    assert said in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index(said[0]) :][: len(said)] == said
     assert cli.main([*arguments, "--json"]) == 0
-    (of_input,) = json.loads(capsys.readouterr().out)["inputs"]
-    assert (of_input["aggregated_in_tasks"], of_input["not_aggregated_because"]) == (because is None, because)
+    plan = json.loads(capsys.readouterr().out)
+    (of_input,), (output,) = plan["inputs"], plan["outputs"]
+    assert of_input["aggregated_in_tasks"] is aggregated
+    assert of_input["not_aggregated_because"] == (None if aggregated else because)
+    assert output == {"alias": "aggregates", "needs_spark_because": because}
+    assert plan["needs_spark"] is (because is not None)

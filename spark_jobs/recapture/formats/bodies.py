@@ -324,4 +324,4 @@ def _replaced(values: pa.Array, places: pa.Array, replacements: pa.Array) -> pa.
 
 def _first(reasons: pa.Array, later: pa.Array) -> pa.Array:
     """Return the first reason of every body."""
-    return pc.coalesce(reasons, later.cast(pa.string()))
+    return reasons if later.null_count == len(later) else pc.coalesce(reasons, later.cast(pa.string()))

@@ -129,5 +129,7 @@ def _first_of(candidates: list[Times]) -> Times:
 
 def _why(missing: NDArray[np.bool_], wrong: NDArray[np.bool_], name: str, kind: str) -> pa.Array:
     """Return why there is no time if a value is `wrong`, else NULL; a `missing` value is wrong too."""
+    if not wrong.any():
+        return pa.nulls(len(wrong), pa.string())
     why = pc.if_else(pa.array(missing), f"{name} is missing or null", f"{name} is not {kind}")
     return pc.if_else(pa.array(wrong), why, _NO_REASON)

@@ -154,8 +154,9 @@ class _ChunkProcessor:
         judged.verdict[~decoded] = Verdict.MALFORMED
         reasons = pc.coalesce(parsed.malformed, times.reason)
         for name, values in keys.items():
-            missing = pc.if_else(pc.is_null(values), f"the OVER key {name} is missing or null", None)
-            reasons = pc.coalesce(reasons, missing)
+            if values.null_count:
+                missing = pc.if_else(pc.is_null(values), f"the OVER key {name} is missing or null", None)
+                reasons = pc.coalesce(reasons, missing)
         return (
             judged,
             reasons,

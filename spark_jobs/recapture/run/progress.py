@@ -161,6 +161,11 @@ def plan_summary(
         "bytes": manifest.size,
         "complete": not any(of_input["incomplete"] for slice_ in slices for of_input in slice_["inputs"]),
         "inputs": inputs,
+        "needs_spark": pipeline.query.needs_spark,
+        "outputs": [
+            {"alias": output.alias, "needs_spark_because": pipeline.compiled(output).needs_spark_because}
+            for output in pipeline.outputs
+        ],
         "references": [
             {
                 "alias": reference.alias,

@@ -1,0 +1,215 @@
+"""The rows that are computed from panes are those of a loop over the panes, however many are merged at once."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recapture.errors import RunError
+from recapture.model import AsaType, OutputColumn
+from recapture.ordering import groups
+from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedSelect, MergedWindow, Result
+from recapture.query.model import CompiledOutput
+from recapture.query.partials import Call, Column, Constant, Fold, Function, Key, PaneAggregation, Partial
+from recapture.time_model.slices import Slice
+from recapture.time_model.ticks import LARGEST, UNIX_EPOCH
+from recapture.time_model.windows import HoppingWindow
+
+Row = dict[str, Any]
+
+SLICE = Slice(1000, 1100)
+COUNT = Partial("_p0", Fold.COUNT, Constant(1, pa.int64()), pa.int64())
+TOTAL = Partial("_p1", Fold.SUM, Column("x"), pa.float64())
+VALUES = Partial("_p1_n", Fold.COUNT, Column("x"), pa.int64())
+WHOLE = Partial("_p2", Fold.SUM, Column("n"), pa.int64())
+LEAST = Partial("_p3", Fold.MIN, Column("k"), pa.string())
+RESULTS = (
+    Result("_r0", COUNT),
+    Result("_r1", TOTAL),
+    Result("_r2", TOTAL, VALUES),
+    Result("_r3", WHOLE),
+    Result("_r4", LEAST),
+)
+COLUMNS = {
+    WINDOW_END: AsaType.BIGINT,
+    WINDOW_ID: AsaType.TEXT,
+    "_k0": AsaType.TEXT,
+    "_r0": AsaType.BIGINT,
+    "_r1": AsaType.FLOAT,
+    "_r2": AsaType.FLOAT,
+    "_r3": AsaType.BIGINT,
+    "_r4": AsaType.TEXT,
+}
+FEWEST = 2
+"""Number of events that a group must have."""
+
+
+def aggregation(length: int, offset: int) -> PaneAggregation:
+    key = Key("_k0", Column("k"), pa.string())
+    return PaneAggregation(length, offset % length, (), (key,), (COUNT, TOTAL, VALUES, WHOLE, LEAST))
+
+
+def select(*windows: HoppingWindow, columns: dict[str, AsaType] = COLUMNS) -> MergedSelect:
+    """Return a SELECT of all columns of the groups that have FEWEST events."""
+    return MergedSelect(
+        tuple(
+            MergedWindow(window, str(number), "input a", number, aggregation(length(window), window.offset))
+            for number, window in enumerate(windows)
+        ),
+        RESULTS,
+        (Call(Function.GREATER_OR_EQUAL, (Column("_r0"), Constant(FEWEST, pa.int64()))),),
+        tuple((OutputColumn(name, type_), Column(name)) for name, type_ in columns.items()),
+    )
+
+
+def length(window: HoppingWindow) -> int:
+    return math.gcd(window.size, window.hop)
+
+
+def computed(of: MergedSelect, panes: Sequence[Row]) -> list[Row]:
+    """Return the rows of panes, which come in any order and in two batches."""
+    output = CompiledOutput("out", tuple(column for column, _ in of.columns), "", (of,))
+
+    def panes_of(view: str, number: int) -> list[pa.RecordBatch]:
+        assert view == "input a"
+        window = of.windows[number]
+        fitting = [
+            {**pane, "_slice_start": SLICE.start, "_slice_end": SLICE.end}
+            for pane in panes
+            if (pane["_pane"] - window.window.offset) % window.aggregation.length == 0
+        ]
+        return [pa.RecordBatch.from_pylist(part, window.aggregation.schema) for part in (fitting[:3], fitting[3:])]
+
+    rows: list[Row] = groups.rows_of_slice(output, SLICE, panes_of).to_pylist()
+    return rows
+
+
+def of_loop(window: HoppingWindow, name: str, panes: Sequence[Row]) -> list[Row]:
+    """Return the same rows, window by window and pane by pane."""
+    rows = []
+    for end in range(SLICE.start + 1, SLICE.end + 1):
+        if (end - window.offset) % window.hop:
+            continue
+        members: dict[str | None, list[Row]] = {}
+        for pane in sorted(panes, key=lambda pane: (pane["_pane"], pane["_partition"])):
+            if end - window.size < pane["_pane"] <= end and (pane["_pane"] - window.offset) % length(window) == 0:
+                members.setdefault(pane["_k0"], []).append(pane)
+        for key, of_group in members.items():
+            count = sum(pane["_p0"] for pane in of_group)
+            if count < FEWEST:
+                continue
+            total = added([pane["_p1"] for pane in of_group])
+            values = sum(pane["_p1_n"] for pane in of_group)
+            least = min((pane["_p3"] for pane in of_group if pane["_p3"] is not None), default=None)
+            rows.append(
+                {
+                    **{WINDOW_END: end, WINDOW_ID: name, "_k0": key, "_r0": count, "_r1": total},
+                    **{"_r2": None if total is None else total / values},
+                    **{"_r3": added([pane["_p2"] for pane in of_group]), "_r4": least},
+                }
+            )
+    return rows
+
+
+def added(values: Sequence[Any]) -> Any:
+    """Return the sum of the values that are given, added one by one; None if there are none."""
+    total = None
+    for value in values:
+        if value is not None:
+            total = value if total is None else total + value
+    return total
+
+
+def in_order(rows: Sequence[Row]) -> list[str]:
+    """Return the rows as texts, sorted; a text tells floats apart by their last bit."""
+    return sorted(map(repr, rows))
+
+
+@st.composite
+def some_panes(draw: st.DrawFn) -> list[Row]:
+    """Draw panes, at most one for each place, partition and key."""
+    places = st.tuples(st.integers(930, 1110), st.sampled_from(["0", "1", "10"]), st.sampled_from(["a", "é", None]))
+    panes = []
+    for pane, partition, key in draw(st.lists(places, unique=True, max_size=60)):
+        values = draw(st.integers(0, 3))
+        panes.append(
+            {
+                **{"_pane": pane, "_partition": partition, "_k0": key},
+                **{"_p0": draw(st.integers(1, 3)), "_p1_n": values},
+                "_p1": draw(st.floats(-1e300, 1e300).map(lambda x: x + 0.0)) if values else None,
+                "_p2": draw(st.none() | st.integers(-(2**40), 2**40)),
+                "_p3": draw(st.none() | st.sampled_from(["a", "b", "é", ""])),
+            }
+        )
+    return panes
+
+
+WINDOWS = st.builds(
+    HoppingWindow,
+    size=st.sampled_from([1, 5, 7, 20, 60]),
+    hop=st.sampled_from([1, 5, 10, 60]),
+    offset=st.sampled_from([0, 3, 59]),
+).filter(lambda window: window.hop <= window.size)
+
+
+@given(panes=some_panes(), windows=st.lists(WINDOWS, min_size=1, max_size=2), most=st.integers(1, 40))
+def test_the_rows_are_those_of_a_loop_however_many_panes_are_merged_at_once(
+    panes: list[Row], windows: list[HoppingWindow], most: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(groups, "MERGED_ROWS", most)
+        patch.setattr(groups, "_ENDS", most)
+        rows = computed(select(*windows), panes)
+    expected = [row for number, window in enumerate(windows) for row in of_loop(window, str(number), panes)]
+    assert in_order(rows) == in_order(expected)
+
+
+def pane(end: int, partition: str = "0", **values: Any) -> Row:
+    return {"_pane": end, "_partition": partition, "_k0": "a", "_p0": 2, "_p1_n": 0, **values}
+
+
+def test_floats_are_added_in_the_order_of_pane_and_partition() -> None:
+    parts = [(1020, "0", 1.0), (1010, "10", -1e16), (1010, "2", 1.0), (1010, "0", 1e16), (1020, "1", 0.1)]
+    panes = [pane(end, partition, _p1=value, _p1_n=1) for end, partition, value in parts]
+    first, second, third = computed(select(HoppingWindow(20, 10)), panes)
+    assert second["_r1"] == ((((1e16 + -1e16) + 1.0) + 1.0) + 0.1)
+    assert (first["_r1"], third["_r1"]) == (1.0, 1.0 + 0.1)
+
+
+@pytest.mark.parametrize(
+    ("values", "total"), [([2**62, 2**62 - 1], 2**63 - 1), ([2**62, 2**62], None), ([2**62, 2**62, -5], None)]
+)
+def test_a_sum_that_leaves_the_bigints_stops_the_run(values: list[int], total: int | None) -> None:
+    panes = [pane(1010, str(number), _p2=value) for number, value in enumerate(values)]
+    if total is None:
+        with pytest.raises(RunError, match="too large for a bigint"):
+            computed(select(HoppingWindow(10, 10)), panes)
+    else:
+        assert computed(select(HoppingWindow(10, 10)), panes)[0]["_r3"] == total
+
+
+def test_null_comes_before_all_other_values_and_nan_after_them() -> None:
+    numbers = [1.0, math.inf, None, math.nan, -math.inf, 0.0]
+    panes = [
+        pane(1010, str(number), _k0=str(number), _p1=value, _p1_n=int(value is not None))
+        for number, value in enumerate(numbers)
+    ]
+    columns = {"_r1": AsaType.FLOAT, "_k0": AsaType.TEXT}
+    rows = computed(select(HoppingWindow(10, 10), columns=columns), panes)
+    assert [row["_k0"] for row in rows] == ["2", "4", "5", "0", "1", "3"]
+
+
+def test_the_end_of_a_window_is_published_to_the_microsecond_and_may_be_moved() -> None:
+    of = select(HoppingWindow(7, 7))
+    moved = Call(Function.MOVE, (Column(WINDOW_END), Constant(UNIX_EPOCH, pa.int64())))
+    of = replace(of, columns=((OutputColumn("w", AsaType.DATETIME), moved),))
+    (row,) = computed(of, [pane(1008)])
+    assert (row["w"].microsecond, row["w"].year) == (100, 1970)
+    beyond = Call(Function.MOVE, (Column(WINDOW_END), Constant(LARGEST, pa.int64())))
+    with pytest.raises(RunError, match="outside the years 1 to 9999"):
+        computed(replace(of, columns=((OutputColumn("w", AsaType.DATETIME), beyond),)), [pane(1008)])
