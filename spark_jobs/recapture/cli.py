@@ -205,7 +205,8 @@ def _parser() -> argparse.ArgumentParser:
     backfill.add_argument("--manifest", metavar="FILE_OR_RUN", help=text)
     text = "what to do if blobs of the manifest were modified or deleted since (default: %(default)s)"
     backfill.add_argument("--changed", choices=("fail", "replan"), default="fail", help=text)
-    backfill.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
+    text = "the Spark master; local[N] limits a run without Spark to N processes, too (default: %(default)s)"
+    backfill.add_argument("--master", default="local[*]", help=text)
     text = "value of a suite's parameter instead of the one in the pipeline file; may be given several times"
     backfill.add_argument(
         "--parameter", dest="parameters", action="append", default=[], metavar="NAME=VALUE", help=text
@@ -340,9 +341,12 @@ def _compute_and_audit(
     pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console
 ) -> tuple[PlannedRun, list[str]]:
     """Plan, compute and audit a run; return it, and warnings about its plan."""
+    from concurrent.futures import ThreadPoolExecutor
+
     from rich.progress import Progress
 
-    from recapture.quality.loading import great_expectations_loaded_meanwhile
+    from recapture.pages import picture
+    from recapture.quality.loading import load_great_expectations
     from recapture.reports.write import with_report
     from recapture.run.audit import audit
     from recapture.run.leftovers import remove_leftovers, scratch_name
@@ -352,25 +356,32 @@ def _compute_and_audit(
     from recapture.run.suites import parse_parameters
     from recapture.run.workers import workers
 
+    def load_and_require_auditable() -> None:
+        load_great_expectations()
+        require_auditable(pipeline, parameters)
+
     cores = None if pipeline.query.needs_spark else cores_of(arguments.master)
     progress_bar = Progress(console=stderr, transient=True, disable=arguments.verbose or not stderr.is_terminal)
-    with nullcontext() if cores is None else workers(cores) as pool, progress_bar:
+    with progress_bar:
         step = progress_bar.add_task("plan", total=None)
-        parameters = parse_parameters(arguments.parameters)
-        manifest, warnings = _plan_or_load(pipeline, arguments)
-        run = begin_run(pipeline, manifest)
-        _warn(stderr, warnings)
-        for leftover in remove_leftovers(pipeline, run.id):
-            stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
-        progress_bar.update(step, description="order and aggregate")
-        with (
-            scratch_folder(scratch_name(pipeline, run.id)) as scratch,
-            great_expectations_loaded_meanwhile(lambda: require_auditable(pipeline, parameters)) as auditable,
-        ):
-            if pool is None:
-                _compute_with_spark(run, arguments, scratch, auditable, progress_bar, step)
-            else:
-                _compute_here(run, pool, scratch, auditable, progress_bar, step)
+        with nullcontext() if cores is None else workers(cores) as processes:
+            parameters = parse_parameters(arguments.parameters)
+            manifest, warnings = _plan_or_load(pipeline, arguments)
+            run = begin_run(pipeline, manifest)
+            _warn(stderr, warnings)
+            for leftover in remove_leftovers(pipeline, run.id):
+                stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
+            progress_bar.update(step, description="order and aggregate")
+            with (
+                scratch_folder(scratch_name(pipeline, run.id)) as scratch,
+                ThreadPoolExecutor(2) as meanwhile,
+            ):
+                auditable = meanwhile.submit(load_and_require_auditable)
+                meanwhile.submit(picture.load)
+                if processes is None:
+                    _compute_with_spark(run, arguments, scratch, auditable, progress_bar, step)
+                else:
+                    _compute_here(run, processes, scratch, auditable, progress_bar, step)
         progress_bar.update(step, description="audit", total=None)
         try:
             audit(run, parameters)
@@ -381,7 +392,7 @@ def _compute_and_audit(
 
 def _compute_here(
     run: PlannedRun,
-    pool: Workers,
+    processes: Workers,
     scratch: Path,
     auditable: Future[None],
     progress_bar: Progress,
@@ -394,7 +405,7 @@ def _compute_here(
             auditable.result()
         progress_bar.update(step, total=total, completed=done)
 
-    compute(pool, run, scratch, watch)
+    compute(processes, run, scratch, watch)
     auditable.result()
 
 

@@ -163,7 +163,7 @@ def test_the_rows_are_those_of_a_loop_however_many_panes_are_merged_at_once(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(groups, "MERGED_ROWS", most)
-        patch.setattr(groups, "_ENDS", most)
+        patch.setattr(groups, "ENDS", most)
         rows = computed(select(*windows), panes)
     expected = [row for number, window in enumerate(windows) for row in of_loop(window, str(number), panes)]
     assert in_order(rows) == in_order(expected)

@@ -95,10 +95,10 @@ def test_all_ways_publish_the_same_bytes(
             "COLLECT() AS n",
             [
                 "input telemetry: tasks pass its events on to Spark: COLLECT is computed in Spark",
-                "output aggregates needs Spark: COLLECT is computed in Spark",
+                "output aggregates needs Spark: tasks pass the events of input telemetry on",
             ],
             False,
-            "COLLECT is computed in Spark",
+            "tasks pass the events of input telemetry on",
         ),
     ],
     ids=["no Spark", "Spark merges", "Spark aggregates"],
@@ -121,6 +121,6 @@ def test_the_plan_says_who_computes_the_rows(
     plan = json.loads(capsys.readouterr().out)
     (of_input,), (output,) = plan["inputs"], plan["outputs"]
     assert of_input["aggregated_in_tasks"] is aggregated
-    assert of_input["not_aggregated_because"] == (None if aggregated else because)
+    assert of_input["not_aggregated_because"] == (None if aggregated else "COLLECT is computed in Spark")
     assert output == {"alias": "aggregates", "needs_spark_because": because}
     assert plan["needs_spark"] is (because is not None)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from recapture.errors import RunError
+from recapture.run import local
 from recapture.run.local import compute, cores_of
 from recapture.run.plan import plan_run
 from recapture.run.workers import Workers, workers
@@ -21,8 +22,9 @@ from tests.worlds import TEN, World, at, published, steady
 SECONDS = 60
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def processes() -> Iterator[Workers]:
+    """One process, which a failure kills."""
     with workers(1) as started:
         yield started
 
@@ -48,8 +50,13 @@ def test_a_master_on_this_machine_has_cores(master: str, cores: int | None) -> N
     assert cores_of(master) == cores
 
 
-def test_a_master_may_stand_for_all_cores() -> None:
-    assert cores_of("local[*]") == cores_of("local[*,4]") == len(os.sched_getaffinity(0))
+def test_the_limit_of_a_container_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = tmp_path / "cpu.max"
+    monkeypatch.setattr(local, "_QUOTA", limit)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(8), raising=False)
+    for text, cores in {"150000 100000\n": 2, "20000 100000\n": 1, "max 100000\n": 8}.items():
+        limit.write_text(text)
+        assert cores_of("local[*]") == cores
 
 
 def test_the_progress_reaches_the_number_of_tasks_and_slices(processes: Workers, world: World, tmp_path: Path) -> None:

@@ -15,11 +15,12 @@ from recapture.query.model import CompiledOutput
 from recapture.query.partials import Call, Fold, Function
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
+from recapture.time_model.windows import HoppingWindow
 
 MERGED_ROWS = 1 << 20
-"""Number of panes that are merged at once, more if one window holds more. A pane counts for each of its windows."""
-_ENDS = 1 << 20
-"""Number of window ends that are looked at at once."""
+"""Number of panes that are merged at once, each counted once for each of its windows. No window is divided."""
+ENDS = 1 << 20
+"""Number of window ends that are found at once, each counted once for each of its panes; more if a pane has more."""
 
 Panes = Callable[[str, int], list[pa.RecordBatch]]
 """Returns the panes of a slice, given the view of an input and the number of an aggregation."""
@@ -32,7 +33,10 @@ def rows_of_slice(output: CompiledOutput, slice_: Slice, panes: Panes) -> pa.Tab
     """
     schema = published_schema(output.columns)
     batches = [
-        batch for select in output.merged for window in select.windows for batch in _rows(select, window, slice_, panes)
+        batch
+        for select in output.selects
+        for window in select.windows
+        for batch in _rows(select, window, slice_, panes)
     ]
     return _sorted(pa.Table.from_batches(batches, schema))
 
@@ -40,7 +44,7 @@ def rows_of_slice(output: CompiledOutput, slice_: Slice, panes: Panes) -> pa.Tab
 def _rows(select: MergedSelect, window: MergedWindow, slice_: Slice, panes: Panes) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one window of a SELECT."""
     schema = group_schema(select)
-    of_slice = pa.Table.from_batches(panes(window.view, window.number), window.aggregation.schema)
+    of_slice = _with_large_texts(pa.Table.from_batches(panes(window.view, window.number), window.aggregation.schema))
     for windowed in _windowed(window, slice_, of_slice):
         for groups in _merged(select, window, windowed).cast(schema).combine_chunks().to_batches():
             if select.conditions:
@@ -58,7 +62,7 @@ def _windowed(window: MergedWindow, slice_: Slice, panes: pa.Table) -> Iterator[
     """
     panes = panes.sort_by([("_pane", "ascending"), ("_partition", "ascending")])
     times = panes["_pane"].to_numpy()
-    for ends in _window_ends(window, slice_):
+    for ends in _window_ends(window.window, slice_, times):
         first = np.searchsorted(times, ends - window.window.size, side="right")
         counts = np.searchsorted(times, ends, side="right") - first
         for some in _divided(counts):
@@ -66,12 +70,20 @@ def _windowed(window: MergedWindow, slice_: Slice, panes: pa.Table) -> Iterator[
             yield panes.take(pa.array(rows)).append_column(WINDOW_END, pa.array(np.repeat(ends[some], counts[some])))
 
 
-def _window_ends(window: MergedWindow, slice_: Slice) -> Iterator[NDArray[np.int64]]:
-    """Yield the ends of the windows that end in a slice, in ticks, a part of them at a time."""
-    hop, offset = window.window.hop, window.window.offset
-    first = slice_.start + hop - (slice_.start - offset) % hop
-    for begin in range(first, slice_.end + 1, hop * _ENDS):
-        yield np.arange(begin, min(begin + hop * _ENDS, slice_.end + 1), hop, dtype=np.int64)
+def _window_ends(window: HoppingWindow, slice_: Slice, times: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Yield, in order, the ends of the windows that end in a slice and hold panes with these ends, in ticks."""
+    hop, size = window.hop, window.size
+    panes = np.unique(times)
+    most = min(size // hop, (slice_.end - slice_.start) // hop) + 1
+    last = slice_.start
+    for part in np.array_split(panes, -(-len(panes) * most // ENDS)) if len(panes) else ():
+        earliest = np.maximum(part, slice_.start + 1)
+        ends = (earliest + (window.offset - earliest) % hop)[:, np.newaxis] + hop * np.arange(most)
+        ends = np.unique(ends[ends < part[:, np.newaxis] + size])
+        ends = ends[(ends > last) & (ends <= slice_.end)]
+        if len(ends):
+            last = ends[-1]
+            yield ends
 
 
 def _divided(counts: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
@@ -91,7 +103,7 @@ def _merged(select: MergedSelect, window: MergedWindow, windowed: pa.Table) -> p
     """Return the groups of panes. Floats are added in the order of the rows."""
     keys = [key.name for key in window.aggregation.keys]
     by = [WINDOW_END, *keys]
-    folds = {partial: Fold.SUM if partial.fold is Fold.COUNT else partial.fold for partial in select.merged}
+    folds = {partial: Fold.SUM if partial.fold is Fold.COUNT else partial.fold for partial in select.partials}
     for partial in folds:
         if partial.fold is Fold.SUM and pa.types.is_integer(partial.type):
             require_bigints(windowed, by, partial.name)
@@ -125,4 +137,12 @@ def _sorted(rows: pa.Table) -> pa.Table:
         if column.null_count:
             keys[f"{number} is given"] = pc.is_valid(column)
         keys[f"{number}"] = column
-    return rows.take(pc.sort_indices(pa.table(keys), sort_keys=[(key, "ascending") for key in keys]))
+    order = pc.sort_indices(pa.table(keys), sort_keys=[(key, "ascending") for key in keys])
+    batches = _with_large_texts(rows).take(order).to_batches(max_chunksize=MERGED_ROWS)
+    return pa.Table.from_batches([batch.cast(rows.schema) for batch in batches], rows.schema)
+
+
+def _with_large_texts(table: pa.Table) -> pa.Table:
+    """Return a table whose texts may have more than 2 GB together."""
+    large = {pa.string(): pa.large_string()}
+    return table.cast(pa.schema([field.with_type(large.get(field.type, field.type)) for field in table.schema]))

@@ -47,7 +47,7 @@ class SlicePanes:
     def add(self, events: pa.RecordBatch) -> None:
         """Add events of the slice, with the columns of `order.schema`; they follow those added before."""
         times = events["_system_timestamp"].to_numpy()
-        value = functools.cache(functools.partial(evaluate, events=events))
+        value = functools.cache(functools.partial(evaluate, rows=events))
         for panes in self._panes:
             panes.add(times, value)
 

@@ -1,4 +1,4 @@
-"""Scalars of events, computed on Arrow. Each function gives what Spark SQL gives in ANSI mode."""
+"""Scalars of rows, computed on Arrow. Each function gives what Spark SQL gives in ANSI mode."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -14,20 +14,20 @@ from recapture.time_model.ticks import LARGEST
 Datum: TypeAlias = pa.Array | pa.Scalar
 
 
-def evaluate(scalar: Scalar, events: pa.RecordBatch) -> pa.Array:
-    """Return the value of a scalar for each event."""
-    value = _value(scalar, events)
-    return pa.repeat(value, events.num_rows) if isinstance(value, pa.Scalar) else value
+def evaluate(scalar: Scalar, rows: pa.RecordBatch) -> pa.Array:
+    """Return the value of a scalar for each row."""
+    value = _value(scalar, rows)
+    return pa.repeat(value, rows.num_rows) if isinstance(value, pa.Scalar) else value
 
 
-def _value(scalar: Scalar, events: pa.RecordBatch) -> Datum:
+def _value(scalar: Scalar, rows: pa.RecordBatch) -> Datum:
     match scalar:
         case Column(name):
-            return events[name]
+            return rows[name]
         case Constant(value, type_):
             return pa.scalar(value, type_)
         case Call(function, arguments):
-            return _FUNCTIONS[function](*(_value(argument, events) for argument in arguments))
+            return _FUNCTIONS[function](*(_value(argument, rows) for argument in arguments))
 
 
 def _case(*arguments: Datum) -> Datum:

@@ -58,6 +58,11 @@ _UNNEEDED = re.compile(r' (?:class|role|aria-\w+|pointer-events|opacity)="(?:[^"
 _UNSEEN = re.compile(r'<text [^>]*\bopacity="0"[^>]*>[^<]*</text>|<path [^>]*\bdisplay="none"[^>]*/>')
 
 
+def load() -> None:
+    """Load what draws pictures, which takes a second the first time."""
+    svg({"data": {"values": []}, "mark": "bar"}, "nothing")
+
+
 def svg(specification: Mapping[str, Any], label: str) -> "Markup":
     """Return the picture of a Vega-Lite specification, with its data inside, for a template.
 

@@ -2,8 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -19,25 +18,10 @@ UNUSED = ("pyspark", "sqlalchemy")
 
 
 def load_great_expectations() -> None:
-    """Import Great Expectations, which takes 2 to 4 s the first time."""
+    """Import Great Expectations, which takes 2 to 4 s the first time. Raise DefinitionError unless it is installed."""
+    require_installed()
     with loaded_on_use(SLOW), hidden(UNUSED):
         import great_expectations  # noqa: F401, the import registers the expectations
-
-
-@contextmanager
-def great_expectations_loaded_meanwhile(then: Callable[[], None]) -> Iterator[Future[None]]:
-    """Import Great Expectations in a thread and call `then`, while this thread waits for something else.
-
-    Raise DefinitionError unless it is installed.
-    """
-    require_installed()
-
-    def load() -> None:
-        load_great_expectations()
-        then()
-
-    with ThreadPoolExecutor(1) as executor:
-        yield executor.submit(load)
 
 
 @contextmanager

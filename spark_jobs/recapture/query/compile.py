@@ -161,8 +161,8 @@ class _Division:
     merger: Merger | None = None
     """None if tasks compute nothing."""
 
-    def merged(self, output: _Output) -> tuple[tuple[MergedSelect, ...], str | None]:
-        """Return the rows of an output as groups of panes, or none and why they need Spark."""
+    def selects(self, output: _Output) -> tuple[tuple[MergedSelect, ...], str | None]:
+        """Return the SELECTs that give the rows of an output from panes, or none and why they need Spark."""
         if self.merger is None:
             return (), None
         try:
@@ -218,7 +218,7 @@ class _Pass:
             references=tuple(self._reference(read) for read in self.from_.inputs.values() if read.is_reference),
             windows=tuple(dict.fromkeys(window for statement in statements for window in statement.windows)),
             outputs=tuple(
-                CompiledOutput(output.alias, output.published, statement.sql, *division.merged(output))
+                CompiledOutput(output.alias, output.published, statement.sql, *division.selects(output))
                 for output, statement in zip(division.outputs, statements, strict=True)
             ),
             canonical=canonical(self.source, self.script.tokens),

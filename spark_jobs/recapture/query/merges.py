@@ -53,7 +53,7 @@ class MergedSelect:
     """Published columns, with their values over a group. A datetime is in ticks."""
 
     @property
-    def merged(self) -> tuple[Partial, ...]:
+    def partials(self) -> tuple[Partial, ...]:
         """All partial aggregates that its results need."""
         counts = (result.count for result in self.results if result.count is not None)
         return tuple(dict.fromkeys([*(result.partial for result in self.results), *counts]))

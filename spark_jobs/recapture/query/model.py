@@ -59,8 +59,8 @@ class CompiledOutput:
     with sessions adds `_unanchored` (boolean): the row's session is cut by the rule for sparse streams
     (docs/time-model.md, section 4.2).
     """
-    merged: tuple[MergedSelect, ...] = ()
-    """The same rows as groups of panes, which need no Spark; none if they need it."""
+    selects: tuple[MergedSelect, ...] = ()
+    """SELECTs that give the same rows from panes, without Spark; none if they need it."""
     needs_spark_because: str | None = None
     """Why they need Spark; None if they do not, or if tasks were not asked to aggregate."""
 
@@ -152,7 +152,7 @@ class CompiledQuery:
     @property
     def needs_spark(self) -> bool:
         """Whether the rows of an output need Spark, or reference data does."""
-        return bool(self.references) or not all(output.merged for output in self.outputs)
+        return bool(self.references) or not all(output.selects for output in self.outputs)
 
     def ends_windows_every(self, length: int) -> bool:
         """Return whether every window, those over steps included, ends in each stretch of `length` ticks with events.

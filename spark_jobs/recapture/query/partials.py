@@ -46,7 +46,7 @@ class Function(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the ordered events."""
+    """A column of a row: an ordered event, or a group of events."""
 
     name: str
 
@@ -68,7 +68,7 @@ class Call:
 
 
 Scalar: TypeAlias = Column | Constant | Call
-"""An expression over one event."""
+"""An expression over one row."""
 
 
 class Fold(StrEnum):

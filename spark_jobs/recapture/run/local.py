@@ -1,23 +1,25 @@
 """Order and aggregate a planned run in processes of this machine, without Spark, if its query needs none."""
 
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
 from recapture.errors import RunError
 from recapture.run import stage
 from recapture.run.files import StagedSlice
-from recapture.run.panes_files import write_panes, write_rows
+from recapture.run.panes_files import PanesBatch, write_panes, write_rows
 from recapture.run.planned import PlannedRun
 from recapture.run.stage import InputTasks
 from recapture.run.workers import Workers
 
-Result = TypeVar("Result")
+T = TypeVar("T")
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""File in which Linux keeps the limit of a container: microseconds of CPU and of time, or `max`."""
 
 
 def cores_of(master: str) -> int | None:
@@ -25,7 +27,17 @@ def cores_of(master: str) -> int | None:
     local = re.fullmatch(r"local(?:\[(\*|[1-9]\d*)(?:,\d+)?\])?", master)
     if local is None:
         return None
-    return len(os.sched_getaffinity(0)) if local[1] == "*" else int(local[1] or 1)
+    return _cores() if local[1] == "*" else int(local[1] or 1)
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use, which a container may limit."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = _QUOTA.read_text().split()
+        return min(cores, max(1, round(int(quota) / int(period))))
+    except (OSError, ValueError):  # there is no limit
+        return cores
 
 
 def compute(
@@ -44,9 +56,9 @@ def compute(
         tasks = [(of_input.context, task) for of_input in inputs for task in of_input.tasks]
         outputs = [(run.pipeline.compiled(output), output.table) for output in run.pipeline.outputs]
         slices = run.manifest.slices
-        finished = count(1)
+        finished = itertools.count(1)
 
-        def results(futures: Iterable[Future[Result]]) -> list[Result]:
+        def results(futures: Iterable[Future[T]]) -> list[T]:
             waiting = list(futures)
             for future in as_completed(waiting):
                 future.result()
@@ -55,7 +67,13 @@ def compute(
 
         submit = workers.pool.submit
         panes = results(submit(write_panes, *task, scratch / f"{number}.arrow") for number, task in enumerate(tasks))
-        rows = results(submit(write_rows, outputs, planned.slice, planned.digest, panes) for planned in slices)
+        of_slices: dict[int, list[PanesBatch]] = {planned.slice.start: [] for planned in slices}
+        for batch in itertools.chain.from_iterable(panes):
+            of_slices[batch.slice_start].append(batch)
+        rows = results(
+            submit(write_rows, outputs, planned.slice, planned.digest, of_slices[planned.slice.start])
+            for planned in slices
+        )
         return [file for of_slice in rows for file in of_slice]
 
     try:
@@ -63,3 +81,6 @@ def compute(
     except BrokenProcessPool:
         reason = "if the machine had no memory left, backfill fewer hours at once"
         raise RunError(f"a worker ended suddenly: {reason}") from None
+    except BaseException:
+        workers.kill()  # before its temporary files are removed
+        raise

@@ -22,45 +22,51 @@ from recapture.time_model.slices import Slice
 
 
 @dataclass(frozen=True)
-class PanesFile:
-    """The panes of a task, as batches of `panes.schema` in an Arrow file."""
+class PanesBatch:
+    """A batch of `panes.schema` in an Arrow file: the panes of one slice and one aggregation."""
 
     path: Path
+    place: int
+    """Number of batches before it in the file."""
     view: str
     """View of the input."""
-    batches: tuple[tuple[int, int], ...]
-    """Start of the slice, in ticks, and number of the aggregation of each batch."""
+    slice_start: int
+    """Start of the slice, in ticks."""
+    number: int
+    """Number of the aggregation."""
 
 
-def write_panes(context: TaskContext, task: Task, path: Path) -> PanesFile:
+def write_panes(context: TaskContext, task: Task, path: Path) -> list[PanesBatch]:
     """Run a task and write its panes; its temporary files are next to them. Raise RunError if it fails."""
     tempfile.tempdir = str(path.parent)
-    batches = []
+    written = []
     with _one_error(), pa.OSFile(str(path), "wb") as file:
         with pa.ipc.new_file(file, panes.schema(context.input.aggregations)) as writer:
-            for batch in run_task(context, task):
-                batches.append(_contents(batch))
+            for place, batch in enumerate(run_task(context, task)):
+                (number,) = (number for number, column in enumerate(batch.columns) if not column.null_count)
+                start = batch.column(number).field("_slice_start")[0].as_py()
+                written.append(PanesBatch(path, place, context.input.view, start, number))
                 writer.write_batch(batch)
-        return PanesFile(path, context.input.view, tuple(batches))
+        return written
 
 
 def write_rows(
-    outputs: Sequence[tuple[CompiledOutput, str]], slice_: Slice, digest: str, files: Sequence[PanesFile]
+    outputs: Sequence[tuple[CompiledOutput, str]], slice_: Slice, digest: str, batches: Sequence[PanesBatch]
 ) -> list[StagedSlice]:
-    """Write the rows of each output in a slice, if it has any; the addresses are those of the tables.
+    """Write the rows of each output in a slice, if it has any, from the panes of the slice.
 
-    Raise RunError if a sum leaves the bigints, or if a file cannot be written.
+    The texts next to the outputs are the addresses of their tables. Raise RunError if a sum leaves the bigints, or if a
+    file cannot be written.
     """
     with _one_error():
-        return list(_staged(outputs, slice_, digest, files))
+        return list(_staged(outputs, slice_, digest, batches))
 
 
 def _staged(
-    outputs: Sequence[tuple[CompiledOutput, str]], slice_: Slice, digest: str, files: Sequence[PanesFile]
+    outputs: Sequence[tuple[CompiledOutput, str]], slice_: Slice, digest: str, batches: Sequence[PanesBatch]
 ) -> Iterator[StagedSlice]:
     def panes_of(view: str, number: int) -> list[pa.RecordBatch]:
-        of_input = (file for file in files if file.view == view)
-        return [batch for file in of_input for batch in _read(file, slice_, number)]
+        return [_read(batch) for batch in batches if (batch.view, batch.number) == (view, number)]
 
     for output, url in outputs:
         rows = rows_of_slice(output, slice_, panes_of)
@@ -69,19 +75,10 @@ def _staged(
             yield StagedSlice(output.alias, ticks.to_text(slice_.start), path, size, len(rows), 0)
 
 
-def _contents(batch: pa.RecordBatch) -> tuple[int, int]:
-    """Return the start of the slice and the number of the aggregation of a batch of panes."""
-    (number,) = (number for number, column in enumerate(batch.columns) if not column.null_count)
-    return batch.column(number).field("_slice_start")[0].as_py(), number
-
-
-def _read(file: PanesFile, slice_: Slice, number: int) -> Iterator[pa.RecordBatch]:
-    wanted = [place for place, contents in enumerate(file.batches) if contents == (slice_.start, number)]
-    if wanted:
-        with pa.memory_map(str(file.path)) as source:
-            reader = pa.ipc.open_file(source)
-            for place in wanted:
-                yield pa.RecordBatch.from_struct_array(reader.get_batch(place).column(number))
+def _read(batch: PanesBatch) -> pa.RecordBatch:
+    with pa.memory_map(str(batch.path)) as source:
+        structs = pa.ipc.open_file(source).get_batch(batch.place).column(batch.number)
+    return pa.RecordBatch.from_struct_array(structs)
 
 
 @contextmanager
@@ -94,4 +91,5 @@ def _one_error() -> Iterator[None]:
     except MemoryError:
         raise RunError("a worker has no memory left: backfill fewer hours at once") from None
     except Exception as error:
-        raise RunError(f"a worker failed: {type(error).__name__}: {error}") from error
+        message = (str(error).splitlines() or ["no message"])[0]
+        raise RunError(f"a worker failed: {type(error).__name__}: {message}") from error

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 
 
 @dataclass(frozen=True)
@@ -16,21 +17,28 @@ class Workers:
 
     pool: ProcessPoolExecutor
     count: int
+    _others: frozenset[BaseProcess]
+    """Processes that are not of the pool."""
+
+    def kill(self) -> None:
+        """End the processes at once, whatever they do."""
+        for process in set(multiprocessing.active_children()) - self._others:
+            process.kill()
+            process.join()
 
 
 @contextmanager
 def workers(count: int) -> Iterator[Workers]:
-    """Start processes, which load meanwhile what they need. They are killed in the end, whatever they do."""
-    others = set(multiprocessing.active_children())
+    """Start processes, which load meanwhile what they need. They are killed in the end."""
     pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _end_with_parent)
+    started = Workers(pool, count, frozenset(multiprocessing.active_children()))
     try:
         with _ignored_interrupts():
             for _ in range(count):
                 pool.submit(_load)
-        yield Workers(pool, count)
+        yield started
     finally:
-        for process in set(multiprocessing.active_children()) - others:
-            process.kill()
+        started.kill()
         pool.shutdown(cancel_futures=True)
 
 
@@ -45,7 +53,8 @@ def _ignored_interrupts() -> Iterator[None]:
 
 
 def _end_with_parent() -> None:
-    """Let this process end when its parent does, even if that is killed."""
+    """Let this process end when its parent does, even if that is killed, and not with Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
 

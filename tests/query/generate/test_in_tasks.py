@@ -111,6 +111,28 @@ def test_steps_that_multiply_an_expression_compile_at_once_and_go_to_spark() -> 
     assert "is too long for tasks" in str(of_input.not_aggregated_because)
 
 
+def test_steps_that_are_nested_too_deeply_for_tasks_compile_and_go_to_spark() -> None:
+    filters = ", ".join(f"s{n} AS (SELECT c FROM s{n - 1} WHERE c > {n})" for n in range(1, 400))
+    grouped = "s0 AS (SELECT COUNT(*) AS c FROM telemetry GROUP BY Tumbling(s, 1))"
+    of_query = compiled(f"WITH {grouped}, {filters} SELECT c INTO out FROM s399")
+    assert of_query.needs_spark
+    assert of_query.outputs[0].needs_spark_because == "the steps are nested too deeply"
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        ("DATEADD(day, 9223372036854775807, System.Timestamp()) AS d", "column d is computed in Spark"),
+        ("DATEADD(month, 1, System.Timestamp()) AS d", "column d is computed in Spark"),
+        ("COUNT(*) + 1 AS c", "column c is computed in Spark"),
+        ("COUNT(DISTINCT k) AS c", "tasks pass the events of input telemetry on"),
+    ],
+)
+def test_an_output_that_needs_spark_says_why(column: str, reason: str) -> None:
+    (output,) = compiled(f"SELECT {column} INTO out FROM telemetry GROUP BY Tumbling(s, 1)").outputs
+    assert (output.selects, output.needs_spark_because) == ((), reason)
+
+
 def test_an_aggregation_that_two_outputs_need_is_computed_once() -> None:
     query = compile_query(
         "SELECT k, AVG(x) AS a INTO one FROM telemetry GROUP BY k, Tumbling(minute, 1)\n"

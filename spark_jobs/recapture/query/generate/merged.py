@@ -45,10 +45,13 @@ class Merger:
 
     def selects(self, output: CommonTable, columns: Sequence[OutputColumn]) -> tuple[MergedSelect, ...]:
         """Return the SELECTs of an output. Raise NotInTasksError, which says why, if it needs Spark."""
-        for computed in self.in_tasks.values():
+        for table, computed in self.in_tasks.items():
             if not computed.aggregations:
-                raise NotInTasksError(computed.because or "an input is read by nothing")
-        return tuple(self._select(selection, columns) for selection in output.selections)
+                raise NotInTasksError(f"tasks pass the events of {unquoted_name(table)} on")
+        try:
+            return tuple(self._select(selection, columns) for selection in output.selections)
+        except RecursionError:
+            raise NotInTasksError("the steps are nested too deeply") from None
 
     def _select(self, selection: Selection, columns: Sequence[OutputColumn]) -> MergedSelect:
         grouped, row = self._groups(selection)

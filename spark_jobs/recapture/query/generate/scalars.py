@@ -14,6 +14,7 @@ from recapture.query.generate.times import MOVED, WITHIN_CALENDAR
 from recapture.query.generate.trees import Template, is_of_row
 from recapture.query.merges import WINDOW_END
 from recapture.query.partials import Call, Column, Constant, Function, Scalar
+from recapture.time_model.ticks import LARGEST
 
 _OPERATORS: dict[type[exp.Expr], Function] = {
     exp.And: Function.AND,
@@ -59,7 +60,7 @@ class Row(Protocol):
 
 
 def scalar(what: str, tree: exp.Expr, row: Row) -> Typed:
-    """Return a part of a SELECT as a scalar over an event. Raise NotInTasksError, which names it, if it is none."""
+    """Return a part of a SELECT as a scalar over a row. Raise NotInTasksError, which names it, if it is none."""
     if sum(1 for _ in tree.walk()) > LARGEST_EXPRESSION:
         raise NotInTasksError(f"{what} is too long for tasks")
     try:
@@ -92,7 +93,7 @@ def _bit(tree: exp.Expr, row: Row) -> Typed:
 
 
 def _typed(tree: exp.Expr, row: Row) -> Typed:
-    """Return a tree of Spark SQL as a scalar over an event. Raise _UnknownError if Arrow may compute another value.
+    """Return a tree of Spark SQL as a scalar over a row. Raise _UnknownError if Arrow may compute another value.
 
     (`x` > CAST(1L AS DOUBLE)) => Call(GREATER, (Column("x"), Call(TO_FLOAT, (Constant(1),))))
     """
@@ -166,6 +167,8 @@ def _moved(tree: exp.Expr, row: Row) -> Typed:
     time, *factors = (_typed(tree.args[place], row) for place in ("ticks", "amount", "unit"))
     amount, unit = (factor.scalar.value if isinstance(factor.scalar, Constant) else None for factor in factors)
     if time.scalar != Column(WINDOW_END) or not isinstance(amount, int) or not isinstance(unit, int):
+        raise _UnknownError
+    if abs(amount * unit) > LARGEST:
         raise _UnknownError
     return _call(Function.MOVE, [time, Typed(Constant(amount * unit, pa.int64()), pa.int64())], pa.int64())
 
