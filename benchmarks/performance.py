@@ -138,6 +138,7 @@ def draw(measured: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
     """Write the pictures of how time and memory grow with the events."""
     import vl_convert
 
+    logarithmic = {"type": "log", "nice": False, "padding": 10}
     for quantity, title, divisor in (("seconds", "seconds", 1), ("peak_bytes", "memory, MiB", _MEBIBYTE)):
         values = [
             {"events": ALL[world].events / 1e6, "program": program, "value": used[quantity] / divisor}
@@ -153,8 +154,8 @@ def draw(measured: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
             "data": {"values": values},
             "mark": {"type": "line", "point": True},
             "encoding": {
-                "x": {"field": "events", "type": "quantitative", "title": "million events"},
-                "y": {"field": "value", "type": "quantitative", "title": title},
+                "x": {"field": "events", "type": "quantitative", "title": "million events", "scale": logarithmic},
+                "y": {"field": "value", "type": "quantitative", "title": title, "scale": logarithmic},
                 "color": {"field": "program", "type": "nominal", "title": None},
             },
         }
