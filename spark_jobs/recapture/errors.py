@@ -10,7 +10,8 @@ class RecaptureError(Exception):
 class DefinitionError(RecaptureError):
     """A mistake in a pipeline file, query, suite, argument or installation.
 
-    It is reported before any blob is read; only `infer --write` reads a sample first.
+    It is reported before any blob is read, except by `infer --write`, which reads a sample first, and for a suite by a
+    backfill without Spark, which loads Great Expectations while the tasks run. Nothing is published.
     """
 
     exit_code = 2
