@@ -8,7 +8,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
@@ -54,10 +53,8 @@ def measure(rounds: int) -> dict[str, float]:
     """Return the median ratio of each stage, after a round that warms up."""
     archive = WORLDS / "guard"
     WORLD.make(archive)
-    with ExitStack() as stack:
-        scratch = stack.enter_context(tempfile.TemporaryDirectory())
+    with tempfile.TemporaryDirectory() as scratch, workers(2) as processes:
         spark = create_session("local[2]", "guard", Path(scratch))
-        processes = stack.enter_context(workers(2))
         try:
             stages = _stages(spark, processes, Path(scratch), archive)
             _, *seconds = [{name: _seconds(stage) for name, stage in stages.items()} for _ in range(rounds + 1)]

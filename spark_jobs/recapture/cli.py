@@ -372,10 +372,7 @@ def _compute_and_audit(
             for leftover in remove_leftovers(pipeline, run.id):
                 stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
             progress_bar.update(step, description="order and aggregate")
-            with (
-                scratch_folder(scratch_name(pipeline, run.id)) as scratch,
-                ThreadPoolExecutor(2) as meanwhile,
-            ):
+            with scratch_folder(scratch_name(pipeline, run.id)) as scratch, ThreadPoolExecutor(2) as meanwhile:
                 auditable = meanwhile.submit(load_and_require_auditable)
                 meanwhile.submit(picture.load)
                 if processes is None:

@@ -8,11 +8,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.model import TYPES, AsaType, OutputColumn, published_schema
-from recapture.ordering.panes import require_bigints
+from recapture.ordering.panes import merged
 from recapture.ordering.scalars import evaluate
 from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedSelect, MergedWindow, Result, group_schema
 from recapture.query.model import CompiledOutput
-from recapture.query.partials import Call, Fold, Function
+from recapture.query.partials import Call, Function
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from recapture.time_model.windows import HoppingWindow
@@ -46,7 +46,7 @@ def _rows(select: MergedSelect, window: MergedWindow, slice_: Slice, panes: Pane
     schema = group_schema(select)
     of_slice = _with_large_texts(pa.Table.from_batches(panes(window.view, window.number), window.aggregation.schema))
     for windowed in _windowed(window, slice_, of_slice):
-        for groups in _merged(select, window, windowed).cast(schema).combine_chunks().to_batches():
+        for groups in _groups(select, window, windowed).cast(schema).combine_chunks().to_batches():
             if select.conditions:
                 groups = groups.filter(evaluate(Call(Function.AND, select.conditions), groups))
             yield pa.RecordBatch.from_arrays(
@@ -99,28 +99,20 @@ def _before(counts: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.cumsum(counts) - counts
 
 
-def _merged(select: MergedSelect, window: MergedWindow, windowed: pa.Table) -> pa.Table:
+def _groups(select: MergedSelect, window: MergedWindow, windowed: pa.Table) -> pa.Table:
     """Return the groups of panes. Floats are added in the order of the rows."""
     keys = [key.name for key in window.aggregation.keys]
-    by = [WINDOW_END, *keys]
-    folds = {partial: Fold.SUM if partial.fold is Fold.COUNT else partial.fold for partial in select.partials}
-    for partial in folds:
-        if partial.fold is Fold.SUM and pa.types.is_integer(partial.type):
-            require_bigints(windowed, by, partial.name)
-    merged = pa.TableGroupBy(windowed, by, use_threads=False).aggregate(
-        [(partial.name, fold.value) for partial, fold in folds.items()]
-    )
-    ids = pa.repeat(pa.scalar(window.id, pa.string()), len(merged))
-    columns = {WINDOW_END: merged[WINDOW_END], WINDOW_ID: ids, **{key: merged[key] for key in keys}}
-    values = {partial.name: merged[f"{partial.name}_{fold.value}"] for partial, fold in folds.items()}
-    return pa.table(columns | {result.name: _result(result, values) for result in select.results})
+    groups = merged(windowed, [WINDOW_END, *keys], select.partials)
+    ids = pa.repeat(pa.scalar(window.id, pa.string()), len(groups))
+    columns = {WINDOW_END: groups[WINDOW_END], WINDOW_ID: ids, **{key: groups[key] for key in keys}}
+    return pa.table(columns | {result.name: _result(result, groups) for result in select.results})
 
 
-def _result(result: Result, values: dict[str, pa.ChunkedArray]) -> pa.ChunkedArray:
-    value = values[result.partial.name]
+def _result(result: Result, groups: pa.Table) -> pa.ChunkedArray:
+    value = groups[result.partial.name]
     if result.count is None:
         return value
-    return pc.divide(value, pc.cast(values[result.count.name], pa.float64()))
+    return pc.divide(value, pc.cast(groups[result.count.name], pa.float64()))
 
 
 def _published(column: OutputColumn, value: pa.Array) -> pa.Array:

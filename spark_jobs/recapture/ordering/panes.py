@@ -113,16 +113,26 @@ class _Panes:
             return
         table = pa.Table.from_batches(self._parts, self.aggregation.columns)
         by = ["_pane", *(key.name for key in self.aggregation.keys)]
-        folds = []
-        for partial in self.aggregation.partials:
-            fold = Fold.SUM if partial.fold is Fold.COUNT else partial.fold
-            folds.append((partial.name, fold.value))
-            if partial.fold is Fold.SUM and pa.types.is_integer(partial.type):
-                require_bigints(table, by, partial.name)
-        grouped = pa.TableGroupBy(table, by, use_threads=False).aggregate(folds)
-        columns = [grouped[name] for name in [*by, *(f"{name}_{fold}" for name, fold in folds)]]
-        self._parts = pa.Table.from_arrays(columns, schema=self.aggregation.columns).combine_chunks().to_batches()
-        self._events, self._folded = 0, len(grouped)
+        panes = merged(table, by, self.aggregation.partials)
+        self._parts = panes.cast(self.aggregation.columns).combine_chunks().to_batches()
+        self._events, self._folded = 0, len(panes)
+
+
+def merged(table: pa.Table, by: Sequence[str], partials: Sequence[Partial]) -> pa.Table:
+    """Return the columns `by` and the partial aggregates of each group, merged in the order of the rows.
+
+    Raise RunError if a sum leaves the bigints.
+    """
+    folds = {partial.name: Fold.SUM if partial.fold is Fold.COUNT else partial.fold for partial in partials}
+    for partial in partials:
+        if partial.fold is Fold.SUM and pa.types.is_integer(partial.type):
+            _require_bigints(table, by, partial.name)
+    grouped = pa.TableGroupBy(table, by, use_threads=False).aggregate(
+        [(name, fold.value) for name, fold in folds.items()]
+    )
+    return pa.table(
+        {name: grouped[name] for name in by} | {name: grouped[f"{name}_{fold.value}"] for name, fold in folds.items()}
+    )
 
 
 def _folded_value(partial: Partial, argument: pa.Array) -> pa.Array:
@@ -130,7 +140,7 @@ def _folded_value(partial: Partial, argument: pa.Array) -> pa.Array:
     return pc.is_valid(argument).cast(pa.int64()) if partial.fold is Fold.COUNT else argument
 
 
-def require_bigints(table: pa.Table, by: Sequence[str], name: str) -> None:
+def _require_bigints(table: pa.Table, by: Sequence[str], name: str) -> None:
     """Raise RunError if a sum of a column by group leaves the bigints at some row, as it would in Spark's ANSI mode."""
     values = table[name]
     sizes: NDArray[np.float64] = np.abs(values.fill_null(0).to_numpy().astype(np.float64))

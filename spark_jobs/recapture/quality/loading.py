@@ -1,4 +1,4 @@
-"""Load Great Expectations without the slow packages that no audit or few of its expectations use."""
+"""Load Great Expectations without the slow packages that audits seldom need, or never."""
 
 import sys
 import threading

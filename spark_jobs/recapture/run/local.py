@@ -36,7 +36,7 @@ def _cores() -> int:
     try:
         quota, period = _QUOTA.read_text().split()
         return min(cores, max(1, round(int(quota) / int(period))))
-    except (OSError, ValueError):  # there is no limit
+    except (OSError, ValueError):  # without a limit, or not on Linux
         return cores
 
 

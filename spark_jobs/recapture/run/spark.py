@@ -32,7 +32,7 @@ from recapture.run.functions import register
 from recapture.run.planned import PlannedRun, load_run
 from recapture.run.references import create_view
 from recapture.run.session import MORE_MEMORY, pin_settings
-from recapture.run.stage import InputTasks, digests_of
+from recapture.run.stage import InputTasks
 from recapture.run.tasks import STAGED_SCHEMA, TASK, TaskContext, run_tasks, write_slices
 from recapture.storage import open_container
 from recapture.time_model import ticks
@@ -63,6 +63,7 @@ def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> li
     spark.conf.set("spark.sql.leafNodeDefaultParallelism", most_tasks)  # a Spark partition for each task
     register(spark, run.pipeline.query)
     _create_reference_views(spark, run)
+    digests = {run_slice.slice.start: run_slice.digest for run_slice in run.manifest.slices}
     outputs = [(output, run.pipeline.compiled(output)) for output in run.pipeline.outputs]
     with contextlib.ExitStack() as stack:
         views = {_operator(of_input): stack.enter_context(_view(spark, of_input)) for of_input in inputs}
@@ -74,7 +75,7 @@ def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> li
         return [
             StagedSlice(output.alias, ticks.to_text(row.slice_start), row.path, row.size, row.rows, row.unanchored)
             for (output, compiled), result in zip(outputs, results, strict=True)
-            for row in slice_writer(result, output.table, compiled.columns, digests_of(run)).collect()
+            for row in slice_writer(result, output.table, compiled.columns, digests).collect()
         ]
 
 

@@ -17,7 +17,6 @@ from recapture.run.planned import PlannedRun
 from recapture.run.tasks import TaskContext
 from recapture.storage import open_container
 from recapture.table.files import write_slice_file
-from recapture.time_model import ticks
 from recapture.wording import counted
 
 SMALLEST_TASK = 32 * 1024 * 1024
@@ -59,11 +58,6 @@ def compute(run: PlannedRun, cores: int, stage: Stage) -> None:
         results.append(f"staged {counted(sum(file.rows for file in staged), 'row')}")
 
 
-def digests_of(run: PlannedRun) -> dict[int, str]:
-    """Return the digest of each slice of a run, by its start in ticks."""
-    return {run_slice.slice.start: run_slice.digest for run_slice in run.manifest.slices}
-
-
 def _input_tasks(run: PlannedRun, compiled: CompiledInput, task_bytes: int) -> InputTasks:
     planned, section = run.manifest.input(compiled.alias), run.pipeline.section(compiled.alias)
     context = TaskContext(
@@ -85,9 +79,9 @@ def _with_empty_slices(run: PlannedRun, written: Iterable[StagedSlice]) -> Itera
     for output in run.pipeline.outputs:
         compiled, table = run.pipeline.compiled(output), open_container(output.table)
         nothing = pa.Table.from_batches([], published_schema(compiled.columns))
-        for start, digest in sorted(digests_of(run).items()):
-            text = ticks.to_text(start)
-            if (output.alias, text) in staged:
-                yield staged[output.alias, text]
+        for start, run_slice in run.slices.items():
+            if (output.alias, start) in staged:
+                yield staged[output.alias, start]
             else:
-                yield StagedSlice(output.alias, text, *write_slice_file(table, start, digest, nothing), 0, 0)
+                written_file = write_slice_file(table, run_slice.slice.start, run_slice.digest, nothing)
+                yield StagedSlice(output.alias, start, *written_file, 0, 0)
