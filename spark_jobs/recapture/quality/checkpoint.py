@@ -29,7 +29,7 @@ _EXAMPLES = 3
 def require_valid_arguments(suites: Iterable[Suite]) -> None:
     """Raise DefinitionError if Great Expectations rejects the value of an argument, or is not installed.
 
-    If there is a suite, this imports Great Expectations, which takes 4 to 7 s.
+    If there is a suite, this imports Great Expectations, which takes 1 to 4 s.
     """
     require_installed()
     _pairs(suites)

@@ -1,7 +1,7 @@
 """The names and arguments of Recapture's own expectations.
 
 A suite is checked against them without importing `quality.expectations`, because that imports Great Expectations, which
-takes 4 to 7 s. A test compares them with the classes.
+takes seconds. A test compares them with the classes.
 """
 
 from collections.abc import Mapping

@@ -3,7 +3,7 @@
 Great Expectations silently drops an expectation that it does not know, and an empty suite succeeds. This loader raises
 DefinitionError for every mistake, with the file and the expectation. It takes names and arguments from the schemas in
 the package of Great Expectations, and those of Recapture's own expectations from `quality.signatures`. It does not
-import the package, because the import takes 4 to 7 s.
+import the package, because the import takes seconds.
 """
 
 import json
