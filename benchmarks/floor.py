@@ -1,4 +1,4 @@
-"""The floor: decode and parse the blobs on all cores, and nothing else.
+"""The floor: decode and parse the blobs on all cores with DataFusion and DuckDB, and nothing else.
 
 `python -m benchmarks.floor ARCHIVE PIPELINE [--until STEP]` does so without a warm-up, and prints the number of events.
 """
@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from io import BytesIO
 from pathlib import Path
 from threading import Barrier
 from typing import Literal, get_args
@@ -17,9 +16,9 @@ import pyarrow as pa
 
 from recapture.definition.pipeline import load
 from recapture.formats import bodies
-from recapture.formats.avro import decode, unpacked, walk
-from recapture.formats.duckdb_sql import one_array
+from recapture.formats.avro_framing import walk
 from recapture.formats.event_hubs import EVENT_DATA
+from recapture.formats.inflate import DEFAULT, inflated
 from recapture.model import time_fields
 from recapture.ordering.chunks import CHUNK_BYTES, CHUNK_EVENTS
 from recapture.query.model import CompiledQuery
@@ -74,25 +73,29 @@ def read_blobs(blobs: Iterable[Path], query: CompiledQuery, last: Step = "parse"
 def _inflate(blob: Path) -> int:
     content = blob.read_bytes()
     framing = walk(blob.name, content, EVENT_DATA)
-    for _ in unpacked(blob.name, content, framing):
+    blocks = [memoryview(content)[block] for block in framing.blocks]
+    for _ in inflated(blob.name, blocks, DEFAULT) if framing.codec == "deflate" else ():
         pass
     return framing.records
 
 
 def _bodies(blobs: Iterable[Path]) -> Iterator[pa.Array]:
     """Yield the bodies of the blobs, at least as many at once as a task would parse."""
-    decoded: list[pa.ChunkedArray] = []
+    from datafusion import SessionConfig, SessionContext
+
+    avro = SessionContext(SessionConfig().with_target_partitions(1))
+    decoded: list[pa.RecordBatch] = []
     for blob in blobs:
-        decoded.append(decode(blob.name, BytesIO(blob.read_bytes()), EVENT_DATA)["Body"])
-        if sum(map(len, decoded)) >= CHUNK_EVENTS or sum(body.nbytes for body in decoded) >= CHUNK_BYTES:
+        decoded += pa.RecordBatchReader.from_stream(avro.read_avro(blob).select('"SequenceNumber"', '"Body"'))
+        if sum(map(len, decoded)) >= CHUNK_EVENTS or sum(batch.nbytes for batch in decoded) >= CHUNK_BYTES:
             yield _joined(decoded)
             decoded = []
     if decoded:
         yield _joined(decoded)
 
 
-def _joined(decoded: list[pa.ChunkedArray]) -> pa.Array:
-    return one_array(pa.chunked_array([chunk for body in decoded for chunk in body.chunks], decoded[0].type))
+def _joined(decoded: list[pa.RecordBatch]) -> pa.Array:
+    return pa.concat_arrays([batch["Body"] for batch in decoded])
 
 
 def main() -> None:

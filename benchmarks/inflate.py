@@ -10,7 +10,6 @@ import multiprocessing
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from io import BytesIO
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -66,10 +65,10 @@ def measure(reader: Reader, small: bytes, large: bytes) -> int:
 
 
 def _read(reader: Reader, small: bytes, large: bytes, sender: Connection) -> None:
-    reader.read(BLOB, BytesIO(small), ())
+    reader.read(BLOB, small, ())
     Path("/proc/self/clear_refs").write_text("5")
     before = _peak()
-    reader.read(BLOB, BytesIO(large), ())
+    reader.read(BLOB, large, ())
     sender.send(_peak() - before)
 
 

@@ -1,13 +1,9 @@
 """Blobs of the input formats, and the events that their readers return."""
 
 from datetime import UTC, datetime, timedelta
-from io import BytesIO
 from typing import Any
 
-import pyarrow as pa
-
 from recapture.archive.pinning import EnqueuedRange, PinnedBlob
-from recapture.formats import avro
 from recapture.formats.events import Events, Reader
 from recapture.model import Metadata, MetadataColumn
 from recapture.storage import Blob
@@ -25,12 +21,7 @@ def pinned(
 
 
 def read(reader: Reader, content: bytes, *metadata: MetadataColumn, blob: PinnedBlob | None = None) -> Events:
-    return reader.read(blob or pinned(), BytesIO(content), metadata)
-
-
-def decode(name: str, content: bytes, *arguments: Any, **keywords: Any) -> pa.Table:
-    """Return the records of an Avro blob; see `avro.decode`."""
-    return avro.decode(name, BytesIO(content), *arguments, **keywords)
+    return reader.read(blob or pinned(), content, metadata)
 
 
 def bodies(events: Events) -> list[bytes | None]:

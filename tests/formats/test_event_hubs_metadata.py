@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from recapture.archive.pinning import EnqueuedRange, PinnedBlob
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import event_hubs_metadata as metadata
+from recapture.formats.avro import decode
 from recapture.formats.event_hubs import EVENT_DATA, CaptureInput
 from recapture.formats.event_hubs_metadata import fields_of, text_of
 from recapture.formats.events import ENQUEUED
@@ -22,7 +23,6 @@ from recapture.model import AsaType, Metadata, MetadataColumn
 from recapture.sample.capture_file import capture_file, capture_schema
 from recapture.storage import Blob
 from recapture.time_model.ticks import from_datetime
-from tests.formats.blobs import decode
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NAME = "contoso/telemetry/3/2026/03/01/11/55/00.avro"

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.errors import DamagedBlobError
+from recapture.formats.avro import decode
 from recapture.formats.csv import CsvReader
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.formats.inflate import MIB, Limits, inflated, unzipped
@@ -18,7 +19,7 @@ from recapture.formats.iot_hub import IotHubReader
 from recapture.formats.json_lines import JsonReader
 from recapture.formats.service_bus import ServiceBusReader
 from recapture.sample import SampleEvent, capture_file
-from tests.formats.blobs import NAME, decode, read
+from tests.formats.blobs import NAME, read
 from tests.formats.test_avro import NOON, in_blocks
 
 SMALL = Limits(block=1, blob=2)
@@ -103,13 +104,16 @@ def test_a_large_block_that_declares_one_record_more_or_less_is_refused(wrong: i
 
 BOMBS = """
 import gzip, resource, sys, zlib
+from recapture.sample import capture_file
 from tests.formats.test_inflate import bomb
-from tests.formats.blobs import decode
+from recapture.formats.avro import decode
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.formats.inflate import Limits, unzipped
 from recapture.errors import DamagedBlobError
+from recapture.formats.avro import decode
 
 blocks, file = bomb(), gzip.compress(bytes(1 << 28), 1)
+decode("b", capture_file([]), EVENT_DATA)  # loads what decoding needs
 in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (in_use + (64 << 20),) * 2)
 for call in (lambda: decode("b", blocks, EVENT_DATA, limits=Limits(4, 4)), lambda: unzipped("b", file, Limits(4, 4))):

@@ -39,7 +39,7 @@ def test_downloads_are_in_the_order_of_the_blobs(names: str) -> None:
     container: Any = Recorder()
     with ThreadPoolExecutor(1) as pool:
         downloads = Downloads(pool, container, [pinned(name) for name in names])
-        assert [downloads.take().result().getvalue() for _ in names] == [name.encode() for name in names]
+        assert [downloads.take().result() for _ in names] == [name.encode() for name in names]
 
 
 def test_one_blob_is_downloaded_ahead_and_no_more() -> None:

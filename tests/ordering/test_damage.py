@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from io import BytesIO
 from pathlib import Path
 
 import duckdb
@@ -91,7 +90,7 @@ class Stumbling:
     limits = DEFAULT
     numbered = True
 
-    def read(self, pinned: PinnedBlob, content: BytesIO, metadata: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, metadata: Sequence[MetadataColumn]) -> Events:
         events = CaptureReader().read(pinned, content, metadata)
         if len(events.number):
             raise self.error

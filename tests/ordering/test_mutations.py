@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recapture.archive.pinning import PinnedBlob, PlannedSlice
-from recapture.formats.avro import walk
+from recapture.formats.avro_framing import walk
 from recapture.formats.event_hubs import EVENT_DATA, CaptureInput, CaptureReader
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from recapture.archive.definitions import ArrivalTime
 from recapture.archive.pinning import PinnedBlob
+from recapture.formats.avro import decode
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.ordering import chunks
 from recapture.ordering.counters import Counters
@@ -25,7 +26,6 @@ from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import from_datetime, from_seconds
 from tests.draws import examples
-from tests.formats.blobs import decode
 from tests.oracle import VERDICTS, Event, Policy, process, slice_metrics
 from tests.ordering.tasks import (
     BY_DEVICE,

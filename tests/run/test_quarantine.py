@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recapture.errors import DefinitionError, RunError
-from recapture.formats.avro import walk
+from recapture.formats.avro_framing import walk
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.run.rollback import rollback
 from recapture.sample import SampleEvent, capture_file

@@ -3,16 +3,12 @@
 Importing this package chooses Arrow's allocator, and makes Arrow stop looking for pandas.
 """
 
-import os
 import sys
 from importlib.abc import MetaPathFinder
 
 import pyarrow as pa
 
-# mimalloc, the allocator of DataFusion, would otherwise keep as much memory as the largest block needs. Arrow contains
-# mimalloc too and obeys the same variable: it would return the memory of each chunk to the system, only to ask for it
-# again. So Arrow uses the allocator of the C library.
-os.environ.setdefault("MIMALLOC_ARENA_RESERVE", "0")
+# Arrow's usual allocator, mimalloc, would return the memory of each chunk to the system, only to ask for it again.
 pa.set_memory_pool(pa.system_memory_pool())
 
 

@@ -52,7 +52,7 @@ class CsvReader:
     limits: Limits = DEFAULT
     numbered = False
 
-    def read(self, pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name
         all_lines = lines(text(name, content, self.limits), blank=r"^\r?$")
         if not len(all_lines):

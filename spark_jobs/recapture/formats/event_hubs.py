@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from io import BytesIO
 from typing import Annotated, ClassVar, Literal
 
 import pyarrow as pa
@@ -15,7 +14,8 @@ from recapture.archive.blob_names import BlobNames
 from recapture.archive.name_format import HUB_PARTITIONS, WIDTHS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.archive.pinning import PinnedBlob
 from recapture.formats import event_hubs_metadata
-from recapture.formats.avro import END_BODY, Record, decode, has_block
+from recapture.formats.avro import decode
+from recapture.formats.avro_framing import Record, has_block
 from recapture.formats.base import AvroInput, Number
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import ENQUEUED, Events, Reader
@@ -33,8 +33,7 @@ VOCABULARY = Vocabulary(
 EVENT_DATA = Record(
     "Capture",
     "EventData",
-    pa.schema([("SequenceNumber", pa.int64()), ("Body", pa.binary())]),
-    end=(("SequenceNumber", -1), ("Body", END_BODY)),
+    pa.schema([("SequenceNumber", pa.int64()), ("Body", pa.binary_view())]),
     typed=True,
 )
 
@@ -127,7 +126,7 @@ class CaptureReader:
     limits: Limits = DEFAULT
     numbered = True
 
-    def read(self, pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         fields = dict.fromkeys(["EnqueuedTimeUtc", *event_hubs_metadata.fields_of(columns)])
         events = decode(pinned.blob.name, content, EVENT_DATA, tuple(fields), self.limits)
         metadata = event_hubs_metadata.read(columns, pinned, events)
@@ -136,6 +135,6 @@ class CaptureReader:
         else:
             instants = metadata[ENQUEUED].to_numpy()
             enqueued = instants - instants % ticks.TICKS_PER_SECOND
-        without_block = not events.num_rows and not has_block(pinned.blob.name, content.getvalue(), EVENT_DATA)
+        without_block = not events.num_rows and not has_block(pinned.blob.name, content, EVENT_DATA)
         numbers = events["SequenceNumber"].to_numpy()
         return Events(numbers, enqueued, events["Body"], metadata, without_block=without_block)

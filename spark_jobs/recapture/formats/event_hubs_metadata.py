@@ -77,10 +77,7 @@ def _as_text(values: pa.Array) -> pa.Array:
 
 
 def _values(properties: pa.MapArray, key: str) -> Iterator[tuple[NDArray[np.intp], pa.Array]]:
-    """Yield, by type, the events that have a property and its values; nulls are left out.
-
-    DataFusion's child array of nulls is as long as the batch, whatever the number of nulls, so it is not read.
-    """
+    """Yield, by type, the events that have a property and its values; nulls are left out."""
     bounds = properties.offsets.to_numpy()
     entries = np.flatnonzero(pc.equal(properties.keys, key).to_numpy(zero_copy_only=False))
     entries = entries[(entries >= bounds[0]) & (entries < bounds[-1])]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Protocol
 
 import numpy as np
@@ -31,7 +30,7 @@ class Events:
     enqueued: NDArray[np.int64]
     """Enqueued time, truncated to the second, in ticks; or UNKNOWN."""
     body: pa.ChunkedArray
-    """Bytes of the body (binary)."""
+    """Bytes of the body (binary, or views of the blob)."""
     metadata: dict[MetadataColumn, pa.Array]
     """Values of the metadata columns that are read."""
     sequence_partition: NDArray[np.int64] | None = None
@@ -65,10 +64,10 @@ class Reader(Protocol):
     def numbered(self) -> bool:
         """Whether sequence numbers order the events; otherwise they keep their order in the blob."""
 
-    def read(self, pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         """Return the events of a blob, with these columns of metadata; a datetime is in ticks.
 
-        `columns` contains ENQUEUED if the blob has an enqueued range. The content may be closed to free its memory.
+        `columns` contains ENQUEUED if the blob has an enqueued range.
         Raise DamagedBlobError unless the whole blob is read.
         """
 

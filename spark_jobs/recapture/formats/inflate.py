@@ -25,19 +25,20 @@ class Limits:
 DEFAULT = Limits()
 
 
-def inflated(name: str, blocks: list[memoryview], limits: Limits) -> Iterator[bytes]:
-    """Yield the pieces of raw deflate streams; bytes after the end of a stream are ignored.
+def inflated(name: str, blocks: list[memoryview], limits: Limits) -> Iterator[bytearray]:
+    """Yield what raw deflate streams inflate to; bytes after the end of a stream are ignored.
 
     Raise DamagedBlobError for a stream that cannot be inflated, and at the limits.
     """
     of_blob = 0
     for block in blocks:
-        of_block = 0
+        plain = bytearray()
         for piece in _pieces(name, block):
-            of_block, of_blob = of_block + len(piece), of_blob + len(piece)
-            _require_below(name, "one of its blocks inflates", of_block, limits.block, "max_block_mib")
-            _require_below(name, "it inflates", of_blob, limits.blob, "max_blob_mib")
-            yield piece
+            plain += piece
+            _require_below(name, "one of its blocks inflates", len(plain), limits.block, "max_block_mib")
+            _require_below(name, "it inflates", of_blob + len(plain), limits.blob, "max_blob_mib")
+        of_blob += len(plain)
+        yield plain
 
 
 def unzipped(name: str, content: bytes, limits: Limits) -> bytes:

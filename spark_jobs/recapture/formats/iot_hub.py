@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from io import BytesIO
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -17,7 +16,8 @@ from recapture.archive.blob_names import BlobNames
 from recapture.archive.name_format import HUB_PARTITIONS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError
-from recapture.formats.avro import END_BODY, MAGIC, Record, decode, has_block
+from recapture.formats.avro import decode
+from recapture.formats.avro_framing import MAGIC, Record, has_block
 from recapture.formats.base import BLOB_METADATA, AvroInput, Number
 from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
 from recapture.formats.events import Events, Reader, enqueued_times, metadata_of
@@ -42,8 +42,7 @@ VOCABULARY = Vocabulary(
 MESSAGE = Record(
     "IoT Hub",
     "Message",
-    pa.schema([("EnqueuedTimeUtc", pa.string()), ("Body", pa.binary())]),
-    end=(("EnqueuedTimeUtc", ""), ("Body", END_BODY)),
+    pa.schema([("EnqueuedTimeUtc", pa.string()), ("Body", pa.binary_view())]),
     typed=False,
 )
 
@@ -136,11 +135,11 @@ class IotHubReader:
     limits: Limits = DEFAULT
     numbered = False
 
-    def read(self, pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name
-        if not content.getvalue():
+        if not content:
             raise DamagedBlobError(name, "it has no bytes")
-        if content.getvalue().startswith(MAGIC):
+        if content.startswith(MAGIC):
             return _of_avro(pinned, content, columns, self.limits)
         plain = text(name, content, self.limits)
         if not plain.lstrip().startswith(b"{"):
@@ -148,7 +147,7 @@ class IotHubReader:
         return _of_lines(pinned, plain, columns)
 
 
-def _of_avro(pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn], limits: Limits) -> Events:
+def _of_avro(pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn], limits: Limits) -> Events:
     maps = {_FIELDS[column.metadata] for column in columns if column.metadata in _FIELDS}
     events = decode(pinned.blob.name, content, MESSAGE, tuple(sorted(maps)), limits)
     times, enqueued = enqueued_times(pinned, one_array(events["EnqueuedTimeUtc"]), "EnqueuedTimeUtc")
@@ -161,7 +160,7 @@ def _of_avro(pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataCol
         return None
 
     count = events.num_rows
-    without_block = not count and not has_block(pinned.blob.name, content.getvalue(), MESSAGE)
+    without_block = not count and not has_block(pinned.blob.name, content, MESSAGE)
     metadata = metadata_of(columns, pinned, count, own)
     return Events(np.arange(count), enqueued, events["Body"], metadata, without_block=without_block)
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from tempfile import NamedTemporaryFile
 from typing import IO, ClassVar, Literal
 
@@ -40,7 +39,7 @@ class JsonReader:
     limits: Limits = DEFAULT
     numbered = False
 
-    def read(self, pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         plain = text(pinned.blob.name, content, self.limits)
         if not re.match(rb"\s*\[", plain):
             return in_place(pinned, lines(plain), columns)

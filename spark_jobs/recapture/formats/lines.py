@@ -1,7 +1,6 @@
 """Text blobs of one event per line: their bytes, their lines and their events."""
 
 from collections.abc import Sequence
-from io import BytesIO
 
 import numpy as np
 import pyarrow as pa
@@ -30,16 +29,14 @@ def _no_metadata(metadata: Metadata, key: str) -> pa.Array | None:
     return None
 
 
-def text(name: str, content: BytesIO, limits: Limits) -> bytes:
+def text(name: str, content: bytes, limits: Limits) -> bytes:
     """Return the bytes of a text blob, inflated if it is a gzip file, without a byte order mark.
 
     Raise DamagedBlobError if the blob is empty, cannot be inflated, or is not text.
     """
-    plain = content.getvalue()
-    if not plain:
+    if not content:
         raise DamagedBlobError(name, "it has no bytes")
-    if plain.startswith(_GZIP):
-        plain = unzipped(name, plain, limits)
+    plain = unzipped(name, content, limits) if content.startswith(_GZIP) else content
     zero = plain.find(b"\0")
     if zero >= 0:
         raise DamagedBlobError(name, f"it is not text in UTF-8: byte {zero} is zero")

@@ -13,7 +13,7 @@ blobs (a `BlobNames`, unless `InputPath` serves), and their reader (a `Reader`, 
             return JsonReader(self.limits)
 
 All else follows from the section: which keys are allowed, what a query can read, how blobs are listed, and what the
-messages about the pipeline file say. A DAG file loads these modules, so a module imports DuckDB and DataFusion only
+messages about the pipeline file say. A DAG file loads these modules, so a module imports DuckDB and Numba only
 inside the functions that decode.
 """
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -65,7 +64,7 @@ class ServiceBusReader:
     limits: Limits = DEFAULT
     numbered = True
 
-    def read(self, pinned: PinnedBlob, content: BytesIO, columns: Sequence[MetadataColumn]) -> Events:
+    def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         line = lines(text(pinned.blob.name, content, self.limits))
         read = select({"line": utf8(line)}, self._reading())
         number = one_array(read["number"])

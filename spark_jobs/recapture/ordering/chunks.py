@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from io import BytesIO
 
 import numpy as np
 import pyarrow as pa
@@ -188,10 +187,10 @@ class Downloads:
     def __init__(self, pool: ThreadPoolExecutor, container: Container, blobs: Iterable[PinnedBlob]) -> None:
         self._pool, self._container = pool, container
         self._blobs = deque(pinned.blob for pinned in blobs)
-        self._ahead: Future[BytesIO] | None = None
+        self._ahead: Future[bytes] | None = None
         self._size = 0
 
-    def take(self) -> Future[BytesIO]:
+    def take(self) -> Future[bytes]:
         """Return the download of the next blob, and begin that of the one after it if both are small."""
         self.begin_next()
         current, size = self._ahead, self._size
@@ -207,8 +206,8 @@ class Downloads:
             blob = self._blobs.popleft()
             self._ahead, self._size = self._pool.submit(self._download, blob), blob.size
 
-    def _download(self, blob: Blob) -> BytesIO:
-        return BytesIO(self._container.read(blob))
+    def _download(self, blob: Blob) -> bytes:
+        return self._container.read(blob)
 
 
 def batched(groups: Iterable[list[DecodedBlob]]) -> Iterator[list[DecodedBlob]]:
@@ -255,9 +254,11 @@ def _in_chunks(
     count = min(max(len(events) // CHUNK_EVENTS, events.nbytes // CHUNK_BYTES, 1), max(len(events), 1))
     bounds = [len(events) * chunk // count for chunk in range(count + 1)]
     for begin, end in itertools.pairwise(bounds):
-        columns = [one_array(column) for column in events.slice(begin, end - begin).columns]
+        part = events.slice(begin, end - begin)
+        columns = {name: one_array(part[name]) for name in part.column_names}
+        columns["body"] = columns["body"].cast(pa.binary())
         yield Chunk(
-            events=pa.RecordBatch.from_arrays(columns, schema=events.schema),
+            events=pa.RecordBatch.from_pydict(columns),
             blobs=tuple(blob.pinned for blob in blobs),
             damaged=tuple(blob for blob in blobs if blob.damage is not None),
             without_block=tuple(blob.pinned for blob in blobs if blob.events.without_block),
@@ -278,10 +279,13 @@ def _sorted_by_number(events: pa.Table, blob_arrival: NDArray[np.int64]) -> pa.T
     """Return events with those of equal blob arrival sorted by sequence partition, then by number."""
     number, sequence_partition = events["continuous_number"].to_numpy(), events["sequence_partition"]
     if sequence_partition.null_count < len(events):
-        return events.take(pa.array(np.lexsort((number, sequence_partition.to_numpy(), blob_arrival))))
-    if np.any((np.diff(number) < 0) & (np.diff(blob_arrival) == 0)):
-        return events.take(pa.array(np.lexsort((number, blob_arrival))))
-    return events
+        order = np.lexsort((number, sequence_partition.to_numpy(), blob_arrival))
+    elif np.any((np.diff(number) < 0) & (np.diff(blob_arrival) == 0)):
+        order = np.lexsort((number, blob_arrival))
+    else:
+        return events
+    body = events["body"].cast(pa.binary())  # Arrow cannot take views
+    return events.set_column(events.schema.get_field_index("body"), "body", body).take(pa.array(order))
 
 
 def _columns(blob: DecodedBlob, index: int, metadata: Sequence[MetadataColumn]) -> pa.Table:
@@ -293,7 +297,7 @@ def _columns(blob: DecodedBlob, index: int, metadata: Sequence[MetadataColumn]) 
         "enqueued": pa.array(events.enqueued),
         "sequence_partition": pa.nulls(count, pa.int64()) if partition is None else pa.array(partition),
         "blob_index": pa.array(np.full(count, index)),
-        "body": events.body,
+        "body": events.body.cast(pa.binary_view()),
         "unreadable": pa.nulls(count, pa.string()) if events.unreadable is None else events.unreadable,
         **{column.name: events.metadata[column] for column in metadata},
     }

@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from io import BytesIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +50,7 @@ class Decoder:
     quarantine_damaged: bool
     """Whether a damaged blob is recorded as such; otherwise it is an error."""
 
-    def decode(self, pinned: PinnedBlob, download: Future[BytesIO]) -> DecodedBlob:
+    def decode(self, pinned: PinnedBlob, download: Future[bytes]) -> DecodedBlob:
         """Return the events of a blob.
 
         Raise DamagedBlobError if it is damaged and not to be quarantined. Raise RunError if it changed since it was
@@ -60,8 +59,8 @@ class Decoder:
         quarantinable = None
         try:
             content = download.result()
-            if len(content.getvalue()) <= LARGEST_QUARANTINED:
-                quarantinable = content.getvalue()
+            if len(content) <= LARGEST_QUARANTINED:
+                quarantinable = content
             with blaming(pinned.blob.name):
                 return self._decoded(pinned, content)
         except DamagedBlobError as error:
@@ -70,7 +69,7 @@ class Decoder:
             nothing = Events.none(self.metadata)
             return DecodedBlob(pinned, nothing.number, nothing, Damage(error.reason, quarantinable))
 
-    def _decoded(self, pinned: PinnedBlob, content: BytesIO) -> DecodedBlob:
+    def _decoded(self, pinned: PinnedBlob, content: bytes) -> DecodedBlob:
         if pinned.enqueued is None:
             events = self.reader.read(pinned, content, self.metadata)
             return DecodedBlob(pinned, np.full(len(events.number), pinned.arrival), events)

@@ -1,7 +1,6 @@
 """Reference data of a run as the views that its query joins."""
 
 import logging
-from io import BytesIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,7 +66,7 @@ def _version(
 ) -> pa.Table:
     name = version.blob.name
     try:
-        content = BytesIO(container.read(version.blob))
+        content = container.read(version.blob)
         with blaming(name):
             events = reader.read(PinnedBlob(alias, "", version.blob), content, ())
     except DamagedBlobError as error:

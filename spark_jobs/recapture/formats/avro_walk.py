@@ -1,0 +1,252 @@
+"""Walk the records of an Avro block and note what they hold and where, in compiled code.
+
+Numba compiles this module when it is first used, which takes about ten seconds, and keeps the result next to the module
+or in the user's folder of caches.
+
+`nodes` are those of `avro_layout.Layout`. `data` must continue for PADDING bytes after the last block, as a file does
+with its sync marker, because a number is read before its end is checked. A text is noted as a view of Arrow, 16 bytes:
+its length, then its bytes if there are at most SHORT; otherwise its first four bytes, 0, and its place in `data`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+PADDING = 16
+"""Bytes that must follow the last block."""
+SHORT = 12
+_FIXED, _LONG, _TEXT, _UNION, _RECORD, _ARRAY, _MAP = range(7)
+_NOWHERE = 1 << 62
+"""Position after what cannot be read. It is after the end of every block."""
+_HAS_PARTS = -1
+"""Stands for the position after a value that has parts of its own."""
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    try:
+        return njit(cache=True, nogil=True, error_model="numpy")(function)
+    except RuntimeError:  # there is no folder for the result
+        return njit(nogil=True, error_model="numpy")(function)
+
+
+def _inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function into those that call it: a call costs more than what it does."""
+    return njit(inline="always", error_model="numpy")(function)
+
+
+@_inlined
+def _long(data, position):  # type: ignore[no-untyped-def]
+    """Return a number, and the position after it."""
+    value, shift = np.uint64(0), np.uint64(0)
+    while True:
+        byte = np.uint64(data[position])
+        position += 1
+        value |= (byte & np.uint64(0x7F)) << shift
+        if byte < 0x80:
+            return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), position
+        shift += np.uint64(7)
+        if shift > 63:
+            return np.int64(0), _NOWHERE
+
+
+@_inlined
+def _after_text(data, position, end):  # type: ignore[no-untyped-def]
+    """Return the length of a text, and the position after it."""
+    size, position = _long(data, position)
+    if position > end or size < 0 or size > end - position:
+        return size, _NOWHERE
+    return size, position + size
+
+
+@_inlined
+def _branch(data, position, end, node, nodes):  # type: ignore[no-untyped-def]
+    """Return the node of a union's branch, and the position of its value."""
+    branch, position = _long(data, position)
+    if position > end or branch < 0 or branch >= nodes[node + 1]:
+        return node, _NOWHERE
+    return nodes[node + 2 + branch], position
+
+
+@_inlined
+def _items(data, position, end):  # type: ignore[no-untyped-def]
+    """Return the number of items of a block of a map or an array, and the position after it."""
+    count, position = _long(data, position)
+    if count < 0 and position <= end:
+        count = -count
+        _, position = _long(data, position)
+    if position > end or count < 0 or count > end - position:
+        return 0, _NOWHERE
+    return count, position
+
+
+@_inlined
+def _after_leaf(data, position, end, node, nodes):  # type: ignore[no-untyped-def]
+    """Return the position after a value that has no parts, or is a union of such; _HAS_PARTS for any other value."""
+    kind = nodes[node]
+    if kind == _UNION:
+        node, position = _branch(data, position, end, node, nodes)
+        if position > end:
+            return position
+        kind = nodes[node]
+    if kind == _FIXED:
+        return position + nodes[node + 1]
+    if kind == _LONG:
+        return _long(data, position)[1]
+    if kind == _TEXT:
+        return _after_text(data, position, end)[1]
+    return _HAS_PARTS
+
+
+@_compiled
+def _after(data, position, end, node, nodes):  # type: ignore[no-untyped-def]
+    """Return the position after a value."""
+    after = _after_leaf(data, position, end, node, nodes)
+    if after != _HAS_PARTS:
+        return after
+    if nodes[node] == _UNION:
+        node, position = _branch(data, position, end, node, nodes)
+    if nodes[node] == _RECORD:
+        for child in range(node + 2, node + 2 + nodes[node + 1]):
+            position = _after(data, position, end, nodes[child], nodes)
+            if position > end:
+                return position
+        return position
+    while True:
+        count, position = _items(data, position, end)
+        if count == 0:
+            return position
+        for _ in range(count):
+            if nodes[node] == _MAP:
+                position = _after_text(data, position, end)[1]
+                if position > end:
+                    return position
+            after = _after_leaf(data, position, end, nodes[node + 2], nodes)
+            if after == _HAS_PARTS:
+                after = _after(data, position, end, nodes[node + 2], nodes)
+            if after > end:
+                return after
+            position = after
+
+
+@_inlined
+def _note(data, position, size, views, row):  # type: ignore[no-untyped-def]
+    """Write the view of a text."""
+    views[row, 0] = size
+    if size > SHORT:
+        views[row, 1] = (
+            np.uint32(data[position])
+            | np.uint32(data[position + 1]) << np.uint32(8)
+            | np.uint32(data[position + 2]) << np.uint32(16)
+            | np.uint32(data[position + 3]) << np.uint32(24)
+        )
+        views[row, 2] = 0
+        views[row, 3] = position
+        return
+    for part in range(3):
+        word = np.uint32(0)
+        for index in range(4 * part, min(size, 4 * part + 4)):
+            word |= np.uint32(data[position + index]) << np.uint32(8 * (index - 4 * part))
+        views[row, part + 1] = word
+
+
+@_compiled
+def read_records(  # type: ignore[no-untyped-def]
+    data, starts, ends, counts, fields, slots, nodes, numbers, views, nulls
+):
+    """Read the records of blocks; return the index of the first block that does not hold exactly its records, or -1.
+
+    `fields` are the nodes of a record's fields, and `slots` where they are noted, or -1. `numbers` gets the value of a
+    LONG, and the position of a MAP; `views` that of a TEXT; `nulls` is set for a value that is null. They have an
+    entry for each slot and record. A union that is noted must have one branch apart from null.
+    """
+    record, records = 0, numbers.shape[1]
+    for block in range(len(starts)):
+        position, end = starts[block], ends[block]
+        for _ in range(counts[block]):
+            for field in range(len(fields)):
+                node, slot = fields[field], slots[field]
+                if slot < 0:
+                    after = _after_leaf(data, position, end, node, nodes)
+                    position = _after(data, position, end, node, nodes) if after == _HAS_PARTS else after
+                    if position > end:
+                        return block
+                    continue
+                if nodes[node] == _UNION:
+                    node, position = _branch(data, position, end, node, nodes)
+                    if position > end:
+                        return block
+                if nodes[node] == _LONG:
+                    numbers[slot, record], position = _long(data, position)
+                elif nodes[node] == _TEXT:
+                    size, position = _after_text(data, position, end)
+                    if position <= end:
+                        _note(data, position - size, size, views, slot * records + record)
+                elif nodes[node] == _MAP:
+                    numbers[slot, record] = position
+                    position = _after(data, position, end, node, nodes)
+                else:
+                    nulls[slot, record] = True
+                    _note(data, position, 0, views, slot * records + record)
+                if position > end:
+                    return block
+            record += 1
+        if position != end:
+            return block
+    return -1
+
+
+@_compiled
+def count_entries(data, maps, value, end, nodes, counts):  # type: ignore[no-untyped-def]
+    """Count the entries of each map in `maps`, which are positions, or -1. `value` is the node of the maps' values."""
+    for index in range(len(maps)):
+        counts[index] = 0
+        position = maps[index]
+        while position >= 0:
+            count, position = _items(data, position, end)
+            if count == 0:
+                break
+            counts[index] += count
+            for _ in range(count):
+                position = _after_text(data, position, end)[1]
+                position = _after(data, position, end, value, nodes)
+
+
+@_compiled
+def read_entries(  # type: ignore[no-untyped-def]
+    data, maps, value, end, nodes, keys, branches, numbers, texts
+):
+    """Read the entries of maps that `count_entries` has counted.
+
+    `keys` and `texts` get views; `branches` the index of the branch of a value that is a union; `numbers` the value of
+    a LONG, or the bytes of a FIXED of at most eight.
+    """
+    entry = 0
+    for index in range(len(maps)):
+        position = maps[index]
+        while position >= 0:
+            count, position = _items(data, position, end)
+            if count == 0:
+                break
+            for _ in range(count):
+                size, position = _after_text(data, position, end)
+                _note(data, position - size, size, keys, entry)
+                node = value
+                if nodes[node] == _UNION:
+                    branches[entry] = _long(data, position)[0]
+                    node, position = _branch(data, position, end, node, nodes)
+                _note(data, position, 0, texts, entry)
+                numbers[entry] = 0
+                if nodes[node] == _LONG:
+                    numbers[entry], position = _long(data, position)
+                elif nodes[node] == _TEXT:
+                    size, position = _after_text(data, position, end)
+                    _note(data, position - size, size, texts, entry)
+                else:
+                    word = np.uint64(0)
+                    for byte in range(nodes[node + 1]):
+                        word |= np.uint64(data[position + byte]) << np.uint64(8 * byte)
+                    numbers[entry] = np.int64(word)
+                    position += nodes[node + 1]
+                entry += 1
