@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 SAMPLES_PER_SECOND = 10
-_WORKERS = ("pyspark.daemon", "multiprocessing.spawn")
+_WORKERS = ("pyspark.daemon", "multiprocessing.spawn", "multiprocessing.forkserver")
 """Modules that start the processes of Spark's workers, and those of recapture and of the peers."""
 
 

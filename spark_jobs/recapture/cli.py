@@ -141,6 +141,10 @@ def main(argv: list[str] | None = None) -> int:
             return _import(arguments)
         if arguments.verbose:
             log.enable()
+        if isinstance(arguments, _BackfillArguments) and arguments.master.startswith("local"):
+            from recapture.run.workers import prepare
+
+            prepare()  # a query that needs Spark will not use it; until the query is known, a core would be idle
         from recapture.definition.pipeline import load, load_without_query
 
         if isinstance(arguments, _InferArguments):

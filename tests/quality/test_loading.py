@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from recapture.quality.loading import SLOW, hidden, loaded_on_use
+from recapture.imports import hidden, loaded_on_use
+from recapture.quality.loading import SLOW
 
 
 def test_a_module_that_is_loaded_on_use_runs_when_an_attribute_is_read(

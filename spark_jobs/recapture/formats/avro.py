@@ -7,6 +7,8 @@ blob needs its own size in memory, and 16 bytes for each text that is read.
 import itertools
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +18,7 @@ from recapture.errors import DamagedBlobError
 from recapture.formats.avro_framing import MAP_FIELDS, Framing, Record, walk
 from recapture.formats.avro_layout import Kind, Layout, layout_of
 from recapture.formats.inflate import DEFAULT, Limits, inflated
+from recapture.imports import hidden
 from recapture.wording import counted
 
 PART_BYTES = 8 << 20
@@ -53,6 +56,19 @@ def decode(name: str, content: bytes, record: Record, more: Collection[str] = ()
     return pa.concat_tables(map(reading.table, parts))
 
 
+@cache
+def compiled() -> ModuleType:
+    """Return the module of compiled code. The first call loads the code, or compiles it, which takes ten seconds."""
+    with hidden(("scipy",)):  # Numba would import it for functions that are not used here
+        from recapture.formats import avro_walk
+
+        nothing, none, nodes = np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int32)
+        nothing.flags.writeable = False
+        per_record = np.empty((0, 0), np.int64), np.empty((0, 4), np.int32), np.empty((0, 0), np.bool_)
+        avro_walk.read_records(nothing, none, none, none, nodes, nodes, nodes, *per_record)
+    return avro_walk
+
+
 @dataclass(frozen=True)
 class _Part:
     """Blocks of records without the codec."""
@@ -74,8 +90,6 @@ def _part(content: bytes, framing: Framing) -> _Part:
 
 def _inflated(name: str, content: bytes, framing: Framing, limits: Limits) -> Iterator[_Part]:
     """Yield the blocks of a deflated file; small ones together."""
-    from recapture.formats.avro_walk import PADDING
-
     compressed = [memoryview(content)[block] for block in framing.blocks]
     data, ends = bytearray(), [0]
     for number, block in enumerate(inflated(name, compressed, limits), 1):
@@ -85,7 +99,7 @@ def _inflated(name: str, content: bytes, framing: Framing, limits: Limits) -> It
             data = block
         ends.append(len(data))
         if len(data) >= PART_BYTES or number == len(compressed):
-            data += bytes(PADDING)
+            data += bytes(compiled().PADDING)
             first = number - len(ends) + 1
             bounds = np.array(list(itertools.pairwise(ends)), np.int64)
             yield _Part(data, bounds, np.array(framing.counts[first:number], np.int64), first)
@@ -121,8 +135,6 @@ class _Reading:
 
     def table(self, part: _Part) -> pa.Table:
         """Return the records of some blocks. Raise DamagedBlobError if a block does not hold exactly its records."""
-        from recapture.formats.avro_walk import read_records
-
         if len(part.data) > _LARGEST:
             raise DamagedBlobError(self.name, f"its blocks have more than {_LARGEST >> 20:,} MiB, which is not read")
         starts, ends = part.bounds.T
@@ -134,7 +146,7 @@ class _Reading:
         slots = [self.schema.get_field_index(field) for field in layout.fields]
         shape = len(self.schema), int(part.counts.sum())
         numbers, views, nulls = np.empty(shape, np.int64), np.empty((*shape, 4), np.int32), np.zeros(shape, np.bool_)
-        wrong = read_records(
+        wrong = compiled().read_records(
             data,
             np.ascontiguousarray(starts),
             np.ascontiguousarray(ends),
@@ -186,18 +198,16 @@ class _Reading:
             raise DamagedBlobError(self.name, f"a text in its {field} is not UTF-8") from None
 
     def _maps(self, field: pa.Field, data: NDArray[np.uint8], positions: NDArray[np.int64]) -> pa.Array:
-        from recapture.formats.avro_walk import count_entries, read_entries
-
         layout = self.layout
         (node,) = layout.branches(layout.fields[field.name])
         (value,) = layout.children(node)
         counts = np.empty(len(positions), np.int64)
         end = np.int64(len(data))
-        count_entries(data, positions, np.int32(value), end, layout.nodes, counts)
+        compiled().count_entries(data, positions, np.int32(value), end, layout.nodes, counts)
         entries = int(counts.sum())
         keys, texts = np.empty((2, entries, 4), np.int32)
         branches, numbers = np.zeros(entries, np.int8), np.empty(entries, np.int64)
-        read_entries(data, positions, np.int32(value), end, layout.nodes, keys, branches, numbers, texts)
+        compiled().read_entries(data, positions, np.int32(value), end, layout.nodes, keys, branches, numbers, texts)
         if pa.types.is_union(field.type.item_type):
             values = [
                 self._properties(member.type, data, numbers, np.where((branches == branch)[:, np.newaxis], texts, 0))

@@ -21,13 +21,15 @@ class Kind(IntEnum):
     TEXT = 2
     """Its length as a LONG, then its bytes."""
     UNION = 3
-    """The index of its branch as a LONG, then a value of the branch. An enum is a union of nulls."""
+    """The index of its branch as a LONG, then a value of the branch."""
     RECORD = 4
     """Its fields, one after the other."""
     ARRAY = 5
     """Blocks: their number of items as a LONG, then the items; a block of none is the end."""
     MAP = 6
     """As an ARRAY. Each item is a key, which is a TEXT, and a value."""
+    ENUM = 7
+    """The index of its symbol as a LONG."""
 
 
 _FIXED = {"null": 0, "boolean": 1, "float": 4, "double": 8}
@@ -111,7 +113,7 @@ class _Nodes:
     def _named(self, name: str, schema: Any) -> int:
         self.named[schema["name"]] = None
         if name == "enum":
-            node = self._node(name, Kind.UNION, [self.add("null") for _ in schema["symbols"]])
+            node = self._node(name, Kind.ENUM)
         elif name == "fixed":
             if schema["size"] < 0:
                 raise ValueError(f"{schema['name']} has a negative size")

@@ -17,7 +17,7 @@ from numba import njit
 PADDING = 16
 """Bytes that must follow the last block."""
 SHORT = 12
-_FIXED, _LONG, _TEXT, _UNION, _RECORD, _ARRAY, _MAP = range(7)
+_FIXED, _LONG, _TEXT, _UNION, _RECORD, _ARRAY, _MAP, _ENUM = range(8)
 _NOWHERE = 1 << 62
 """Position after what cannot be read. It is after the end of every block."""
 _HAS_PARTS = -1
@@ -92,7 +92,7 @@ def _after_leaf(data, position, end, node, nodes):  # type: ignore[no-untyped-de
         kind = nodes[node]
     if kind == _FIXED:
         return position + nodes[node + 1]
-    if kind == _LONG:
+    if kind in (_LONG, _ENUM):
         return _long(data, position)[1]
     if kind == _TEXT:
         return _after_text(data, position, end)[1]

@@ -1,14 +1,6 @@
 """Load Great Expectations without the slow packages that audits seldom need, or never."""
 
-import sys
-import threading
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import LazyLoader
-from types import ModuleType
-
+from recapture.imports import hidden, loaded_on_use
 from recapture.quality.suites import require_installed
 
 SLOW = ("altair", "scipy.stats")
@@ -22,47 +14,3 @@ def load_great_expectations() -> None:
     require_installed()
     with loaded_on_use(SLOW), hidden(UNUSED):
         import great_expectations  # noqa: F401, the import registers the expectations
-
-
-@contextmanager
-def loaded_on_use(names: Collection[str]) -> Iterator[None]:
-    """Execute modules that are imported here for the first time only when one of their attributes is read."""
-    finder = _Finder(names)
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
-
-
-@contextmanager
-def hidden(packages: Collection[str]) -> Iterator[None]:
-    """Let imports of these packages in this thread fail, unless another thread has imported them."""
-    finder = _Hider(packages, threading.get_ident())
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
-
-
-class _Hider(MetaPathFinder):
-    def __init__(self, packages: Collection[str], thread: int) -> None:
-        self._packages, self._thread = packages, thread
-
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
-        if fullname.partition(".")[0] in self._packages and threading.get_ident() == self._thread:
-            raise ImportError(f"{fullname} is hidden")
-
-
-class _Finder(MetaPathFinder):
-    def __init__(self, names: Collection[str]) -> None:
-        self._names = names
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(fullname, path, target) if fullname in self._names else None
-        if spec is not None and spec.loader is not None:
-            spec.loader = LazyLoader(spec.loader)
-        return spec

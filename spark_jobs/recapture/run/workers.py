@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 
 
@@ -27,15 +28,23 @@ class Workers:
             process.join()
 
 
+def prepare() -> None:
+    """Start the process that workers are forked from. It loads what they need."""
+    forkserver.set_forkserver_preload(["recapture.run.preloaded"])
+    with _ignored_interrupts():
+        forkserver.ensure_running()
+
+
 @contextmanager
 def workers(count: int) -> Iterator[Workers]:
-    """Start processes, which load meanwhile what they need. They are killed in the end."""
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _end_with_parent)
+    """Start processes, which are killed in the end."""
+    prepare()
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("forkserver"), _begin, (dict(os.environ),))
     started = Workers(pool, count, frozenset(multiprocessing.active_children()))
     try:
         with _ignored_interrupts():
             for _ in range(count):
-                pool.submit(_load)
+                pool.submit(_be_ready)
         yield started
     finally:
         started.kill()
@@ -52,8 +61,13 @@ def _ignored_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def _end_with_parent() -> None:
-    """Let this process end when its parent does, even if that is killed, and not with Ctrl-C."""
+def _begin(environment: dict[str, str]) -> None:
+    """Give this process the environment of the one that uses it, as the fork server may be older.
+
+    Let it end when that process does, even if that is killed, and not with Ctrl-C.
+    """
+    os.environ.clear()
+    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -65,5 +79,5 @@ def _end_with_parent() -> None:
     threading.Thread(target=end, daemon=True).start()
 
 
-def _load() -> None:
-    import recapture.run.panes_files  # noqa: F401, it is what the tasks need
+def _be_ready() -> None:
+    """Do nothing: a pool starts its processes when it has work for them."""
