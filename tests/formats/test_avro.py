@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats.avro import decode
 from recapture.formats.avro_framing import has_block, header, walk
+from recapture.formats.duckdb_sql import one_array
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.sample.capture_file import SampleEvent, capture_file, capture_schema
 from tests.draws import examples
@@ -147,6 +148,24 @@ def test_a_body_may_be_null_empty_or_any_bytes() -> None:
         out, schema, [record(event) | {"Body": body} for event, body in zip(events(0, 1, 2, 3), bodies, strict=True)]
     )
     assert decode("b", out.getvalue(), EVENT_DATA)["Body"].to_pylist() == bodies
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_equal_texts_of_successive_events_are_read_once(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recapture.formats.avro.PART_BYTES", 100)
+    texts = ["", "a", "a", "ab", "aa", "a", "a longer text", "a longer text", "a longer texu", "a longer text"] * 2
+    schema = fastavro.parse_schema(json.loads(capture_schema()))
+    out = BytesIO()
+    writer: Any = fastavro.write.Writer(out, schema, codec=codec)
+    for index, text in enumerate(texts):
+        writer.write(record(events(0)[0]) | {"EnqueuedTimeUtc": text})
+        if index % 4 == 3:
+            writer.dump()
+    writer.dump()
+    column = decode("b", out.getvalue(), EVENT_DATA, ["EnqueuedTimeUtc"])["EnqueuedTimeUtc"]
+    assert column.to_pylist() == texts
+    assert sum(len(chunk.dictionary) for chunk in column.chunks) < len(texts)
+    assert one_array(column).to_pylist() == texts
 
 
 def test_more_events_than_any_buffer_holds_are_read() -> None:

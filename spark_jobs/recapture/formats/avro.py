@@ -42,8 +42,9 @@ _KINDS = {Kind.LONG: "a whole number", Kind.TEXT: "a text", Kind.MAP: "a map of 
 def decode(name: str, content: bytes, record: Record, more: Collection[str] = (), limits: Limits = DEFAULT) -> pa.Table:
     """Return the records of a blob, in the file's order: the fields that are always read, and those named in `more`.
 
-    The latter are strings; SystemProperties and Properties are maps from string to a dense union with the members of
-    the file's own schema, or to string. Views of bodies keep the content in memory, or what it inflates to.
+    The latter are strings, or dictionaries of strings if the service repeats them; SystemProperties and Properties are
+    maps from string to a dense union with the members of the file's own schema, or to string. Views of bodies keep the
+    content in memory, or what it inflates to.
 
     Raise DamagedBlobError if the file is incomplete, if one of its blocks holds more or fewer records than it declares,
     or if they inflate beyond the limits. A file that was cut off between two blocks looks complete: only its listed
@@ -65,7 +66,7 @@ def compiled() -> ModuleType:
         nothing, none, nodes = np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int32)
         nothing.flags.writeable = False
         per_record = np.empty((0, 0), np.int64), np.empty((0, 4), np.int32), np.empty((0, 0), np.bool_)
-        avro_walk.read_records(nothing, none, none, none, nodes, nodes, nodes, *per_record)
+        avro_walk.read_records(nothing, none, none, none, nodes, nodes, nodes, *per_record, np.empty((0, 3), np.int64))
     return avro_walk
 
 
@@ -126,7 +127,7 @@ class _Reading:
         except Exception as error:  # fastavro raises whatever the schema made it stumble over
             raise DamagedBlobError(name, f"its Avro schema cannot be used ({_first_line(error)})") from error
         types = {column.name: column.type for column in record.always}
-        types |= {column: _map_type(layout, column, record) if column in MAP_FIELDS else pa.string() for column in more}
+        types |= {column: _type(layout, column, record) for column in more}
         for column, type_ in types.items():
             expected = Kind.LONG if type_ == pa.int64() else Kind.MAP if column in MAP_FIELDS else Kind.TEXT
             if type_ is None or {layout.kind(node) for node in layout.branches(layout.fields[column])} != {expected}:
@@ -146,6 +147,7 @@ class _Reading:
         slots = [self.schema.get_field_index(field) for field in layout.fields]
         shape = len(self.schema), int(part.counts.sum())
         numbers, views, nulls = np.empty(shape, np.int64), np.empty((*shape, 4), np.int32), np.zeros(shape, np.bool_)
+        shared = np.array([(0 if pa.types.is_dictionary(field.type) else -1, 0, 0) for field in self.schema], np.int64)
         wrong = compiled().read_records(
             data,
             np.ascontiguousarray(starts),
@@ -157,11 +159,15 @@ class _Reading:
             numbers,
             views.reshape(-1, 4),
             nulls,
+            shared,
         )
         if wrong >= 0:
             raise self._miscounted(part, wrong)
         columns = [
-            self._column(field, data, numbers[slot], views[slot], nulls[slot]) for slot, field in enumerate(self.schema)
+            self._shared(field, data, numbers[slot], views[slot, : shared[slot, 0]], nulls[slot])
+            if pa.types.is_dictionary(field.type)
+            else self._column(field, data, numbers[slot], views[slot], nulls[slot])
+            for slot, field in enumerate(self.schema)
         ]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
@@ -180,6 +186,17 @@ class _Reading:
         if not pa.types.is_map(field.type):
             return self._texts(field.name, data, views, field.type, nulls)
         return self._maps(field, data, np.where(nulls, -1, numbers))
+
+    def _shared(
+        self,
+        field: pa.Field,
+        data: NDArray[np.uint8],
+        numbers: NDArray[np.int64],
+        views: NDArray[np.int32],
+        nulls: NDArray[np.bool_],
+    ) -> pa.Array:
+        indices = pa.array(numbers, mask=nulls if nulls.any() else None)
+        return pa.DictionaryArray.from_arrays(indices, self._texts(field.name, data, views, field.type.value_type))
 
     def _texts(
         self,
@@ -249,8 +266,10 @@ class _Reading:
         return DamagedBlobError(self.name, reason)
 
 
-def _map_type(layout: Layout, field: str, record: Record) -> pa.DataType | None:
-    """Return the type of a field of properties; None if it is not a map of the service."""
+def _type(layout: Layout, field: str, record: Record) -> pa.DataType | None:
+    """Return the type to read a field as; None if it should be a map of properties and is not."""
+    if field not in MAP_FIELDS:
+        return pa.dictionary(pa.int64(), pa.string()) if field in record.repeated else pa.string()
     maps = [node for node in layout.branches(layout.fields[field]) if layout.kind(node) is Kind.MAP]
     if len(maps) != 1:
         return None

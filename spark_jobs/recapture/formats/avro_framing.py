@@ -29,6 +29,8 @@ class Record:
     """Fields that are always read."""
     typed: bool
     """Whether the values of its maps are unions of several types; otherwise they are texts."""
+    repeated: frozenset[str] = frozenset()
+    """Fields whose texts are often those of the record before; they are read as dictionaries."""
 
 
 @dataclass(frozen=True)

@@ -151,15 +151,27 @@ def _note(data, position, size, views, row):  # type: ignore[no-untyped-def]
         views[row, part + 1] = word
 
 
+@_inlined
+def _equal(data, start, size, other, other_size):  # type: ignore[no-untyped-def]
+    """Return whether two texts are equal."""
+    index = 0 if size == other_size else size + 1
+    while index < size and data[start + index] == data[other + index]:
+        index += 1
+    return index == size
+
+
 @_compiled
 def read_records(  # type: ignore[no-untyped-def]
-    data, starts, ends, counts, fields, slots, nodes, numbers, views, nulls
+    data, starts, ends, counts, fields, slots, nodes, numbers, views, nulls, shared
 ):
     """Read the records of blocks; return the index of the first block that does not hold exactly its records, or -1.
 
     `fields` are the nodes of a record's fields, and `slots` where they are noted, or -1. `numbers` gets the value of a
     LONG, and the position of a MAP; `views` that of a TEXT; `nulls` is set for a value that is null. They have an
     entry for each slot and record. A union that is noted must have one branch apart from null.
+
+    `shared` has a row for each slot: the number of its views so far, and the place and length of its last text. If that
+    number is not negative at first, equal texts of successive records share a view, and `numbers` gets its index.
     """
     record, records = 0, numbers.shape[1]
     for block in range(len(starts)):
@@ -181,8 +193,14 @@ def read_records(  # type: ignore[no-untyped-def]
                     numbers[slot, record], position = _long(data, position)
                 elif nodes[node] == _TEXT:
                     size, position = _after_text(data, position, end)
-                    if position <= end:
+                    if position <= end and shared[slot, 0] < 0:
                         _note(data, position - size, size, views, slot * records + record)
+                    elif position <= end:
+                        start, view = position - size, shared[slot, 0]
+                        if view == 0 or not _equal(data, start, size, shared[slot, 1], shared[slot, 2]):
+                            _note(data, start, size, views, slot * records + view)
+                            shared[slot, 0], shared[slot, 1], shared[slot, 2] = view + 1, start, size
+                        numbers[slot, record] = shared[slot, 0] - 1
                 elif nodes[node] == _MAP:
                     numbers[slot, record] = position
                     position = _after(data, position, end, node, nodes)

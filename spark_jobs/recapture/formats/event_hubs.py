@@ -35,6 +35,7 @@ EVENT_DATA = Record(
     "EventData",
     pa.schema([("SequenceNumber", pa.int64()), ("Body", pa.binary_view())]),
     typed=True,
+    repeated=frozenset({"EnqueuedTimeUtc"}),
 )
 
 

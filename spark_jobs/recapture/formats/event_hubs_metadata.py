@@ -113,20 +113,15 @@ def _enqueued(name: str, events: pa.Table) -> pa.Array:
     return pa.array(instants)
 
 
-def seconds(enqueued: pa.Array) -> NDArray[np.int64]:
-    """Return every EnqueuedTimeUtc in ticks; -1 if it is not a time. Equal neighbours are read once."""
-    if not len(enqueued):
-        return np.empty(0, np.int64)
-    every = enqueued.fill_null("")
-    changes = pc.not_equal(every[1:], every[:-1]).to_numpy(zero_copy_only=False)
-    first = np.append(0, np.flatnonzero(changes) + 1)
-    texts = every.take(pa.array(first)).dictionary_encode()
-    regular = pc.match_substring_regex(texts.dictionary, _REGULAR)
-    times = pc.strptime(pc.if_else(regular, texts.dictionary, None), format=_ENQUEUED, unit="s")
+def seconds(enqueued: pa.DictionaryArray) -> NDArray[np.int64]:
+    """Return every EnqueuedTimeUtc in ticks; -1 if it is not a time. Equal texts of the dictionary are read once."""
+    texts = enqueued.dictionary
+    regular = pc.match_substring_regex(texts, _REGULAR)
+    times = pc.strptime(pc.if_else(regular, texts, None), format=_ENQUEUED, unit="s")
     known = times.cast(pa.int64()).fill_null(0).to_numpy() * ticks.TICKS_PER_SECOND + ticks.UNIX_EPOCH
     odd = pc.indices_nonzero(pc.invert(regular))
-    known[odd.to_numpy()] = [_second(text) for text in texts.dictionary.take(odd).to_pylist()]
-    return np.repeat(known[texts.indices.to_numpy()], np.diff(np.append(first, len(every))))
+    known[odd.to_numpy()] = [_second(text) for text in texts.take(odd).to_pylist()]
+    return np.append(known, -1)[enqueued.indices.fill_null(-1).to_numpy()]
 
 
 def _second(text: str) -> int:
