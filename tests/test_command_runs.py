@@ -30,6 +30,7 @@ logging.basicConfig(filename=f"{os.environ['LOGS']}/{os.getpid()}.log", level=lo
 NEEDS_SPARK = COUNTS.replace("COUNT(*)", "COUNT(DISTINCT eventTime)")
 COMMANDS = """
 import json, os, sys, tempfile
+from multiprocessing import forkserver
 from recapture import cli
 outcomes = []
 standard_output = os.dup(1)
@@ -38,6 +39,7 @@ for connection_string, arguments in json.load(sys.stdin):
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         os.dup2(out.fileno(), 1), os.dup2(err.fileno(), 2)
         code = cli.main(arguments)
+        forkserver._forkserver._stop()  # as the end of a command's process does
         sys.stdout.flush(), sys.stderr.flush()
         out.seek(0), err.seek(0)
         outcomes.append({"code": code, "out": out.read(), "err": err.read()})
@@ -239,7 +241,7 @@ def test_no_key_and_no_signature_is_printed_written_logged_or_on_a_command_line(
         assert not holds_secret(outcome.out + outcome.err, runs.secrets)
     assert [name for name, content in runs.blobs.items() if holds_secret(content, runs.secrets)] == []
     assert runs.watch.leaks == set()
-    processes = ("org.apache.spark.deploy.SparkSubmit", "-m pyspark.daemon", "from multiprocessing.spawn")
+    processes = ("org.apache.spark.deploy.SparkSubmit", "-m pyspark.daemon", "from multiprocessing.forkserver")
     for part in (*processes, "/logs/", "/tmp/"):
         assert any(part in checked for checked in runs.watch.checked), part
 

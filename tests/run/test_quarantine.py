@@ -147,7 +147,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         "it is cut off: its header is longer than its 100 bytes",
     ),
     "corrupt marker": (lambda sound: sound[:-1] + bytes([sound[-1] ^ 1]), "does not end in the file's sync marker"),
-    "corrupt record": (overwritten, "its records cannot be decoded"),
+    "corrupt record": (overwritten, "but does not hold exactly these"),
     "wrong codec": (lambda sound: sound.replace(b"\x08null\x16", b"\x08lzma\x16", 1), "its codec is 'lzma'"),
     "not Avro": (lambda sound: b'{"deviceId": "a"}\n', "it is not an Avro file"),
     "another record": (lambda sound: foreign(), "Message', not the EventData of Capture"),

@@ -64,7 +64,7 @@ class Sample:
         """Add at most `max_events` events of a blob, evenly spaced."""
         count = len(events.body)
         chosen = pa.array(np.linspace(0, count - 1, min(count, max_events)).astype(np.int64))
-        bodies = one_array(events.body.take(chosen))
+        bodies = one_array(events.body.cast(pa.binary()).take(chosen))
         if events.unreadable is not None:
             bodies = bodies.filter(pc.is_null(events.unreadable.take(chosen)))
         self.events += len(chosen)
