@@ -40,7 +40,7 @@ Small blobs share a chunk, because each call has a fixed cost. A chunk has less 
 CHUNK_BYTES = 64 * 1024 * 1024
 """Size in memory, in bytes, from which a chunk is full."""
 AHEAD_BYTES = 64 * 1024 * 1024
-"""Size of two successive blobs, in bytes, up to which the second is downloaded while the first is decoded.
+"""Size of two successive blobs, in bytes, up to which the second is downloaded while the first is processed.
 
 Otherwise the download waits until then, so that two large blobs are not in memory together.
 """
@@ -233,7 +233,6 @@ def _decoded(decoder: Decoder, blobs: Sequence[PinnedBlob], downloads: Downloads
         decoded = []
         for pinned in arrived_together:
             decoded.append(decoder.decode(pinned, downloads.take()))
-            downloads.begin_next()
         yield decoded
 
 
