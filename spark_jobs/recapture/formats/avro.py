@@ -137,7 +137,7 @@ class _Reading:
     def table(self, part: _Part) -> pa.Table:
         """Return the records of some blocks. Raise DamagedBlobError if a block does not hold exactly its records."""
         if len(part.data) > _LARGEST:
-            raise DamagedBlobError(self.name, f"its blocks have more than {_LARGEST >> 20:,} MiB, which is not read")
+            raise DamagedBlobError(self.name, f"it has more than {_LARGEST >> 20:,} MiB, the most that is read")
         starts, ends = part.bounds.T
         too_many = np.flatnonzero(part.counts > ends - starts)
         if len(too_many):
