@@ -163,11 +163,10 @@ class _Reading:
         )
         if wrong >= 0:
             raise self._miscounted(part, wrong)
+        view_counts = np.where(shared[:, 0] < 0, shape[1], shared[:, 0])
         columns = [
-            self._shared(field, data, numbers[slot], views[slot, : shared[slot, 0]], nulls[slot])
-            if pa.types.is_dictionary(field.type)
-            else self._column(field, data, numbers[slot], views[slot], nulls[slot])
-            for slot, field in enumerate(self.schema)
+            self._column(field, data, numbers[slot], views[slot, :count], nulls[slot])
+            for slot, (field, count) in enumerate(zip(self.schema, view_counts, strict=True))
         ]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
@@ -183,20 +182,12 @@ class _Reading:
             if nulls.any():
                 raise DamagedBlobError(self.name, f"its record {int(np.flatnonzero(nulls)[0])} has no {field.name}")
             return pa.array(numbers)
+        if pa.types.is_dictionary(field.type):
+            indices = pa.array(numbers, mask=nulls if nulls.any() else None)
+            return pa.DictionaryArray.from_arrays(indices, self._texts(field.name, data, views, field.type.value_type))
         if not pa.types.is_map(field.type):
             return self._texts(field.name, data, views, field.type, nulls)
         return self._maps(field, data, np.where(nulls, -1, numbers))
-
-    def _shared(
-        self,
-        field: pa.Field,
-        data: NDArray[np.uint8],
-        numbers: NDArray[np.int64],
-        views: NDArray[np.int32],
-        nulls: NDArray[np.bool_],
-    ) -> pa.Array:
-        indices = pa.array(numbers, mask=nulls if nulls.any() else None)
-        return pa.DictionaryArray.from_arrays(indices, self._texts(field.name, data, views, field.type.value_type))
 
     def _texts(
         self,

@@ -27,7 +27,7 @@ _HAS_PARTS = -1
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     try:
         return njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:  # there is no folder for the result
+    except RuntimeError:  # Numba may write to none of its cache folders
         return njit(nogil=True, error_model="numpy")(function)
 
 
