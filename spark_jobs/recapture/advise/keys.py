@@ -1,7 +1,7 @@
 """Candidate keys: what TIMESTAMP BY … OVER could name, and what tells devices apart."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -71,7 +71,7 @@ def choose_keys(compiled: CompiledInput, sample: Chunk, only_texts: bool) -> Key
     """
     own = Key(compiled.over)
     rows = np.linspace(0, len(sample) - 1, min(len(sample), SAMPLED_EVENTS)).astype(np.int64)
-    events = replace(sample, events=sample.events.take(pa.array(rows)))
+    events = sample.taken(rows)
     read: list[InputColumn | MetadataColumn] = [*compiled.columns, *compiled.metadata]
     found: list[InputColumn | MetadataColumn] = [
         column for column in _columns(compiled, events.body, only_texts) if column not in read
@@ -90,7 +90,7 @@ def choose_keys(compiled: CompiledInput, sample: Chunk, only_texts: bool) -> Key
 
 
 def _columns(compiled: CompiledInput, sample: pa.Array, only_texts: bool) -> Iterator[InputColumn]:
-    """Yield the fields of bodies (binary) that hold texts or whole numbers, as the query declares or spells them."""
+    """Yield the fields of bodies (binary, or views) that hold texts or whole numbers, as the query declares or spells them."""
     known = {column.path: column for column in (*compiled.columns_to_check, *compiled.columns)}
     by_name = {tuple(step.lower() for step in path): column for path, column in known.items()}
     for field in fields_of([count_values(sample, only_texts)]):

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from recapture.formats import spellings
 from recapture.formats.duckdb_sql import literal, one_array, pointer, select, utf8
 from recapture.formats.spellings import Spelling
+from recapture.formats.views import copied, is_view, start_with, taken
 from recapture.model import TYPES, AsaType, InputColumn
 from recapture.time_model import timestamps
 
@@ -57,7 +59,7 @@ def parse(
     timestamp_fields: Collection[InputColumn] = (),
     unreadable: pa.Array | None = None,
 ) -> Bodies:
-    """Read `columns`, and the texts of `timestamp_fields`, from JSON bodies (binary).
+    """Read `columns`, and the texts of `timestamp_fields`, from JSON bodies (binary, or views).
 
     A value in `timestamp_fields` does not make a body malformed: the policies decide about it. A name finds its field
     in any letter case (see `spellings`). `unreadable` holds the reason why a reader could not read a body (string), or
@@ -71,11 +73,12 @@ def parse(
     usual, raw = _parse(text, malformed, columns, timestamp_fields, spelling)
     rows = spellings.differing(text, raw, spelling)
     parsed, order = [usual], np.arange(len(text))
-    for other, chosen in spellings.by_spelling(text.take(pa.array(rows)), fields) if len(rows) else ():
+    for other, chosen in spellings.by_spelling(_some(text, rows), fields) if len(rows) else ():
         if other != spelling:
-            again = pa.array(rows[chosen])
-            order[rows[chosen]] = sum(len(part.malformed) for part in parsed) + np.arange(len(chosen))
-            parsed.append(_parse(text.take(again), malformed.take(again), columns, timestamp_fields, other)[0])
+            again = rows[chosen]
+            order[again] = sum(len(part.malformed) for part in parsed) + np.arange(len(again))
+            reasons = malformed.take(pa.array(again))
+            parsed.append(_parse(_some(text, again), reasons, columns, timestamp_fields, other)[0])
     return usual if len(parsed) == 1 else _interleaved(parsed, pa.array(order))
 
 
@@ -107,7 +110,7 @@ def _parse(
     converted: dict[InputColumn, pa.Array] = {}
     for column in columns:
         if not column.path:
-            converted[column] = pc.if_else(pc.is_null(malformed), text, None)
+            converted[column] = pc.if_else(pc.is_null(malformed), copied(text), None)
             continue
         values = _convert(raw[column], column.type)
         if column.type is AsaType.BIGINT:
@@ -123,19 +126,23 @@ def _parse(
 def _not_objects(text: pa.Array, valid: pa.Array) -> pa.Array:
     """Return the reason why a body is not a JSON object, or NULL."""
     reasons = pa.nulls(len(text), pa.string())
-    others = pc.indices_nonzero(pc.invert(pc.and_kleene(valid, pc.starts_with(text, "{"))))
+    others = pc.indices_nonzero(pc.invert(pc.and_kleene(valid, start_with(text, "{"))))
     if not len(others):
         return reasons
     reason = "WHEN NOT json_valid(body) THEN 'not JSON' WHEN json_type(body) <> 'OBJECT' THEN 'not a JSON object'"
-    found = select({"body": text.take(others)}, f"SELECT CASE {reason} END AS reason FROM bodies")["reason"]
+    found = select({"body": _some(text, others)}, f"SELECT CASE {reason} END AS reason FROM bodies")["reason"]
     return _replaced(reasons, others, one_array(found).cast(pa.string()))
 
 
 def as_text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return the bodies as text, without byte order marks, and, for each body that is not text, the reason.
 
-    A NULL body is not text.
+    A NULL body is not text. The text of views may be views.
     """
+    if is_view(bodies.type) and not bodies.null_count and pc.all(start_with(bodies, "{")).as_py():
+        with contextlib.suppress(pa.ArrowInvalid):
+            return bodies.cast(pa.string_view()), pa.nulls(len(bodies), pa.string())
+    bodies = copied(bodies)
     malformed = pc.if_else(pc.is_valid(bodies), pa.scalar(None, pa.string()), "no body")
     text = utf8(bodies)
     marked = pc.starts_with(text, _BYTE_ORDER_MARK)
@@ -258,7 +265,7 @@ def _with_whole_floats(bigints: pa.Array, raw: pa.Array, text: pa.Array, path: S
     is_whole = f"json_type(body, {pointer(path)}) = 'DOUBLE' AND value = trunc(value)"
     doubles = "SELECT body, try_cast(value AS DOUBLE) AS value FROM bodies"
     floats = f"SELECT CASE WHEN {is_whole} THEN try_cast(value AS BIGINT) END AS value FROM ({doubles})"
-    found = one_array(select({"body": text.take(suspects), "value": raw.take(suspects)}, floats)["value"])
+    found = one_array(select({"body": _some(text, suspects), "value": raw.take(suspects)}, floats)["value"])
     return _replaced(bigints, suspects, found)
 
 
@@ -272,7 +279,7 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn, path: Se
     steps = (f"json_type(body, {pointer(record)}) = 'OBJECT'" for record in records)
     readable = " AND ".join(["json_valid(body)", *steps])
     kind = f"CASE WHEN {readable} THEN json_type(body, {pointer(path)}) END"
-    kinds = select({"body": text.take(suspects)}, f"SELECT {kind} AS kind FROM bodies")["kind"]
+    kinds = select({"body": _some(text, suspects)}, f"SELECT {kind} AS kind FROM bodies")["kind"]
     present = pc.fill_null(pc.not_equal(one_array(kinds), "NULL"), False)
     wrong = suspects.filter(present)
     if not len(wrong):
@@ -311,8 +318,13 @@ def _inexact(text: pa.Array, values: pa.Array, column: InputColumn, path: Sequen
     if column.type is AsaType.FLOAT:
         inexact = literal(f"{column.name} is a bigint that no float equals; {advice}")
         reason += f" WHEN CAST(CAST({number} AS DOUBLE) AS HUGEINT) <> CAST({number} AS HUGEINT) THEN {inexact}"
-    found = one_array(select({"body": text.take(suspects)}, f"SELECT {reason} END AS reason FROM bodies")["reason"])
+    found = one_array(select({"body": _some(text, suspects)}, f"SELECT {reason} END AS reason FROM bodies")["reason"])
     return _replaced(reasons, suspects, found.cast(pa.string()))
+
+
+def _some(text: pa.Array, rows: pa.Array | NDArray[np.intp]) -> pa.Array:
+    """Return the text of some bodies, copied."""
+    return copied(taken(text, np.asarray(rows)))
 
 
 def _replaced(values: pa.Array, places: pa.Array, replacements: pa.Array) -> pa.Array:

@@ -97,7 +97,7 @@ def records_in(bodies: pa.Array, path: Sequence[str]) -> pa.Array:
 
 
 def count_values(bodies: pa.Array, only_texts: bool) -> pa.Table:
-    """Return how often each name has values of each type in bodies (binary), in order of first appearance.
+    """Return how often each name has values of each type in bodies (binary, or views), in order of first appearance.
 
     With `only_texts`, a text has the type that it can be read as. The columns are `name`, `kind` (an AsaType, or NULL
     for null), `events` and `spelt`. Of the fields of a body whose names differ only in letter case, `events` counts the

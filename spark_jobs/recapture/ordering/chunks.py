@@ -17,12 +17,12 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.archive.pinning import PinnedBlob
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import UNNUMBERED, Reader
+from recapture.formats.views import lengths, taken
 from recapture.model import MetadataColumn
 from recapture.ordering.application_time import metadata_of
 from recapture.ordering.decoding import DecodedBlob, Decoder
@@ -103,6 +103,7 @@ class Chunk:
 
     @property
     def body(self) -> pa.Array:
+        """Bytes of each event's body (views), or NULL."""
         return self.events["body"]
 
     @property
@@ -127,8 +128,7 @@ class Chunk:
     @cached_property
     def body_sizes(self) -> NDArray[np.int64]:
         """Size of each event's body in bytes."""
-        sizes: NDArray[np.int64] = pc.binary_length(self.body).fill_null(0).cast(pa.int64()).to_numpy()
-        return sizes
+        return lengths(self.body)
 
     def arrived_in(self, slice_: Slice) -> RowIndex:
         """Return the events that arrived in a slice."""
@@ -144,15 +144,16 @@ class Chunk:
 
     def without(self, duplicates: NDArray[np.bool_]) -> "Chunk":
         """Return the chunk without its duplicates."""
-        return self._take(np.flatnonzero(~duplicates)) if duplicates.any() else self
+        return self.taken(np.flatnonzero(~duplicates)) if duplicates.any() else self
+
+    def taken(self, rows: NDArray[np.intp]) -> "Chunk":
+        """Return the chunk with the events at these indices only."""
+        return replace(self, events=_taken(self.events, rows))
 
     @cached_property
     def _arrivals_ascend(self) -> bool:
         """Whether arrivals ascend, because events arrive with their blobs and not at their enqueued times."""
         return all(pinned.enqueued is None for pinned in self.blobs)
-
-    def _take(self, rows: NDArray[np.intp]) -> "Chunk":
-        return replace(self, events=self.events.take(pa.array(rows)))
 
     def _int64s(self, column: str) -> NDArray[np.int64]:
         numbers: NDArray[np.int64] = self.events[column].to_numpy()
@@ -244,60 +245,83 @@ def _in_chunks(
     is_judged: bool,
     numbered: bool,
 ) -> Iterator[Chunk]:
-    """Yield the events of a batch of blobs in chunks that have about as many events as each other."""
-    events = pa.concat_tables([_columns(blob, index, metadata) for index, blob in enumerate(blobs)])
-    events = events.append_column("continuous_number", _continuous_number(events, numbers))
-    arrival_by_blob = np.array([blob.pinned.arrival for blob in blobs], np.int64)
-    if numbered:
-        events = _sorted_by_number(events, arrival_by_blob[events["blob_index"].to_numpy()])
-    count = min(max(len(events) // CHUNK_EVENTS, events.nbytes // CHUNK_BYTES, 1), max(len(events), 1))
-    bounds = [len(events) * chunk // count for chunk in range(count + 1)]
+    """Yield the events of a batch of blobs in chunks that have about as many events as each other.
+
+    Columns are made for one chunk at a time: those of a large blob would take as much memory as a third of the blob.
+    """
+    number = _together([blob.events.number for blob in blobs])
+    partitions = [blob.events.sequence_partition for blob in blobs if blob.events.sequence_partition is not None]
+    partition = _together(partitions) if partitions else None
+    continuous = number if partition is None else numbers.continued(number, partition)
+    order = _order_by_number(blobs, partition, continuous) if numbered else None
+    ordered = None if order is None else _taken(_columns(blobs, continuous, metadata, 0, len(number)), order)
+    size = sum(blob.events.size for blob in blobs)
+    count = min(max(len(number) // CHUNK_EVENTS, size // CHUNK_BYTES, 1), max(len(number), 1))
+    bounds = [len(number) * chunk // count for chunk in range(count + 1)]
     for begin, end in itertools.pairwise(bounds):
-        part = events.slice(begin, end - begin)
-        columns = {name: one_array(part[name]) for name in part.column_names}
-        columns["body"] = columns["body"].cast(pa.binary())
         yield Chunk(
-            events=pa.RecordBatch.from_pydict(columns),
+            events=_columns(blobs, continuous, metadata, begin, end)
+            if ordered is None
+            else ordered.slice(begin, end - begin),
             blobs=tuple(blob.pinned for blob in blobs),
             damaged=tuple(blob for blob in blobs if blob.damage is not None),
             without_block=tuple(blob.pinned for blob in blobs if blob.events.without_block),
-            is_last=end == len(events),
+            is_last=end == len(number),
             is_judged=is_judged,
             numbered=numbered,
         )
 
 
-def _continuous_number(events: pa.Table, numbers: ContinuousNumbers) -> pa.ChunkedArray:
-    number, sequence_partition = events["number"], events["sequence_partition"]
-    if sequence_partition.null_count:
-        return number
-    return pa.chunked_array([numbers.continued(number.to_numpy(), sequence_partition.to_numpy())])
+def _order_by_number(
+    blobs: Sequence[DecodedBlob], partition: NDArray[np.int64] | None, continuous_number: NDArray[np.int64]
+) -> NDArray[np.intp] | None:
+    """Return the order of events by blob arrival, then sequence partition, then number; None if they have it."""
+    blob_arrival = np.repeat([blob.pinned.arrival for blob in blobs], [len(blob.arrival) for blob in blobs])
+    if partition is not None:
+        return np.lexsort((continuous_number, partition, blob_arrival))
+    falls = np.flatnonzero(continuous_number[1:] < continuous_number[:-1])
+    if np.any(blob_arrival[falls] == blob_arrival[falls + 1]):
+        return np.lexsort((continuous_number, blob_arrival))
+    return None
 
 
-def _sorted_by_number(events: pa.Table, blob_arrival: NDArray[np.int64]) -> pa.Table:
-    """Return events with those of equal blob arrival sorted by sequence partition, then by number."""
-    number, sequence_partition = events["continuous_number"].to_numpy(), events["sequence_partition"]
-    if sequence_partition.null_count < len(events):
-        order = np.lexsort((number, sequence_partition.to_numpy(), blob_arrival))
-    elif np.any((np.diff(number) < 0) & (np.diff(blob_arrival) == 0)):
-        order = np.lexsort((number, blob_arrival))
-    else:
-        return events
-    body = events["body"].cast(pa.binary())  # Arrow cannot take views
-    return events.set_column(events.schema.get_field_index("body"), "body", body).take(pa.array(order))
+def _columns(
+    blobs: Sequence[DecodedBlob],
+    continuous_number: NDArray[np.int64],
+    metadata: Sequence[MetadataColumn],
+    begin: int,
+    end: int,
+) -> pa.RecordBatch:
+    """Return the events of a batch of blobs from one index to another."""
+    starts = itertools.accumulate((len(blob.arrival) for blob in blobs), initial=0)
+    parts = [
+        _columns_of_blob(blob, index, metadata, slice(max(begin - start, 0), max(end - start, 0)))
+        for index, (blob, start) in enumerate(zip(blobs, starts, strict=False))
+    ]
+    columns = pa.concat_tables(parts).append_column("continuous_number", pa.array(continuous_number[begin:end]))
+    return pa.RecordBatch.from_pydict({name: one_array(columns[name]) for name in columns.column_names})
 
 
-def _columns(blob: DecodedBlob, index: int, metadata: Sequence[MetadataColumn]) -> pa.Table:
-    events, count = blob.events, len(blob.arrival)
-    partition = events.sequence_partition
+def _columns_of_blob(blob: DecodedBlob, index: int, metadata: Sequence[MetadataColumn], rows: slice) -> pa.Table:
+    events, arrival, partition = blob.events, blob.arrival[rows], blob.events.sequence_partition
+    count = len(arrival)
     columns = {
-        "arrival": pa.array(blob.arrival),
-        "number": pa.array(events.number),
-        "enqueued": pa.array(events.enqueued),
-        "sequence_partition": pa.nulls(count, pa.int64()) if partition is None else pa.array(partition),
+        "arrival": pa.array(arrival),
+        "number": pa.array(events.number[rows]),
+        "enqueued": pa.array(events.enqueued[rows]),
+        "sequence_partition": pa.nulls(count, pa.int64()) if partition is None else pa.array(partition[rows]),
         "blob_index": pa.array(np.full(count, index)),
-        "body": events.body.cast(pa.binary_view()),
-        "unreadable": pa.nulls(count, pa.string()) if events.unreadable is None else events.unreadable,
-        **{column.name: events.metadata[column] for column in metadata},
+        "body": events.body[rows].cast(pa.binary_view()),
+        "unreadable": pa.nulls(count, pa.string()) if events.unreadable is None else events.unreadable[rows],
+        **{column.name: events.metadata[column][rows] for column in metadata},
     }
     return pa.table(columns)
+
+
+def _taken(events: pa.RecordBatch, rows: NDArray[np.intp]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([taken(column, rows) for column in events.columns], schema=events.schema)
+
+
+def _together(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return arrays as one, which is not copied if it is alone."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

@@ -72,7 +72,7 @@ class Decoder:
     def _decoded(self, pinned: PinnedBlob, content: bytes) -> DecodedBlob:
         if pinned.enqueued is None:
             events = self.reader.read(pinned, content, self.metadata)
-            return DecodedBlob(pinned, np.full(len(events.number), pinned.arrival), events)
+            return DecodedBlob(pinned, np.broadcast_to(np.int64(pinned.arrival), len(events.number)), events)
         events = self.reader.read(pinned, content, tuple(dict.fromkeys([*self.metadata, ENQUEUED])))
         arrival = events.metadata[ENQUEUED].to_numpy()
         _require_in_range(pinned, arrival)

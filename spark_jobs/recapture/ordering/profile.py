@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recapture.formats.views import copied, taken
 from recapture.ordering.chunks import Chunk
 from recapture.time_model.metrics import VERDICTS
 from recapture.time_model.policies import BEFORE_EVERYTHING, Judged
@@ -292,7 +293,7 @@ def _batch(events: TimedEvents, rows: NDArray[np.intp]) -> pa.RecordBatch:
         pa.array([pinned.blob.name for pinned in chunk.blobs]).take(pa.array(chunk.blob_index[rows])),
         pa.array(chunk.number[rows], mask=~has_number),
         pa.array(chunk.number[rows], mask=has_number),
-        pc.binary_slice(chunk.body.take(indices), 0, BODY_BYTES),
+        pc.binary_slice(copied(taken(chunk.body, rows)), 0, BODY_BYTES),
         pa.array(judged.behind[rows]),
         pa.array(_ranks(chunk, rows)),
     ]

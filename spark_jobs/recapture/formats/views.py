@@ -1,0 +1,58 @@
+"""Arrow's views, which leave texts and bytes where they are: what Arrow itself cannot do with them.
+
+A view has 16 bytes: the length of a value, then the value if it has at most 12 bytes, or else its first four bytes and
+its place (source: "Arrow Columnar Format", Variable-size Binary View Layout).
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+_COPIED = {pa.binary_view(): pa.binary(), pa.string_view(): pa.string()}
+"""The types of views, with those of copies."""
+_FIRST = 4
+"""Place of a value's first byte in its view; 0 is there if it has none."""
+
+
+def is_view(type_: pa.DataType) -> bool:
+    """Return whether values of a type are views."""
+    return type_ in _COPIED
+
+
+def taken(values: pa.Array, rows: NDArray[np.intp]) -> pa.Array:
+    """Return the values at some rows; those of views are not copied."""
+    if not is_view(values.type):
+        return values.take(pa.array(rows))
+    validity = np.packbits(_is_valid(values)[rows], bitorder="little") if values.null_count else None
+    buffers = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(_views(values)[rows])]
+    return pa.Array.from_buffers(values.type, len(rows), buffers + values.buffers()[2:])
+
+
+def copied(values: pa.Array) -> pa.Array:
+    """Return the values, those of views as copies (binary or string)."""
+    return values.cast(_COPIED[values.type]) if is_view(values.type) else values
+
+
+def lengths(values: pa.Array) -> NDArray[np.int64]:
+    """Return the lengths of views in bytes; 0 for NULL."""
+    return np.where(_is_valid(values), _views(values)[:, :4].view(np.int32).ravel(), 0).astype(np.int64)
+
+
+def start_with(values: pa.Array, character: str) -> pa.Array:
+    """Return which texts (string, or views) start with an ASCII character; NULL for NULL."""
+    if not is_view(values.type):
+        return pc.starts_with(values, character)
+    first = _views(values)[:, _FIRST]
+    return pa.array(first == ord(character), mask=~_is_valid(values))
+
+
+def _views(values: pa.Array) -> NDArray[np.uint8]:
+    """Return the bytes of each view."""
+    views = np.frombuffer(values.buffers()[1], np.uint8).reshape(-1, 16)
+    return views[values.offset : values.offset + len(values)]
+
+
+def _is_valid(values: pa.Array) -> NDArray[np.bool_]:
+    valid: NDArray[np.bool_] = values.is_valid().to_numpy(zero_copy_only=False)
+    return valid
