@@ -90,7 +90,7 @@ def choose_keys(compiled: CompiledInput, sample: Chunk, only_texts: bool) -> Key
 
 
 def _columns(compiled: CompiledInput, sample: pa.Array, only_texts: bool) -> Iterator[InputColumn]:
-    """Yield the fields of bodies (binary, or views) that hold texts or whole numbers, as the query declares or spells them."""
+    """Yield the fields of bodies (views) that hold texts or whole numbers, as the query declares or spells them."""
     known = {column.path: column for column in (*compiled.columns_to_check, *compiled.columns)}
     by_name = {tuple(step.lower() for step in path): column for path, column in known.items()}
     for field in fields_of([count_values(sample, only_texts)]):

@@ -6,6 +6,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from isal import isal_zlib
+
 from recapture.errors import DamagedBlobError
 
 MIB = 1 << 20
@@ -55,7 +57,7 @@ def unzipped(name: str, content: bytes, limits: Limits) -> bytes:
 
 
 def _pieces(name: str, block: memoryview) -> Iterator[bytes]:
-    inflater = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
+    inflater = isal_zlib.decompressobj(wbits=-zlib.MAX_WBITS)
     try:
         for start in range(0, len(block), _PIECE):
             if inflater.eof:
@@ -64,7 +66,7 @@ def _pieces(name: str, block: memoryview) -> Iterator[bytes]:
             while piece := inflater.decompress(rest, _PIECE):
                 yield piece
                 rest = inflater.unconsumed_tail
-    except zlib.error as error:
+    except isal_zlib.error as error:  # type: ignore[misc]  # its stub has no class
         raise DamagedBlobError(name, f"a block cannot be inflated ({error})") from error
 
 

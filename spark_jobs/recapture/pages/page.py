@@ -5,6 +5,7 @@ A template extends `base.html` and fills its blocks. Every value is escaped, unl
 unless the template says otherwise in the block `policy`.
 """
 
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
@@ -36,10 +37,23 @@ def render(package: str, template: str, **values: Any) -> bytes:
 def _environment(package: str) -> "Environment":
     require_installed()
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    from jinja2.bccache import Bucket, FileSystemBytecodeCache
     from markupsafe import Markup
 
+    class Compiled(FileSystemBytecodeCache):
+        """Compiled templates, in a folder of this user for temporary files."""
+
+        def dump_bytecode(self, bucket: Bucket) -> None:
+            with suppress(OSError):  # a page does not need it
+                super().dump_bytecode(bucket)
+
+    try:
+        compiled = Compiled()
+    except RuntimeError:  # the folder belongs to somebody else
+        compiled = None
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package, "."), PackageLoader("recapture.pages", ".")]),
+        bytecode_cache=compiled,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
