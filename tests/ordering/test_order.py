@@ -1,6 +1,8 @@
 """One task of a run: a partition's blobs in arrival order, judged in one pass (docs/time-model.md, sections 1 to 3)."""
 
 import json
+import weakref
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ import pytest
 
 from recapture.formats.event_hubs import CaptureReader
 from recapture.ordering import chunks
-from recapture.ordering.order import order, schema
+from recapture.ordering.order import order, order_and_aggregate, schema
 from recapture.ordering.task import split
 from recapture.storage import open_container
 from recapture.time_model.ticks import from_datetime
@@ -87,6 +89,32 @@ def test_large_events_do_not_wait_for_many(tmp_path: Path, monkeypatch: pytest.M
         task, open_container(tmp_path.as_uri()), PLAIN, POLICIES, CaptureReader(), quarantine_damaged=False
     )
     assert [batch.num_rows for batch in batches] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("run", [order, order_and_aggregate])
+def test_a_chunk_is_dropped_before_the_next_one_is_read(
+    tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise two large blobs would be in memory, as the bodies of a chunk stay in its blob."""
+    dropped: list[bool] = []
+
+    def noted(*arguments: Any) -> Iterator[chunks.Chunk]:
+        for chunk in chunks.chunks(*arguments):
+            is_alive = weakref.ref(chunk)
+            yield chunk
+            del chunk
+            dropped.append(is_alive() is None)
+
+    monkeypatch.setattr("recapture.ordering.order.chunks", noted)
+    monkeypatch.setattr(chunks, "CHUNK_EVENTS", 1)
+    for n in range(3):
+        put(tmp_path, TEN + (10 + n) * MINUTE, [(n, at(TEN + (5 + n) * MINUTE))])
+    plan = planned(tmp_path, PLAIN)
+    (task,) = split(plan.slices, plan.blobs, 1 << 30)
+    container = open_container(tmp_path.as_uri())
+    batches, _ = run(task, container, PLAIN, POLICIES, CaptureReader(), quarantine_damaged=False)
+    assert len(list(batches)) > 0
+    assert dropped == [True] * 3
 
 
 def test_an_event_is_in_every_slice_in_which_one_of_its_windows_ends(tmp_path: Path) -> None:

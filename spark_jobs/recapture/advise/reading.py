@@ -202,6 +202,7 @@ class _Reading:
             if chunk.is_last:
                 self.damaged += [blob.pinned.blob.name for blob in chunk.damaged]
                 first_blob += len(chunk.blobs)
+            del chunk  # it keeps its blob in memory
         counts = {key: counter.counts for key, counter in counters.items()}
         if duplicates_in_range or any(of_key.verdicts.any() for of_key in counts.values()):
             self.counts[partition] = PartitionCounts(duplicates_in_range, counts)

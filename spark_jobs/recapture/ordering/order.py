@@ -61,8 +61,13 @@ def order(
     quarantined, and RunError for a blob that changed since it was planned.
     """
     processor = _ChunkProcessor.of_task(task, compiled, policies)
-    read = chunks(task, container, compiled, reader, quarantine_damaged)
-    return (batch for chunk in read for _, batch in processor.process(chunk)), processor.counters
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for chunk in chunks(task, container, compiled, reader, quarantine_damaged):
+            yield from (batch for _, batch in processor.process(chunk))
+            del chunk  # it keeps its blob in memory
+
+    return batches(), processor.counters
 
 
 def order_and_aggregate(
@@ -92,6 +97,7 @@ def order_and_aggregate(
             for slice_, events in processor.process(chunk):
                 panes[slice_].add(events)
             blobs += len(chunk.blobs) if chunk.is_last else 0
+            del chunk  # it keeps its blob in memory
             for slice_ in [slice_ for slice_ in panes if blobs_of_slice[slice_] <= blobs]:
                 yield from panes.pop(slice_).batches()
         for of_slice in panes.values():
