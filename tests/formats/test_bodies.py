@@ -21,7 +21,9 @@ def read(
     bodies: list[bytes | None], columns: list[InputColumn], timestamp_by: InputColumn | None = None
 ) -> list[dict[str, Any]]:
     """Return each body's columns by name, with the text of its timestamp, if any; or only why it is malformed."""
-    parsed = parse(pa.array(bodies, pa.binary()), columns, [timestamp_by] if timestamp_by else [])
+    array, timestamp_fields = pa.array(bodies, pa.binary()), [timestamp_by] if timestamp_by else []
+    parsed = parse(array, columns, timestamp_fields)
+    assert parse(array.cast(pa.binary_view()), columns, timestamp_fields) == parsed
     for column in columns:
         assert parsed.columns[column].type == TYPES[column.type].view
     rows = []
