@@ -2,48 +2,71 @@
 
 import argparse
 import os
-from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
-from datafusion import SessionConfig, SessionContext
+
+from benchmarks.capture_blobs import batches, partitions, summary
 
 SECOND = 1_000_000
 RULES = {"early": 300 * SECOND, "late": 600 * SECOND, "window": 300 * SECOND}
-AVRO = SessionContext(SessionConfig().with_target_partitions(1))
 RECORD = pa.schema([("arrival", pa.int64()), ("sequence", pa.int64()), ("body", pa.binary())])
+NUMBERED_RECORD = pa.schema([*RECORD, ("enqueued", pa.string()), ("place", pa.int64())])
 
-CREATE = "CREATE TABLE sums (windowEnd BIGINT, deviceId VARCHAR, events BIGINT, temperatures BIGINT, total DOUBLE)"
+CREATE = """
+CREATE TYPE verdict AS ENUM ('in time', 'late', 'early', 'damaged', 'duplicate');
+CREATE TABLE sums (
+    windowEnd BIGINT, deviceId VARCHAR, verdict verdict, events BIGINT, temperatures BIGINT, total DOUBLE
+)
+"""
 
 ADD_PARTITION = """
 INSERT INTO sums
 WITH parsed AS (
-    SELECT arrival, sequence, json_transform(
+    SELECT * EXCLUDE (body), json_transform(
         TRY_CAST(TRY(decode(body)) AS JSON),
-        '{"deviceId": "VARCHAR", "eventTime": "VARCHAR", "temperature": "JSON"}'
+        '{{"deviceId": "VARCHAR", "eventTime": "VARCHAR", "temperature": "JSON"}}'
     ) AS event
     FROM records
 ), timed AS (
     SELECT
-        arrival, sequence, event.deviceId, TRY_CAST(event.temperature::VARCHAR AS DOUBLE) AS temperature,
+        * EXCLUDE (event), event.deviceId, TRY_CAST(event.temperature::VARCHAR AS DOUBLE) AS temperature,
         epoch_us(TRY_CAST(event.eventTime AS TIMESTAMPTZ)) AS time
     FROM parsed
+), judged AS (
+    SELECT
+        arrival, sequence, deviceId, temperature, time,
+        CASE
+            WHEN {duplicate} THEN 'duplicate'
+            WHEN time IS NULL OR deviceId IS NULL THEN 'damaged'
+            WHEN time - arrival > $early THEN 'early'
+            WHEN arrival - time > $late THEN 'late'
+            ELSE 'in time'
+        END::verdict AS verdict
+    FROM timed
 ), windowed AS (
     SELECT
-        arrival, sequence, deviceId, temperature,
-        if(time IS NULL, NULL, (greatest(time, arrival - $late) + $window - 1) // $window * $window) AS ownEnd
-    FROM timed
-    WHERE time IS NULL OR time - arrival <= $early
+        arrival, sequence, deviceId, temperature, verdict,
+        if(
+            verdict IN ('in time', 'late'), (greatest(time, arrival - $late) + $window - 1) // $window * $window, NULL
+        ) AS ownEnd
+    FROM judged
 ), ordered AS (
-    SELECT deviceId, temperature, if(ownEnd IS NULL, NULL, max(ownEnd) OVER so_far) AS windowEnd
+    SELECT deviceId, temperature, verdict, if(ownEnd IS NULL, NULL, max(ownEnd) OVER so_far) AS windowEnd
     FROM windowed
     WINDOW so_far AS (PARTITION BY deviceId ORDER BY arrival, sequence ROWS UNBOUNDED PRECEDING)
 )
-SELECT windowEnd, deviceId, count(*), count(temperature), sum(temperature) FROM ordered GROUP BY ALL
+SELECT windowEnd, deviceId, verdict, count(*), count(temperature), sum(temperature) FROM ordered GROUP BY ALL
+"""
+
+NEVER = "false"
+REPEATS = """
+arrival - lag(arrival) OVER (PARTITION BY sequence, enqueued ORDER BY arrival, place) <= 3_600_000_000
 """
 
 WRITE = """
@@ -54,35 +77,59 @@ COPY (
     FROM sums
     WHERE sums.windowEnd > epoch_us($start) AND sums.windowEnd <= epoch_us($end)
     GROUP BY ALL
-    ORDER BY windowEnd, deviceId NULLS FIRST
+    ORDER BY windowEnd, deviceId
 ) TO $out (FORMAT parquet)
 """
 
-DAMAGED = "SELECT coalesce(sum(events), 0) FROM sums WHERE windowEnd IS NULL"
+COUNTS = "SELECT verdict::VARCHAR, sum(events)::BIGINT FROM sums GROUP BY ALL"
 
 
-def partitions(archive: Path) -> list[list[Path]]:
-    """Return the blobs of each partition."""
-    blobs: defaultdict[str, list[Path]] = defaultdict(list)
-    for path in archive.rglob("*.avro"):
-        blobs[path.parts[-7]].append(path)
-    return list(blobs.values())
+class Partition:
+    """The records of the blobs of a partition, in the order of their arrival."""
 
+    def __init__(self, paths: list[Path]) -> None:
+        self.paths = paths
+        self.ascends = True
+        """Whether each sequence number that was read is above those before."""
 
-def records(paths: list[Path]) -> Iterator[pa.RecordBatch]:
-    """Yield the arrivals, in microseconds, the sequence numbers and the bodies of the records of blobs."""
-    for path in paths:
-        arrival = path.stat().st_mtime_ns // 1000
-        blob = AVRO.read_avro(path).select('"SequenceNumber"', '"Body"')
-        for batch in pa.RecordBatchReader.from_stream(blob):
-            yield pa.RecordBatch.from_arrays([pa.repeat(arrival, len(batch)), *batch.columns], schema=RECORD)
+    def ascending(self) -> Iterator[pa.RecordBatch]:
+        """Yield arrivals, in microseconds, sequence numbers and bodies, up to a number that does not ascend."""
+        numbers = np.array([np.iinfo(np.int64).min])
+        for arrival, batch in self._batches("SequenceNumber", "Body"):
+            numbers = np.append(numbers[-1], batch["SequenceNumber"])
+            self.ascends = bool((numbers[:-1] < numbers[1:]).all())
+            if not self.ascends:
+                return
+            yield pa.RecordBatch.from_arrays([arrival, *batch.columns], schema=RECORD)
+
+    def all(self) -> Iterator[pa.RecordBatch]:
+        """Yield the same of all records, with enqueued times and the places of the records."""
+        place = 0
+        for arrival, batch in self._batches("SequenceNumber", "Body", "EnqueuedTimeUtc"):
+            places = pa.array(range(place, place + len(batch)))
+            place += len(batch)
+            yield pa.RecordBatch.from_arrays([arrival, *batch.columns, places], schema=NUMBERED_RECORD)
+
+    def _batches(self, *columns: str) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
+        for path in self.paths:
+            arrival = path.stat().st_mtime_ns // 1000
+            for batch in batches(path, *columns):
+                yield pa.repeat(arrival, len(batch)), batch
 
 
 def add(database: duckdb.DuckDBPyConnection, paths: list[Path]) -> None:
-    """Add the sums of a partition; the window of damaged events is null."""
+    """Add the sums of a partition. Look for duplicates only if the sequence numbers do not ascend."""
+    partition = Partition(paths)
     with database.cursor() as cursor:
-        cursor.register("records", pa.RecordBatchReader.from_batches(RECORD, records(paths)))
-        cursor.execute(ADD_PARTITION, RULES)
+        cursor.begin()
+        cursor.register("records", pa.RecordBatchReader.from_batches(RECORD, partition.ascending()))
+        cursor.execute(ADD_PARTITION.format(duplicate=NEVER), RULES)
+        if not partition.ascends:
+            cursor.rollback()
+            cursor.begin()
+            cursor.register("records", pa.RecordBatchReader.from_batches(NUMBERED_RECORD, partition.all()))
+            cursor.execute(ADD_PARTITION.format(duplicate=REPEATS), RULES)
+        cursor.commit()
 
 
 def main() -> None:
@@ -99,7 +146,7 @@ def main() -> None:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda paths: add(database, paths), partitions(options.archive)))
     database.execute(WRITE, {"out": str(options.out), "start": options.start, "end": options.end})
-    print(f"{database.execute(DAMAGED).fetchall()[0][0]} damaged events left out")
+    print(summary(dict(database.execute(COUNTS).fetchall())))
 
 
 if __name__ == "__main__":

@@ -4,18 +4,19 @@ import argparse
 import multiprocessing
 import os
 import sys
-from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
 import polars as pl
 import pyarrow as pa
-from datafusion import SessionConfig, SessionContext
 from polars import col
 
+from benchmarks.capture_blobs import batches, partitions, summary
+
 SECOND = 1_000_000
-EARLY, LATE, WINDOW = 300 * SECOND, 600 * SECOND, 300 * SECOND
+EARLY, LATE, WINDOW, HOUR = 300 * SECOND, 600 * SECOND, 300 * SECOND, 3600 * SECOND
+VERDICT = pl.Enum(["in time", "late", "early", "damaged", "duplicate"])
 SECONDS, POINT, DIGITS, TEXT = 19, 19, 7, 28
 FORMAT = "%Y-%m-%dT%H:%M:%S"
 EVENT = pl.Schema({"sequence": pl.Int64, "deviceId": pl.String, "time": pl.String, "temperature": pl.Float64})
@@ -34,30 +35,53 @@ DAMAGE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 def counted(paths: list[Path]) -> pl.DataFrame:
-    """Return what a partition adds to each device and window; the window of damaged events is null."""
-    avro = SessionContext(SessionConfig().with_target_partitions(1))
-    events = pl.concat([windowed(avro, path) for path in paths])
-    if not events["sequence"].is_sorted():
-        events = events.sort("arrival", "sequence")
+    """Return what a partition adds to each device, window and verdict; events that are not used have no window."""
+    events = pl.concat(map(judged, paths))
+    if (events["sequence"].diff() <= 0).any():
+        events = without_duplicates(events, paths)
     ordered = events.lazy().with_columns(col("window").cum_max().over("deviceId"))
     temperature = col("temperature")
-    sums = ordered.group_by("window", "deviceId").agg(
+    sums = ordered.group_by("window", "deviceId", "verdict").agg(
         events=pl.len(), temperatures=temperature.count(), total=temperature.sum()
     )
     return sums.collect()
 
 
-def windowed(avro: SessionContext, path: Path) -> pl.DataFrame:
-    """Return the events of a blob that are not early, each in the window of its own time."""
+def without_duplicates(events: pl.DataFrame, paths: list[Path]) -> pl.DataFrame:
+    """Return events in their order; one that arrived in the hour before, or earlier at the same time, is not used."""
+    enqueued = (record["EnqueuedTimeUtc"] for path in paths for record in batches(path, "EnqueuedTimeUtc"))
+    ordered = events.with_columns(enqueued=pl.Series(pa.chunked_array(enqueued, pa.string()))).sort(
+        "arrival", "sequence", maintain_order=True
+    )
+    since = col("arrival") - col("arrival").shift().over("sequence", "enqueued")
+    is_first = (since > HOUR).fill_null(True)
+    return ordered.with_columns(
+        window=pl.when(is_first).then("window"),
+        verdict=pl.when(is_first).then("verdict").otherwise(pl.lit("duplicate", VERDICT)),
+    )
+
+
+def judged(path: Path) -> pl.DataFrame:
+    """Return the events of a blob with their verdicts, those that are used in the window of their own time."""
     arrival = path.stat().st_mtime_ns // 1000
-    records = pa.RecordBatchReader.from_stream(avro.read_avro(path).select('"SequenceNumber"', '"Body"'))
+    records = batches(path, "SequenceNumber", "Body")
     events = pl.concat([EVENT.to_frame(), *map(decoded, records)], rechunk=True)
-    window = -(-col("time").clip(lower_bound=arrival - LATE) // WINDOW)
+    time = col("time")
+    damaged, early = time.is_null() | col("deviceId").is_null(), time > arrival + EARLY
+    window = -(-time.clip(lower_bound=arrival - LATE) // WINDOW)
+    verdict = pl.when(damaged).then(pl.lit("damaged", VERDICT)).when(early).then(pl.lit("early", VERDICT))
+    late = pl.when(time < arrival - LATE).then(pl.lit("late", VERDICT)).otherwise(pl.lit("in time", VERDICT))
     return (
         events.with_columns(micros(events["time"]))
         .lazy()
-        .filter((col("time") <= arrival + EARLY).fill_null(True))
-        .select("sequence", "deviceId", "temperature", window=window.cast(pl.Int32), arrival=arrival)
+        .select(
+            "sequence",
+            "deviceId",
+            "temperature",
+            window=pl.when(~damaged & ~early).then(window.cast(pl.Int32)),
+            verdict=verdict.otherwise(late),
+            arrival=arrival,
+        )
         .collect()
     )
 
@@ -106,7 +130,7 @@ def micros(times: pl.Series) -> pl.Series:
 
 def aggregates(sums: pl.DataFrame) -> pl.LazyFrame:
     """Return the rows of the output from the sums of all partitions."""
-    totals = sums.lazy().drop_nulls("window").group_by("window", "deviceId").agg(pl.all().sum())
+    totals = sums.lazy().drop("verdict").drop_nulls("window").group_by("window", "deviceId").agg(pl.all().sum())
     return totals.select(
         windowEnd=(col("window").cast(pl.Int64) * WINDOW).cast(pl.Datetime("us", "UTC")),
         deviceId="deviceId",
@@ -123,15 +147,12 @@ def main() -> None:
     parser.add_argument("start", type=datetime.fromisoformat)
     parser.add_argument("end", type=datetime.fromisoformat)
     options = parser.parse_args()
-    partitions: defaultdict[str, list[Path]] = defaultdict(list)
-    for path in sorted(options.archive.rglob("*.avro"), key=lambda path: path.stat().st_mtime_ns):
-        partitions[path.parts[-7]].append(path)
     os.environ["POLARS_MAX_THREADS"] = "1"
     with multiprocessing.get_context("spawn").Pool() as pool:
-        sums = pl.concat(pool.map(counted, partitions.values(), chunksize=1))
+        sums = pl.concat(pool.map(counted, partitions(options.archive), chunksize=1))
     rows = aggregates(sums).filter(col("windowEnd") > options.start, col("windowEnd") <= options.end)
     rows.sort("windowEnd", "deviceId").collect().write_parquet(options.out)
-    print(f"{sums.filter(col('window').is_null())['events'].sum()} damaged events left out")
+    print(summary(dict(sums.group_by("verdict").agg(col("events").sum()).iter_rows())))
 
 
 if __name__ == "__main__":
