@@ -42,18 +42,18 @@ WITH parsed AS (
     SELECT
         arrival, sequence, deviceId, temperature, time,
         CASE
-            WHEN {duplicate} THEN 'duplicate'
-            WHEN time IS NULL OR deviceId IS NULL THEN 'damaged'
-            WHEN time - arrival > $early THEN 'early'
-            WHEN arrival - time > $late THEN 'late'
-            ELSE 'in time'
-        END::verdict AS verdict
+            WHEN {duplicate} THEN 'duplicate'::verdict
+            WHEN time IS NULL OR deviceId IS NULL THEN 'damaged'::verdict
+            WHEN time - arrival > $early THEN 'early'::verdict
+            WHEN arrival - time > $late THEN 'late'::verdict
+            ELSE 'in time'::verdict
+        END AS verdict
     FROM timed
 ), windowed AS (
     SELECT
         arrival, sequence, deviceId, temperature, verdict,
         if(
-            verdict IN ('in time', 'late'), (greatest(time, arrival - $late) + $window - 1) // $window * $window, NULL
+            verdict <= 'late'::verdict, (greatest(time, arrival - $late) + $window - 1) // $window * $window, NULL
         ) AS ownEnd
     FROM judged
 ), ordered AS (

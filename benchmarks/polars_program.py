@@ -1,10 +1,11 @@
 """Count events and average temperatures per device and window with polars, from Capture blobs to one Parquet file."""
 
 import argparse
-import multiprocessing
 import os
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime
+from multiprocessing import get_context
 from pathlib import Path
 
 import msgspec
@@ -50,15 +51,17 @@ def counted(paths: list[Path]) -> pl.DataFrame:
 def without_duplicates(events: pl.DataFrame, paths: list[Path]) -> pl.DataFrame:
     """Return events in their order; one that arrived in the hour before, or earlier at the same time, is not used."""
     enqueued = (record["EnqueuedTimeUtc"] for path in paths for record in batches(path, "EnqueuedTimeUtc"))
-    ordered = events.with_columns(enqueued=pl.Series(pa.chunked_array(enqueued, pa.string()))).sort(
-        "arrival", "sequence", maintain_order=True
+    key = "sequence", "enqueued"
+    grouped = events.with_columns(enqueued=pl.Series(pa.chunked_array(enqueued, pa.string()))).sort(
+        *key, "arrival", maintain_order=True
     )
-    since = col("arrival") - col("arrival").shift().over("sequence", "enqueued")
-    is_first = (since > HOUR).fill_null(True)
-    return ordered.with_columns(
+    repeats = pl.all_horizontal(col(*key) == col(*key).shift()) & (col("arrival") - col("arrival").shift() <= HOUR)
+    is_first = ~repeats.fill_null(False)
+    marked = grouped.with_columns(
         window=pl.when(is_first).then("window"),
         verdict=pl.when(is_first).then("verdict").otherwise(pl.lit("duplicate", VERDICT)),
     )
+    return marked.sort("arrival", "sequence")
 
 
 def judged(path: Path) -> pl.DataFrame:
@@ -148,8 +151,8 @@ def main() -> None:
     parser.add_argument("end", type=datetime.fromisoformat)
     options = parser.parse_args()
     os.environ["POLARS_MAX_THREADS"] = "1"
-    with multiprocessing.get_context("spawn").Pool() as pool:
-        sums = pl.concat(pool.map(counted, partitions(options.archive), chunksize=1))
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        sums = pl.concat(pool.map(counted, partitions(options.archive)))
     rows = aggregates(sums).filter(col("windowEnd") > options.start, col("windowEnd") <= options.end)
     rows.sort("windowEnd", "deviceId").collect().write_parquet(options.out)
     print(summary(dict(sums.group_by("verdict").agg(col("events").sum()).iter_rows())))
