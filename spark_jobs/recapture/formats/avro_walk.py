@@ -1,18 +1,15 @@
 """Walk the records of an Avro block and note what they hold and where, in compiled code.
 
-Numba compiles this module when it is first used, which takes about ten seconds, and keeps the result next to the module
-or in the user's folder of caches.
+Numba compiles this module when it is first used, which takes about ten seconds, and keeps the result.
 
 `nodes` are those of `avro_layout.Layout`. `data` must continue for PADDING bytes after the last block, as a file does
 with its sync marker, because a number is read before its end is checked. A text is noted as a view of Arrow, 16 bytes:
 its length, then its bytes if there are at most SHORT; otherwise its first four bytes, 0, and its place in `data`.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from numba import njit
+
+from recapture.compilation import compiled, inlined
 
 PADDING = 16
 """Bytes that must follow the last block."""
@@ -24,19 +21,7 @@ _HAS_PARTS = -1
 """Stands for the position after a value that has parts of its own."""
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    try:
-        return njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:  # Numba may write to none of its cache folders
-        return njit(nogil=True, error_model="numpy")(function)
-
-
-def _inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function into those that call it: a call costs more than what it does."""
-    return njit(inline="always", error_model="numpy")(function)
-
-
-@_inlined
+@inlined
 def _long(data, position):  # type: ignore[no-untyped-def]
     """Return a number, and the position after it."""
     value, shift = np.uint64(0), np.uint64(0)
@@ -51,7 +36,7 @@ def _long(data, position):  # type: ignore[no-untyped-def]
             return np.int64(0), _NOWHERE
 
 
-@_inlined
+@inlined
 def _after_text(data, position, end):  # type: ignore[no-untyped-def]
     """Return the length of a text, and the position after it."""
     size, position = _long(data, position)
@@ -60,7 +45,7 @@ def _after_text(data, position, end):  # type: ignore[no-untyped-def]
     return size, position + size
 
 
-@_inlined
+@inlined
 def _branch(data, position, end, node, nodes):  # type: ignore[no-untyped-def]
     """Return the node of a union's branch, and the position of its value."""
     branch, position = _long(data, position)
@@ -69,7 +54,7 @@ def _branch(data, position, end, node, nodes):  # type: ignore[no-untyped-def]
     return nodes[node + 2 + branch], position
 
 
-@_inlined
+@inlined
 def _items(data, position, end):  # type: ignore[no-untyped-def]
     """Return the number of items of a block of a map or an array, and the position after it."""
     count, position = _long(data, position)
@@ -81,7 +66,7 @@ def _items(data, position, end):  # type: ignore[no-untyped-def]
     return count, position
 
 
-@_inlined
+@inlined
 def _after_leaf(data, position, end, node, nodes):  # type: ignore[no-untyped-def]
     """Return the position after a value that has no parts, or is a union of such; _HAS_PARTS for any other value."""
     kind = nodes[node]
@@ -99,7 +84,7 @@ def _after_leaf(data, position, end, node, nodes):  # type: ignore[no-untyped-de
     return _HAS_PARTS
 
 
-@_compiled
+@compiled
 def _after(data, position, end, node, nodes):  # type: ignore[no-untyped-def]
     """Return the position after a value."""
     after = _after_leaf(data, position, end, node, nodes)
@@ -130,7 +115,7 @@ def _after(data, position, end, node, nodes):  # type: ignore[no-untyped-def]
             position = after
 
 
-@_inlined
+@inlined
 def _note(data, position, size, views, row):  # type: ignore[no-untyped-def]
     """Write the view of a text."""
     views[row, 0] = size
@@ -151,7 +136,7 @@ def _note(data, position, size, views, row):  # type: ignore[no-untyped-def]
         views[row, part + 1] = word
 
 
-@_inlined
+@inlined
 def _equal(data, start, size, other, other_size):  # type: ignore[no-untyped-def]
     """Return whether two texts are equal."""
     index = 0 if size == other_size else size + 1
@@ -160,7 +145,7 @@ def _equal(data, start, size, other, other_size):  # type: ignore[no-untyped-def
     return index == size
 
 
-@_compiled
+@compiled
 def read_records(  # type: ignore[no-untyped-def]
     data, starts, ends, counts, fields, slots, nodes, numbers, views, nulls, shared
 ):
@@ -215,7 +200,7 @@ def read_records(  # type: ignore[no-untyped-def]
     return -1
 
 
-@_compiled
+@compiled
 def count_entries(data, maps, value, end, nodes, counts):  # type: ignore[no-untyped-def]
     """Count the entries of each map in `maps`, which are positions, or -1. `value` is the node of the maps' values."""
     for index in range(len(maps)):
@@ -231,7 +216,7 @@ def count_entries(data, maps, value, end, nodes, counts):  # type: ignore[no-unt
                 position = _after(data, position, end, value, nodes)
 
 
-@_compiled
+@compiled
 def read_entries(  # type: ignore[no-untyped-def]
     data, maps, value, end, nodes, keys, branches, numbers, texts
 ):

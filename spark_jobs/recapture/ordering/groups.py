@@ -8,9 +8,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.model import TYPES, AsaType, OutputColumn, published_schema
+from recapture.ordering import spreads
 from recapture.ordering.panes import merged
 from recapture.ordering.scalars import evaluate
-from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedSelect, MergedWindow, Result, group_schema
+from recapture.query.merges import (
+    WINDOW_END,
+    WINDOW_ID,
+    MergedSelect,
+    MergedWindow,
+    Result,
+    SpreadResult,
+    group_schema,
+)
 from recapture.query.model import CompiledOutput
 from recapture.query.partials import Call, Function
 from recapture.time_model.slices import Slice
@@ -45,7 +54,7 @@ def _rows(select: MergedSelect, window: MergedWindow, slice_: Slice, panes: Pane
     """Yield the rows of one window of a SELECT."""
     schema = group_schema(select)
     of_slice = _with_large_texts(pa.Table.from_batches(panes(window.view, window.number), window.aggregation.schema))
-    for windowed in _windowed(window, slice_, of_slice):
+    for windowed in _windowed(window, slice_, _with_spreads(select, of_slice)):
         for groups in _groups(select, window, windowed).cast(schema).combine_chunks().to_batches():
             if select.conditions:
                 groups = groups.filter(evaluate(Call(Function.AND, select.conditions), groups))
@@ -53,6 +62,15 @@ def _rows(select: MergedSelect, window: MergedWindow, slice_: Slice, panes: Pane
                 [_published(column, evaluate(value, groups)) for column, value in select.columns],
                 schema=published_schema(column for column, _ in select.columns),
             )
+
+
+def _with_spreads(select: MergedSelect, panes: pa.Table) -> pa.Table:
+    """Return the panes with spreads in the columns of squared differences."""
+    for result in select.spreads:
+        parts = (panes[partial.name].combine_chunks() for partial in (result.count, result.total, result.m2))
+        place = panes.column_names.index(result.m2.name)
+        panes = panes.set_column(place, result.m2.name, spreads.of_panes(*parts))
+    return panes
 
 
 def _windowed(window: MergedWindow, slice_: Slice, panes: pa.Table) -> Iterator[pa.Table]:
@@ -102,13 +120,15 @@ def _before(counts: NDArray[np.intp]) -> NDArray[np.intp]:
 def _groups(select: MergedSelect, window: MergedWindow, windowed: pa.Table) -> pa.Table:
     """Return the groups of panes. Floats are added in the order of the rows."""
     keys = [key.name for key in window.aggregation.keys]
-    groups = merged(windowed, [WINDOW_END, *keys], select.partials)
+    groups = merged(windowed, [WINDOW_END, *keys], select.partials, spreads.added)
     ids = pa.repeat(pa.scalar(window.id, pa.string()), len(groups))
     columns = {WINDOW_END: groups[WINDOW_END], WINDOW_ID: ids, **{key: groups[key] for key in keys}}
     return pa.table(columns | {result.name: _result(result, groups) for result in select.results})
 
 
-def _result(result: Result, groups: pa.Table) -> pa.ChunkedArray:
+def _result(result: Result | SpreadResult, groups: pa.Table) -> pa.ChunkedArray:
+    if isinstance(result, SpreadResult):
+        return spreads.variance(groups[result.m2.name], result.of_population, result.root)
     value = groups[result.partial.name]
     if result.count is None:
         return value

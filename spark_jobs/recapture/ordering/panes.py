@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.errors import RunError
+from recapture.ordering import spreads
 from recapture.ordering.scalars import evaluate
 from recapture.query.partials import Call, Fold, Function, PaneAggregation, Partial, Scalar
 from recapture.time_model.slices import Slice
@@ -20,6 +21,8 @@ BATCH_ROWS = 65_536
 """Largest number of panes in a batch."""
 _BIGINT_BOUND = 2.0**62
 """Bound below which a sum of absolute values, added as floats, is certainly a bigint."""
+_ROW = "_row"
+"""Column that numbers the rows that are merged."""
 _BIGINTS = np.iinfo(np.int64)
 
 
@@ -84,6 +87,18 @@ class _Panes:
     _folded: int = 0
     """Number of rows of `_parts` that are panes."""
 
+    @functools.cached_property
+    def _columns(self) -> pa.Schema:
+        """Columns of `_parts`: those of the panes, with spreads that can be continued."""
+        columns = self.aggregation.columns
+        for partial in self._spreads:
+            columns = columns.set(columns.get_field_index(partial.name), pa.field(partial.name, spreads.SPREAD))
+        return columns
+
+    @property
+    def _spreads(self) -> list[Partial]:
+        return [partial for partial in self.aggregation.partials if partial.fold is Fold.SPREAD]
+
     def add(self, times: NDArray[np.int64], value: Callable[[Scalar], pa.Array]) -> None:
         """Add events, given their System.Timestamps in ticks and a function that evaluates a scalar for them."""
         values = self._values(times, value)
@@ -96,14 +111,18 @@ class _Panes:
 
     def folded(self) -> pa.Table:
         self._fold()
-        return pa.Table.from_batches(self._parts, self.aggregation.columns)
+        panes = pa.Table.from_batches(self._parts, self._columns)
+        for partial in self._spreads:
+            place = panes.column_names.index(partial.name)
+            panes = panes.set_column(place, partial.name, spreads.squares(panes[partial.name]))
+        return panes
 
     def _values(self, times: NDArray[np.int64], value: Callable[[Scalar], pa.Array]) -> pa.RecordBatch:
         """Return the pane, the keys and what is folded of the events that meet the conditions."""
         panes = times + (self.aggregation.offset - times) % self.aggregation.length
         columns = [pa.array(panes), *(value(key.value) for key in self.aggregation.keys)]
         columns += [_folded_value(partial, value(partial.argument)) for partial in self.aggregation.partials]
-        values = pa.RecordBatch.from_arrays(columns, schema=self.aggregation.columns)
+        values = pa.RecordBatch.from_arrays(columns, schema=self._columns)
         if not self.aggregation.conditions:
             return values
         return values.filter(value(Call(Function.AND, self.aggregation.conditions)))
@@ -111,33 +130,54 @@ class _Panes:
     def _fold(self) -> None:
         if not self._events:
             return
-        table = pa.Table.from_batches(self._parts, self.aggregation.columns)
+        table = pa.Table.from_batches(self._parts, self._columns)
         by = ["_pane", *(key.name for key in self.aggregation.keys)]
-        panes = merged(table, by, self.aggregation.partials)
-        self._parts = panes.cast(self.aggregation.columns).combine_chunks().to_batches()
+        panes = merged(table, by, self.aggregation.partials, spreads.continued)
+        self._parts = panes.cast(self._columns).combine_chunks().to_batches()
         self._events, self._folded = 0, len(panes)
 
 
-def merged(table: pa.Table, by: Sequence[str], partials: Sequence[Partial]) -> pa.Table:
+def merged(table: pa.Table, by: Sequence[str], partials: Sequence[Partial], merge_spreads: spreads.Merge) -> pa.Table:
     """Return the columns `by` and the partial aggregates of each group, merged in the order of the rows.
 
     Raise RunError if a sum leaves the bigints.
     """
-    folds = {partial.name: Fold.SUM if partial.fold is Fold.COUNT else partial.fold for partial in partials}
     for partial in partials:
         if partial.fold is Fold.SUM and pa.types.is_integer(partial.type):
             _require_bigints(table, by, partial.name)
-    grouped = pa.TableGroupBy(table, by, use_threads=False).aggregate(
-        [(name, fold.value) for name, fold in folds.items()]
-    )
-    return pa.table(
-        {name: grouped[name] for name in by} | {name: grouped[f"{name}_{fold.value}"] for name, fold in folds.items()}
-    )
+    aggregations = {partial: _aggregation(partial) for partial in partials}
+    if any(partial.fold is Fold.SPREAD for partial in partials):
+        table = table.append_column(_ROW, pa.array(np.arange(len(table))))
+    grouped = pa.TableGroupBy(table, by, use_threads=False).aggregate([*dict.fromkeys(aggregations.values())])
+    columns = {name: grouped[name] for name in by}
+    for partial, (column, function) in aggregations.items():
+        values = grouped[f"{column}_{function}"]
+        spread = partial.fold is Fold.SPREAD
+        columns[partial.name] = merge_spreads(table[partial.name], values) if spread else values
+    return pa.table(columns)
+
+
+def _aggregation(partial: Partial) -> tuple[str, str]:
+    """Return the column that Arrow aggregates to merge a partial aggregate, and Arrow's function.
+
+    Spreads are merged by the lists of rows of each group.
+    """
+    match partial.fold:
+        case Fold.SPREAD:
+            return _ROW, "list"
+        case Fold.COUNT:
+            return partial.name, "sum"
+    return partial.name, partial.fold.value
 
 
 def _folded_value(partial: Partial, argument: pa.Array) -> pa.Array:
-    """Return what is folded for an event: its value, or for COUNT whether it has one, as 1 or 0."""
-    return pc.is_valid(argument).cast(pa.int64()) if partial.fold is Fold.COUNT else argument
+    """Return what is folded for an event: its value or its spread, or for COUNT whether it has a value, as 1 or 0."""
+    match partial.fold:
+        case Fold.COUNT:
+            return pc.is_valid(argument).cast(pa.int64())
+        case Fold.SPREAD:
+            return spreads.of_values(argument)
+    return argument
 
 
 def _require_bigints(table: pa.Table, by: Sequence[str], name: str) -> None:

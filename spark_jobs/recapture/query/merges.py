@@ -40,29 +40,62 @@ class Result:
     count: Partial | None = None
     """Partial count by which the merged value is divided, for AVG; NULL if there are no values."""
 
+    @property
+    def type(self) -> pa.DataType:
+        """Type of its column."""
+        return self.partial.type if self.count is None else pa.float64()
+
+
+@dataclass(frozen=True)
+class SpreadResult:
+    """A variance of a group, or a standard deviation: spreads added in the order of pane and partition."""
+
+    name: str
+    """Name of its column in a group."""
+    total: Partial
+    """Sum of the values."""
+    count: Partial
+    """Number of values."""
+    m2: Partial
+    """Sum of the squared differences from the mean, with Fold.SPREAD."""
+    of_population: bool
+    """Whether m2 is divided by the number of values, and not by one less; NULL if the divisor is not positive."""
+    root: bool
+    """Whether the result is the square root of the variance."""
+
+    @property
+    def type(self) -> pa.DataType:
+        """Type of its column."""
+        return pa.float64()
+
 
 @dataclass(frozen=True)
 class MergedSelect:
     """A SELECT whose rows are groups of panes."""
 
     windows: tuple[MergedWindow, ...]
-    results: tuple[Result, ...]
+    results: tuple[Result | SpreadResult, ...]
     conditions: tuple[Scalar, ...]
     """Conditions that a group has to meet: HAVING, and WHERE of what reads the GROUP BY."""
     columns: tuple[tuple[OutputColumn, Scalar], ...]
     """Published columns, with their values over a group. A datetime is in ticks."""
 
     @property
+    def spreads(self) -> tuple[SpreadResult, ...]:
+        """Results that are computed from spreads."""
+        return tuple(result for result in self.results if isinstance(result, SpreadResult))
+
+    @property
     def partials(self) -> tuple[Partial, ...]:
-        """All partial aggregates that its results need."""
-        counts = (result.count for result in self.results if result.count is not None)
-        return tuple(dict.fromkeys([*(result.partial for result in self.results), *counts]))
+        """All partial aggregates that are merged by their own folds."""
+        results = [result for result in self.results if isinstance(result, Result)]
+        counts = (result.count for result in results if result.count is not None)
+        spreads = (spread.m2 for spread in self.spreads)
+        return tuple(dict.fromkeys([*(result.partial for result in results), *counts, *spreads]))
 
 
 def group_schema(select: MergedSelect) -> pa.Schema:
     """Return the columns of a group."""
     keys = [(key.name, key.type) for key in select.windows[0].aggregation.keys]
-    results = [
-        (result.name, result.partial.type if result.count is None else pa.float64()) for result in select.results
-    ]
+    results = [(result.name, result.type) for result in select.results]
     return pa.schema([(WINDOW_END, pa.int64()), (WINDOW_ID, pa.string()), *keys, *results])

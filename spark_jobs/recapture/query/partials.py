@@ -78,6 +78,8 @@ class Fold(StrEnum):
     SUM = "sum"
     MIN = "min"
     MAX = "max"
+    SPREAD = "spread"
+    """Sum of the squared differences from the mean, by Welford's algorithm; NULL without values."""
 
 
 @dataclass(frozen=True)

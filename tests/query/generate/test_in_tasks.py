@@ -20,6 +20,12 @@ AGGREGATED = {
     "a count": "SELECT k, COUNT(*) AS c INTO out FROM telemetry GROUP BY k, Tumbling(minute, 1)",
     "all folds": "SELECT COUNT(x) AS c, SUM(n) AS s, SUM(x) AS f, AVG(n) AS a, AVG(x) AS b, MIN(x) AS i, MAX(n) AS j, "
     "MIN(t) AS d INTO out FROM telemetry GROUP BY k, Hopping(minute, 2, 1)",
+    "spreads": "SELECT k, STDEV(x) AS a, STDEVP(n) AS b, VAR(x + y) AS c, VARP(x) AS d, AVG(x) AS e, COUNT(x) AS f "
+    "INTO out FROM telemetry GROUP BY k, Hopping(minute, 20, 5)",
+    "spreads of few values": "SELECT k, n, STDEV(x) AS a, STDEVP(x) AS b, VAR(x) AS c, VARP(x) AS d INTO out "
+    "FROM telemetry GROUP BY k, n, Tumbling(second, 30) HAVING NOT (VAR(y) > 1)",
+    "spreads in several windows": "SELECT System.Window().Id AS w, STDEV(n) AS a INTO out FROM telemetry "
+    "GROUP BY Windows(Window('short', Tumbling(minute, 1)), Window('long', Hopping(minute, 10, 5)))",
     "no key": "SELECT COUNT(*) AS c, MAX(y) AS m INTO out FROM telemetry GROUP BY Tumbling(minute, 7)",
     "keys of other types": "SELECT n, b, t, COUNT(*) AS c INTO out FROM telemetry GROUP BY n, b, t, Tumbling(hour, 1)",
     "several windows": "SELECT System.Window().Id AS w, AVG(x) AS a INTO out FROM telemetry GROUP BY k, "
@@ -58,7 +64,10 @@ NOT_AGGREGATED = {
     "SELECT k INTO out FROM telemetry": "a SELECT without GROUP BY needs events",
     "SELECT COLLECT(x) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "COLLECT is computed in Spark",
     "SELECT COUNT(DISTINCT k) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "COUNT DISTINCT is computed",
-    "SELECT STDEV(x) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "STDEV is computed in Spark",
+    "SELECT PERCENTILE_CONT(0.5) OVER (ORDER BY x) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": (
+        "PERCENTILE_CONT is computed in Spark"
+    ),
+    "SELECT STDEV(n + 1) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "the argument of STDEV",
     "SELECT COUNT(*) AS c INTO out FROM telemetry GROUP BY Sliding(minute, 1)": "a sliding window needs events",
     "SELECT COUNT(*) AS c INTO out FROM telemetry GROUP BY Session(minute, 1, 5)": "a session window needs events",
     "SELECT x, COUNT(*) AS c INTO out FROM telemetry GROUP BY x, Tumbling(minute, 1)": "a float key is computed",
@@ -172,6 +181,7 @@ FLOAT_SUMS = {
     "in tasks, no key": "SELECT AVG(x) AS a INTO out FROM telemetry GROUP BY Tumbling(minute, 1)",
     "in tasks, windows that overlap": "SELECT k, SUM(x) AS a INTO out FROM telemetry GROUP BY k, Hopping(minute, 2, 1)",
     "in tasks, several windows": AGGREGATED["several windows"],
+    "in tasks, a spread": "SELECT k, STDEV(x) AS a INTO out FROM telemetry GROUP BY k, Hopping(minute, 2, 1)",
     "in Spark": "SELECT UPPER(k) AS u, STDEV(x) AS a INTO out FROM telemetry GROUP BY UPPER(k), Tumbling(minute, 1)",
     "in Spark, a float key": "SELECT x, AVG(y) AS a INTO out FROM telemetry GROUP BY x, Tumbling(minute, 1)",
     "in Spark, a sliding window": "SELECT k, STDEV(x) AS a INTO out FROM telemetry GROUP BY k, Sliding(minute, 1)",

@@ -113,10 +113,12 @@ class Aggregate:
 
         AVG => sum(`_a0`) AS `_p0`, count(`_a0`) AS `_p0_n`
         """
-        if self.function in (Function.SUM, Function.AVG):
-            counted = SelectItem(f"{name}_n", spark_call("count", argument))
-            return [SelectItem(name, self._partial(argument)), counted]
-        return [SelectItem(name, self._partial(argument))]
+        items = [SelectItem(name, self._partial(argument))]
+        if self.function in (Function.SUM, Function.AVG) or self._has_plain_spread:
+            items.append(SelectItem(f"{name}_n", spark_call("count", argument)))
+        if self._has_plain_spread:
+            items.append(SelectItem(f"{name}_m2", template("var_pop({x}) * count({x})", x=argument)))
+        return items
 
     def _partial(self, argument: exp.Expr) -> exp.Expr:
         collected = spark_call("collect_list", argument)
@@ -131,10 +133,7 @@ class Aggregate:
             case Function.PERCENTILE_CONT | Function.PERCENTILE_DISC:
                 return collected
         if self.function in SPREADS:
-            if not self.ordered:
-                return _spread_of(spark_call("array_sort", collected))
-            m2 = template("var_pop({x}) * count({x})", x=argument)
-            return _spread(spark_call("count", argument), spark_call("avg", argument), m2)
+            return spark_call("sum", argument) if self.ordered else _spread_of(spark_call("array_sort", collected))
         fields = [*(f"o{number}" for number in range(2 * len(self.orderings))), "t", "a", "p", "i", "v"]
         values = {"p": "`_partition`", "i": "i" if self.ordered else "0"}
         row = struct(SelectItem(field, template(values.get(field, f"x.{field}"))) for field in fields)
@@ -159,7 +158,7 @@ class Aggregate:
         """
         if self.function in (Function.MIN, Function.MAX):
             return [SelectItem(name, spark_call(self.function.value, column(name)))]
-        total = _total(_in_order(name)) if self._sums_floats else _sum(name)
+        total = _total(_in_order(column(name))) if self._sums_floats else _sum(name)
         return [SelectItem(name, total), *(SelectItem(part, _sum(part)) for part in self._counts(name))]
 
     def running(self, name: str, over: str) -> list[SelectItem]:
@@ -187,17 +186,18 @@ class Aggregate:
             case Function.MIN | Function.MAX:
                 return spark_call(self.function.value, column(name))
             case Function.SUM:
-                return _total(_in_order(name)) if self._sums_floats else _sum(name)
+                return _total(_in_order(column(name))) if self._sums_floats else _sum(name)
             case Function.AVG:
                 return template(
                     "({total} / nullif(CAST({count} AS DOUBLE), 0.0D))",
-                    total=_total(_in_order(name)),
+                    total=_total(_in_order(column(name))),
                     count=_sum(f"{name}_n"),
                 )
             case Function.PERCENTILE_CONT | Function.PERCENTILE_DISC:
                 return self._percentile(spark_call("array_sort", flat))
         if self.function in SPREADS:
-            return let(_merged_spreads(_in_order(name)), "s", self._spread_result)
+            spread = _spread_of_pane(name) if self._has_plain_spread else column(name)
+            return let(_merged_spreads(_in_order(spread)), "s", self._spread_result)
         rows = self._limited(spark_call("array_sort", flat))
         if self.function is Function.TOPONE:
             return template("get({rows}, 0).v", rows=rows)
@@ -207,6 +207,11 @@ class Aggregate:
             return _json_array(template("transform({rows}, x -> x.v)", rows=rows))
         ranked = template("""concat('{{"rank":', CAST(i + 1 AS STRING), ',"value":', x.v, '}}')""")
         return _json_array(template("transform({rows}, (x, i) -> {ranked})", rows=rows, ranked=ranked))
+
+    @property
+    def _has_plain_spread(self) -> bool:
+        """Whether its partials are the sum, the count and the squared differences; if not, one struct of a spread."""
+        return self.function in SPREADS and self.ordered
 
     @property
     def _sums_floats(self) -> bool:
@@ -279,10 +284,10 @@ def _sum(partial: str) -> exp.Expr:
     return spark_call("sum", column(partial))
 
 
-def _in_order(name: str) -> exp.Expr:
+def _in_order(partial: exp.Expr) -> exp.Expr:
     """Return the partials in the order of panes and partitions."""
-    rows = f"array_sort(collect_list(named_struct('w', `_pane`, 'p', `_partition`, 's', `{name}`)))"
-    return template(f"transform({rows}, x -> x.s)")
+    rows = "array_sort(collect_list(named_struct('w', `_pane`, 'p', `_partition`, 's', {partial})))"
+    return template(f"transform({rows}, x -> x.s)", partial=partial)
 
 
 def _total(values: exp.Expr) -> exp.Expr:
@@ -296,6 +301,13 @@ def _total(values: exp.Expr) -> exp.Expr:
 def _spread(n: exp.Expr, mean: exp.Expr, m2: exp.Expr) -> exp.Expr:
     """Return a struct of count, mean and sum of squared differences from the mean."""
     return struct([SelectItem("n", n), SelectItem("mean", mean), SelectItem("m2", m2)])
+
+
+def _spread_of_pane(name: str) -> exp.Expr:
+    """Return the struct of a pane's sum, count and squared differences; without values, its mean and m2 are NULL."""
+    n = column(f"{name}_n")
+    mean = template("({total} / nullif(CAST({n} AS DOUBLE), 0.0D))", total=column(name), n=n)
+    return _spread(n, mean, column(f"{name}_m2"))
 
 
 def _no_values() -> exp.Expr:

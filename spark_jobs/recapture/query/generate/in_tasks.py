@@ -14,6 +14,7 @@ from typing import Protocol
 import pyarrow as pa
 from sqlglot import exp
 
+from recapture.query.generate.aggregates import SPREADS
 from recapture.query.generate.aggregates import Function as AggregateFunction
 from recapture.query.generate.grouping import Grouping
 from recapture.query.generate.panes import pane_length
@@ -32,7 +33,9 @@ _FOLDS = {
     AggregateFunction.AVG: Fold.SUM,
     AggregateFunction.MIN: Fold.MIN,
     AggregateFunction.MAX: Fold.MAX,
+    **dict.fromkeys(SPREADS, Fold.SUM),
 }
+"""How the first partial aggregate of a function is folded."""
 _NEEDS_EVENTS = {
     SlidingWindow: "a sliding window needs events",
     SessionWindow: "a session window needs events",
@@ -216,6 +219,8 @@ def _partials(grouping: Grouping, row: FilteredRow) -> Iterator[Partial]:
             yield _partial(name, fold, argument)
         if fold in (Fold.COUNT, Fold.SUM):
             yield Partial(name if fold is Fold.COUNT else f"{name}_n", Fold.COUNT, argument.scalar, pa.int64())
+        if aggregate.function in SPREADS:
+            yield Partial(f"{name}_m2", Fold.SPREAD, argument.scalar, pa.float64())
 
 
 def _partial(name: str, fold: Fold, argument: Typed) -> Partial:

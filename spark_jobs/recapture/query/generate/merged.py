@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from recapture.model import TYPES, OutputColumn
-from recapture.query.generate.aggregates import Function
+from recapture.query.generate.aggregates import SPREADS, Function
 from recapture.query.generate.grouping import Grouping
 from recapture.query.generate.in_tasks import SYSTEM, Assignment, FilteredRow, InTasks, Selected, conditions_of
 from recapture.query.generate.scalars import NotInTasksError, Typed, refuse
 from recapture.query.generate.statements import CommonTable, Selection
 from recapture.query.generate.values import unquoted_name
-from recapture.query.merges import WINDOW_END, MergedSelect, MergedWindow, Result, group_schema
+from recapture.query.merges import WINDOW_END, MergedSelect, MergedWindow, Result, SpreadResult, group_schema
 from recapture.query.partials import Column, Constant, PaneAggregation, Partial, Scalar
 from recapture.time_model.windows import HoppingWindow
 
@@ -86,12 +86,17 @@ class Merger:
         return MergedSelect(tuple(windows), tuple(_results(grouping, aggregations[0])), (), ())
 
 
-def _results(grouping: Grouping, aggregation: PaneAggregation) -> Iterator[Result]:
+def _results(grouping: Grouping, aggregation: PaneAggregation) -> Iterator[Result | SpreadResult]:
     partials: dict[str, Partial] = {partial.name: partial for partial in aggregation.partials}
     for number, aggregate in enumerate(grouping.aggregates):
-        partial = partials[f"_p{number}"]
-        count = partials[f"{partial.name}_n"] if aggregate.function is Function.AVG else None
-        yield Result(f"_r{number}", partial, count)
+        name, partial, function = f"_r{number}", partials[f"_p{number}"], aggregate.function
+        if function in SPREADS:
+            count, m2 = partials[f"{partial.name}_n"], partials[f"{partial.name}_m2"]
+            of_population = function in (Function.STDEVP, Function.VARP)
+            root = function in (Function.STDEV, Function.STDEVP)
+            yield SpreadResult(name, partial, count, m2, of_population, root)
+        else:
+            yield Result(name, partial, partials[f"{partial.name}_n"] if function is Function.AVG else None)
 
 
 def _published(column: OutputColumn, value: Typed) -> Scalar:

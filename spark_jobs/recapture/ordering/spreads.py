@@ -1,0 +1,80 @@
+"""Spreads of groups: number, mean and sum of squared differences from the mean, as Spark computes them to the last bit.
+
+A task continues the spread of a pane from event to event, and ends with what Spark's VAR_POP gives, times the number
+of values. The spreads of panes are then added in the order of pane and partition.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recapture.imports import hidden
+
+SPREAD = pa.struct([("n", pa.float64()), ("mean", pa.float64()), ("m2", pa.float64())])
+"""Type of a spread; n is a whole number, 0 if there are no values."""
+Merge: TypeAlias = Callable[[pa.ChunkedArray, pa.ChunkedArray], pa.StructArray]
+"""Merges spreads, given the lists of the rows that each group has, in order."""
+
+
+def of_values(values: pa.Array) -> pa.StructArray:
+    """Return the spread of each float alone; NULL is no value."""
+    n = pc.is_valid(values).cast(pa.float64())
+    return _spreads(n, pc.fill_null(values, 0.0), pa.repeat(0.0, len(values)))
+
+
+def of_panes(n: pa.Array, total: pa.Array, m2: pa.Array) -> pa.StructArray:
+    """Return the spreads of panes from their number of values, their sum and their squared differences."""
+    n = n.cast(pa.float64())
+    return _spreads(n, pc.fill_null(pc.divide(total, n), 0.0), pc.fill_null(m2, 0.0))
+
+
+def continued(spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.StructArray:
+    """Merge the spreads of values, after those that an earlier call merged and that come first in their groups."""
+    return _merged("continue_spreads", spreads, groups)
+
+
+def added(spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.StructArray:
+    """Merge the spreads of panes."""
+    return _merged("add_spreads", spreads, groups)
+
+
+def squares(spreads: pa.ChunkedArray) -> pa.Array:
+    """Return the squared differences of `continued` spreads, as VAR_POP(x) * COUNT(x) in Spark; NULL without values.
+
+    Spark adds the spread to that of no values, and divides the result by their number. The former gives NaN if the
+    square of the mean is infinite.
+    """
+    n, mean, m2 = (part.to_numpy() for part in spreads.combine_chunks().flatten())
+    with np.errstate(all="ignore"):
+        variance = (m2 + mean * (mean / n) * 0.0 * n) / n
+        return pa.array(variance * n, mask=n == 0)
+
+
+def variance(spreads: pa.ChunkedArray, of_population: bool, root: bool) -> pa.Array:
+    """Return the variance of each spread, or its square root; NULL for too few values.
+
+    Without `of_population`, the values are a sample, and the divisor is one less than their number.
+    """
+    n, _, m2 = (part.to_numpy() for part in spreads.combine_chunks().flatten())
+    divisor = n if of_population else n - 1.0
+    with np.errstate(all="ignore"):
+        result = m2 / divisor
+        return pa.array(np.sqrt(result) if root else result, mask=divisor <= 0)
+
+
+def _merged(loop: str, spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.StructArray:
+    rows = groups.combine_chunks()
+    fields = (part.to_numpy() for part in spreads.combine_chunks().flatten())
+    merged = np.empty((len(SPREAD), len(rows)))
+    with hidden(("scipy",)):  # Numba would import it for functions that are not used here
+        from recapture.ordering import spread_loops
+
+        getattr(spread_loops, loop)(rows.offsets.to_numpy(), rows.values.to_numpy(), *fields, merged)
+    return _spreads(*map(pa.array, merged))
+
+
+def _spreads(n: pa.Array, mean: pa.Array, m2: pa.Array) -> pa.StructArray:
+    return pa.StructArray.from_arrays([n, mean, m2], fields=list(SPREAD))
