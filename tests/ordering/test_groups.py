@@ -1,5 +1,6 @@
 """The rows that are computed from panes are those of a loop over the panes, however many are merged at once."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from recapture.errors import RunError
 from recapture.model import AsaType, OutputColumn
 from recapture.ordering import groups
-from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedSelect, MergedWindow, Result
+from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedSelect, MergedWindow, Result, SpreadResult
 from recapture.query.model import CompiledOutput
 from recapture.query.partials import Call, Column, Constant, Fold, Function, Key, PaneAggregation, Partial
 from recapture.time_model.slices import Slice
@@ -26,6 +27,7 @@ SLICE = Slice(1000, 1100)
 COUNT = Partial("_p0", Fold.COUNT, Constant(1, pa.int64()), pa.int64())
 TOTAL = Partial("_p1", Fold.SUM, Column("x"), pa.float64())
 VALUES = Partial("_p1_n", Fold.COUNT, Column("x"), pa.int64())
+SQUARES = Partial("_p1_m2", Fold.SPREAD, Column("x"), pa.float64())
 WHOLE = Partial("_p2", Fold.SUM, Column("n"), pa.int64())
 LEAST = Partial("_p3", Fold.MIN, Column("k"), pa.string())
 RESULTS = (
@@ -34,6 +36,10 @@ RESULTS = (
     Result("_r2", TOTAL, VALUES),
     Result("_r3", WHOLE),
     Result("_r4", LEAST),
+    SpreadResult("_r5", TOTAL, VALUES, SQUARES, of_population=False, root=True),
+    SpreadResult("_r6", TOTAL, VALUES, SQUARES, of_population=True, root=True),
+    SpreadResult("_r7", TOTAL, VALUES, SQUARES, of_population=False, root=False),
+    SpreadResult("_r8", TOTAL, VALUES, SQUARES, of_population=True, root=False),
 )
 COLUMNS = {
     WINDOW_END: AsaType.BIGINT,
@@ -44,6 +50,7 @@ COLUMNS = {
     "_r2": AsaType.FLOAT,
     "_r3": AsaType.BIGINT,
     "_r4": AsaType.TEXT,
+    **dict.fromkeys(["_r5", "_r6", "_r7", "_r8"], AsaType.FLOAT),
 }
 FEWEST = 2
 """Number of events that a group must have."""
@@ -51,7 +58,7 @@ FEWEST = 2
 
 def aggregation(length: int, offset: int) -> PaneAggregation:
     key = Key("_k0", Column("k"), pa.string())
-    return PaneAggregation(length, offset % length, (), (key,), (COUNT, TOTAL, VALUES, WHOLE, LEAST))
+    return PaneAggregation(length, offset % length, (), (key,), (COUNT, TOTAL, VALUES, SQUARES, WHOLE, LEAST))
 
 
 def select(*windows: HoppingWindow, columns: dict[str, AsaType] = COLUMNS) -> MergedSelect:
@@ -111,9 +118,24 @@ def of_loop(window: HoppingWindow, name: str, panes: Sequence[Row]) -> list[Row]
                     **{WINDOW_END: end, WINDOW_ID: name, "_k0": key, "_r0": count, "_r1": total},
                     **{"_r2": None if total is None else total / values},
                     **{"_r3": added([pane["_p2"] for pane in of_group]), "_r4": least},
+                    **{f"_r{number}": result for number, result in enumerate(spread_results(of_group), 5)},
                 }
             )
     return rows
+
+
+def spread_results(panes: Sequence[Row]) -> list[float | None]:
+    """Return STDEV, STDEVP, VAR and VARP of panes, one by one (Chan's algorithm, as the SQL for Spark writes it)."""
+    n, mean, m2 = 0, 0.0, 0.0
+    for pane in panes:
+        if values := pane["_p1_n"]:
+            delta = pane["_p1"] / values - mean
+            m2 = (m2 + pane["_p1_m2"]) + (((delta * delta) * n) * values) / (n + values)
+            mean = mean + (delta * values) / (n + values)
+            n = n + values
+    sample, population = (m2 / divisor if divisor > 0 else None for divisor in (n - 1, n))
+    roots = [None if variance is None else math.sqrt(variance) for variance in (sample, population)]
+    return [*roots, sample, population]
 
 
 def added(values: Sequence[Any]) -> Any:
@@ -130,6 +152,9 @@ def in_order(rows: Sequence[Row]) -> list[str]:
     return sorted(map(repr, rows))
 
 
+TOTALS = st.floats(-1e300, 1e300).map(lambda x: x + 0.0) | st.floats(-100, 100).map(lambda x: x + 0.0)
+
+
 @st.composite
 def some_panes(draw: st.DrawFn) -> list[Row]:
     """Draw panes, at most one for each place, partition and key."""
@@ -141,7 +166,8 @@ def some_panes(draw: st.DrawFn) -> list[Row]:
             {
                 **{"_pane": pane, "_partition": partition, "_k0": key},
                 **{"_p0": draw(st.integers(1, 3)), "_p1_n": values},
-                "_p1": draw(st.floats(-1e300, 1e300).map(lambda x: x + 0.0)) if values else None,
+                "_p1": draw(TOTALS) if values else None,
+                "_p1_m2": draw(st.floats(0, 1e4) | st.floats(0, 1e300)) if values else None,
                 "_p2": draw(st.none() | st.integers(-(2**40), 2**40)),
                 "_p3": draw(st.none() | st.sampled_from(["a", "b", "é", ""])),
             }
@@ -179,6 +205,15 @@ def test_floats_are_added_in_the_order_of_pane_and_partition() -> None:
     first, second, third = computed(select(HoppingWindow(20, 10)), panes)
     assert second["_r1"] == ((((1e16 + -1e16) + 1.0) + 1.0) + 0.1)
     assert (first["_r1"], third["_r1"]) == (1.0, 1.0 + 0.1)
+
+
+def test_spreads_are_added_in_the_order_of_pane_and_partition() -> None:
+    parts = [(1020, "0", 0.1), (1010, "10", 1e3), (1010, "2", -7.7), (1010, "0", 0.3), (1020, "1", 12.5)]
+    panes = [pane(end, partition, _p1=value, _p1_n=3, _p1_m2=value * value) for end, partition, value in parts]
+    _, second, _ = computed(select(HoppingWindow(20, 10)), panes)
+    in_order = sorted(panes, key=lambda pane: (pane["_pane"], pane["_partition"]))
+    assert second["_r7"] == spread_results(in_order)[2]
+    assert len({spread_results(order)[2] for order in itertools.permutations(panes)}) > 1
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +35,7 @@ AGGREGATION = PaneAggregation(
         Partial("whole", Fold.SUM, Column("n"), pa.int64()),
         Partial("least", Fold.MIN, Column("x"), pa.float64()),
         Partial("greatest", Fold.MAX, Column("k"), pa.string()),
+        Partial("spread", Fold.SPREAD, Column("x"), pa.float64()),
     ),
 )
 
@@ -54,6 +56,7 @@ def of_loop(events: Sequence[Event]) -> list[Pane]:
             "whole": added(given_values(members, "n")),
             "least": min(given_values(members, "x"), default=None),
             "greatest": k,
+            "spread": squared_differences(given_values(members, "x")),
         }
         for (pane, k, b), members in groups.items()
     ]
@@ -69,6 +72,23 @@ def added(values: Sequence[Any]) -> Any:
     for value in values:
         total = value + 0 if total is None else total + value
     return total
+
+
+def squared_differences(values: Sequence[float]) -> float | None:
+    """Return VAR_POP(x) * COUNT(x) as Spark computes it; None if there are no values.
+
+    Source: CentralMomentAgg in Spark, whose second step adds the spread of the values to that of none.
+    """
+    n, mean, m2 = 0.0, 0.0, 0.0
+    for value in values:
+        n = n + 1.0
+        delta = value - mean
+        mean = mean + delta / n
+        m2 = m2 + delta * (delta - delta / n)
+    if n == 0.0:
+        return None
+    m2 = 0.0 + m2 + mean * (mean / n) * 0.0 * n
+    return m2 / n * n
 
 
 def computed(aggregation: PaneAggregation, batches: Sequence[Sequence[Event]]) -> list[Pane]:
@@ -109,6 +129,37 @@ def test_floats_are_added_in_the_order_of_the_events(monkeypatch: pytest.MonkeyP
     (row,) = computed(AGGREGATION, [[{**event, "x": value} for value in values]])
     assert row["total"] == ((((1e16 + 1.0) - 1e16) + 1.0) + 0.1) + 0.2
     assert row["total"] != math.fsum(values)
+
+
+SPREAD = replace(AGGREGATION, partials=(Partial("spread", Fold.SPREAD, Column("x"), pa.float64()),))
+VALUES = (
+    st.none()
+    | st.floats(-100, 100)
+    | st.integers(-3, 3).map(lambda n: 1e9 + n / 7)
+    | st.floats(-1e300, 1e300)
+    | st.sampled_from([0.0, -0.0, 5e-324, 1e154, 1.5e154, math.inf, math.nan])
+)
+
+
+@given(batches=st.lists(st.lists(VALUES, max_size=8), max_size=8), fold_rows=st.integers(1, 20))
+def test_a_spread_is_that_of_the_events_one_by_one_whenever_they_are_folded(
+    batches: list[list[float | None]], fold_rows: int
+) -> None:
+    event: Event = {"_system_timestamp": 1001, "k": "a", "n": None, "b": None}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(panes, "FOLD_ROWS", fold_rows)
+        rows = computed(SPREAD, [[{**event, "x": value} for value in values] for values in batches])
+    values = [value for batch in batches for value in batch]
+    expected = squared_differences([value for value in values if value is not None])
+    assert [repr(row["spread"]) for row in rows] == [repr(expected)] * bool(values)
+
+
+def test_a_spread_depends_on_the_order_of_the_events_alone() -> None:
+    """So it differs in its last bits from that of other algorithms, and from that of the same values in order."""
+    values = [0.1, 1e3, 0.3, -7.7, 0.1, 1e-3, 12.5]
+    assert squared_differences(values) != squared_differences(sorted(values))
+    exact = math.fsum((value - math.fsum(values) / 7) ** 2 for value in values)
+    assert squared_differences(values) == pytest.approx(exact, rel=1e-14)
 
 
 def test_each_aggregation_has_a_column_of_its_own_and_no_events_have_no_rows() -> None:

@@ -34,11 +34,16 @@ INTO hopping
 FROM telemetry TIMESTAMP BY eventTime OVER deviceId
 GROUP BY HoppingWindow(minute, 50, 7) HAVING COUNT(*) > 1
 
+SELECT System.Timestamp() AS windowEnd, deviceId, STDEV(temperature) AS s, STDEVP(temperature) AS p,
+    VAR(CASE WHEN temperature > 20.3 THEN temperature ELSE NULL END) AS v, VARP(temperature * temperature) AS w
+INTO spreads
+FROM telemetry TIMESTAMP BY eventTime OVER deviceId GROUP BY deviceId, HoppingWindow(second, 210, 70)
+
 SELECT System.Timestamp() AS windowEnd, device, System.Window().Id AS w, AVG(twice) AS twice
 INTO several FROM warm
 GROUP BY device, Windows(Window('a', TumblingWindow(minute, 3)), Window('b', TumblingWindow(hour, 1)))
 """
-OUTPUTS = ("tumbling", "hopping", "several")
+OUTPUTS = ("tumbling", "hopping", "spreads", "several")
 
 
 def test_all_ways_publish_the_same_bytes(
@@ -61,7 +66,7 @@ def test_all_ways_publish_the_same_bytes(
     in_tasks = published("tasks")
     query = pipeline.load(world.file).query
     (of_input,) = query.inputs
-    assert len(of_input.aggregations) == 4
+    assert len(of_input.aggregations) == 5
     assert not query.needs_spark
     assert {} not in in_tasks
     with workers(2) as processes:
@@ -75,6 +80,15 @@ def test_all_ways_publish_the_same_bytes(
     [
         (
             "COUNT(*) AS n",
+            [
+                "input telemetry: tasks aggregate its events",
+                "recapture backfill computes the rows without Spark, unless --master names a cluster",
+            ],
+            True,
+            None,
+        ),
+        (
+            "STDEV(temperature) AS n",
             [
                 "input telemetry: tasks aggregate its events",
                 "recapture backfill computes the rows without Spark, unless --master names a cluster",
@@ -101,7 +115,7 @@ def test_all_ways_publish_the_same_bytes(
             "tasks pass the events of input telemetry on",
         ),
     ],
-    ids=["no Spark", "Spark merges", "Spark aggregates"],
+    ids=["no Spark", "no Spark for a spread", "Spark merges", "Spark aggregates"],
 )
 def test_the_plan_says_who_computes_the_rows(
     tmp_path: Path,

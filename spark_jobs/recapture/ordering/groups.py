@@ -66,10 +66,9 @@ def _rows(select: MergedSelect, window: MergedWindow, slice_: Slice, panes: Pane
 
 def _with_spreads(select: MergedSelect, panes: pa.Table) -> pa.Table:
     """Return the panes with spreads in the columns of squared differences."""
-    for result in select.spreads:
-        parts = (panes[partial.name].combine_chunks() for partial in (result.count, result.total, result.m2))
-        place = panes.column_names.index(result.m2.name)
-        panes = panes.set_column(place, result.m2.name, spreads.of_panes(*parts))
+    for m2, result in {result.m2.name: result for result in select.spreads}.items():
+        parts = (panes[name].combine_chunks() for name in (result.count.name, result.total.name, m2))
+        panes = panes.set_column(panes.column_names.index(m2), m2, spreads.of_panes(*parts))
     return panes
 
 

@@ -1,5 +1,6 @@
 """Which queries the tasks aggregate, and that their rows are those of Spark alone, to the last bit."""
 
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -174,6 +175,26 @@ EVENTS = st.builds(
 def test_the_rows_are_those_of_spark_alone(spark: "SparkSession", query: str, events: list[dict[str, Any]]) -> None:
     ways = [published(spark, compiled(query, in_tasks), events) for in_tasks in (True, False)]
     assert repr(ways[0]) == repr(ways[1])
+
+
+@pytest.mark.parametrize("partitions", ["0", "01"])
+def test_spreads_of_many_values_are_those_of_spark_alone(spark: "SparkSession", partitions: str) -> None:
+    random = Random(7)
+    events = [
+        at(
+            random.uniform(1, 3600),
+            partition=random.choice(partitions),
+            k=random.choice("ab"),
+            n=random.randint(-3, 3),
+            x=random.choice([None, random.gauss(20, 0.1), random.random() * 10 ** random.randint(-20, 20)]),
+            y=random.random(),
+        )
+        for _ in range(3000)
+    ]
+    query = AGGREGATED["spreads"]
+    ways = [published(spark, compiled(query, in_tasks), events) for in_tasks in (True, False)]
+    assert repr(ways[0]) == repr(ways[1])
+    assert "nan" not in repr(ways[0])
 
 
 FLOAT_SUMS = {
