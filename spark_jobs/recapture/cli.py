@@ -373,21 +373,24 @@ def _compute_and_audit(
     progress_bar = Progress(console=stderr, transient=True, disable=arguments.verbose or not stderr.is_terminal)
     with progress_bar:
         step = progress_bar.add_task("plan", total=None)
-        with nullcontext() if cores is None else workers(cores) as processes:
-            parameters = parse_parameters(arguments.parameters)
-            manifest, warnings = _plan_or_load(pipeline, arguments)
-            run = begin_run(pipeline, manifest)
-            _warn(stderr, warnings)
-            for leftover in remove_leftovers(pipeline, run.id):
-                stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
-            progress_bar.update(step, description="order and aggregate")
-            with scratch_folder(scratch_name(pipeline, run.id)) as scratch, ThreadPoolExecutor(2) as meanwhile:
-                auditable = meanwhile.submit(load_and_require_auditable)
-                meanwhile.submit(picture.load)
-                if processes is None:
-                    _compute_with_spark(run, arguments, scratch, auditable, progress_bar, step)
-                else:
-                    _compute_here(run, processes, scratch, auditable, progress_bar, step)
+        parameters = parse_parameters(arguments.parameters)
+        manifest, warnings = _plan_or_load(pipeline, arguments)
+        run = begin_run(pipeline, manifest)
+        _warn(stderr, warnings)
+        for leftover in remove_leftovers(pipeline, run.id):
+            stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
+        progress_bar.update(step, description="order and aggregate")
+        with (
+            nullcontext() if cores is None else workers(cores) as processes,
+            scratch_folder(scratch_name(pipeline, run.id)) as scratch,
+            ThreadPoolExecutor(2) as meanwhile,
+        ):
+            auditable = meanwhile.submit(load_and_require_auditable)
+            meanwhile.submit(picture.load)
+            if processes is None:
+                _compute_with_spark(run, arguments, scratch, auditable, progress_bar, step)
+            else:
+                _compute_here(run, processes, scratch, auditable, progress_bar, step)
         progress_bar.update(step, description="audit", total=None)
         try:
             audit(run, parameters)

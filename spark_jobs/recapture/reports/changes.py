@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as types
@@ -128,6 +127,8 @@ def _compare(result: _Changes, start: str, before: pa.Table, after: pa.Table) ->
 
 def _only_in(one: pa.Table, other: pa.Table) -> pa.Table:
     """Return the rows of one table that the other lacks; equal rows count one by one."""
+    import duckdb
+
     with duckdb.connect() as connection:
         connection.register("one", one)
         connection.register("other", other)
