@@ -355,7 +355,6 @@ def _compute_and_audit(
     from rich.progress import Progress
 
     from recapture.pages import picture
-    from recapture.quality.loading import load_great_expectations
     from recapture.reports.write import with_report
     from recapture.run.audit import audit
     from recapture.run.leftovers import remove_leftovers, scratch_name
@@ -366,8 +365,8 @@ def _compute_and_audit(
     from recapture.run.workers import workers
 
     def load_and_require_auditable() -> None:
-        load_great_expectations()
         require_auditable(pipeline, parameters)
+        import pandas  # noqa: F401, the audit needs it
 
     cores = None if pipeline.query.needs_spark else cores_of(arguments.master)
     progress_bar = Progress(console=stderr, transient=True, disable=arguments.verbose or not stderr.is_terminal)

@@ -16,6 +16,7 @@ from recapture.quality.loading import load_great_expectations
 from recapture.quality.metrics import derive
 from recapture.quality.rows import Rows
 from recapture.quality.signatures import BOUNDS
+from recapture.quality.sound import sound_results
 from recapture.quality.suites import Expectation, Suite, built_in, require_installed
 
 if TYPE_CHECKING:
@@ -48,10 +49,11 @@ def audit(
 ) -> Audit:
     """Return the audit of a run's metrics and of the rows that it would publish.
 
-    The built-in suite judges the metrics. A suite of an output judges the metrics and the rows of the output. A suite
-    that several outputs share judges the metrics once. An expectation that cannot be evaluated fails as critical.
-    Without rows, only the expectations on the table itself and those with a history are judged. Raise DefinitionError
-    if Great Expectations rejects an argument in a suite, and RunError if the metrics lack a column.
+    The built-in suite judges the metrics. If there is no other suite, and every row meets all of the built-in one, the
+    results are those of `sound`, which are the same. A suite of an output judges the metrics and the rows of the
+    output. A suite that several outputs share judges the metrics once. An expectation that cannot be evaluated fails as
+    critical. Without rows, only the expectations on the table itself and those with a history are judged. Raise
+    DefinitionError if Great Expectations rejects an argument in a suite, and RunError if the metrics lack a column.
 
     Args:
         metrics: one row per slice and partition of an input, with the columns of `quality.metrics.COLUMNS`. Times
@@ -70,12 +72,16 @@ def audit(
     for suite in suites.values():
         if suite not in distinct:
             distinct.append(suite)
-    pairs = _pairs([*distinct, *suites.values()])
     run_metrics = _in_utc(derive(metrics))
     run_parameters = {"run_start": run_start, "run_end": run_end, "slice_count": slice_count}
     several_inputs = run_metrics["input"].nunique() > 1
     identifying_columns = ("slice_start", *["input"] * several_inputs, "partition")
-    context = create_context()
+    sound = None
+    if not suites:
+        sound = sound_results(distinct[0].expectations, run_metrics, slice_count, identifying_columns)
+    if sound is None:
+        pairs = _pairs([*distinct, *suites.values()])
+        context = create_context()
     results: list[Result] = []
     validations: list[dict[str, Any]] = []
 
@@ -97,12 +103,15 @@ def audit(
         parameters = {**run_parameters, **suite.parameters}
         asset, count = ("aggregates", rows.count) if isinstance(rows, Rows) else ("metrics", len(rows))
         declared = [expectation for expectation in suite.expectations if expectation.asset == asset]
-        judgeable = [pairs[id(expectation)] for expectation in declared if count or _judges_no_rows(expectation)]
-        if isinstance(rows, Rows):
-            json_results = evaluation.evaluate_rows(context, rows, judgeable, parameters)
+        judgeable = [expectation for expectation in declared if count or _judges_no_rows(expectation)]
+        if sound is not None:
+            json_results = sound
+        elif isinstance(rows, Rows):
+            loaded = [pairs[id(expectation)] for expectation in judgeable]
+            json_results = evaluation.evaluate_rows(context, rows, loaded, parameters)
         else:
-            json_results = evaluate_metrics(judgeable, parameters)
-        by_id = {id(expectation): result for (expectation, _), result in zip(judgeable, json_results, strict=True)}
+            json_results = evaluate_metrics([pairs[id(expectation)] for expectation in judgeable], parameters)
+        by_id = {id(expectation): result for expectation, result in zip(judgeable, json_results, strict=True)}
         results.extend(_result(suite.name, judged, expectation, by_id.get(id(expectation))) for expectation in declared)
         if judgeable:
             validations.append({"suite_name": suite.name, "judged": judged, "results": json_results})
