@@ -1,7 +1,7 @@
-"""What the hand-written programs share: Capture blobs as Arrow, each only if it is whole.
+"""Read Capture blobs as Arrow for the hand-written programs, and stop at a damaged one.
 
 DataFusion decodes them. It stops without an error where a block is cut off, and does not compare sync markers. It never
-returns if a block holds more records than it declares, which no program here looks for.
+returns if a block holds more records than it declares; the programs do not check for that.
 """
 
 import os
@@ -47,7 +47,7 @@ def batches(path: Path, *columns: str) -> Iterator[pa.RecordBatch]:
 
 
 def require_whole(path: Path) -> None:
-    """Raise an error unless each block ends in the sync marker of the header, and the last one ends the file."""
+    """Raise an error unless each block ends in the sync marker of the header, and the file ends with the last block."""
     size = path.stat().st_size
     with path.open("rb") as file:
         sync = fastavro.schemaless_reader(file, HEADER, None)["sync"]  # type: ignore[call-overload,index]

@@ -93,7 +93,7 @@ class Partition:
         """Whether each sequence number that was read is above those before."""
 
     def ascending(self) -> Iterator[pa.RecordBatch]:
-        """Yield arrivals, in microseconds, sequence numbers and bodies, up to a number that does not ascend."""
+        """Yield arrivals (microseconds), sequence numbers and bodies, up to a batch whose numbers do not ascend."""
         numbers = np.array([np.iinfo(np.int64).min])
         for arrival, batch in self._batches("SequenceNumber", "Body"):
             numbers = np.append(numbers[-1], batch["SequenceNumber"])
@@ -103,7 +103,7 @@ class Partition:
             yield pa.RecordBatch.from_arrays([arrival, *batch.columns], schema=RECORD)
 
     def all(self) -> Iterator[pa.RecordBatch]:
-        """Yield the same of all records, with enqueued times and the places of the records."""
+        """Yield the same of all records, with enqueued times and indices."""
         place = 0
         for arrival, batch in self._batches("SequenceNumber", "Body", "EnqueuedTimeUtc"):
             places = pa.array(range(place, place + len(batch)))

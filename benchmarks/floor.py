@@ -1,6 +1,6 @@
 """The floor: decode and parse the blobs on all cores with DataFusion and DuckDB, and nothing else.
 
-Neither step uses code of Recapture, so that a slower one of Recapture's shows.
+Both are called directly, so that slower code of Recapture changes the ratio. The step `inflate` uses Recapture's code.
 
 `python -m benchmarks.floor ARCHIVE PIPELINE [--until STEP]` does so without a warm-up, and prints the number of events.
 """
@@ -28,7 +28,7 @@ from recapture.query.model import CompiledQuery
 WARM_UP_SECONDS = 120
 Step = Literal["inflate", "decode", "parse"]
 STEPS: tuple[Step, ...] = get_args(Step)
-"""What is done to a blob. Each step comes after the ones before it."""
+"""Where to stop. DataFusion inflates what it decodes by itself."""
 
 
 def events_per_second(folder: Path, query: CompiledQuery, events: int) -> float:

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.guard`: whether a stage has become slower, as a ratio to decoding and parsing, in a minute.
+"""`python -m benchmarks.guard`: whether a stage has become slower, as a ratio to decoding and parsing, in two minutes.
 
 The stages take turns, so a busy machine slows all of them. The exit code is 1 if a ratio is above its limit. After a
 change that makes a stage faster, lower the limit.

@@ -49,7 +49,7 @@ def counted(paths: list[Path]) -> pl.DataFrame:
 
 
 def without_duplicates(events: pl.DataFrame, paths: list[Path]) -> pl.DataFrame:
-    """Return events in their order; one that arrived in the hour before, or earlier at the same time, is not used."""
+    """Return events in arrival order, with the verdict of those that follow an equal one within an hour."""
     enqueued = (record["EnqueuedTimeUtc"] for path in paths for record in batches(path, "EnqueuedTimeUtc"))
     key = "sequence", "enqueued"
     grouped = events.with_columns(enqueued=pl.Series(pa.chunked_array(enqueued, pa.string()))).sort(
@@ -106,7 +106,7 @@ def decoded(records: pa.RecordBatch) -> pl.DataFrame:
 
 
 def checked(body: bytes) -> Event:
-    """Return the event in a body less the fields of a wrong type, or an empty event if the body is damaged."""
+    """Return the event in a body, without a time or temperature of a wrong type; an empty event if it is damaged."""
     try:
         fields = msgspec.json.decode(body)
     except DAMAGE:

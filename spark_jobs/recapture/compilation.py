@@ -1,4 +1,4 @@
-"""Numba's compiler as the modules use it whose functions it compiles. Without scipy, see `imports.hidden`.
+"""Decorators that compile functions with Numba. Their users are imported with scipy hidden (`imports.hidden`).
 
 A function is compiled when it is first called. The result is kept next to its module or in the user's folder of caches.
 """
@@ -10,7 +10,7 @@ from numba import njit
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function. Floats are computed in the order in which they are written, and divided by zero as in C."""
+    """Compile a function. Operations on floats keep their order; division by zero gives an infinity or NaN."""
     try:
         return njit(cache=True, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # Numba may write to none of its cache folders
@@ -18,5 +18,5 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function into those that call it: a call costs more than what it does."""
+    """Compile a function into those that call it, as a call would cost more than the function itself."""
     return njit(inline="always", error_model="numpy")(function)

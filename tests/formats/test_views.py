@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.formats.views import copied, lengths, start_with, taken
+from recapture.formats.views import copied, lengths, starts_with, taken
 
 VALUES = st.lists(st.one_of(st.none(), st.text("{a\u00e9\ufeff", max_size=30)), max_size=20)
 
@@ -27,7 +27,7 @@ def test_views_are_what_their_copies_are(values: list[str | None], offset: int, 
     assert copied(some) == copies
     assert copied(copies) is copies
     assert lengths(some.cast(pa.binary_view())).tolist() == [len((value or "").encode()) for value in values]
-    assert start_with(some, "{") == start_with(copies, "{")
+    assert starts_with(some, "{") == starts_with(copies, "{")
     rows = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=20)) if values else []
     chosen = taken(some, np.array(rows, np.intp))
     assert chosen.type == pa.string_view()

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from recapture.formats import spellings
 from recapture.formats.duckdb_sql import literal, one_array, pointer, select, utf8
 from recapture.formats.spellings import Spelling
-from recapture.formats.views import copied, is_view, start_with, taken
+from recapture.formats.views import copied, is_view, starts_with, taken
 from recapture.model import TYPES, AsaType, InputColumn
 from recapture.time_model import timestamps
 
@@ -126,7 +126,7 @@ def _parse(
 def _not_objects(text: pa.Array, valid: pa.Array) -> pa.Array:
     """Return the reason why a body is not a JSON object, or NULL."""
     reasons = pa.nulls(len(text), pa.string())
-    others = pc.indices_nonzero(pc.invert(pc.and_kleene(valid, start_with(text, "{"))))
+    others = pc.indices_nonzero(pc.invert(pc.and_kleene(valid, starts_with(text, "{"))))
     if not len(others):
         return reasons
     reason = "WHEN NOT json_valid(body) THEN 'not JSON' WHEN json_type(body) <> 'OBJECT' THEN 'not a JSON object'"
@@ -139,7 +139,7 @@ def as_text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
 
     A NULL body is not text. The text of views may be views.
     """
-    if is_view(bodies.type) and not bodies.null_count and pc.all(start_with(bodies, "{")).as_py():
+    if is_view(bodies.type) and not bodies.null_count and pc.all(starts_with(bodies, "{")).as_py():
         with contextlib.suppress(pa.ArrowInvalid):
             return bodies.cast(pa.string_view()), pa.nulls(len(bodies), pa.string())
     bodies = copied(bodies)

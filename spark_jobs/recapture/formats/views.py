@@ -1,7 +1,7 @@
-"""Arrow's views, which leave texts and bytes where they are: what Arrow itself cannot do with them.
+"""Operations on Arrow's views of texts and bytes that Arrow lacks.
 
-A view has 16 bytes: the length of a value, then the value if it has at most 12 bytes, or else its first four bytes and
-its place (source: "Arrow Columnar Format", Variable-size Binary View Layout).
+A view has 16 bytes: the length of a value, then the value itself if it has at most 12 bytes; otherwise its first four
+bytes, a buffer and an offset (source: "Arrow Columnar Format", Variable-size Binary View Layout).
 """
 
 import numpy as np
@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 _COPIED = {pa.binary_view(): pa.binary(), pa.string_view(): pa.string()}
-"""The types of views, with those of copies."""
+"""Type of the copies of each type of views."""
 _FIRST = 4
-"""Place of a value's first byte in its view; 0 is there if it has none."""
+"""Index of a value's first byte in its view; that byte is 0 if the value is empty."""
 
 
 def is_view(type_: pa.DataType) -> bool:
@@ -39,7 +39,7 @@ def lengths(values: pa.Array) -> NDArray[np.int64]:
     return np.where(_is_valid(values), _views(values)[:, :4].view(np.int32).ravel(), 0).astype(np.int64)
 
 
-def start_with(values: pa.Array, character: str) -> pa.Array:
+def starts_with(values: pa.Array, character: str) -> pa.Array:
     """Return which texts (string, or views) start with an ASCII character; NULL for NULL."""
     if not is_view(values.type):
         return pc.starts_with(values, character)

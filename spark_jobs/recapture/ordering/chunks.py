@@ -42,7 +42,7 @@ CHUNK_BYTES = 64 * 1024 * 1024
 AHEAD_BYTES = 64 * 1024 * 1024
 """Size of two successive blobs, in bytes, up to which the second is downloaded while the first is processed.
 
-Otherwise the download waits until then, so that two large blobs are not in memory together.
+Otherwise it is downloaded when the first has been processed, so that two large blobs are not in memory together.
 """
 
 RowIndex = slice | NDArray[np.intp]
@@ -247,7 +247,8 @@ def _in_chunks(
 ) -> Iterator[Chunk]:
     """Yield the events of a batch of blobs in chunks that have about as many events as each other.
 
-    Columns are made for one chunk at a time: those of a large blob would take as much memory as a third of the blob.
+    Unless events must be sorted, columns are made for one chunk at a time: those of a large blob would take a third of
+    its memory.
     """
     number = _together([blob.events.number for blob in blobs])
     partitions = [blob.events.sequence_partition for blob in blobs if blob.events.sequence_partition is not None]
@@ -275,7 +276,7 @@ def _in_chunks(
 def _order_by_number(
     blobs: Sequence[DecodedBlob], partition: NDArray[np.int64] | None, continuous_number: NDArray[np.int64]
 ) -> NDArray[np.intp] | None:
-    """Return the order of events by blob arrival, then sequence partition, then number; None if they have it."""
+    """Return the order of events by blob arrival, then sequence partition, then number; None if it is theirs."""
     blob_arrival = np.repeat([blob.pinned.arrival for blob in blobs], [len(blob.arrival) for blob in blobs])
     if partition is not None:
         return np.lexsort((continuous_number, partition, blob_arrival))
@@ -323,5 +324,5 @@ def _taken(events: pa.RecordBatch, rows: NDArray[np.intp]) -> pa.RecordBatch:
 
 
 def _together(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return arrays as one, which is not copied if it is alone."""
+    """Return arrays as one. A single array is not copied."""
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

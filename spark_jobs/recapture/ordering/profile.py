@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.formats.views import copied, taken
-from recapture.ordering.chunks import Chunk
+from recapture.ordering.chunks import Chunk, RowIndex
 from recapture.time_model.metrics import VERDICTS
 from recapture.time_model.policies import BEFORE_EVERYTHING, Judged
 from recapture.time_model.slices import Slice
@@ -107,14 +107,14 @@ class Profile:
 
     def observe(self, events: TimedEvents) -> None:
         """Include the events of a chunk that arrived in the slice."""
-        rows = np.arange(len(events.chunk))[events.chunk.arrived_in(self.slice_)]
-        if not len(rows):
+        arrived = events.chunk.arrived_in(self.slice_)
+        rules = _Rules.of_chunk(events, arrived)
+        if not len(rules.rank):
             return
-        timed = rows[events.has_time[rows]]
-        self.lateness += _histogram(LATENESS_BOUNDS, events.chunk.arrival[timed] - events.time[timed])
-        reached = rows[events.judged.largest_time[rows] != BEFORE_EVERYTHING]
-        self.disorder += _histogram(DISORDER_BOUNDS, events.judged.behind[reached])
-        candidates = rows[_Rules.of_chunk(events, rows).chosen(self.slice_, self._floors)]
+        self.lateness += _histogram(LATENESS_BOUNDS, rules.lateness[rules.timed])
+        reached = events.judged.largest_time[arrived] != BEFORE_EVERYTHING
+        self.disorder += _histogram(DISORDER_BOUNDS, rules.behind[reached])
+        candidates = np.arange(len(events.chunk))[arrived][rules.chosen(self.slice_, self._floors)]
         merged = pa.concat_batches([self._sample, _batch(events, candidates)])
         self._sample = merged.take(pa.array(_Rules.of_sample(merged).chosen(self.slice_, {})))
         self._floors = _Rules.of_sample(self._sample).floors()
@@ -149,7 +149,8 @@ class _Rules:
     rank: NDArray[np.int64]
     """A number that looks random and belongs to the event."""
     verdict: NDArray[np.int8]
-    time: NDArray[np.int64]
+    lateness: NDArray[np.int64]
+    """Arrival less application time; meaningful if `timed`."""
     timed: NDArray[np.bool_]
     arrival: NDArray[np.int64]
     system_timestamp: NDArray[np.int64]
@@ -157,14 +158,14 @@ class _Rules:
     behind: NDArray[np.int64]
 
     @classmethod
-    def of_chunk(cls, events: TimedEvents, rows: NDArray[np.intp]) -> "_Rules":
-        judged = events.judged
+    def of_chunk(cls, events: TimedEvents, rows: RowIndex) -> "_Rules":
+        judged, arrival = events.judged, events.chunk.arrival[rows]
         return cls(
             rank=_ranks(events.chunk, rows),
             verdict=judged.verdict[rows],
-            time=events.time[rows],
+            lateness=arrival - events.time[rows],
             timed=events.has_time[rows],
-            arrival=events.chunk.arrival[rows],
+            arrival=arrival,
             system_timestamp=judged.system_timestamp[rows],
             processed=judged.processed[rows],
             behind=judged.behind[rows],
@@ -173,12 +174,13 @@ class _Rules:
     @classmethod
     def of_sample(cls, sample: pa.RecordBatch) -> "_Rules":
         codes = pc.index_in(sample["verdict"], pa.array(VERDICTS)).cast(pa.int8())
+        arrival = sample["arrival"].to_numpy()
         return cls(
             rank=sample["rank"].to_numpy(),
             verdict=codes.to_numpy(),
-            time=sample["time"].fill_null(0).to_numpy(),
+            lateness=arrival - sample["time"].fill_null(0).to_numpy(),
             timed=pc.is_valid(sample["time"]).to_numpy(zero_copy_only=False),
-            arrival=sample["arrival"].to_numpy(),
+            arrival=arrival,
             system_timestamp=sample["system_timestamp"].fill_null(0).to_numpy(),
             processed=pc.is_valid(sample["system_timestamp"]).to_numpy(zero_copy_only=False),
             behind=sample["behind"].to_numpy(),
@@ -187,37 +189,34 @@ class _Rules:
     def chosen(self, slice_: Slice, floors: Mapping[str, int]) -> NDArray[np.intp]:
         """Return the indices of the events in the sample, or of a few more; those below a rule's floor are left out."""
         chosen = [
-            _largest(rows, values, self.rank, count, floors.get(name))
-            for name, (rows, values, count) in self._rules().items()
+            _largest(applies, values, self.rank, count, floors.get(name))
+            for name, (applies, values, count) in self._rules().items()
         ]
         return np.unique(np.concatenate([*chosen, self._largest_of_parts(slice_)]))
 
     def chosen_by(self, name: str) -> NDArray[np.intp]:
         """Return the indices of the events that one rule chooses."""
-        rows, values, count = self._rules()[name]
-        return _largest(rows, values, self.rank, count)
+        applies, values, count = self._rules()[name]
+        return _largest(applies, values, self.rank, count)
 
     def floors(self) -> dict[str, int]:
         """Return the smallest chosen value of each rule that has found as many events as it takes."""
         return {
-            name: int(np.partition(values, -count)[-count])
-            for name, (_, values, count) in self._rules().items()
-            if len(values) >= count
+            name: int(np.partition(values[applies], -count)[-count])
+            for name, (applies, values, count) in self._rules().items()
+            if np.count_nonzero(applies) >= count
         }
 
-    def _rules(self) -> dict[str, tuple[NDArray[np.intp], NDArray[np.int64], int]]:
-        """Return by name the events that a rule applies to, their values, and how many it chooses."""
+    def _rules(self) -> dict[str, tuple[NDArray[np.bool_], NDArray[np.int64], int]]:
+        """Return by name which events a rule applies to, the values of all events, and how many it chooses."""
         rules = {}
         for verdict in np.flatnonzero(np.bincount(self.verdict)):
-            rows = np.flatnonzero(self.verdict == verdict)
             count = ON_TIME_EVENTS if verdict == Verdict.ON_TIME else OTHER_EVENTS
-            rules[VERDICTS[verdict]] = rows, self.rank[rows], count
-        timed, processed, behind = map(np.flatnonzero, (self.timed, self.processed, self.behind))
-        lateness = self.arrival[timed] - self.time[timed]
-        rules["late"] = timed, lateness, EXTREMES
-        rules["early"] = timed, -lateness, EXTREMES
-        rules[_LEAD] = processed, self.system_timestamp[processed] - self.arrival[processed], EXTREMES
-        rules["behind"] = behind, self.behind[behind], EXTREMES
+            rules[VERDICTS[verdict]] = self.verdict == verdict, self.rank, count
+        rules["late"] = self.timed, self.lateness, EXTREMES
+        rules["early"] = self.timed, -self.lateness, EXTREMES
+        rules[_LEAD] = self.processed, self.system_timestamp - self.arrival, EXTREMES
+        rules["behind"] = self.behind != 0, self.behind, EXTREMES
         return rules
 
     def _largest_of_parts(self, slice_: Slice) -> NDArray[np.intp]:
@@ -234,19 +233,19 @@ class _Rules:
 
 
 def _largest(
-    rows: NDArray[np.intp],
+    applies: NDArray[np.bool_],
     values: NDArray[np.int64],
     rank: NDArray[np.int64],
     count: int,
     floor: int | None = None,
 ) -> NDArray[np.intp]:
-    """Return `count` of these rows: those with the largest values, and among equal values with the largest rank.
+    """Return the indices of `count` events: those with the largest values, and of equal values with the largest rank.
 
-    `values` has one entry for each of the rows, `rank` for every event. Rows with a value below the floor do not count.
+    Each array has an entry for every event. Those to which the rule does not apply, or with a value below the floor, do
+    not count.
     """
-    if floor is not None:
-        above = values >= floor
-        rows, values = rows[above], values[above]
+    rows = np.flatnonzero(applies if floor is None else applies & (values >= floor))
+    values = values[rows]
     if len(rows) <= count:
         return rows
     least = np.partition(values, -count)[-count]
@@ -259,11 +258,11 @@ def _largest(
 
 def _histogram(bounds: Sequence[int], durations: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the number of durations, in ticks, in each bin; a bin contains its upper bound."""
-    edges = np.array(bounds, np.int64) * TICKS_PER_SECOND
-    return np.bincount(np.searchsorted(edges, durations), minlength=len(bounds) + 1)
+    above = [np.count_nonzero(durations > bound * TICKS_PER_SECOND) for bound in bounds]
+    return -np.diff([len(durations), *above, 0])
 
 
-def _ranks(chunk: Chunk, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+def _ranks(chunk: Chunk, rows: RowIndex) -> NDArray[np.int64]:
     """Return a number for each event that follows from its blob's name and its number in it, and looks random."""
     seeds = np.array([_seed(pinned.blob.name) for pinned in chunk.blobs], np.uint64)
     mixed = seeds[chunk.blob_index[rows]] ^ chunk.number[rows].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)

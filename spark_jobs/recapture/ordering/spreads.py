@@ -1,7 +1,7 @@
 """Spreads of groups: number, mean and sum of squared differences from the mean, as Spark computes them to the last bit.
 
-A task continues the spread of a pane from event to event, and ends with what Spark's VAR_POP gives, times the number
-of values. The spreads of panes are then added in the order of pane and partition.
+A task adds events to the spread of their pane one by one. In the end its m2 is Spark's VAR_POP times COUNT. The spreads
+of panes are then merged in the order of pane and partition.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def of_panes(n: pa.Array, total: pa.Array, m2: pa.Array) -> pa.StructArray:
 
 
 def continued(spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.StructArray:
-    """Merge the spreads of values, after those that an earlier call merged and that come first in their groups."""
+    """Add the spreads of values. In its group, a spread from an earlier call must come first."""
     return _merged("continue_spreads", spreads, groups)
 
 
@@ -44,8 +44,8 @@ def added(spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.StructArray:
 def squares(spreads: pa.ChunkedArray) -> pa.Array:
     """Return the squared differences of `continued` spreads, as VAR_POP(x) * COUNT(x) in Spark; NULL without values.
 
-    Spark adds the spread to that of no values, and divides the result by their number. The former gives NaN if the
-    square of the mean is infinite.
+    Spark merges the spread with an empty one, then divides by the number of values. The merge gives NaN if the square
+    of the mean is infinite.
     """
     n, mean, m2 = (part.to_numpy() for part in spreads.combine_chunks().flatten())
     with np.errstate(all="ignore"):

@@ -61,7 +61,7 @@ def _config(number: int, expectation: Expectation, parameters: Mapping[str, obje
 def _details(
     expectation: Expectation, metrics: pd.DataFrame, slice_count: int, identifying_columns: Sequence[str]
 ) -> dict[str, Any] | None:
-    """Return what is found if every row meets an expectation; None if one does not, or if this is not known here."""
+    """Return the details of a result, if every row meets the expectation; None if one does not, or for another type."""
     kwargs = expectation.kwargs
     match expectation.type:
         case "expect_table_row_count_to_be_between":
