@@ -109,11 +109,13 @@ def test_the_processes_end_with_the_context_even_if_they_are_busy() -> None:
 
 
 BUSY = """
+import signal
 import time
 from multiprocessing import active_children
 from recapture.run.workers import workers
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     with workers(2) as started:
         started.pool.submit(abs, 1).result()
         print(*(child.pid for child in active_children()), flush=True)
