@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from recapture.formats import spellings
 from recapture.formats.duckdb_sql import literal, one_array, pointer, select, utf8
 from recapture.formats.spellings import Spelling
-from recapture.formats.views import copied, is_view, starts_with, taken
+from recapture.formats.views import copied, copies, is_view, starts_with
 from recapture.model import TYPES, AsaType, InputColumn
 from recapture.time_model import timestamps
 
@@ -73,12 +72,12 @@ def parse(
     usual, raw = _parse(text, malformed, columns, timestamp_fields, spelling)
     rows = spellings.differing(text, raw, spelling)
     parsed, order = [usual], np.arange(len(text))
-    for other, chosen in spellings.by_spelling(_some(text, rows), fields) if len(rows) else ():
+    for other, chosen in spellings.by_spelling(copies(text, rows), fields) if len(rows) else ():
         if other != spelling:
             again = rows[chosen]
             order[again] = sum(len(part.malformed) for part in parsed) + np.arange(len(again))
             reasons = malformed.take(pa.array(again))
-            parsed.append(_parse(_some(text, again), reasons, columns, timestamp_fields, other)[0])
+            parsed.append(_parse(copies(text, again), reasons, columns, timestamp_fields, other)[0])
     return usual if len(parsed) == 1 else _interleaved(parsed, pa.array(order))
 
 
@@ -130,8 +129,9 @@ def _not_objects(text: pa.Array, valid: pa.Array) -> pa.Array:
     if not len(others):
         return reasons
     reason = "WHEN NOT json_valid(body) THEN 'not JSON' WHEN json_type(body) <> 'OBJECT' THEN 'not a JSON object'"
-    found = select({"body": _some(text, others)}, f"SELECT CASE {reason} END AS reason FROM bodies")["reason"]
-    return _replaced(reasons, others, one_array(found).cast(pa.string()))
+    bodies = {"body": copies(text, others.to_numpy())}
+    found = one_array(select(bodies, f"SELECT CASE {reason} END AS reason FROM bodies")["reason"])
+    return _replaced(reasons, others, found.cast(pa.string()))
 
 
 def as_text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -265,7 +265,7 @@ def _with_whole_floats(bigints: pa.Array, raw: pa.Array, text: pa.Array, path: S
     is_whole = f"json_type(body, {pointer(path)}) = 'DOUBLE' AND value = trunc(value)"
     doubles = "SELECT body, try_cast(value AS DOUBLE) AS value FROM bodies"
     floats = f"SELECT CASE WHEN {is_whole} THEN try_cast(value AS BIGINT) END AS value FROM ({doubles})"
-    found = one_array(select({"body": _some(text, suspects), "value": raw.take(suspects)}, floats)["value"])
+    found = one_array(select({"body": copies(text, suspects.to_numpy()), "value": raw.take(suspects)}, floats)["value"])
     return _replaced(bigints, suspects, found)
 
 
@@ -279,7 +279,7 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn, path: Se
     steps = (f"json_type(body, {pointer(record)}) = 'OBJECT'" for record in records)
     readable = " AND ".join(["json_valid(body)", *steps])
     kind = f"CASE WHEN {readable} THEN json_type(body, {pointer(path)}) END"
-    kinds = select({"body": _some(text, suspects)}, f"SELECT {kind} AS kind FROM bodies")["kind"]
+    kinds = select({"body": copies(text, suspects.to_numpy())}, f"SELECT {kind} AS kind FROM bodies")["kind"]
     present = pc.fill_null(pc.not_equal(one_array(kinds), "NULL"), False)
     wrong = suspects.filter(present)
     if not len(wrong):
@@ -318,13 +318,9 @@ def _inexact(text: pa.Array, values: pa.Array, column: InputColumn, path: Sequen
     if column.type is AsaType.FLOAT:
         inexact = literal(f"{column.name} is a bigint that no float equals; {advice}")
         reason += f" WHEN CAST(CAST({number} AS DOUBLE) AS HUGEINT) <> CAST({number} AS HUGEINT) THEN {inexact}"
-    found = one_array(select({"body": _some(text, suspects)}, f"SELECT {reason} END AS reason FROM bodies")["reason"])
+    bodies = {"body": copies(text, suspects.to_numpy())}
+    found = one_array(select(bodies, f"SELECT {reason} END AS reason FROM bodies")["reason"])
     return _replaced(reasons, suspects, found.cast(pa.string()))
-
-
-def _some(text: pa.Array, rows: pa.Array | NDArray[np.intp]) -> pa.Array:
-    """Return the text of some bodies, copied."""
-    return copied(taken(text, np.asarray(rows)))
 
 
 def _replaced(values: pa.Array, places: pa.Array, replacements: pa.Array) -> pa.Array:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.formats.duckdb_sql import literal, one_array, pointer, select
-from recapture.formats.views import copied, taken
+from recapture.formats.views import copies
 from recapture.model import InputColumn
 
 Spelling = Mapping[InputColumn, InputColumn]
@@ -50,13 +50,13 @@ def differing(text: pa.Array, values: Mapping[InputColumn, pa.Array], spelling: 
     for column, spelt in spelling.items():
         rows = values[column].is_null().to_numpy(zero_copy_only=False) | (spelt != column)
         suspect |= rows
-        suspects = copied(taken(text, np.flatnonzero(rows)))
+        suspects = copies(text, np.flatnonzero(rows))
         for step in spelt.path:
             name = f'"{step}"'
             in_any_case = pc.count_substring(suspects, name, ignore_case=True)
             in_other_letters = pc.greater(in_any_case, pc.count_substring(suspects, name))
             differs[rows] |= in_other_letters.fill_null(False).to_numpy(zero_copy_only=False)
-    escaped = pc.match_substring(copied(taken(text, np.flatnonzero(suspect))), "\\")
+    escaped = pc.match_substring(copies(text, np.flatnonzero(suspect)), "\\")
     differs[suspect] |= escaped.fill_null(False).to_numpy(zero_copy_only=False)
     return np.flatnonzero(differs)
 

@@ -34,6 +34,11 @@ def copied(values: pa.Array) -> pa.Array:
     return values.cast(_COPIED[values.type]) if is_view(values.type) else values
 
 
+def copies(values: pa.Array, rows: NDArray[np.intp]) -> pa.Array:
+    """Return the values at some rows, those of views as copies."""
+    return copied(taken(values, rows))
+
+
 def lengths(values: pa.Array) -> NDArray[np.int64]:
     """Return the lengths of views in bytes; 0 for NULL."""
     return np.where(_is_valid(values), _views(values)[:, :4].view(np.int32).ravel(), 0).astype(np.int64)

@@ -14,6 +14,7 @@ from recapture.archive.pinning import PinnedBlob
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import Events, Reader
 from recapture.formats.fields import Field, count_objects, count_values, fields_of, records_in
+from recapture.formats.views import copies
 from recapture.ordering.chunks import Downloads
 from recapture.ordering.decoding import Decoder
 from recapture.storage import Container
@@ -63,10 +64,10 @@ class Sample:
     def add(self, events: Events, max_events: int) -> None:
         """Add at most `max_events` events of a blob, evenly spaced."""
         count = len(events.body)
-        chosen = pa.array(np.linspace(0, count - 1, min(count, max_events)).astype(np.int64))
-        bodies = one_array(events.body.cast(pa.binary()).take(chosen))
+        chosen = np.linspace(0, count - 1, min(count, max_events)).astype(np.int64)
+        bodies = copies(one_array(events.body), chosen)
         if events.unreadable is not None:
-            bodies = bodies.filter(pc.is_null(events.unreadable.take(chosen)))
+            bodies = bodies.filter(pc.is_null(events.unreadable.take(pa.array(chosen))))
         self.events += len(chosen)
         self.bodies.append(bodies)
         if sum(array.nbytes for array in self.bodies) > BATCH_BYTES:

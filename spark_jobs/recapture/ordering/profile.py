@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.formats.views import copied, taken
+from recapture.formats.views import copies
 from recapture.ordering.chunks import Chunk, RowIndex
 from recapture.time_model.metrics import VERDICTS
 from recapture.time_model.policies import BEFORE_EVERYTHING, Judged
@@ -108,11 +108,11 @@ class Profile:
     def observe(self, events: TimedEvents) -> None:
         """Include the events of a chunk that arrived in the slice."""
         arrived = events.chunk.arrived_in(self.slice_)
-        rules = _Rules.of_chunk(events, arrived)
-        if not len(rules.rank):
-            return
-        self.lateness += _histogram(LATENESS_BOUNDS, rules.lateness[rules.timed])
         reached = events.judged.largest_time[arrived] != BEFORE_EVERYTHING
+        if not len(reached):
+            return
+        rules = _Rules.of_chunk(events, arrived)
+        self.lateness += _histogram(LATENESS_BOUNDS, rules.lateness[rules.timed])
         self.disorder += _histogram(DISORDER_BOUNDS, rules.behind[reached])
         candidates = np.arange(len(events.chunk))[arrived][rules.chosen(self.slice_, self._floors)]
         merged = pa.concat_batches([self._sample, _batch(events, candidates)])
@@ -292,7 +292,7 @@ def _batch(events: TimedEvents, rows: NDArray[np.intp]) -> pa.RecordBatch:
         pa.array([pinned.blob.name for pinned in chunk.blobs]).take(pa.array(chunk.blob_index[rows])),
         pa.array(chunk.number[rows], mask=~has_number),
         pa.array(chunk.number[rows], mask=has_number),
-        pc.binary_slice(copied(taken(chunk.body, rows)), 0, BODY_BYTES),
+        pc.binary_slice(copies(chunk.body, rows), 0, BODY_BYTES),
         pa.array(judged.behind[rows]),
         pa.array(_ranks(chunk, rows)),
     ]

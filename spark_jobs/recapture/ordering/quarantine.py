@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recapture.formats.views import copied, taken
+from recapture.formats.views import copies
 from recapture.ordering.chunks import Chunk
 from recapture.ordering.decoding import DecodedBlob
 from recapture.time_model.metrics import VERDICTS
@@ -45,7 +45,7 @@ def event_rows(
         pa.array([pinned.blob.etag for pinned in chunk.blobs]).take(blobs),
         pa.array(VERDICTS).take(pa.array(verdict[rows])),
         reasons.take(pa.array(rows)),
-        copied(taken(chunk.body, rows)),
+        copies(chunk.body, rows),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=QUARANTINE_SCHEMA)
 

@@ -20,7 +20,7 @@ Merge: TypeAlias = Callable[[pa.ChunkedArray, pa.ChunkedArray], pa.StructArray]
 
 
 def of_values(values: pa.Array) -> pa.StructArray:
-    """Return the spread of each float alone; NULL is no value."""
+    """Return the spread of each float alone; NULL does not count."""
     n = pc.is_valid(values).cast(pa.float64())
     return _spreads(n, pc.fill_null(values, 0.0), pa.repeat(0.0, len(values)))
 
