@@ -6,7 +6,6 @@ Each command imports what it needs when it runs, so that --help and mistakes in 
 from __future__ import annotations
 
 import argparse
-import gc
 import io
 import json
 import os
@@ -23,6 +22,7 @@ from rich.markup import escape
 
 from recapture import __version__, log, printing
 from recapture.errors import AuditError, DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
+from recapture.imports import look_for_garbage_less_often
 from recapture.time_model import ticks
 
 if TYPE_CHECKING:
@@ -116,11 +116,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 def run() -> NoReturn:
-    """Run the command and exit with its code, at once: Python takes a second to clear what it has imported.
-
-    Python looks for garbage less often than usual, because what is imported is none: that saves a tenth of the start.
-    """
-    gc.set_threshold(100_000)
+    """Run the command and exit with its code, at once: Python takes a second to clear what it has imported."""
+    look_for_garbage_less_often()
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -364,10 +361,6 @@ def _compute_and_audit(
     from recapture.run.suites import parse_parameters
     from recapture.run.workers import workers
 
-    def load_and_require_auditable() -> None:
-        require_auditable(pipeline, parameters)
-        import pandas  # noqa: F401, the audit needs it
-
     cores = None if pipeline.query.needs_spark else cores_of(arguments.master)
     progress_bar = Progress(console=stderr, transient=True, disable=arguments.verbose or not stderr.is_terminal)
     with progress_bar:
@@ -384,7 +377,7 @@ def _compute_and_audit(
             scratch_folder(scratch_name(pipeline, run.id)) as scratch,
             ThreadPoolExecutor(2) as meanwhile,
         ):
-            auditable = meanwhile.submit(load_and_require_auditable)
+            auditable = meanwhile.submit(require_auditable, pipeline, parameters)
             meanwhile.submit(picture.load)
             if processes is None:
                 _compute_with_spark(run, arguments, scratch, auditable, progress_bar, step)

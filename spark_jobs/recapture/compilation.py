@@ -1,4 +1,6 @@
-"""Decorators that compile functions with Numba. Their users are imported with scipy hidden (`imports.hidden`).
+"""Decorators that compile functions with Numba.
+
+Modules that use them are imported, and their functions called, while UNUSED_BY_NUMBA is hidden (`recapture.imports`).
 
 A function is compiled when it is first called. The result is kept next to its module or in the user's folder of caches.
 """

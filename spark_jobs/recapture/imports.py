@@ -1,5 +1,6 @@
 """Imports that leave packages out, or load them only when they are used."""
 
+import gc
 import sys
 import threading
 from collections.abc import Collection, Iterator, Sequence
@@ -8,6 +9,14 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
+
+UNUSED_BY_NUMBA = ("cffi", "scipy", "yaml")
+"""Packages that Numba imports, when it is imported or first used, for functions that are not used here."""
+
+
+def look_for_garbage_less_often() -> None:
+    """Let Python look for garbage less often: what is imported is none, and to look for it is a tenth of a start."""
+    gc.set_threshold(100_000)
 
 
 @contextmanager

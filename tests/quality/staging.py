@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -24,3 +25,9 @@ def in_files(
         pq.write_table(table.slice(start, end - start), path)
         files.append(SliceFile(path, SLICE_START))
     return Rows(table.schema.remove_metadata(), "slice_start", tuple(files), frame_rows)
+
+
+def in_rows(metrics: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return metrics as a run has them in its files."""
+    rows: list[dict[str, Any]] = metrics.astype(object).where(metrics.notna(), None).to_dict("records")
+    return rows

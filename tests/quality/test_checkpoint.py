@@ -16,7 +16,7 @@ from recapture.quality import audit_text, checkpoint, suites
 from recapture.quality.audit import Audit, Result
 from recapture.quality.checkpoint import require_valid_arguments
 from tests.paths import ROOT
-from tests.quality.staging import in_files
+from tests.quality.staging import in_files, in_rows
 
 TELEMETRY = ROOT / "expectations" / "telemetry.json"
 ALIAS = "aggregates"
@@ -42,7 +42,7 @@ def audit(
 ) -> Audit:
     with tempfile.TemporaryDirectory() as folder:
         rows = {alias: in_files(Path(folder), frame) for alias, frame in aggregates.items()}
-        return checkpoint.audit(metrics, rows, suites, **run)
+        return checkpoint.audit(in_rows(metrics), rows, suites, **run)
 
 
 def failures(audited: Audit) -> list[Result]:

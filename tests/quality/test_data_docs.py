@@ -11,7 +11,7 @@ import pandas as pd
 
 from recapture.quality import checkpoint, data_docs, suites
 from tests.paths import ROOT
-from tests.quality.staging import in_files
+from tests.quality.staging import in_files, in_rows
 
 COLUMNS = ("windowEnd", "deviceId", "events", "avgTemperature")
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -24,7 +24,7 @@ def test_every_page_can_be_reached_and_shows_texts_of_devices_as_texts(
     aggregates = aggregates.assign(deviceId=HOSTILE, avgTemperature=21.5)
     with tempfile.TemporaryDirectory() as folder:
         rows = {"aggregates": in_files(Path(folder), aggregates)}
-        audited = checkpoint.audit(metrics, rows, {"aggregates": suite}, **run)
+        audited = checkpoint.audit(in_rows(metrics), rows, {"aggregates": suite}, **run)
     index = data_docs.write(audited.json, "run-1", datetime(2026, 3, 2, tzinfo=UTC), tmp_path / "site")
     links = set(re.findall(r"(?:expectations|validations)/[^\"']+\.html", index.read_text("utf-8")))
     pages = {index.parent / unquote(link) for link in links}

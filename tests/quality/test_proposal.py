@@ -13,7 +13,7 @@ from recapture.quality import checkpoint, proposal, suites
 from recapture.quality.audit import Audit
 from recapture.quality.rows import Rows, SliceFile
 from recapture.time_model.metrics import WATERMARK
-from tests.quality.staging import in_files
+from tests.quality.staging import in_files, in_rows
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 DAYS, HOURS = 7, 2
@@ -59,7 +59,7 @@ def judge(folder: Path, suite: suites.Suite, frame: pd.DataFrame, metrics: pd.Da
     is_now = metrics["slice_start"] == start
     earlier = metrics[metrics["slice_start"] < start]
     return checkpoint.audit(
-        metrics[is_now],
+        in_rows(metrics[is_now]),
         {"rows": judged},
         {"rows": suite},
         run_start=start,

@@ -18,7 +18,7 @@ from recapture.errors import DamagedBlobError
 from recapture.formats.avro_framing import MAP_FIELDS, Framing, Record, walk
 from recapture.formats.avro_layout import Kind, Layout, layout_of
 from recapture.formats.inflate import DEFAULT, Limits, inflated
-from recapture.imports import hidden
+from recapture.imports import UNUSED_BY_NUMBA, hidden
 from recapture.wording import counted
 
 PART_BYTES = 8 << 20
@@ -60,7 +60,7 @@ def decode(name: str, content: bytes, record: Record, more: Collection[str] = ()
 @cache
 def compiled() -> ModuleType:
     """Return the module of compiled code. The first call loads the code, or compiles it, which takes ten seconds."""
-    with hidden(("scipy",)):  # Numba would import it for functions that are not used here
+    with hidden(UNUSED_BY_NUMBA):
         from recapture.formats import avro_walk
 
         nothing, none, nodes = np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int32)

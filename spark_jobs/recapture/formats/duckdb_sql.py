@@ -22,9 +22,12 @@ def duckdb_connection() -> "DuckDBPyConnection":
 
 def select(columns: dict[str, pa.Array], query: str) -> pa.Table:
     """Return the result of a query on the relation `bodies`, which has these columns."""
-    relation = duckdb_connection().from_arrow(pa.table(columns)).query("bodies", query)
-    assert relation is not None
-    return relation.to_arrow_table()
+    connection = duckdb_connection()
+    connection.register("bodies", pa.table(columns))  # 2 ms less than a relation's query
+    try:
+        return connection.sql(query).to_arrow_table()
+    finally:
+        connection.unregister("bodies")
 
 
 def utf8(values: pa.Array) -> pa.Array:

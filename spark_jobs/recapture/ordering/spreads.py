@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.imports import hidden
+from recapture.imports import UNUSED_BY_NUMBA, hidden
 
 SPREAD = pa.struct([("n", pa.float64()), ("mean", pa.float64()), ("m2", pa.float64())])
 """Type of a spread; n is a whole number, 0 if there are no values."""
@@ -69,7 +69,7 @@ def _merged(loop: str, spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.
     rows = groups.combine_chunks()
     fields = (part.to_numpy() for part in spreads.combine_chunks().flatten())
     merged = np.empty((len(SPREAD), len(rows)))
-    with hidden(("scipy",)):  # Numba would import it for functions that are not used here
+    with hidden(UNUSED_BY_NUMBA):
         from recapture.ordering import spread_loops
 
         getattr(spread_loops, loop)(rows.offsets.to_numpy(), rows.values.to_numpy(), *fields, merged)

@@ -13,7 +13,7 @@ from recapture.errors import DefinitionError
 from recapture.quality import audit_text, evaluation
 from recapture.quality.audit import Audit, Result, Verdict
 from recapture.quality.loading import load_great_expectations
-from recapture.quality.metrics import derive
+from recapture.quality.metrics import COLUMNS, UNAUDITED, derive
 from recapture.quality.rows import Rows
 from recapture.quality.signatures import BOUNDS
 from recapture.quality.sound import sound_results
@@ -37,7 +37,7 @@ def require_valid_arguments(suites: Iterable[Suite]) -> None:
 
 
 def audit(
-    metrics: pd.DataFrame,
+    metrics: Sequence[Mapping[str, Any]],
     aggregates: Mapping[str, Rows],
     suites: Mapping[str, Suite],
     *,
@@ -56,8 +56,8 @@ def audit(
     DefinitionError if Great Expectations rejects an argument in a suite, and RunError if the metrics lack a column.
 
     Args:
-        metrics: one row per slice and partition of an input, with the columns of `quality.metrics.COLUMNS`. Times
-            without a zone are UTC.
+        metrics: one row per slice and partition of an input, with the fields of `quality.metrics.COLUMNS`. Times
+            without a zone are UTC. Other fields are not judged.
         aggregates: the rows of each output in `suites`, by its alias, with the columns that its suite was loaded with.
         suites: the suite of each output that has one, by its alias.
         run_start: the start of the run's range, aware.
@@ -66,20 +66,18 @@ def audit(
         slice_results: the results of other checks, which count towards the verdict.
         earlier_metrics: the metrics of slices that were published before, for expectations with a history.
     """
-    import pandas as pd
-
     distinct = [built_in()]
     for suite in suites.values():
         if suite not in distinct:
             distinct.append(suite)
-    run_metrics = _in_utc(derive(metrics))
     run_parameters = {"run_start": run_start, "run_end": run_end, "slice_count": slice_count}
-    several_inputs = run_metrics["input"].nunique() > 1
+    several_inputs = len({row["input"] for row in metrics}) > 1
     identifying_columns = ("slice_start", *["input"] * several_inputs, "partition")
     sound = None
     if not suites:
-        sound = sound_results(distinct[0].expectations, run_metrics, slice_count, identifying_columns)
+        sound = sound_results(distinct[0].expectations, metrics, slice_count, identifying_columns)
     if sound is None:
+        run_metrics = _in_utc(derive(_frame(metrics)))
         pairs = _pairs([*distinct, *suites.values()])
         context = create_context()
     results: list[Result] = []
@@ -93,20 +91,23 @@ def audit(
         )
         if earlier_metrics is None:
             return evaluate(run_metrics, judgeable)
+        import pandas as pd
+
         with_history = [pair for pair in judgeable if evaluation.has_history(pair[0])]
         others = [pair for pair in judgeable if pair not in with_history]
         found = evaluate(run_metrics, others) + evaluate(pd.concat([earlier_metrics, run_metrics]), with_history)
         by_id = {id(declared): result for (declared, _), result in zip(others + with_history, found, strict=True)}
         return [by_id[id(declared)] for declared, _ in judgeable]
 
-    def judge(suite: Suite, judged: str, rows: pd.DataFrame | Rows) -> None:
+    def judge(suite: Suite, judged: str, rows: Rows | None) -> None:
+        """Judge the rows of an output, or the metrics if there are none."""
         parameters = {**run_parameters, **suite.parameters}
-        asset, count = ("aggregates", rows.count) if isinstance(rows, Rows) else ("metrics", len(rows))
+        asset, count = ("metrics", len(metrics)) if rows is None else ("aggregates", rows.count)
         declared = [expectation for expectation in suite.expectations if expectation.asset == asset]
         judgeable = [expectation for expectation in declared if count or _judges_no_rows(expectation)]
         if sound is not None:
             json_results = sound
-        elif isinstance(rows, Rows):
+        elif rows is not None:
             loaded = [pairs[id(expectation)] for expectation in judgeable]
             json_results = evaluation.evaluate_rows(context, rows, loaded, parameters)
         else:
@@ -117,7 +118,7 @@ def audit(
             validations.append({"suite_name": suite.name, "judged": judged, "results": json_results})
 
     for suite in distinct:
-        judge(suite, "metrics", run_metrics)
+        judge(suite, "metrics", None)
         if suite is distinct[0]:
             results.extend(slice_results)
     for alias, suite in suites.items():
@@ -160,6 +161,14 @@ def _judges_no_rows(expectation: Expectation) -> bool:
         expectation.type.startswith("expect_table_")
         or expectation.type == "expect_column_to_exist"
         or evaluation.has_history(expectation)
+    )
+
+
+def _frame(metrics: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(metrics, columns=None if metrics else list(COLUMNS)).drop(
+        columns=list(UNAUDITED), errors="ignore"
     )
 
 

@@ -1,29 +1,28 @@
 """What Great Expectations returns for the built-in suite if every row of a run's metrics meets all of it.
 
-That is so in nearly every run, and Great Expectations takes 1 to 4 s to import. It judges all other metrics.
+That is so in nearly every run. Great Expectations, which takes 1 to 4 s to import, judges all other metrics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from recapture.quality.metrics import COLUMNS
 from recapture.quality.suites import Expectation
+from recapture.time_model.metrics import VERDICTS, WATERMARK, WATERMARK_DELAY
 
-if TYPE_CHECKING:
-    import pandas as pd
-
+Rows = Sequence[Mapping[str, Any]]
+_NEVER_NULL = [column for column in COLUMNS if column not in (WATERMARK, WATERMARK_DELAY)]
 _NOTHING_RAISED = {"raised_exception": False, "exception_traceback": None, "exception_message": None}
 
 
 def sound_results(
-    declared: Sequence[Expectation], metrics: pd.DataFrame, slice_count: int, identifying_columns: Sequence[str]
+    declared: Sequence[Expectation], metrics: Rows, slice_count: int, identifying_columns: Sequence[str]
 ) -> list[dict[str, Any]] | None:
     """Return what `evaluation.evaluate_frame` returns for the built-in suite; None unless every row meets all of it.
 
-    `metrics` are those of a run, with the derived columns.
+    `metrics` are the rows of a run's metrics.
     """
-    if not len(metrics):
+    if not metrics or any(row.get(column) is None for row in metrics for column in _NEVER_NULL):
         return None
     details = [_details(expectation, metrics, slice_count, identifying_columns) for expectation in declared]
     found = [one for one in details if one is not None]
@@ -58,40 +57,41 @@ def _config(number: int, expectation: Expectation, parameters: Mapping[str, obje
 
 
 def _details(
-    expectation: Expectation, metrics: pd.DataFrame, slice_count: int, identifying_columns: Sequence[str]
+    expectation: Expectation, metrics: Rows, slice_count: int, identifying_columns: Sequence[str]
 ) -> dict[str, Any] | None:
     """Return the details of a result, if every row meets the expectation; None if one does not, or for another type."""
-    kwargs = expectation.kwargs
+    kwargs, count = expectation.kwargs, len(metrics)
     match expectation.type:
         case "expect_table_row_count_to_be_between":
-            return {"observed_value": len(metrics)} if len(metrics) >= slice_count else None
+            return {"observed_value": count} if count >= slice_count else None
         case "expect_column_unique_value_count_to_be_between":
-            count = int(metrics[kwargs["column"]].nunique())
-            return {"observed_value": count} if count == slice_count else None
+            distinct = len({row[kwargs["column"]] for row in metrics})
+            return {"observed_value": distinct} if distinct == slice_count else None
         case "expect_compound_columns_to_be_unique":
-            columns = metrics[kwargs["column_list"]]
-            sound = columns.notna().all(axis=None) and not columns.duplicated().any()
-            return _of_rows(metrics, identifying_columns) if sound else None
+            distinct = len({tuple(row[column] for column in kwargs["column_list"]) for row in metrics})
+            return _of_rows(count, identifying_columns) if distinct == count else None
         case "expect_column_values_to_be_in_set":
-            sound = metrics[kwargs["column"]].isin(kwargs["value_set"]).all()
-            return _of_rows(metrics, identifying_columns) if sound else None
+            sound = all(row[kwargs["column"]] in kwargs["value_set"] for row in metrics)
+            return _of_rows(count, identifying_columns) if sound else None
         case "expect_events_to_be_conserved":
-            return _of_frame(len(metrics)) if (metrics["unaccounted_events"] == 0).all() else None
+            sound = all(
+                row["InputEvents"] == row["DuplicateEvents"] + sum(row[name] for name in VERDICTS) for row in metrics
+            )
+            return _of_frame(count) if sound else None
         case "expect_capture_to_be_complete":
-            return _of_frame(len(metrics)) if metrics["complete"].eq(True).all() else None
+            return _of_frame(count) if all(row["complete"] is True for row in metrics) else None
         case "expect_sequence_gaps_to_be_at_most":
-            return _of_frame(len(metrics)) if (metrics["SequenceGaps"] <= 0).all() else None
+            return _of_frame(count) if all(row["SequenceGaps"] <= 0 for row in metrics) else None
         case "expect_share_of_late_events_to_be_at_most":
-            with_events = metrics[metrics["InputEvents"] != 0]
-            sound = (with_events["late_share"] <= kwargs["max_value"]).all()
-            return _of_frame(len(with_events)) if sound else None
+            shares = [row["LateInputEvents"] / row["InputEvents"] for row in metrics if row["InputEvents"]]
+            return _of_frame(len(shares)) if all(share <= kwargs["max_value"] for share in shares) else None
     return None
 
 
-def _of_rows(metrics: pd.DataFrame, identifying_columns: Sequence[str]) -> dict[str, Any]:
+def _of_rows(count: int, identifying_columns: Sequence[str]) -> dict[str, Any]:
     """Return the details of Great Expectations' own expectations on rows."""
     return {
-        "element_count": len(metrics),
+        "element_count": count,
         "unexpected_count": 0,
         "unexpected_percent": 0.0,
         "partial_unexpected_list": [],

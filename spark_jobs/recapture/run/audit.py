@@ -27,8 +27,6 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN) -> dict[str, Any
     `parameters` are the values that the run gives to the parameters of its suites.
     """
     require_installed()
-    import pandas as pd
-
     from recapture.quality import audit_text, checkpoint, slice_checks
 
     pipeline, loaded = run.pipeline, load_suites(run.pipeline, parameters)
@@ -65,7 +63,7 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN) -> dict[str, Any
             for output in outputs
         }
         result = checkpoint.audit(
-            pd.DataFrame(rows).drop(columns=list(metrics.UNAUDITED)),
+            rows,
             aggregates,
             loaded,
             run_start=ticks.to_datetime(run.manifest.slices[0].slice.start),

@@ -1,8 +1,16 @@
 """What the tasks need. The fork server of `run.workers` imports this module, so that no worker has to."""
 
-import duckdb  # noqa: F401, `formats` imports it on demand
+from recapture.imports import look_for_garbage_less_often
 
-import recapture.run.panes_files  # noqa: F401
-from recapture.formats.avro import compiled
+look_for_garbage_less_often()
 
-compiled()
+import duckdb  # noqa: E402, F401, `formats` imports it on demand
+import numpy as np  # noqa: E402
+
+import recapture.run.panes_files  # noqa: E402, F401
+from recapture.formats import avro  # noqa: E402
+from recapture.time_model.policies import LargestTimes, Policies, judge  # noqa: E402
+
+avro.compiled()
+nothing = np.empty(0, np.int64)
+judge(Policies(0, None, None, adjust=True), LargestTimes(), nothing, np.empty(0, bool), nothing, None)

@@ -11,12 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recapture.imports import UNUSED_BY_NUMBA, hidden
 from recapture.time_model.verdicts import PROCESSED, Verdict
 
 BEFORE_EVERYTHING = np.iinfo(np.int64).min // 2
 """Largest time of a scope without events. It is less than any time, and a tolerance can be subtracted from it."""
 EARLY_SECONDS = 300
 """ASA's early arrival window, in seconds."""
+_NO_LIMIT = int(np.iinfo(np.int64).max)
+"""A duration that no two times are apart, in ticks."""
 
 
 @dataclass(frozen=True)
@@ -107,42 +110,21 @@ class LargestTimes:
 
     def __init__(self) -> None:
         self._keys = KeyCodes()
-        self._largest = np.empty(0, np.int64)
+        self.by_scope = np.empty(0, np.int64)
+        """Largest time of each scope in ticks, by number; `judge` updates it."""
 
-    def update(self, time: NDArray[np.int64], scope: pa.Array | None) -> NDArray[np.int64]:
-        """Include these events, and return the largest time in each event's scope up to the event, itself included."""
-        if not len(time):
-            return time
+    def scopes(self, valid: NDArray[np.bool_], scope: pa.Array | None) -> NDArray[np.int64]:
+        """Return the number of each event's scope, from 0; -1 if the event is not valid or has no key."""
         if scope is None:
-            carried = self._largest[0] if len(self._largest) else BEFORE_EVERYTHING
-            running = np.maximum(np.maximum.accumulate(time), carried)
-            self._largest = running[-1:]
-            return running
-        codes = self._keys.encode(scope)
-        unseen = int(codes.max()) + 1 - len(self._largest)
+            scopes = np.where(valid, 0, -1)
+        else:
+            valid = valid & has_key(scope)
+            scopes = np.full(len(valid), -1)
+            scopes[valid] = self._keys.encode(scope if valid.all() else scope.filter(pa.array(valid)))
+        unseen = scopes.max(initial=-1) + 1 - len(self.by_scope)
         if unseen > 0:
-            self._largest = np.concatenate([self._largest, np.full(unseen, BEFORE_EVERYTHING)])
-        running = np.maximum(_largest_so_far(time, codes), self._largest[codes])
-        np.maximum.at(self._largest, codes, running)
-        return running
-
-
-def _largest_so_far(time: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return, for each event, the largest time so far among the events of its code.
-
-    The events are sorted by code and the times of each code are moved above those of the code before it, so that one
-    running maximum serves all codes.
-    """
-    count, lowest = len(time), int(time.min())
-    span = int(time.max()) - lowest + 1
-    if (int(codes.max()) + 1) * span > np.iinfo(np.int64).max:
-        times, ranks = np.unique(time, return_inverse=True)
-        return times[_largest_so_far(ranks, codes)]
-    by_code = np.sort(codes * count + np.arange(count)) % count
-    offset = codes[by_code] * span - lowest
-    largest = np.empty_like(time)
-    largest[by_code] = np.maximum.accumulate(time[by_code] + offset) - offset
-    return largest
+            self.by_scope = np.concatenate([self.by_scope, np.full(unseen, BEFORE_EVERYTHING)])
+        return scopes
 
 
 def judge(
@@ -159,39 +141,47 @@ def judge(
     time. `scope` holds each event's OVER key, a struct if there are several columns. An event whose key is NULL or
     contains NULL gets the verdict INVALID_TIMESTAMP.
     """
-    verdict = np.full(len(time), Verdict.ON_TIME, np.int8)
-    system_timestamp = time.copy()
-    if scope is not None:
-        valid = valid & has_key(scope)
-    verdict[~valid] = Verdict.INVALID_TIMESTAMP
+    count, scopes = len(time), largest_times.scopes(valid, scope)
+    judged = Judged(
+        verdict=np.where(scopes < 0, Verdict.INVALID_TIMESTAMP, Verdict.ON_TIME).astype(np.int8),
+        system_timestamp=time.copy(),
+        early=np.zeros(count, bool),
+        late=np.zeros(count, bool),
+        out_of_order=np.zeros(count, bool),
+        largest_time=np.full(count, BEFORE_EVERYTHING),
+        behind=np.zeros(count, np.int64),
+    )
+    with hidden(UNUSED_BY_NUMBA):
+        from recapture.time_model import policy_loops
 
-    early = np.zeros(len(time), bool)
-    if policies.early_window is not None:
-        early = valid & (time - arrival > policies.early_window)
-        verdict[early] = Verdict.EARLY_ADJUSTED if policies.adjust_early else Verdict.EARLY_DROPPED
-        system_timestamp[early] = arrival[early] + policies.early_window
+        policy_loops.apply_policies(
+            *map(_read_only, (scopes, time, arrival)),
+            _or_no_limit(policies.early_window),
+            _or_no_limit(policies.late_tolerance),
+            policies.out_of_order_tolerance,
+            policies.adjust_early,
+            policies.adjust,
+            largest_times.by_scope,
+            judged.verdict,
+            judged.system_timestamp,
+            judged.early,
+            judged.late,
+            judged.out_of_order,
+            judged.largest_time,
+            judged.behind,
+        )
+    return judged
 
-    late = np.zeros(len(time), bool)
-    if policies.late_tolerance is not None:
-        late = valid & ~early & (arrival - time > policies.late_tolerance)
-        verdict[late] = Verdict.LATE_ADJUSTED if policies.adjust else Verdict.LATE_DROPPED
-        system_timestamp[late] = arrival[late] - policies.late_tolerance
 
-    not_early_dropped = valid if policies.adjust_early else valid & ~early
-    reaches_disorder_stage = not_early_dropped if policies.adjust else not_early_dropped & ~late
-    rows = np.flatnonzero(reaches_disorder_stage)
-    # Out-of-order events are below the running maximum, so including them does not change it.
-    running = largest_times.update(system_timestamp[rows], None if scope is None else scope.take(pa.array(rows)))
-    largest_time = np.full(len(time), BEFORE_EVERYTHING)
-    largest_time[rows] = running
-    behind = np.zeros(len(time), np.int64)
-    behind[rows] = running - system_timestamp[rows]
-    below = behind[rows] > policies.out_of_order_tolerance
-    out_of_order = np.zeros(len(time), bool)
-    out_of_order[rows[below]] = True
-    verdict[out_of_order] = Verdict.OUT_OF_ORDER_ADJUSTED if policies.adjust else Verdict.OUT_OF_ORDER_DROPPED
-    system_timestamp[out_of_order] = (running - policies.out_of_order_tolerance)[below]
-    return Judged(verdict, system_timestamp, early, late, out_of_order, largest_time, behind)
+def _or_no_limit(duration: int | None) -> int:
+    return _NO_LIMIT if duration is None else duration
+
+
+def _read_only(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a view that cannot be written to: Numba compiles a function again for arrays that can."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def has_key(scope: pa.Array) -> NDArray[np.bool_]:
