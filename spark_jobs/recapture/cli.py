@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from recapture.archive.manifest import Manifest
     from recapture.definition.pipeline import Pipeline
+    from recapture.pages.drawing import Drawing
     from recapture.run.planned import PlannedRun
     from recapture.run.workers import Workers
 
@@ -327,31 +328,33 @@ def _plan(pipeline: Pipeline, arguments: _PlanArguments, stderr: Console) -> dic
 
 
 def _backfill(pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console) -> dict[str, Any]:
+    from recapture.pages.drawing import drawing
     from recapture.run.publish import publish
 
     _require_range_or_manifest(arguments)
-    try:
-        run, warnings = _compute_and_audit(pipeline, arguments, stderr)
-    except KeyboardInterrupt:
-        raise InterruptedRunError("interrupted; nothing was published: run the same command again") from None
-    try:
-        publish(run)
-        return _write_report(run, warnings, arguments)
-    except KeyboardInterrupt:
-        raise InterruptedRunError(
-            f"interrupted while run {run.id} was being published or reported: recapture status shows what is published"
-        ) from None
+    with drawing() as process:
+        try:
+            run, warnings = _compute_and_audit(pipeline, arguments, stderr, process)
+        except KeyboardInterrupt:
+            raise InterruptedRunError("interrupted; nothing was published: run the same command again") from None
+        try:
+            publish(run)
+            return _write_report(run, warnings, arguments, process)
+        except KeyboardInterrupt:
+            raise InterruptedRunError(
+                f"interrupted while run {run.id} was being published or reported: "
+                "recapture status shows what is published"
+            ) from None
 
 
 def _compute_and_audit(
-    pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console
+    pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console, drawing: Drawing
 ) -> tuple[PlannedRun, list[str]]:
     """Plan, compute and audit a run; return it, and warnings about its plan."""
     from concurrent.futures import ThreadPoolExecutor
 
     from rich.progress import Progress
 
-    from recapture.pages import picture
     from recapture.reports.write import with_report
     from recapture.run.audit import audit
     from recapture.run.leftovers import remove_leftovers, scratch_name
@@ -372,13 +375,13 @@ def _compute_and_audit(
         for leftover in remove_leftovers(pipeline, run.id):
             stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
         progress_bar.update(step, description="order and aggregate")
+        drawing.load()
         with (
             nullcontext() if cores is None else workers(cores) as processes,
             scratch_folder(scratch_name(pipeline, run.id)) as scratch,
-            ThreadPoolExecutor(2) as meanwhile,
+            ThreadPoolExecutor(1) as meanwhile,
         ):
             auditable = meanwhile.submit(require_auditable, pipeline, parameters)
-            meanwhile.submit(picture.load)
             if processes is None:
                 _compute_with_spark(run, arguments, scratch, auditable, progress_bar, step)
             else:
@@ -387,7 +390,7 @@ def _compute_and_audit(
         try:
             audit(run, parameters)
         except AuditError as error:
-            raise with_report(error, run, warnings) from None
+            raise with_report(error, run, warnings, drawing.svg) from None
     return run, warnings
 
 
@@ -431,7 +434,9 @@ def _compute_with_spark(
         compute(spark, run)
 
 
-def _write_report(run: PlannedRun, warnings: list[str], arguments: _BackfillArguments) -> dict[str, Any]:
+def _write_report(
+    run: PlannedRun, warnings: list[str], arguments: _BackfillArguments, drawing: Drawing
+) -> dict[str, Any]:
     """Write the report of a published run, and print and return its summary. Raise UnfinishedError if that fails."""
     from recapture.reports.write import write_run_report
     from recapture.run.summary import summary
@@ -439,7 +444,7 @@ def _write_report(run: PlannedRun, warnings: list[str], arguments: _BackfillArgu
     try:
         result = summary(run)
         result["warnings"] += warnings
-        result["report"] = write_run_report(run, warnings)
+        result["report"] = write_run_report(run, warnings, drawing.svg)
         if not arguments.json:
             out = printing.console()
             printing.print_staged_rows(out, run, result)

@@ -6,7 +6,7 @@ Colours are the variables of the style sheet, such as `var(--ink)`, so one pictu
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,8 @@ CONFIG: Mapping[str, Any] = {
     "mark": {"color": "var(--accent)"},
 }
 """Settings that all pictures share."""
+Draw = Callable[[Mapping[str, Any], str], "Markup"]
+"""Draws a picture, as `svg` does."""
 _TAG = re.compile(r"<[^>]*>")
 _ID = re.compile(r'\sid="([^"]+)"')
 _REFERENCE = re.compile(r'(\sid="|url\(#|href="#)([^")]+)')
@@ -59,7 +61,7 @@ _UNSEEN = re.compile(r'<text [^>]*\bopacity="0"[^>]*>[^<]*</text>|<path [^>]*\bd
 
 
 def load() -> None:
-    """Load what draws pictures, which takes a second the first time."""
+    """Load what draws pictures. That takes half a second, during which no other thread of Python runs."""
     svg({"data": {"values": []}, "mark": "bar"}, "nothing")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recapture.pages.page import number, render, share
-from recapture.pages.picture import svg
+from recapture.pages.picture import Draw, svg
 from recapture.reports import charts
 from recapture.reports.timing import label
 from recapture.run.approval import APPROVED
@@ -19,7 +19,7 @@ _QUALITIES = {"passed": "good", "passed with warnings": "warning", APPROVED: "wa
 """Class of the quality of a slice."""
 
 
-def page(document: Mapping[str, Any]) -> bytes:
+def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
     """Return the page of a report as HTML in UTF-8."""
     return render(
         "recapture.reports",
@@ -28,9 +28,9 @@ def page(document: Mapping[str, Any]) -> bytes:
         levels=_LEVELS,
         qualities=_QUALITIES,
         columns=_columns(document),
-        partition_bars=_partition_bars(document),
-        group_bars=_group_bars(document),
-        inputs=[_with_pictures(of_input, len(document["timing"]) > 1) for of_input in document["timing"]],
+        partition_bars=_partition_bars(document, draw),
+        group_bars=_group_bars(document, draw),
+        inputs=[_with_pictures(of_input, len(document["timing"]) > 1, draw) for of_input in document["timing"]],
         counted=counted,
     )
 
@@ -42,21 +42,21 @@ def _columns(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, text) for name, text in parts.items() if totals[name] or name == "on_time"]
 
 
-def _partition_bars(document: Mapping[str, Any]) -> "Markup | None":
+def _partition_bars(document: Mapping[str, Any], draw: Draw) -> "Markup | None":
     rows = document["ledger"]["partitions"]
     if len(rows) < 2 or not document["ledger"]["totals"]["InputEvents"]:
         return None
-    return svg(
+    return draw(
         charts.bars(rows, "name", "partition"), f"Bars of the events by verdict, one for each of {len(rows)} partitions"
     )
 
 
-def _group_bars(document: Mapping[str, Any]) -> "Markup | None":
+def _group_bars(document: Mapping[str, Any], draw: Draw) -> "Markup | None":
     rows, unit = document["ledger"]["groups"], document["ledger"]["unit"]
     if len(rows) < 2 or not document["ledger"]["totals"]["InputEvents"]:
         return None
     named = [{**row, "short": _short(row["name"], [other["name"] for other in rows])} for row in rows]
-    return svg(
+    return draw(
         charts.bars(named, "short", unit), f"Bars of the events by verdict, one for each of {counted(len(rows), unit)}"
     )
 
@@ -69,12 +69,12 @@ def _short(name: str, names: Sequence[str]) -> str:
     return time[:5] if len({other[:10] for other in names}) == 1 else f"{date[5:]} {time[:5]}"
 
 
-def _with_pictures(of_input: Mapping[str, Any], name_input: bool) -> dict[str, Any]:
+def _with_pictures(of_input: Mapping[str, Any], name_input: bool, draw: Draw) -> dict[str, Any]:
     """Return the times of an input with its pictures and histograms drawn."""
     return {
         **of_input,
         "title": f"Input {of_input['alias']}" if name_input else None,
-        "drawn": [_drawn(picture) for picture in of_input["pictures"]],
+        "drawn": [_drawn(picture, draw) for picture in of_input["pictures"]],
         "lateness_bars": _histogram(
             of_input["lateness"],
             "arrival less application time",
@@ -82,6 +82,7 @@ def _with_pictures(of_input: Mapping[str, Any], name_input: bool) -> dict[str, A
             of_input["late_seconds"],
             "var(--late)",
             of_input["early_seconds"],
+            draw,
         ),
         "disorder_bars": _histogram(
             of_input["disorder"],
@@ -90,11 +91,12 @@ def _with_pictures(of_input: Mapping[str, Any], name_input: bool) -> dict[str, A
             of_input["out_of_order_seconds"],
             "var(--disorder)",
             None,
+            draw,
         ),
     }
 
 
-def _drawn(picture: Mapping[str, Any]) -> dict[str, Any]:
+def _drawn(picture: Mapping[str, Any], draw: Draw) -> dict[str, Any]:
     place = f"partition {picture['partition']}, slice {picture['slice_start']}"
     if picture["key"] is not None:
         place = f"{picture['key']} in {place}"
@@ -106,7 +108,7 @@ def _drawn(picture: Mapping[str, Any]) -> dict[str, Any]:
         "place": place[0].upper() + place[1:] if picture["key"] is None else place,
         "events": counts["InputEvents"] - counts["DuplicateEvents"],
         "verdicts": verdicts,
-        "picture": svg(
+        "picture": draw(
             charts.watermark(picture),
             f"Events of {place} by arrival and application time, with the watermark. In all: {verdicts}.",
         ),
@@ -122,6 +124,7 @@ def _histogram(
     tolerance: float | None,
     color: str,
     early: float | None,
+    draw: Draw,
 ) -> "Markup | None":
     """Return the bars of a histogram without the empty bins at its ends; bars beyond a tolerance have its colour."""
     filled = [index for index, bin_ in enumerate(bins) if bin_["events"]]
@@ -140,4 +143,4 @@ def _histogram(
         )
     total = sum(bin_["events"] for bin_ in bins)
     text = "; ".join(f"{bin_['label']}: {share(bin_['events'], total)}" for bin_ in drawn if bin_["events"])
-    return svg(charts.histogram(drawn, axis), f"{title} of {counted(total, 'event')}. {text}.")
+    return draw(charts.histogram(drawn, axis), f"{title} of {counted(total, 'event')}. {text}.")

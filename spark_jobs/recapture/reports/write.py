@@ -9,6 +9,7 @@ from typing import Any
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.pages.page import require_installed
+from recapture.pages.picture import Draw, svg
 from recapture.reports import sources
 from recapture.reports.document import document
 from recapture.reports.page import page
@@ -22,7 +23,7 @@ DOCUMENT = "report.json"
 """Run file of the document of a run's report."""
 
 
-def write_run_report(run: PlannedRun, warnings: Sequence[str] = ()) -> str:
+def write_run_report(run: PlannedRun, warnings: Sequence[str] = (), draw: Draw = svg) -> str:
     """Write the report of an audited run to its run files, and return the address of the page.
 
     `warnings` are shown in addition to those of the run. Raise RunError if a run file is missing.
@@ -30,14 +31,14 @@ def write_run_report(run: PlannedRun, warnings: Sequence[str] = ()) -> str:
     source = sources.of_run(run, [*summary(run)["warnings"], *warnings])
     content = document(source)
     run.files.container.write(run.files.name(DOCUMENT), as_json(content))
-    run.files.container.write(run.files.name(PAGE), page(content))
+    run.files.container.write(run.files.name(PAGE), page(content, draw))
     return f"{run.files.container.url}/{run.files.name(PAGE)}"
 
 
-def with_report(error: AuditError, run: PlannedRun, warnings: Sequence[str] = ()) -> AuditError:
+def with_report(error: AuditError, run: PlannedRun, warnings: Sequence[str] = (), draw: Draw = svg) -> AuditError:
     """Write the report of a run that its audit stopped, and return the error with the address of the page."""
     try:
-        return AuditError(f"{error}; report: {write_run_report(run, warnings)}")
+        return AuditError(f"{error}; report: {write_run_report(run, warnings, draw)}")
     except RunError as failure:
         return AuditError(f"{error}; its report could not be written: {failure}")
 

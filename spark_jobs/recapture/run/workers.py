@@ -1,4 +1,4 @@
-"""The processes that run the tasks on this machine."""
+"""Processes on this machine: the workers that run the tasks, and one that draws pages."""
 
 import multiprocessing
 import os
@@ -38,13 +38,19 @@ def prepare() -> None:
 @contextmanager
 def workers(count: int) -> Iterator[Workers]:
     """Start processes, which are killed in the end."""
+    with processes(count) as started:
+        for _ in range(count):
+            started.pool.submit(_be_ready)
+        yield started
+
+
+@contextmanager
+def processes(count: int) -> Iterator[Workers]:
+    """Yield up to so many processes, which start when they get work and are killed in the end."""
     prepare()
     pool = ProcessPoolExecutor(count, multiprocessing.get_context("forkserver"), _begin, (dict(os.environ),))
     started = Workers(pool, count, frozenset(multiprocessing.active_children()))
     try:
-        with _ignored_interrupts():
-            for _ in range(count):
-                pool.submit(_be_ready)
         yield started
     finally:
         started.kill()
