@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from recapture.archive.manifest import Manifest
     from recapture.definition.pipeline import Pipeline
-    from recapture.pages.drawing import Drawing
+    from recapture.reports.drawing import Drawing
     from recapture.run.planned import PlannedRun
     from recapture.run.workers import Workers
 
@@ -119,6 +119,8 @@ class _Parser(argparse.ArgumentParser):
 def run() -> NoReturn:
     """Run the command and exit with its code, at once: Python takes a second to clear what it has imported."""
     look_for_garbage_less_often()
+    command = sys.modules["__main__"]
+    command.__spec__ = command.__file__ = None  # else every process that is started would import it
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -328,7 +330,7 @@ def _plan(pipeline: Pipeline, arguments: _PlanArguments, stderr: Console) -> dic
 
 
 def _backfill(pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console) -> dict[str, Any]:
-    from recapture.pages.drawing import drawing
+    from recapture.reports.drawing import drawing
     from recapture.run.publish import publish
 
     _require_range_or_manifest(arguments)

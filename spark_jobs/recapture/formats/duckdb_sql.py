@@ -44,7 +44,9 @@ def pointer(path: Sequence[str]) -> str:
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array."""
+    """Return a column as one array. A column of one array is not copied."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
     together = column.combine_chunks()
     return together if isinstance(together, pa.Array) else pa.concat_arrays(together.chunks)
 

@@ -49,6 +49,8 @@ def differing(text: pa.Array, values: Mapping[InputColumn, pa.Array], spelling: 
     suspect, differs = np.zeros((2, len(text)), bool)
     for column, spelt in spelling.items():
         rows = values[column].is_null().to_numpy(zero_copy_only=False) | (spelt != column)
+        if not rows.any():
+            continue
         suspect |= rows
         suspects = copies(text, np.flatnonzero(rows))
         for step in spelt.path:
@@ -56,6 +58,8 @@ def differing(text: pa.Array, values: Mapping[InputColumn, pa.Array], spelling: 
             in_any_case = pc.count_substring(suspects, name, ignore_case=True)
             in_other_letters = pc.greater(in_any_case, pc.count_substring(suspects, name))
             differs[rows] |= in_other_letters.fill_null(False).to_numpy(zero_copy_only=False)
+    if not suspect.any():
+        return np.empty(0, np.intp)
     escaped = pc.match_substring(copies(text, np.flatnonzero(suspect)), "\\")
     differs[suspect] |= escaped.fill_null(False).to_numpy(zero_copy_only=False)
     return np.flatnonzero(differs)
