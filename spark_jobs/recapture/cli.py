@@ -22,7 +22,7 @@ from rich.markup import escape
 
 from recapture import __version__, log, printing
 from recapture.errors import AuditError, DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
-from recapture.imports import look_for_garbage_less_often
+from recapture.imports import collect_garbage_less_often
 from recapture.time_model import ticks
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class _Parser(argparse.ArgumentParser):
 
 def run() -> NoReturn:
     """Run the command and exit with its code, at once: Python takes a second to clear what it has imported."""
-    look_for_garbage_less_often()
+    collect_garbage_less_often()
     command = sys.modules["__main__"]
     command.__spec__ = command.__file__ = None  # else every process that is started would import it
     code = main()
@@ -149,7 +149,7 @@ def main(argv: list[str] | None = None) -> int:
         if isinstance(arguments, _BackfillArguments) and arguments.master.startswith("local"):
             from recapture.run.workers import prepare
 
-            prepare()  # a query that needs Spark will not use it; until the query is known, a core would be idle
+            prepare()  # until the pipeline is loaded, a core is idle
         from recapture.definition.pipeline import load, load_without_query
 
         if isinstance(arguments, _InferArguments):
@@ -330,18 +330,18 @@ def _plan(pipeline: Pipeline, arguments: _PlanArguments, stderr: Console) -> dic
 
 
 def _backfill(pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console) -> dict[str, Any]:
-    from recapture.reports.drawing import drawing
+    from recapture.reports.drawing import drawing_process
     from recapture.run.publish import publish
 
     _require_range_or_manifest(arguments)
-    with drawing() as process:
+    with drawing_process() as drawing:
         try:
-            run, warnings = _compute_and_audit(pipeline, arguments, stderr, process)
+            run, warnings = _compute_and_audit(pipeline, arguments, stderr, drawing)
         except KeyboardInterrupt:
             raise InterruptedRunError("interrupted; nothing was published: run the same command again") from None
         try:
             publish(run)
-            return _write_report(run, warnings, arguments, process)
+            return _write_report(run, warnings, arguments, drawing)
         except KeyboardInterrupt:
             raise InterruptedRunError(
                 f"interrupted while run {run.id} was being published or reported: "
@@ -377,7 +377,7 @@ def _compute_and_audit(
         for leftover in remove_leftovers(pipeline, run.id):
             stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
         progress_bar.update(step, description="order and aggregate")
-        drawing.load()
+        drawing.load()  # before there are workers, whose `kill` would end it
         with (
             nullcontext() if cores is None else workers(cores) as processes,
             scratch_folder(scratch_name(pipeline, run.id)) as scratch,

@@ -1,6 +1,6 @@
 """Decorators that compile functions with Numba.
 
-Modules that use them are imported, and their functions called, while UNUSED_BY_NUMBA is hidden (`recapture.imports`).
+Import modules that use them, and call their functions, only in the context `hidden(UNUSED_BY_NUMBA)` of `imports`.
 
 A function is compiled when it is first called. The result is kept next to its module or in the user's folder of caches.
 """
@@ -15,7 +15,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function. Operations on floats keep their order; division by zero gives an infinity or NaN."""
     try:
         return njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:  # Numba may write to none of its cache folders
+    except RuntimeError:  # none of Numba's cache folders is writable
         return njit(nogil=True, error_model="numpy")(function)
 
 

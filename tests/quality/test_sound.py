@@ -1,4 +1,4 @@
-"""What the audit of sound metrics says without Great Expectations is what Great Expectations says."""
+"""For sound metrics, `sound_results` equals the results of Great Expectations."""
 
 import json
 import pickle

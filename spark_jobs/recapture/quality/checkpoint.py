@@ -49,8 +49,8 @@ def audit(
 ) -> Audit:
     """Return the audit of a run's metrics and of the rows that it would publish.
 
-    The built-in suite judges the metrics. If it is the only suite, and every row meets all of it, the
-    results are those of `sound`, which are the same. A suite of an output judges the metrics and the rows of the
+    The built-in suite judges the metrics. If it is the only suite, and every row passes, `quality.sound` makes the
+    results, without Great Expectations. A suite of an output judges the metrics and the rows of the
     output. A suite that several outputs share judges the metrics once. An expectation that cannot be evaluated fails as
     critical. Without rows, only the expectations on the table itself and those with a history are judged. Raise
     DefinitionError if Great Expectations rejects an argument in a suite, and RunError if the metrics lack a column.

@@ -1,6 +1,7 @@
-"""What Great Expectations returns for the built-in suite if every row of a run's metrics meets all of it.
+"""What Great Expectations returns for the built-in suite if every row of a run's metrics passes.
 
-That is so in nearly every run. Great Expectations, which takes 1 to 4 s to import, judges all other metrics.
+That is so in nearly every run, and spares it the import, which takes 1 to 4 s. This module knows the expectations of
+the built-in suite and their arguments; tests compare it with Great Expectations.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,15 +19,15 @@ _NOTHING_RAISED = {"raised_exception": False, "exception_traceback": None, "exce
 def sound_results(
     declared: Sequence[Expectation], metrics: Rows, slice_count: int, identifying_columns: Sequence[str]
 ) -> list[dict[str, Any]] | None:
-    """Return what `evaluation.evaluate_frame` returns for the built-in suite; None unless every row meets all of it.
+    """Return what `evaluation.evaluate_frame` returns for the built-in suite; None unless every row passes.
 
     `metrics` are the rows of a run's metrics.
     """
     if not metrics or any(row.get(column) is None for row in metrics for column in _NEVER_NULL):
         return None
     details = [_details(expectation, metrics, slice_count, identifying_columns) for expectation in declared]
-    found = [one for one in details if one is not None]
-    if len(found) < len(declared):
+    passed = [result for result in details if result is not None]
+    if len(passed) < len(declared):
         return None
     return [
         {
@@ -36,7 +37,7 @@ def sound_results(
             "meta": {},
             "exception_info": _NOTHING_RAISED,
         }
-        for number, (expectation, result) in enumerate(zip(declared, found, strict=True))
+        for number, (expectation, result) in enumerate(zip(declared, passed, strict=True))
     ]
 
 
@@ -59,7 +60,7 @@ def _config(number: int, expectation: Expectation, parameters: Mapping[str, obje
 def _details(
     expectation: Expectation, metrics: Rows, slice_count: int, identifying_columns: Sequence[str]
 ) -> dict[str, Any] | None:
-    """Return the details of a result, if every row meets the expectation; None if one does not, or for another type."""
+    """Return the details of a result; None if a row fails, or if the built-in suite has no such expectation."""
     kwargs, count = expectation.kwargs, len(metrics)
     match expectation.type:
         case "expect_table_row_count_to_be_between":

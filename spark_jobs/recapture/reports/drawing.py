@@ -1,7 +1,6 @@
-"""A process of its own that draws pictures: while V8 loads and draws, no other thread of its process runs."""
+"""A process that draws pictures. While V8 loads or draws, no other Python thread of its process runs."""
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,25 +16,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A process that draws pictures; it starts with `load`, or else with the first picture."""
+    """A process that draws pictures. It starts when `load` or `svg` is first called."""
 
     _process: Workers
 
     def load(self) -> None:
-        """Begin to load what draws."""
+        """Start to load V8, and return at once."""
         self._process.pool.submit(picture.load)
 
     def svg(self, specification: Mapping[str, Any], label: str) -> "Markup":
-        """Do what `picture.svg` does. Raise RunError also if the process ended."""
-        drawn: Future[Markup] = self._process.pool.submit(picture.svg, specification, label)
+        """Return what `picture.svg` returns. Raise RunError if it cannot be drawn, or if the process has ended."""
         try:
-            return drawn.result()
+            return self._process.pool.submit(picture.svg, specification, label).result()
         except BrokenProcessPool:
-            raise RunError("the process that draws pictures ended suddenly: free some memory, and try again") from None
+            raise RunError(
+                "the process that draws pictures ended suddenly: if the machine had no memory left, free some; "
+                "then run the same command again"
+            ) from None
 
 
 @contextmanager
-def drawing() -> Iterator[Drawing]:
-    """Yield a process that draws pictures, which is killed in the end."""
+def drawing_process() -> Iterator[Drawing]:
+    """Yield a process that draws pictures, and kill it in the end."""
     with processes(1) as process:
         yield Drawing(process)

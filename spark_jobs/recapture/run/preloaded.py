@@ -1,8 +1,8 @@
 """What the tasks need. The fork server of `run.workers` imports this module, so that no worker has to."""
 
-from recapture.imports import look_for_garbage_less_often
+from recapture.imports import collect_garbage_less_often
 
-look_for_garbage_less_often()
+collect_garbage_less_often()
 
 import duckdb  # noqa: E402, F401, `formats` imports it on demand
 import numpy as np  # noqa: E402
@@ -12,5 +12,5 @@ from recapture.formats import avro  # noqa: E402
 from recapture.time_model.policies import LargestTimes, Policies, judge  # noqa: E402
 
 avro.compiled()
-nothing = np.empty(0, np.int64)
-judge(Policies(0, None, None, adjust=True), LargestTimes(), nothing, np.empty(0, bool), nothing, None)
+no_times = np.empty(0, np.int64)  # judging no events loads the compiled policies
+judge(Policies(0, None, None, adjust=True), LargestTimes(), no_times, np.empty(0, bool), no_times, None)

@@ -1,4 +1,4 @@
-"""Processes on this machine: the workers that run the tasks, and one that draws pages."""
+"""Pools of processes on this machine: the workers that run the tasks, and the process that draws pictures."""
 
 import multiprocessing
 import os
@@ -18,18 +18,18 @@ class Workers:
 
     pool: ProcessPoolExecutor
     count: int
-    _others: frozenset[BaseProcess]
-    """Processes that are not of the pool."""
+    _earlier: frozenset[BaseProcess]
+    """Child processes that are older than the pool; `kill` spares them."""
 
     def kill(self) -> None:
         """End the processes at once, whatever they do."""
-        for process in set(multiprocessing.active_children()) - self._others:
+        for process in set(multiprocessing.active_children()) - self._earlier:
             process.kill()
             process.join()
 
 
 def prepare() -> None:
-    """Start the process that workers are forked from. It loads what they need."""
+    """Start the fork server, which imports what the tasks need. The processes of all pools are forked from it."""
     forkserver.set_forkserver_preload(["recapture.run.preloaded"])
     with _ignored_interrupts():
         forkserver.ensure_running()
@@ -37,7 +37,7 @@ def prepare() -> None:
 
 @contextmanager
 def workers(count: int) -> Iterator[Workers]:
-    """Start processes, which are killed in the end."""
+    """Yield a pool whose processes have been started, and kill them in the end."""
     with processes(count) as started:
         for _ in range(count):
             started.pool.submit(_be_ready)
@@ -46,7 +46,7 @@ def workers(count: int) -> Iterator[Workers]:
 
 @contextmanager
 def processes(count: int) -> Iterator[Workers]:
-    """Yield up to so many processes, which start when they get work and are killed in the end."""
+    """Yield a pool of up to `count` processes, which start when they get work; kill them in the end."""
     prepare()
     pool = ProcessPoolExecutor(count, multiprocessing.get_context("forkserver"), _begin, (dict(os.environ),))
     started = Workers(pool, count, frozenset(multiprocessing.active_children()))
@@ -68,9 +68,9 @@ def _ignored_interrupts() -> Iterator[None]:
 
 
 def _begin(environment: dict[str, str]) -> None:
-    """Give this process the environment of the one that uses it, as the fork server may be older.
+    """Copy the parent's environment, which may be newer than that of the fork server.
 
-    Let it end when that process does, even if that is killed, and not with Ctrl-C.
+    Ignore Ctrl-C, and end when the parent does, even if that is killed.
     """
     os.environ.clear()
     os.environ.update(environment)

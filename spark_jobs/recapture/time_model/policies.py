@@ -19,7 +19,7 @@ BEFORE_EVERYTHING = np.iinfo(np.int64).min // 2
 EARLY_SECONDS = 300
 """ASA's early arrival window, in seconds."""
 _NO_LIMIT = int(np.iinfo(np.int64).max)
-"""A duration that no two times are apart, in ticks."""
+"""A duration longer than that between any two times, in ticks."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,9 @@ def judge(
         from recapture.time_model import policy_loops
 
         policy_loops.apply_policies(
-            *map(_read_only, (scopes, time, arrival)),
+            _read_only(scopes),
+            _read_only(time),
+            _read_only(arrival),
             _or_no_limit(policies.early_window),
             _or_no_limit(policies.late_tolerance),
             policies.out_of_order_tolerance,
@@ -178,7 +180,7 @@ def _or_no_limit(duration: int | None) -> int:
 
 
 def _read_only(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a view that cannot be written to: Numba compiles a function again for arrays that can."""
+    """Return a read-only view: Numba compiles another version of a function for writable arrays."""
     view = values.view()
     view.flags.writeable = False
     return view
