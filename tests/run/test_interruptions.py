@@ -34,7 +34,7 @@ def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     backfill(spark, world.define(), TEN, at(60))
     world.put("0", at(20), [body("a", at(18))], 5)
 
-    def compute_and_audit(pipeline: Any, arguments: Any, errors: Any) -> tuple[PlannedRun, list[str]]:
+    def compute_and_audit(pipeline: Any, arguments: Any, *_: Any) -> tuple[PlannedRun, list[str]]:
         from recapture.run.spark import compute
 
         run = plan_run(pipeline, arguments.start, arguments.end)
