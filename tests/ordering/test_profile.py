@@ -10,6 +10,7 @@ import pytest
 from recapture.ordering import chunks, profile
 from recapture.ordering.counters import Counters
 from recapture.ordering.profile import DISORDER_BOUNDS, LATENESS_BOUNDS
+from recapture.sample import world, write_world
 from recapture.time_model.policies import Policies
 from recapture.time_model.ticks import from_datetime, from_seconds
 from tests.ordering.tasks import BY_ARRIVAL, BY_DEVICE, HOUR, MINUTE, PLAIN, POLICIES, TEN, all_tasks, at, only, put
@@ -73,10 +74,14 @@ def test_a_small_slice_is_in_its_sample_whole_with_times_and_the_largest_time_so
     assert {(e["blob"], e["place"], e["key"]) for e in events} == {(name, None, None)}
 
 
-@pytest.mark.parametrize("events", [17, 1000])
-def test_a_profile_does_not_depend_on_the_chunks(folder: Path, monkeypatch: pytest.MonkeyPatch, events: int) -> None:
+@pytest.mark.parametrize(("devices", "events"), [(2, 1), (2, 5), (20, 17), (20, 1000)])
+def test_a_profile_does_not_depend_on_the_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: int, events: int
+) -> None:
+    write_world(world(TEN - HOUR, 3, partitions=2, devices=devices), tmp_path)
+
     def profiles() -> list[dict[str, Any]]:
-        tasks = all_tasks(folder, BY_DEVICE, POLICIES, 1 << 40, 0, 2)
+        tasks = all_tasks(tmp_path, BY_DEVICE, POLICIES, 1 << 40, 0, 2)
         return [profiled(counters) for _, counters in tasks.values()]
 
     at_once = profiles()

@@ -121,11 +121,12 @@ def test_a_missing_count_blocks(metrics: pd.DataFrame, aggregates: pd.DataFrame,
     assert "no count is missing" in audit_text.reason(audited)
 
 
+@pytest.mark.parametrize("column", ["late_dropped", "input"])
 def test_metrics_without_a_column_are_an_error(
-    metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any]
+    metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any], column: str
 ) -> None:
-    with pytest.raises(RunError, match="lack late_dropped"):
-        audit(metrics.drop(columns="late_dropped"), {ALIAS: aggregates}, {}, **run)
+    with pytest.raises(RunError, match=f"lack {column}"):
+        audit(metrics.drop(columns=column), {ALIAS: aggregates}, {}, **run)
 
 
 @pytest.mark.parametrize("complete", [False, None])

@@ -50,10 +50,10 @@ def audit(
     """Return the audit of a run's metrics and of the rows that it would publish.
 
     The built-in suite judges the metrics. If it is the only suite, and every row passes, `quality.sound` makes the
-    results, without Great Expectations. A suite of an output judges the metrics and the rows of the
-    output. A suite that several outputs share judges the metrics once. An expectation that cannot be evaluated fails as
-    critical. Without rows, only the expectations on the table itself and those with a history are judged. Raise
-    DefinitionError if Great Expectations rejects an argument in a suite, and RunError if the metrics lack a column.
+    results, without Great Expectations. A suite of an output judges the metrics and the rows of the output. A suite
+    that several outputs share judges the metrics once. An expectation that cannot be evaluated fails as critical.
+    Without rows, only the expectations on the table itself and those with a history are judged. Raise DefinitionError
+    if Great Expectations rejects an argument in a suite, and RunError if the metrics lack a column.
 
     Args:
         metrics: one row per slice and partition of an input, with the fields of `quality.metrics.COLUMNS`. Times
@@ -71,7 +71,7 @@ def audit(
         if suite not in distinct:
             distinct.append(suite)
     run_parameters = {"run_start": run_start, "run_end": run_end, "slice_count": slice_count}
-    several_inputs = len({row["input"] for row in metrics}) > 1
+    several_inputs = len({row.get("input") for row in metrics}) > 1
     identifying_columns = ("slice_start", *["input"] * several_inputs, "partition")
     sound = None
     if not suites:

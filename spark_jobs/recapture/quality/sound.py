@@ -11,13 +11,13 @@ from recapture.quality.metrics import COLUMNS
 from recapture.quality.suites import Expectation
 from recapture.time_model.metrics import VERDICTS, WATERMARK, WATERMARK_DELAY
 
-Rows = Sequence[Mapping[str, Any]]
+MetricRows = Sequence[Mapping[str, Any]]
 _NEVER_NULL = [column for column in COLUMNS if column not in (WATERMARK, WATERMARK_DELAY)]
 _NOTHING_RAISED = {"raised_exception": False, "exception_traceback": None, "exception_message": None}
 
 
 def sound_results(
-    declared: Sequence[Expectation], metrics: Rows, slice_count: int, identifying_columns: Sequence[str]
+    declared: Sequence[Expectation], metrics: MetricRows, slice_count: int, identifying_columns: Sequence[str]
 ) -> list[dict[str, Any]] | None:
     """Return what `evaluation.evaluate_frame` returns for the built-in suite; None unless every row passes.
 
@@ -58,7 +58,7 @@ def _config(number: int, expectation: Expectation, parameters: Mapping[str, obje
 
 
 def _details(
-    expectation: Expectation, metrics: Rows, slice_count: int, identifying_columns: Sequence[str]
+    expectation: Expectation, metrics: MetricRows, slice_count: int, identifying_columns: Sequence[str]
 ) -> dict[str, Any] | None:
     """Return the details of a result; None if a row fails, or if the built-in suite has no such expectation."""
     kwargs, count = expectation.kwargs, len(metrics)
