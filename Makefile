@@ -15,7 +15,8 @@ INSTALLED := $(VENV)/.installed
 AZURITE := docker/azurite/node_modules/.installed
 BROWSER := docker/browser/node_modules/.installed
 UV := $(BIN)/uv --no-config
-PYTEST := $(BIN)/python -m pytest --dist worksteal --numprocesses
+# A file's tests share what they set up, and the longest files begin first.
+PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --numprocesses
 WITH_JAVA := JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java)
 
 .DEFAULT_GOAL := help

@@ -24,8 +24,12 @@ Python = Callable[..., subprocess.CompletedProcess[bytes]]
 load_profile()
 
 LONG = (
-    "e2e/",
+    "e2e/test_airflow.py",
     "benchmarks/",
+    "test_command_runs.py",
+    "reports/test_run_report.py",
+    "run/test_spark_settings.py",
+    "e2e/",
     "advise/test_counts.py",
     "ordering/test_profile.py",
     "ordering/test_slices_alone.py",
@@ -33,9 +37,8 @@ LONG = (
     "run/test_same_run.py",
     "table/test_publish.py",
     "table/test_publish_interleavings.py",
-    "run/test_spark_settings.py",
 )
-"""Files with long tests."""
+"""Files with long tests, the longest first."""
 FIXTURES = {
     "spark": "spark",
     "azurite": "storage",
@@ -53,6 +56,7 @@ FOLDERS = {
     "embedded/": "storage",
     "plugins/": "airflow",
     "test_package.py": "process",
+    "test_streams.py": "process",
 }
 """The mark of the tests in a folder or file. These tests start services or processes or load Airflow themselves."""
 
@@ -61,14 +65,20 @@ FOLDERS = {
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by what they start; those that start nothing and do not take long are marked `unit`.
 
-    Long tests run first and unit tests last, so that the workers finish at the same time.
+    Long files run first and those of unit tests last, so that the workers finish at the same time.
     """
     for item in items:
         for mark in sorted(_marks(item)) or ["unit"]:
             item.add_marker(mark)
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("property")
-    items.sort(key=lambda item: (item.get_closest_marker("long") is None, item.get_closest_marker("unit") is not None))
+    items.sort(key=lambda item: (_length(item), item.get_closest_marker("unit") is not None))
+
+
+def _length(item: pytest.Item) -> int:
+    """Return where a test's file is among the long ones, which are the first, or their number."""
+    file = item.nodeid.removeprefix("tests/")
+    return next((number for number, name in enumerate(LONG) if file.startswith(name)), len(LONG))
 
 
 def _marks(item: pytest.Item) -> set[str]:
