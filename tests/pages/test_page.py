@@ -1,8 +1,10 @@
 """Pages: escaping, self-containment, and the words for numbers."""
 
+import os
 import re
 import subprocess
 import sys
+import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -75,6 +77,17 @@ def test_a_value_that_the_template_lacks_is_an_error(package: str) -> None:
 
     with pytest.raises(UndefinedError, match="picture"):
         page.render(package, "page.html", text="x")
+
+
+@pytest.mark.parametrize("folder", ["absent", "taken"])
+def test_a_page_needs_no_folder_for_compiled_templates(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / f"_jinja2-cache-{os.getuid()}").touch()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / folder))
+    page._environment.cache_clear()
+    assert b"<p title=" in page.render(package, "page.html", text="x", picture="")
 
 
 def test_a_picture_has_a_label_and_the_colours_of_the_page(package: str) -> None:

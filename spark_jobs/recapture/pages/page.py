@@ -49,7 +49,7 @@ def _environment(package: str) -> "Environment":
 
     try:
         compiled = Compiled()
-    except RuntimeError:  # the folder belongs to somebody else
+    except (RuntimeError, OSError):  # the folder belongs to somebody else, or cannot be made
         compiled = None
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package, "."), PackageLoader("recapture.pages", ".")]),
