@@ -137,7 +137,7 @@ def _result(result: Result | SpreadResult, groups: pa.Table) -> pa.ChunkedArray:
 def _published(column: OutputColumn, value: pa.Array) -> pa.Array:
     """Return a column as it is published: ticks become a timestamp, truncated to microseconds."""
     if column.type is AsaType.DATETIME:
-        value = pc.divide(pc.subtract(value, UNIX_EPOCH), TICKS_PER_MICROSECOND)
+        value = pc.subtract(pc.divide(value, TICKS_PER_MICROSECOND), UNIX_EPOCH // TICKS_PER_MICROSECOND)
     return value.cast(TYPES[column.type].published)
 
 

@@ -226,3 +226,15 @@ def test_the_rides_from_carnegie_hill_have_rows_while_a_window_holds_them(spark:
 
 def ticks(time: str) -> int:
     return from_datetime(datetime.fromisoformat(time))
+
+
+@pytest.mark.parametrize("year", [1, 1969, 2026])
+def test_a_datetime_is_published_without_the_last_of_its_seven_decimals(spark: "SparkSession", year: int) -> None:
+    rounded = from_datetime(datetime(year, 12, 31, 23, 59, 59, 123456, UTC))
+    text = (
+        "CREATE TABLE telemetry (t datetime, bought datetime);\n"
+        "SELECT MAX(bought) AS latest INTO out FROM telemetry TIMESTAMP BY t GROUP BY TumblingWindow(minute, 1)"
+    )
+    events = [Event(MINUTE_ZERO + 1, {"bought": rounded + 9})]
+    [[row]] = published(spark, compiled(text), [Slice(MINUTE_ZERO, MINUTE_ZERO + 60 * TICKS_PER_SECOND, events)])
+    assert row["latest"] == rounded

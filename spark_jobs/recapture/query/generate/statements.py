@@ -247,8 +247,8 @@ def _published(name: str, value: Value) -> SelectItem:
 def _timestamp(ticks: exp.Expr) -> exp.Expr:
     """Return ticks as a Spark timestamp, truncated to microseconds."""
     return template(
-        "timestamp_micros(({ticks} - {epoch}) div {microsecond})",
+        "timestamp_micros({ticks} div {microsecond} - {epoch})",
         ticks=ticks,
-        epoch=bigint(UNIX_EPOCH),
         microsecond=bigint(TICKS_PER_MICROSECOND),
+        epoch=bigint(UNIX_EPOCH // TICKS_PER_MICROSECOND),
     )
