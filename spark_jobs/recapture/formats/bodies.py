@@ -9,7 +9,7 @@ import contextlib
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -161,7 +161,7 @@ def _read(text: pa.Array, columns: tuple[InputColumn, ...]) -> pa.Table:
     return select({"body": text}, _reading(columns, "CASE WHEN json_valid(body) THEN body END"))
 
 
-@cache
+@lru_cache(256)
 def _reading(columns: tuple[InputColumn, ...], json_body: str) -> str:
     """Return the SQL that reads c0, c1, … and `valid` (whether `json_body` is not NULL) from `body`."""
     groups = list(_without_clashes(column for column in columns if not column.is_kind))

@@ -83,13 +83,13 @@ class KeyCodes:
         if pa.types.is_struct(keys.type):
             return self._encode_struct(keys)
         chunk = keys.dictionary_encode()
-        if self._known is None:
-            self._known = chunk.dictionary
-        else:
-            fresh = chunk.dictionary.filter(pc.invert(pc.is_in(chunk.dictionary, value_set=self._known)))
-            self._known = pa.concat_arrays([self._known, fresh])
-        numbers = pc.index_in(chunk.dictionary, value_set=self._known)
-        return numbers.take(chunk.indices).to_numpy(zero_copy_only=False).astype(np.int64)
+        known = chunk.dictionary[:0] if self._known is None else self._known
+        found = pc.index_in(chunk.dictionary, value_set=known)
+        is_new = found.is_null()
+        self._known = pa.concat_arrays([known, chunk.dictionary.filter(is_new)]) if found.null_count else known
+        numbers = found.fill_null(0).to_numpy().astype(np.int64)
+        numbers[is_new.to_numpy(zero_copy_only=False)] = len(known) + np.arange(found.null_count)
+        return numbers[chunk.indices.to_numpy()]
 
     def _encode_struct(self, keys: pa.StructArray) -> NDArray[np.int64]:
         members = keys.flatten()
