@@ -30,7 +30,6 @@ logging.basicConfig(filename=f"{os.environ['LOGS']}/{os.getpid()}.log", level=lo
 NEEDS_SPARK = COUNTS.replace("COUNT(*)", "COUNT(DISTINCT eventTime)")
 COMMANDS = """
 import json, os, sys, tempfile
-from multiprocessing import forkserver
 from recapture import cli
 outcomes = []
 standard_output = os.dup(1)
@@ -39,7 +38,8 @@ for connection_string, arguments in json.load(sys.stdin):
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         os.dup2(out.fileno(), 1), os.dup2(err.fileno(), 2)
         code = cli.main(arguments)
-        forkserver._forkserver._stop()  # as the end of a command's process does
+        if workers := sys.modules.get("recapture.run.workers"):
+            workers.stop()  # as the end of a command's process does
         sys.stdout.flush(), sys.stderr.flush()
         out.seek(0), err.seek(0)
         outcomes.append({"code": code, "out": out.read(), "err": err.read()})

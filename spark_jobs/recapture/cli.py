@@ -9,9 +9,10 @@ import argparse
 import io
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from rich.console import Console
 from rich.markup import escape
 
-from recapture import __version__, log, printing
+from recapture import __version__, log, printing, streams
 from recapture.errors import AuditError, DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
 from recapture.imports import collect_garbage_less_often
 from recapture.time_model import ticks
@@ -119,11 +120,15 @@ class _Parser(argparse.ArgumentParser):
 def run() -> NoReturn:
     """Run the command and exit with its code, at once: Python takes a second to clear what it has imported."""
     collect_garbage_less_often()
+    streams.secure()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     command = sys.modules["__main__"]
     command.__spec__ = command.__file__ = None  # else every process that is started would import it
     code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    if workers := sys.modules.get("recapture.run.workers"):
+        workers.stop()
+    with suppress(OSError):  # it may be full
+        sys.stderr.flush()
     os._exit(code)
 
 
@@ -143,7 +148,9 @@ def main(argv: list[str] | None = None) -> int:
         command, make_arguments = parsed.pop("command"), parsed.pop("make_arguments")
         arguments: _PipelineArguments | _ImportArguments = make_arguments(**parsed)
         if isinstance(arguments, _ImportArguments):
-            return _import(arguments)
+            code = _import(arguments)
+            sys.stdout.flush()
+            return code
         if arguments.verbose:
             log.enable()
         if isinstance(arguments, _BackfillArguments) and arguments.master.startswith("local"):
@@ -160,6 +167,7 @@ def main(argv: list[str] | None = None) -> int:
         result: dict[str, Any] = command(pipeline, arguments, stderr)
         if arguments.json:
             print(json.dumps(result, allow_nan=False))
+        sys.stdout.flush()
     except RecaptureError as error:
         stderr.print(f"[red]recapture:[/] {escape(str(error))}")
         return error.exit_code
@@ -451,8 +459,9 @@ def _write_report(
             out = printing.console()
             printing.print_staged_rows(out, run, result)
             printing.print_run(out, result)
-    except RunError as error:
-        raise UnfinishedError(f"run {run.id} is published, but its report failed: {error}") from error
+    except Exception as error:
+        said = str(error) if isinstance(error, RecaptureError) else f"{type(error).__name__}: {error}"
+        raise UnfinishedError(f"run {run.id} is published, but its report failed: {said}") from error
     return result
 
 

@@ -9,16 +9,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from recapture.errors import SetupError
 from recapture.storage.locks import locked
 
 _PREFIX = "recapture-"
+
+
+def temporary_folder() -> Path:
+    """Return the folder for temporary files. Raise SetupError if there is none."""
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError:
+        raise SetupError("there is no folder for temporary files: set TMPDIR to one that can be written") from None
 
 
 @contextmanager
 def scratch_folder(name: str) -> Iterator[Path]:
     """Make a folder for temporary files, and remove it in the end."""
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{name}-"))
+        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{name}-", dir=temporary_folder()))
         with locked(folder) as ours:
             if not ours:
                 continue
@@ -32,7 +41,7 @@ def scratch_folder(name: str) -> Iterator[Path]:
 def remove_abandoned(name: str) -> list[Path]:
     """Remove the folders of this name whose runs have ended without removing them; return their paths."""
     removed = []
-    for folder in sorted(Path(tempfile.gettempdir()).glob(f"{_PREFIX}{name}-*")):
+    for folder in sorted(temporary_folder().glob(f"{_PREFIX}{name}-*")):
         with locked(folder) as abandoned:
             if abandoned and folder.is_dir():
                 shutil.rmtree(folder, ignore_errors=True)

@@ -3,13 +3,20 @@
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import forkserver
+from multiprocessing import forkserver, util
 from multiprocessing.process import BaseProcess
+from typing import Any
+
+from recapture.run.scratch import temporary_folder
+
+_LONGEST_FOLDER = 75
+"""Longest path, in bytes, of a folder for temporary files in which the fork server can have its socket."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +38,17 @@ class Workers:
 def prepare() -> None:
     """Start the fork server, which imports what the tasks need. The processes of all pools are forked from it."""
     forkserver.set_forkserver_preload(["recapture.run.preloaded"])
-    with _ignored_interrupts():
+    with _ignored_interrupts(), _short_temporary_folder():
         forkserver.ensure_running()
+
+
+def stop() -> None:
+    """End the fork server at once, if it runs, and remove its socket: `os._exit` does neither."""
+    server: Any = forkserver._forkserver
+    if server._forkserver_pid is not None:
+        os.kill(server._forkserver_pid, signal.SIGKILL)
+        server._stop()
+        util._run_finalizers()  # type: ignore[attr-defined]
 
 
 @contextmanager
@@ -65,6 +81,18 @@ def _ignored_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
+def _short_temporary_folder() -> Iterator[None]:
+    """Use /tmp in this context if the folder for temporary files has a long path."""
+    usual = str(temporary_folder())
+    if len(os.fsencode(usual)) > _LONGEST_FOLDER:
+        tempfile.tempdir = "/tmp"
+    try:
+        yield
+    finally:
+        tempfile.tempdir = usual
 
 
 def _begin(environment: dict[str, str]) -> None:

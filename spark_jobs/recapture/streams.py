@@ -1,0 +1,40 @@
+"""The command's standard streams: one that is closed or full is no reason for a traceback."""
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from recapture.errors import UnfinishedError
+
+
+class _Output(io.TextIOWrapper):
+    """Standard output. Raise UnfinishedError if it cannot be written, as the command may have published already."""
+
+    def write(self, text: str) -> int:
+        with _explained():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _explained():
+            super().flush()
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UnfinishedError(f"cannot write to standard output: {error.strerror}") from None
+
+
+def secure() -> None:
+    """Open closed streams, so that no other file gets their numbers, and explain what standard output raises."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+    output = sys.stdout
+    assert isinstance(output, io.TextIOWrapper)
+    encoding, line_buffering = output.encoding, output.line_buffering
+    sys.stdout = _Output(output.detach(), encoding, line_buffering=line_buffering)

@@ -1,0 +1,70 @@
+"""The command in surroundings that are closed, full or far away: it says so, with the right exit code."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.paths import ROOT
+from tests.worlds import COUNTS, World, at, body, version
+
+HOUR = "--from 2024-03-01T10:00:00Z --to 2024-03-01T11:00:00Z"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path / "world")
+    world.put("0", at(6), [body("a", at(5))])
+    world.put("0", at(90))
+    world.define(COUNTS)
+    return world
+
+
+def run(command: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a shell, which opens and closes its streams."""
+    return subprocess.run(
+        f'"{sys.executable}" -m recapture.cli {command}',
+        shell=True,
+        cwd=home,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "spark_jobs"), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_a_full_standard_output_is_one_line_and_exit_3_as_rows_may_have_been_published(world: World) -> None:
+    completed = run(f"backfill telemetry.yaml {HOUR} >/dev/full", world.home)
+    assert completed.returncode == 3
+    assert version(world.table) is not None
+    assert completed.stderr.endswith(
+        "is published, but its report failed: cannot write to standard output: No space left on device\n"
+    )
+    completed = run("status telemetry.yaml --json >/dev/full", world.home)
+    assert completed.returncode == 3
+    assert completed.stderr == "recapture: cannot write to standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("stream", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_works_with_closed_streams(world: World, stream: str) -> None:
+    completed = run(f"status telemetry.yaml --json {stream}", world.home)
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert completed.stdout.startswith("{") == (">&-" not in stream.replace("2>&-", ""))
+    assert run(f"status absent.yaml {stream}", world.home).returncode == 2
+
+
+def test_a_long_path_of_the_folder_for_temporary_files_is_no_problem_and_nothing_stays_there(world: World) -> None:
+    folder = world.home / ("long" * 30)
+    folder.mkdir()
+    completed = run(f"backfill telemetry.yaml {HOUR} --json", world.home, TMPDIR=str(folder))
+    assert completed.returncode == 0, completed.stderr
+    assert [path.name for path in folder.iterdir()] == [f"_jinja2-cache-{os.getuid()}"]
+
+
+def test_a_mistake_leaves_no_process_that_keeps_standard_error_open(world: World) -> None:
+    completed = run(f"backfill absent.yaml {HOUR}", world.home)
+    assert completed.returncode == 2
+    assert completed.stderr.startswith("recapture: absent.yaml: ")
