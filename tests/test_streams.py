@@ -1,4 +1,4 @@
-"""The command in surroundings that are closed, full or far away: it says so, with the right exit code."""
+"""The command in its surroundings: closed and full streams, a long TMPDIR, signals."""
 
 import os
 import subprocess
@@ -62,6 +62,29 @@ def test_a_long_path_of_the_folder_for_temporary_files_is_no_problem_and_nothing
     completed = run(f"backfill telemetry.yaml {HOUR} --json", world.home, TMPDIR=str(folder))
     assert completed.returncode == 0, completed.stderr
     assert [path.name for path in folder.iterdir()] == [f"_jinja2-cache-{os.getuid()}"]
+
+
+TERMINATED = """
+import os, signal, sys
+from recapture import cli
+
+cli._plan = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+sys.argv = ["recapture", "plan", "telemetry.yaml", "--from", "2024-03-01T10:00Z", "--to", "2024-03-01T11:00Z"]
+cli.run()
+"""
+
+
+def test_sigterm_interrupts_as_ctrl_c_does(world: World) -> None:
+    completed = subprocess.run(
+        [sys.executable, "-c", TERMINATED],
+        cwd=world.home,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "spark_jobs")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert (completed.returncode, completed.stderr) == (130, "recapture: interrupted\n")
 
 
 def test_a_mistake_leaves_no_process_that_keeps_standard_error_open(world: World) -> None:
