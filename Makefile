@@ -35,7 +35,7 @@ unit: $(INSTALLED) version ## Test without Spark, services and processes, with f
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) 2 -m unit
 
 # Some tests wait for services: two cores are busy with three processes.
-test: check $(AZURITE) $(BROWSER) ## Check, then run every test; ten minutes
+test: check $(AZURITE) $(BROWSER) ## Check, then run every test; ten to fifteen minutes
 	@$(WITH_JAVA) $(PYTEST) 3
 
 deep: $(INSTALLED) $(AZURITE) version ## Test the properties with many more examples, new ones each time; an hour or more
