@@ -62,6 +62,7 @@ class Airflow:
         self._env = env
         self._schedule = schedule
         self._client: httpx.Client
+        self._servers: dict[str, Server] = {}
         self._started = ExitStack()
 
     @property
@@ -121,18 +122,18 @@ class Airflow:
         passwords.write_text(json.dumps({USER: self.password}))
         env = {**os.environ, **self._settings(home), **self._env}
         _create_database(env)
-        servers: dict[str, Server] = {}
-        self._started.callback(lambda: stop_all(servers.values()))
+        self._servers.clear()
+        self._started.callback(lambda: stop_all(self._servers.values()))
         for component, options in COMPONENTS.items():
             command = [sys.executable, "-m", "airflow", component, *options]
-            servers[component] = Server(f"Airflow's {component}", command, env, home / f"{component}.log", [lock])
+            self._servers[component] = Server(f"Airflow's {component}", command, env, home / f"{component}.log", [lock])
 
         def ready() -> bool:
-            for server in servers.values():
+            for server in self._servers.values():
                 server.require_running()
-            return self.port in servers[API_SERVER].ports() and self._healthy()
+            return self.port in self._servers[API_SERVER].ports() and self._healthy()
 
-        servers[API_SERVER].wait_until(ready, 180)
+        self._servers[API_SERVER].wait_until(ready, 180)
         token = self._call("POST", "/auth/token", {"username": USER, "password": self.password})["access_token"]
         self._client.headers["Authorization"] = f"Bearer {token}"
         self._call("POST", "/api/v2/pools", {"name": "spark", "slots": 1})
@@ -142,6 +143,14 @@ class Airflow:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._started.close()
+
+    def keep_running(self) -> None:
+        """Start servers again that have ended, as a service manager does.
+
+        The scheduler ends if its transaction meets that of a backfill which begins (apache/airflow#21142).
+        """
+        for server in self._servers.values():
+            server.keep_running()
 
     def connect(self, connection: str, **fields: str) -> None:
         """Create a connection. Airflow stores its password and its extra encrypted."""
@@ -199,6 +208,7 @@ class Airflow:
                 break
             if time.monotonic() > deadline:
                 raise RuntimeError(f"the run {run} was still {state} after {seconds:.0f} s")
+            self.keep_running()
             time.sleep(1)
         if state == "failed":
             failed = [task for task in tasks if task["state"] == "failed"]
@@ -210,6 +220,7 @@ class Airflow:
         while self._call("GET", f"{_run(dag, run)}/taskInstances/{task}")["state"] != state:
             if self._call("GET", _run(dag, run))["state"] in ENDED or time.monotonic() > deadline:
                 raise RuntimeError(f"the task {task} of the run {run} was not {state}")
+            self.keep_running()
             time.sleep(0.5)
 
     def result(self, dag: str, run: str, task: str) -> Any:

@@ -137,10 +137,10 @@ def up() -> None:
                 "Airflow computes the hours that have ended, in about four minutes. The newest one waits for Capture, "
                 "because events may be an hour late. Then there is one more slice every hour. Ctrl-C stops everything."
             )
-            _follow()
+            _follow(airflow)
 
 
-def _follow() -> None:
+def _follow(airflow: Airflow) -> None:
     """Print the state of each slice when it changes, for ever."""
     from recapture.coverage.reading import CoverageReader
     from recapture.coverage.states import State
@@ -161,6 +161,7 @@ def _follow() -> None:
                 hours = f"{ticks.to_datetime(slice_.start):%H:%M} to {ticks.to_datetime(slice_.end):%H:%M} UTC"
                 console.print(f"  {hours}  {slice_.state}")
             states[slice_.start] = slice_.state
+        airflow.keep_running()
         time.sleep(FOLLOW_SECONDS)
 
 

@@ -22,6 +22,8 @@ SERVER_PORTS = range(15_000, 30_000)
 """Ports for servers. Systems use higher ports for outgoing connections, so these are rarely taken."""
 PORT_TRIES = 3
 """Maximum number of ports on which a server is started."""
+RESTARTS = 3
+"""Maximum number of times that a server is started again."""
 
 
 def free_port() -> int:
@@ -71,17 +73,23 @@ class Server:
     ) -> None:
         """Start the command. The file descriptors in `keep` stay open until the last process of the session ends."""
         log.parent.mkdir(parents=True, exist_ok=True)
+        log.unlink(missing_ok=True)
         self.name = name
         self.log = log
-        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", session.__file__, *command],
-                env=dict(env),
+        self._command, self._env, self._keep = command, dict(env), tuple(keep)
+        self._restarts = 0
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with os.fdopen(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as output:
+            return subprocess.Popen(
+                [sys.executable, "-P", session.__file__, *self._command],
+                env=self._env,
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                pass_fds=tuple(keep),
+                pass_fds=self._keep,
                 umask=0o077,
             )
 
@@ -114,6 +122,20 @@ class Server:
         """Raise RuntimeError, with the end of its output, if the server has ended."""
         if self._process.poll() is not None:
             raise RuntimeError(f"{self.name} ended with exit code {self._process.returncode}:\n{self.tail()}")
+
+    def keep_running(self) -> None:
+        """Start the server again if it has ended, and print that.
+
+        Raise RuntimeError, with the end of its output, if that happens more than RESTARTS times.
+        """
+        if self._process.poll() is None:
+            return
+        if self._restarts == RESTARTS:
+            self.require_running()
+        self._restarts += 1
+        print(f"{self.name} ended and is started again; its output is in {self.log}", flush=True)
+        self._ask_to_end()
+        self._process = self._start()
 
     def tail(self, lines: int = 40) -> str:
         """Return the last lines of the output."""

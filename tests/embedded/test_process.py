@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from embedded import process, session
-from embedded.process import PORT_TRIES, SERVER_PORTS, Server, free_port, start_on_free_port
+from embedded.process import PORT_TRIES, RESTARTS, SERVER_PORTS, Server, free_port, start_on_free_port
 from tests.paths import ROOT
 
 SECONDS = 60
@@ -101,6 +101,26 @@ def test_a_server_that_ends_before_it_is_ready_shows_the_end_of_its_output(log: 
     server = Server("short", [sys.executable, "-c", "print('no room'); raise SystemExit(3)"], os.environ, log)
     with pytest.raises(RuntimeError, match=r"short ended with exit code 3:\nno room"):
         server.wait_until(lambda: False, SECONDS)
+
+
+def test_a_server_that_ends_is_started_again_a_few_times(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server, _ = started(LISTENS, log)
+
+    def lose(starts: int) -> None:
+        """Wait until the server has printed a port after each start, then kill it."""
+        server.wait_until(lambda: len(server.tail().splitlines()) == starts, SECONDS)
+        server.keep_running()
+        (child,) = psutil.Process(server._process.pid).children()
+        child.kill()
+        server._process.wait(SECONDS)
+
+    for starts in range(1, RESTARTS + 1):
+        lose(starts)
+        server.keep_running()
+    assert capsys.readouterr().out == RESTARTS * f"program ended and is started again; its output is in {log}\n"
+    lose(RESTARTS + 1)
+    with pytest.raises(RuntimeError, match="program ended with exit code"):
+        server.keep_running()
 
 
 def test_the_ports_of_a_server_are_those_on_which_it_listens_itself(log: Path) -> None:
