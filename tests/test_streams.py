@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Python
 from tests.paths import ROOT
 from tests.worlds import COUNTS, World, at, body, version
 
@@ -69,22 +70,14 @@ import os, signal, sys
 from recapture import cli
 
 cli._plan = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
-sys.argv = ["recapture", "plan", "telemetry.yaml", "--from", "2024-03-01T10:00Z", "--to", "2024-03-01T11:00Z"]
+sys.argv = ["recapture", "plan", sys.argv[1], "--from", "2024-03-01T10:00Z", "--to", "2024-03-01T11:00Z"]
 cli.run()
 """
 
 
-def test_sigterm_interrupts_as_ctrl_c_does(world: World) -> None:
-    completed = subprocess.run(
-        [sys.executable, "-c", TERMINATED],
-        cwd=world.home,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "spark_jobs")},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert (completed.returncode, completed.stderr) == (130, "recapture: interrupted\n")
+def test_sigterm_interrupts_as_ctrl_c_does(world: World, python: Python) -> None:
+    completed = python("-c", TERMINATED, world.file)
+    assert (completed.returncode, completed.stderr) == (130, b"recapture: interrupted\n")
 
 
 def test_a_mistake_leaves_no_process_that_keeps_standard_error_open(world: World) -> None:

@@ -1,4 +1,4 @@
-"""The command's standard streams: one that is closed or full is no reason for a traceback."""
+"""The command's standard streams. A closed or full one does not end in a traceback."""
 
 import io
 import os

@@ -20,7 +20,7 @@ def temporary_folder() -> Path:
     try:
         return Path(tempfile.gettempdir())
     except FileNotFoundError:
-        raise SetupError("there is no folder for temporary files: set TMPDIR to one that can be written") from None
+        raise SetupError("no folder for temporary files is writable: set TMPDIR to a writable one") from None
 
 
 @contextmanager
