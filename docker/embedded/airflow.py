@@ -214,14 +214,18 @@ class Airflow:
             failed = [task for task in tasks if task["state"] == "failed"]
             raise RuntimeError("\n".join(self.log(dag, run, task) for task in failed) or f"the run {run} failed")
 
-    def wait_for_task(self, dag: str, run: str, task: str, state: str, seconds: float = 300) -> None:
-        """Wait until a task of the run is in this state. Raise RuntimeError if the run ends, or after `seconds`."""
+    def wait_for_task(self, dag: str, run: str, task: str, *states: str, seconds: float = 300) -> str:
+        """Wait until a task of the run is in one of these states, and return it.
+
+        Raise RuntimeError if the run ends before, or after `seconds`.
+        """
         deadline = time.monotonic() + seconds
-        while self._call("GET", f"{_run(dag, run)}/taskInstances/{task}")["state"] != state:
+        while (state := self._call("GET", f"{_run(dag, run)}/taskInstances/{task}")["state"]) not in states:
             if self._call("GET", _run(dag, run))["state"] in ENDED or time.monotonic() > deadline:
-                raise RuntimeError(f"the task {task} of the run {run} was not {state}")
+                raise RuntimeError(f"the task {task} of the run {run} was not {' or '.join(states)}")
             self.keep_running()
             time.sleep(0.5)
+        return str(state)
 
     def result(self, dag: str, run: str, task: str) -> Any:
         """Return the value that a task of the run returned."""
