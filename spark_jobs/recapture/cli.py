@@ -69,6 +69,7 @@ class _BackfillArguments(_PipelineArguments):
     changed: Literal["fail", "replan"]
     master: str
     parameters: list[str]
+    accept_loss: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,6 +229,8 @@ def _parser() -> argparse.ArgumentParser:
     backfill.add_argument(
         "--parameter", dest="parameters", action="append", default=[], metavar="NAME=VALUE", help=text
     )
+    text = "publish slices that have fewer events than are published for them, because blobs are gone for good"
+    backfill.add_argument("--accept-loss", action="store_true", help=text)
     text = "Write the data-quality report of published slices as a page: of a range, or of the newest 744."
     reported = add("report", _report_range, _ReportArguments, text, required=False)
     text = "the page to write; its data goes into a .json file next to it (default: PIPELINE-FROM-TO.html here)"
@@ -398,7 +401,7 @@ def _compute_and_audit(
                 _compute_here(run, processes, scratch, auditable, progress_bar, step)
         progress_bar.update(step, description="audit", total=None)
         try:
-            audit(run, parameters)
+            audit(run, parameters, accept_loss=arguments.accept_loss)
         except AuditError as error:
             raise with_report(error, run, warnings, drawing.svg) from None
     return run, warnings

@@ -12,7 +12,7 @@ from recapture.archive.blob_names import BlobNames
 from recapture.archive.listing import FAR, NewestBlob, Search
 from recapture.storage import Blob
 from recapture.time_model import ticks
-from recapture.time_model.policies import Policies
+from recapture.time_model.policies import EARLY_SECONDS, Policies
 from recapture.time_model.slices import Arrivals, Slice
 from recapture.versions import FORMAT
 
@@ -55,6 +55,8 @@ class InputDefinition:
     search_hours: int = SEARCH_HOURS
     partitions: int | None = None
     """Number of partitions of the hub; None if it is not known."""
+    empty_blobs: bool = False
+    """Whether a blob is written for an interval without events."""
 
     @property
     def longest_write_delay(self) -> int:
@@ -76,6 +78,20 @@ class InputDefinition:
         waits = self.names.on_schedule or self.by_enqueued_time
         return timedelta(seconds=self.interval_seconds if waits else MAX_CLOCK_SKEW // ticks.TICKS_PER_SECOND)
 
+    @property
+    def interval(self) -> int:
+        """Longest time from the time in a blob's name to its last event, in ticks."""
+        return ticks.from_seconds(self.interval_seconds)
+
+    @property
+    def has_blob_in_each_interval(self) -> bool:
+        """Whether every interval of every partition has a blob, even if no event arrived in it."""
+        return self.empty_blobs and self.names.on_schedule
+
+    def last_arrival(self, interval_end: int) -> int:
+        """Return the arrival of the last event of an interval, in ticks; with LastModified, it is after the end."""
+        return interval_end - 1 if self.by_enqueued_time else interval_end + 1
+
     def archived_until(self, newest: NewestBlob) -> int:
         """Return the arrival, in ticks, up to which a partition is archived according to its newest blob."""
         return newest.name_time if self.by_enqueued_time else newest.written
@@ -87,6 +103,13 @@ class InputDefinition:
         """
         late = 0 if self.policies is None else self.policies.late_tolerance or 0
         return slice_.end + late + (MAX_CLOCK_SKEW if self.by_enqueued_time else 0)
+
+    def first_needed(self, slice_: Slice) -> int:
+        """Return the first arrival that can reach the rows of a slice, in ticks."""
+        if self.policies is None:
+            return slice_.start - self.look_back
+        early = self.policies.early_window
+        return slice_.start - self.look_back - (ticks.from_seconds(EARLY_SECONDS) if early is None else early)
 
     def search_for(self, needed: Sequence[Arrivals]) -> Search:
         """Return the search for all of these arrivals."""

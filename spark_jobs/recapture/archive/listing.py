@@ -6,6 +6,8 @@ were enqueued, the time in the name decides.
 
 import itertools
 import threading
+from array import array
+from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -138,6 +140,8 @@ class Listing:
     """Blobs that the search may need, in any order."""
     newest: dict[str, NewestBlob] = field(default_factory=dict)
     """Newest blob of each partition."""
+    name_times: "dict[str, array[int]]" = field(default_factory=lambda: defaultdict(lambda: array("q")))
+    """Times in the names of each partition's listed blobs, whether they are read or not, in any order; ticks."""
     far_read: int = 0
     """See `FarBlobs.read`."""
     far_elsewhere: int = 0
@@ -162,6 +166,7 @@ class Listing:
         """Add a blob if the search may need it; record it if it is its partition's newest, or a far blob."""
         newest = NewestBlob(blob.partition, blob.blob.name, blob.name_time, blob.written)
         self.newest[blob.partition] = max(self.newest.get(blob.partition, newest), newest, key=search.rank)
+        self.name_times[blob.partition].append(blob.name_time)
         within = search.by_enqueued_time or search.within_reach(blob)
         arrives = search.arrivals.contains(blob.name_time if search.by_enqueued_time else blob.written)
         if search.by_enqueued_time or (arrives and within):

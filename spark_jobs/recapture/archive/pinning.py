@@ -21,6 +21,7 @@ from recapture.archive.listing import (
     list_blobs,
     partition_folders,
 )
+from recapture.archive.pauses import Pause, pauses
 from recapture.errors import RunError, SetupError
 from recapture.storage import Blob, Container
 from recapture.time_model import ticks
@@ -86,6 +87,8 @@ class PlannedInput:
     """Blobs, sorted by partition, arrival and name."""
     newest: tuple[NewestBlob, ...] = ()
     """Newest blob of each partition that had any near the range, at the time of planning."""
+    pauses: tuple[Pause, ...] = ()
+    """Intervals that must have a blob and have none, if events of them could reach the rows of the run."""
     far: FarBlobs | None = None
     """Blobs that were written far from the time in their names."""
     unmatched: Annotated[UnmatchedNames | None, Field(alias="passed_over")] = None
@@ -129,6 +132,7 @@ def pin_input(
             name for name in partitions if not is_complete(definition, slice_, listing.newest.get(name), now)
         )
         planned_slices.append(PlannedSlice(slice_, arrivals, digest_of_blobs(blobs), incomplete_partitions))
+    first, last = definition.first_needed(needs[0][0]), definition.last_needed(needs[-1][0])
     return PlannedInput(
         alias=definition.alias,
         container=container.url,
@@ -136,6 +140,7 @@ def pin_input(
         partitions=partitions,
         blobs=tuple(pinned for pinned in ordered if pinned.blob.name in pinned_names),
         newest=tuple(listing.newest[name] for name in partitions if name in listing.newest),
+        pauses=tuple(pauses(definition, partitions, listing.name_times, first, last)),
         far=listing.far,
         unmatched=listing.unmatched,
     )

@@ -45,4 +45,5 @@ def definition_without_query(section: Input) -> InputDefinition:
         arrival_time=section.arrival_time,
         search_hours=section.search_hours,
         partitions=section.partitions,
+        empty_blobs=section.empty_blobs,
     )

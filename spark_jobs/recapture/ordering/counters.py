@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.archive.pinning import PlannedSlice, blobs_that_may_hold
+from recapture.formats.events import UNNUMBERED
 from recapture.ordering import quarantine
+from recapture.ordering.arrived_numbers import ArrivedNumbers
 from recapture.ordering.chunks import Chunk
 from recapture.ordering.profile import Profile
 from recapture.ordering.sequence import AscendingEvents, Gaps
@@ -73,6 +75,8 @@ class Counters(Counts):
     """Names of the blobs that are Avro files with a header and no block."""
     open_gaps: list[Gaps] = field(default_factory=list)
     """Sequence numbers that the arrivals of the slice skipped, and that did not arrive later in what is read for it."""
+    arrived_numbers: ArrivedNumbers = field(default_factory=ArrivedNumbers)
+    """Sequence numbers of the events that arrived, without duplicates."""
     furthest_ahead: FurthestAhead | None = None
     """Event that is furthest ahead of its arrival; None if no event was processed."""
     newest_arrival: int | None = None
@@ -103,12 +107,16 @@ class Counters(Counts):
                 self.quarantine.append(quarantine.blob_row(blob))
 
     def count_numbers(self, chunk: Chunk, duplicates: NDArray[np.bool_], groups: Sequence[AscendingEvents]) -> None:
-        """Count the duplicates that arrived, and the gaps before arrivals. Close gaps that later arrivals fill."""
-        if duplicates.any():
+        """Count the duplicates that arrived, and the gaps before arrivals. Close gaps that later arrivals fill.
+
+        Collect the numbers that arrived.
+        """
+        if chunk.numbered:
             rows = np.arange(len(chunk))[chunk.arrived_in(self.planned_slice.slice)]
-            rows = rows[duplicates[rows]]
-            self.duplicates += len(rows)
-            self._count_input(chunk, rows)
+            duplicate = duplicates[rows]
+            self.duplicates += int(duplicate.sum())
+            self._count_input(chunk, rows[duplicate])
+            self._collect_numbers(chunk, rows[~duplicate])
         for group in groups:
             if group.may_fill_gaps:
                 self._fill_gaps(chunk, group)
@@ -121,6 +129,16 @@ class Counters(Counts):
         """Count what arrived, whether it is a duplicate or not."""
         self.events += len(rows)
         self.event_bytes += int(chunk.body_sizes[rows].sum())
+
+    def _collect_numbers(self, chunk: Chunk, rows: NDArray[np.intp]) -> None:
+        number, enqueued, partitions = chunk.continuous_number, chunk.enqueued, chunk.sequence_partition
+        if partitions is None:
+            self.arrived_numbers.add(None, number[rows], enqueued[rows])
+            return
+        for partition in np.unique(partitions[rows]).tolist():
+            if partition != UNNUMBERED:
+                selected = rows[partitions[rows] == partition]
+                self.arrived_numbers.add(partition, number[selected], enqueued[selected])
 
     def _fill_gaps(self, chunk: Chunk, group: AscendingEvents) -> None:
         last = self.planned_slice.arrivals.last
@@ -173,6 +191,7 @@ class Counters(Counts):
             "whole": self.whole,
             "furthest_ahead": None if self.furthest_ahead is None else self.furthest_ahead.row(),
             "gaps": self._gaps(),
+            "numbers": self.arrived_numbers.rows(),
             "without_block": self.without_block,
         }
 

@@ -118,12 +118,6 @@ def results(
     `example` takes the start of a slice and the alias of an input, and returns one of their quarantined events, or None
     if there is none. `severities` has the severities that the suites of the outputs set, by the alias of the output.
     """
-
-    def strictest(check: Check, default: Severity) -> Severity:
-        """Return the strictest severity that a suite sets, because events belong to all outputs."""
-        stated = [by_check[check] for by_check in severities.values() if check in by_check]
-        return min(stated or [default], key=SEVERITIES.index)
-
     with_events = [slice_ for slice_ in slices if slice_.events]
     worst = max(with_events, key=lambda slice_: slice_.least_usable.unusable_share, default=None)
     unusable = [slice_ for slice_ in with_events if slice_.least_usable.unusable_share > WARNING_UNUSABLE_SHARE]
@@ -132,12 +126,12 @@ def results(
     if unusable and worst:
         event = example(worst.start, worst.least_usable.alias)
         why = f"{_unusable_text(worst)}{f': {explanation(event)}' if event else ''}"
-    severity = strictest("events_can_be_used", "critical" if is_critical else "warning")
+    severity = strictest(severities, "events_can_be_used") or ("critical" if is_critical else "warning")
     title = "nearly all events can be used"
     checks = [_result("events_can_be_used", "slices", severity, title, with_events, unusable, why)]
     unreached = [slice_ for slice_ in with_events if slice_.unreached]
     why = next((_drops_text(slice_, slice_.unreached) for slice_ in unreached if slice_.unreached), "")
-    severity, title = strictest("events_reach_the_query", "critical"), "some events reach the query"
+    severity, title = strictest(severities, "events_reach_the_query") or "critical", "some events reach the query"
     checks.append(_result("events_reach_the_query", "slices", severity, title, with_events, unreached, why))
     processed = [slice_ for slice_ in with_events if slice_.processed]
     for alias in slices[0].rows if slices else ():
@@ -154,6 +148,12 @@ def results(
         title = "the query returns rows for the events that it reads"
         checks.append(_result("query_returns_rows", alias, severity, title, processed, without_rows, why))
     return checks
+
+
+def strictest(severities: Mapping[str, Mapping[Check, Severity]], check: Check) -> Severity | None:
+    """Return the strictest severity that a suite sets for a check of events, which belong to all outputs; or None."""
+    stated = [by_check[check] for by_check in severities.values() if check in by_check]
+    return min(stated, key=SEVERITIES.index, default=None)
 
 
 def explanation(example: Example) -> str:

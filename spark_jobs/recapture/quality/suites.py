@@ -23,8 +23,14 @@ from recapture.quality.metrics import COLUMNS, DERIVED_COLUMNS
 from recapture.quality.signatures import SIGNATURES, Asset, Signature
 
 Severity = Literal["critical", "warning", "info"]
-Check = Literal["events_can_be_used", "events_reach_the_query", "query_returns_rows"]
-"""Built-in check on slices. A suite can set another severity for it."""
+Check = Literal[
+    "events_can_be_used",
+    "events_reach_the_query",
+    "query_returns_rows",
+    "archive_has_no_holes",
+    "no_published_event_is_lost",
+]
+"""Built-in check on slices. A suite can set another severity for it, but for no_published_event_is_lost."""
 
 BUILT_IN = Path(__file__).with_name("run_metrics.json")
 """File of the built-in suite."""

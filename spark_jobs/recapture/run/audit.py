@@ -2,13 +2,18 @@
 
 import logging
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
+from recapture.definition.digest import run_definition
+from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError
 from recapture.quality import metrics
 from recapture.quality.suites import require_installed
 from recapture.run.blocks import record_block
+from recapture.run.holes import Rows, holes_of
 from recapture.run.leftovers import scratch_name
+from recapture.run.losses import losses_of
 from recapture.run.planned import PlannedRun
 from recapture.run.published import earlier_metrics, with_history
 from recapture.run.scratch import scratch_folder
@@ -21,13 +26,14 @@ from recapture.wording import counted
 _LOG = logging.getLogger(__name__)
 
 
-def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN) -> dict[str, Any]:
+def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN, *, accept_loss: bool = False) -> dict[str, Any]:
     """Judge what is staged and write the result to the run files. Raise AuditError if a critical expectation fails.
 
-    `parameters` are the values that the run gives to the parameters of its suites.
+    `parameters` are the values that the run gives to the parameters of its suites. If `accept_loss`, the archive
+    may have holes, and slices may lose events that are published.
     """
     require_installed()
-    from recapture.quality import audit_text, checkpoint, slice_checks
+    from recapture.quality import archive_checks, audit_text, checkpoint, slice_checks
 
     pipeline, loaded = run.pipeline, load_suites(run.pipeline, parameters)
     rows, staged = run.files.read("metrics.json"), run.files.staged()
@@ -50,6 +56,19 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN) -> dict[str, Any
         first = run.files.first_unusable(alias, partitions[0], run.slices[start].slice) if partitions else None
         return slice_checks.Example(**first) if first else None
 
+    name_input = len(run.manifest.inputs) > 1
+    holes, severities = holes_of(run, rows), {alias: suite.severities for alias, suite in loaded.items()}
+    archive_results = [
+        archive_checks.holes_result(
+            holes,
+            slice_checks.strictest(severities, "archive_has_no_holes"),
+            accepted=accept_loss,
+            can_be_judged=_shows_holes(pipeline, rows),
+            name_input=name_input,
+        ),
+        archive_checks.losses_result(losses_of(run, rows), accepted=accept_loss, name_input=name_input),
+    ]
+
     with scratch_folder(scratch_name(pipeline, run.id)) as folder:
         outputs = [output for output in pipeline.outputs if output.alias in loaded]
         aggregates = {
@@ -69,18 +88,19 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN) -> dict[str, Any
             run_start=ticks.to_datetime(run.manifest.slices[0].slice.start),
             run_end=ticks.to_datetime(run.manifest.slices[-1].slice.end),
             slice_count=len(run.manifest.slices),
-            slice_results=slice_checks.results(
-                slices,
-                example,
-                {alias: suite.severities for alias, suite in loaded.items()},
-                pipeline.query.ends_windows_every(slice_length(pipeline)),
-            ),
+            slice_results=[
+                *archive_results,
+                *slice_checks.results(
+                    slices, example, severities, pipeline.query.ends_windows_every(slice_length(pipeline))
+                ),
+            ],
             earlier_metrics=earlier_metrics(run, loaded.values()),
         )
     reason = audit_text.reason(result)
     text = audit_text.text(result)
     _LOG.info("run %s: audit %s, %d results", run.id, result.verdict, len(result.results))
-    run.files.write("audit.json", {"verdict": result.verdict, "reason": reason, "text": text, "json": result.json})
+    document = {"verdict": result.verdict, "reason": reason, "text": text, "json": result.json}
+    run.files.write("audit.json", document | {"holes": [asdict(hole) for hole in holes]})
     if result.verdict == "failed":
         record_block(run)
         unusable = sum(map(_unusable, rows))
@@ -91,6 +111,13 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN) -> dict[str, Any
         )
         raise AuditError(f"run {run.id} was stopped by its audit, nothing was published: {reason}{quarantined}")
     return {"verdict": result.verdict, "text": text}
+
+
+def _shows_holes(pipeline: Pipeline, rows: Rows) -> bool:
+    """Return whether every input shows its holes: a blob has to exist for each interval, or events are numbered."""
+    definitions = run_definition(pipeline).inputs
+    numbered = {row["input"] for row in rows if row["numbers"]}
+    return all(definition.has_blob_in_each_interval or definition.alias in numbered for definition in definitions)
 
 
 def _unusable(row: Mapping[str, Any]) -> int:

@@ -2,17 +2,19 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
 from recapture import log
+from recapture.archive.holes import MAX_HOLES, Hole
 from recapture.definition.sections import Output
 from recapture.errors import AuditError, RunError, UnfinishedError
 from recapture.quality import metrics
 from recapture.run.approval import APPROVED, approval_of
+from recapture.run.holes import holes_from, inputs_read, missing_blobs_by_slice
 from recapture.run.metrics import metrics_with_outputs
 from recapture.run.planned import PlannedRun
 from recapture.run.staged import staged_files_of
@@ -22,6 +24,7 @@ from recapture.table import publish as table_publish
 from recapture.table.delta import File
 from recapture.table.files import write_slice_file
 from recapture.table.publications import Approval, Publication
+from recapture.time_model import ticks
 from recapture.wording import counted, named_slices
 
 _LOG = logging.getLogger(__name__)
@@ -34,7 +37,8 @@ def publish(run: PlannedRun) -> dict[str, Any]:
 
     If a call is interrupted between two commits, the next call finishes it.
     """
-    verdict, approval = run.files.read("audit.json")["verdict"], None
+    audited = run.files.read("audit.json")
+    verdict, approval = audited["verdict"], None
     if verdict == "failed":
         verdict, approval = APPROVED, approval_of(run.files)
         if approval is None:
@@ -46,7 +50,7 @@ def publish(run: PlannedRun) -> dict[str, Any]:
         files[output.alias] = {file.slice_start: File(file.path, file.size, file.rows) for file in staged_files}
         files[metrics_key(output)] = _stage_metrics(run, output, metrics_with_outputs(rows, staged_files))
     files[QUARANTINE], quarantine_summary = _stage_quarantine(run, rows)
-    publications = _publications(run, verdict, approval, rows, files)
+    publications = _publications(run, verdict, approval, rows, holes_from(audited["holes"]), files)
     with log.logged(_LOG, f"run {run.id}: publish {counted(len(publications), 'slice')}") as results:
         outcome = table_publish.publish(tables_of(run.pipeline), publications)
         results += [f"{name} version {version}" for name, version in outcome.versions.items()]
@@ -91,10 +95,15 @@ def _publications(
     run: PlannedRun,
     verdict: str,
     approval: Approval | None,
-    rows: Iterable[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any]],
+    holes: Sequence[Hole],
     files: Mapping[str, Mapping[str, File]],
 ) -> dict[str, Publication]:
     totals, manifest_digest, now = metrics.by_slice(rows), run.manifest.digest, datetime.now(UTC)
+    read, missing_blobs = inputs_read(run.pipeline, rows), missing_blobs_by_slice(run, holes)
+    holes_of_slice = {
+        start: [hole for hole in holes if ticks.to_text(hole.slice_start) == start] for start in run.slices
+    }
     return {
         start: Publication(
             run=run.id,
@@ -107,6 +116,10 @@ def _publications(
             late_events=totals[start]["LateInputEvents"],
             files={name: file_by_slice.get(start) for name, file_by_slice in files.items()},
             approval=approval,
+            inputs=read[start],
+            holes=tuple(holes_of_slice[start][:MAX_HOLES]),
+            missing_events=sum(hole.events or 0 for hole in holes_of_slice[start] if hole.severity != "info"),
+            missing_blobs=missing_blobs[start],
         )
         for start, run_slice in run.slices.items()
     }

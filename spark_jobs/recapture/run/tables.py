@@ -20,7 +20,7 @@ def tables_of(pipeline: Pipeline) -> Tables:
         others[output.alias] = Table(output.table, published_schema(pipeline.compiled(output).columns))
         others[metrics_key(output)] = Table(output.metrics_table, metrics.TABLE_SCHEMA)
     others[QUARANTINE] = Table(pipeline.outputs[0].quarantine_table, QUARANTINE_SCHEMA)
-    return Tables(Table(pipeline.outputs[0].publications_table, PUBLICATIONS), others)
+    return Tables(Table(pipeline.outputs[0].publications_table, PUBLICATIONS, grows=True), others)
 
 
 def metrics_key(output: Output) -> str:

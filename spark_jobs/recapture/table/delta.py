@@ -39,6 +39,8 @@ class Table:
     url: str
     schema: pa.Schema
     """Schema of the rows, without slice_start."""
+    grows: bool = False
+    """Whether the table may lack columns of the schema, which an older version did not have; a commit adds them."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +101,16 @@ class OpenTable:
     def commit(self, files: Mapping[str, File | None], metadata: Mapping[str, Any]) -> bool:
         """Replace what the slices hold by their files, in one commit; None empties a slice.
 
-        Return False if another writer committed since the table was read, else True. Raise RunError if the storage
-        refuses; whether the commit took place is then unknown. The table must exist.
+        Return False if the table must be read again first, because another writer committed or columns were added;
+        else True. Raise RunError if the storage refuses; whether the commit took place is then unknown. The table must
+        exist.
         """
         assert self._delta is not None
         try:
             with self._refusals():
+                if new := _new_columns(self._delta, self.table):
+                    self._delta.alter.add_columns(new)
+                    return False  # the table may hold other files by now
                 self._delta.create_write_transaction(
                     [_add(start, file) for start, file in files.items() if file is not None],
                     "overwrite",
@@ -176,6 +182,8 @@ def _require_columns(delta: DeltaTable, table: Table) -> None:
     """Raise DefinitionError if the table has other columns than its schema."""
     actual = {field.name: _type_name(field) for field in delta.schema().fields}
     expected = {field.name: _type_name(field) for field in _schema(table).fields}
+    if table.grows:
+        expected = {name: type_ for name, type_ in expected.items() if name in actual}
     if actual == expected:
         return
     differing = [
@@ -187,6 +195,12 @@ def _require_columns(delta: DeltaTable, table: Table) -> None:
         f"the columns of table {table.url} differ from those of the rows to publish: {'; '.join(differing)}; "
         "publish to a new table"
     )
+
+
+def _new_columns(delta: DeltaTable, table: Table) -> list[Field]:
+    """Return the columns of the schema that the table lacks, if it may."""
+    actual = {field.name for field in delta.schema().fields}
+    return [field for field in _schema(table).fields if field.name not in actual] if table.grows else []
 
 
 def _schema(table: Table) -> Schema:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
+from recapture.archive.holes import ArrivedNumbers, Hole
 from recapture.errors import RunError
 from recapture.storage import in_parallel, open_container
 from recapture.table.delta import File, OpenTable, Table
@@ -31,6 +32,9 @@ _SHOWN = {
     "late_events": pa.int64(),
     "digest": pa.string(),
     "taken_back": pa.string(),
+    "definition": pa.string(),
+    "missing_events": pa.int64(),
+    "missing_blobs": pa.int64(),
 }
 """Columns that the table's snapshot shows, by name."""
 SCHEMA = pa.schema([*_SHOWN.items(), ("entry", pa.string())])
@@ -49,6 +53,18 @@ class Approval:
     def to_dict(self) -> dict[str, str]:
         """Return the approval in JSON types."""
         return {"by": self.by, "at": _seconds(self.at), "reason": self.reason}
+
+
+@dataclass(frozen=True)
+class InputRead:
+    """What a slice read of one input."""
+
+    source: str
+    """Name of the input's source, such as that of the hub: numbers of another source are not compared."""
+    events: Mapping[str, int]
+    """Number of events that arrived, without duplicates, by partition."""
+    numbers: Mapping[str, tuple[ArrivedNumbers, ...]]
+    """Sequence numbers that arrived, by partition; empty if the events have none."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +88,14 @@ class Publication:
     """Files by the table's name in `publish.Tables`; None for the quarantine if nothing of the slice is in it."""
     approval: Approval | None = None
     """Decision to publish the run although its audit stopped it; None if the audit passed."""
+    inputs: Mapping[str, InputRead] | None = None
+    """What the slice read, by the alias of the input; None if an older version published it."""
+    holes: tuple[Hole, ...] = ()
+    """What was missing from the archive for the slice, or may have been; at most MAX_HOLES."""
+    missing_events: int = 0
+    """Number of events that the archive lacks, judging by the sequence numbers."""
+    missing_blobs: int = 0
+    """Number of blobs that Capture must have written and that the archive lacks, unless the numbers continue."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +204,9 @@ def _values(entry: Entry) -> dict[str, str | int | None]:
         "late_events": current.late_events,
         "digest": current.digest,
         "taken_back": entry.taken_back,
+        "definition": current.definition,
+        "missing_events": current.missing_events,
+        "missing_blobs": current.missing_blobs,
     }
 
 

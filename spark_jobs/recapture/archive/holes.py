@@ -1,0 +1,386 @@
+"""Tell what is missing from an archive, from its pauses and from the sequence numbers of its partitions.
+
+The hub numbers the events of a partition one by one. So the numbers that arrived in successive slices form one range,
+however long a pause was; a number between them that never arrived is an event that the archive lacks:
+
+    slice      01:00          02:00    03:00    04:00
+    numbers    1440 to 2880   none     none     5759 to 7199      2881 to 5758 are lost
+
+A hub that was deleted and created anew starts its numbers again, while its times continue. Its numbers are compared
+with each other only.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import pairwise
+from typing import Literal
+
+from recapture.archive.definitions import MAX_CLOCK_SKEW, InputDefinition
+from recapture.archive.listing import FAR
+from recapture.archive.pauses import Pause, within
+from recapture.time_model.slices import DUPLICATE_HORIZON, Slice
+from recapture.time_model.ticks import LARGEST
+
+MAX_HOLES = 20
+"""Number of holes that a report lists."""
+
+
+class Kind(StrEnum):
+    """What is known about a hole."""
+
+    LOST = "lost"
+    """Sequence numbers are missing: the archive lacks these events."""
+    UNKNOWN = "unknown"
+    """Blobs are missing, and no sequence numbers tell whether events are."""
+    RECREATED = "recreated"
+    """The numbers start again: the hub was created anew. The old hub's last events may be missing."""
+    BEGINS = "begins"
+    """The partition's first blob: nothing is missing before it, or nothing tells."""
+    SILENT = "silent"
+    """No blob of the input arrived in a slice, none had to, and no sequence numbers tell whether events are missing."""
+    PAUSED = "paused"
+    """Blobs are missing, but the sequence numbers continue: no event is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivedNumbers:
+    """Sequence numbers of the events of one partition that arrived in one slice."""
+
+    ranges: tuple[tuple[int, int, int, int], ...]
+    """First and last number of each range, and its earliest and latest enqueued time in ticks, or -1."""
+    sequence_partition: int | None = None
+    """Partition that gave the numbers, if several share the blobs."""
+
+    def in_slice(self, slice_: Slice) -> "SliceNumbers":
+        """Return these numbers as those of a slice."""
+        return SliceNumbers(
+            slice_,
+            tuple(
+                Numbers(first, last, None if earliest < 0 else earliest, None if latest < 0 else latest)
+                for first, last, earliest, latest in self.ranges
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Successive sequence numbers that arrived in one slice."""
+
+    first: int
+    last: int
+    enqueued: int | None
+    """Earliest enqueued time of these events, in ticks; None if one of them is not known."""
+    enqueued_until: int | None
+    """Latest enqueued time of these events, in ticks; None if one of them is not known."""
+
+
+@dataclass(frozen=True)
+class SliceNumbers:
+    """Numbers that arrived in a slice, of the events that one partition numbered."""
+
+    slice: Slice
+    numbers: tuple[Numbers, ...]
+
+
+@dataclass(frozen=True)
+class Hole:
+    """Something that is missing from a partition, or may be."""
+
+    kind: Kind
+    input: str
+    """Alias of the input."""
+    partition: str
+    slice_start: int
+    """Start of the slice that has the next arrival after the hole, in ticks."""
+    events: int | None = None
+    """Number of missing events; None if it is not known."""
+    blobs: int = 0
+    """Number of intervals without the blob that they must have."""
+    first: int | None = None
+    """First missing number; or first number of a hub or of a partition that begins. None if it is not known."""
+    last: int | None = None
+    """Last missing number."""
+    start: int | None = None
+    """Time after which something is missing, in ticks; None if it is not known."""
+    end: int | None = None
+    """Time up to which something is missing, in ticks; None if it is not known."""
+    sequence_partition: int | None = None
+    """Partition that gives the numbers, if several share the blobs."""
+
+    @property
+    def severity(self) -> Literal["critical", "warning", "info"]:
+        """How much the hole matters: info if nothing is missing, critical if events are, or blobs without a reason."""
+        if self.kind in (Kind.LOST, Kind.UNKNOWN):
+            return "critical"
+        return "info" if self.events == 0 else "warning"
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Successive numbers with the slices in which they arrived."""
+
+    numbers: Numbers
+    slice: Slice
+    """Slice of the first number."""
+    last_slice: Slice
+    """Slice of the last number."""
+
+
+@dataclass(frozen=True)
+class _Jump:
+    """Two ranges of numbers between which others are missing, or the numbers start again."""
+
+    before: _Placed
+    after: _Placed
+    recreated: bool
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The numbers of one partition over successive slices, in order, and where they jump."""
+
+    placed: tuple[_Placed, ...]
+    """Ranges in the order in which the events were enqueued."""
+    jumps: tuple[_Jump, ...]
+
+    @classmethod
+    def of(cls, slices: Iterable[SliceNumbers], modulus: int | None = None) -> "Chain":
+        """Return the chain of these slices; `modulus` is how many numbers there are before they start again at 0."""
+        placed = [
+            _Placed(numbers, of_slice.slice, of_slice.slice) for of_slice in slices for numbers in of_slice.numbers
+        ]
+        ordered = sorted(placed, key=lambda item: (_or(item.numbers.enqueued, item.slice.start), item.numbers.first))
+        jumps: list[_Jump] = []
+        ranges: list[_Placed] = []
+        for generation in _generations(ordered, modulus):
+            merged = _merged(generation)
+            if ranges:
+                jumps.append(_Jump(ranges[-1], merged[0], recreated=True))
+            jumps += [_Jump(before, after, recreated=False) for before, after in pairwise(merged)]
+            ranges += merged
+        return cls(tuple(ranges), tuple(jumps))
+
+    def at(self, time: int) -> "tuple[_Placed | None, _Placed | None, _Jump | None]":
+        """Return the ranges before and after a time, which are the same if one goes on through it, and their jump.
+
+        The time is in ticks. Ranges without enqueued times are passed over.
+        """
+        known = [item for item in self.placed if item.numbers.enqueued is not None]
+        before = next((item for item in reversed(known) if _or(item.numbers.enqueued, 0) <= time), None)
+        after = next((item for item in known if _or(item.numbers.enqueued_until, 0) >= time), None)
+        jump = next((jump for jump in self.jumps if jump.before is before and jump.after is after), None)
+        return before, after, jump
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def _generations(placed: Iterable[_Placed], modulus: int | None) -> Iterator[list[_Placed]]:
+    """Yield the ranges of each hub that gave numbers, one after the other."""
+    generation: list[_Placed] = []
+    highest, until = -1, None
+    for item in placed:
+        if generation and modulus is not None:
+            item = _continued(item, highest, modulus)
+        numbers = item.numbers
+        if generation and numbers.first <= highest and _is_later(numbers, until):
+            yield generation
+            generation, highest, until = [], -1, None
+        generation.append(item)
+        highest = max(highest, numbers.last)
+        if numbers.enqueued_until is not None:
+            until = max(_or(until, 0), numbers.enqueued_until)
+    if generation:
+        yield generation
+
+
+def _continued(item: _Placed, highest: int, modulus: int) -> _Placed:
+    """Return the range with the numbers nearest to the highest so far that are the same modulo `modulus`."""
+    shift = round((highest + 1 - item.numbers.first) / modulus) * modulus
+    numbers = replace(item.numbers, first=item.numbers.first + shift, last=item.numbers.last + shift)
+    return replace(item, numbers=numbers)
+
+
+def _is_later(numbers: Numbers, until: int | None) -> bool:
+    """Return whether events were enqueued after all earlier ones, by more than the clocks may differ."""
+    return until is not None and numbers.enqueued is not None and numbers.enqueued > until + MAX_CLOCK_SKEW
+
+
+def _merged(generation: Iterable[_Placed]) -> list[_Placed]:
+    """Return the ranges of one hub in ascending order, those that touch or overlap as one."""
+    merged: list[_Placed] = []
+    for item in sorted(generation, key=lambda item: (item.numbers.first, item.slice.start)):
+        if merged and item.numbers.first <= merged[-1].numbers.last + 1:
+            merged[-1] = _joined(merged[-1], item)
+        else:
+            merged.append(item)
+    return merged
+
+
+def _joined(lower: _Placed, higher: _Placed) -> _Placed:
+    """Return two ranges that touch or overlap as one; `lower` has the lower first number."""
+    known = None not in (lower.numbers.enqueued, higher.numbers.enqueued)
+    numbers = Numbers(
+        lower.numbers.first,
+        max(lower.numbers.last, higher.numbers.last),
+        min(_or(lower.numbers.enqueued, 0), _or(higher.numbers.enqueued, 0)) if known else None,
+        max(_or(lower.numbers.enqueued_until, 0), _or(higher.numbers.enqueued_until, 0)) if known else None,
+    )
+    has_last = higher if higher.numbers.last >= lower.numbers.last else lower
+    return _Placed(numbers, lower.slice, has_last.last_slice)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """What the archive and the publications say about one partition of an input."""
+
+    name: str
+    slices: Sequence[SliceNumbers]
+    """Numbers that arrived in the run's slices, in order of time."""
+    before: Sequence[SliceNumbers] = ()
+    """Numbers of the published slices right before the run, in order of time."""
+    after: Sequence[SliceNumbers] = ()
+    """Numbers of the published slices right after the run, in order of time."""
+    pauses: Sequence[Pause] = ()
+    silent: Sequence[Slice] = ()
+    """Slices of the run in which no blob of the input arrived, although none had to."""
+    gaps: Collection[tuple[int, int]] = ()
+    """First and last missing numbers of gaps that SequenceGaps counts; these are not reported again."""
+    more_gaps_in: Collection[Slice] = ()
+    """Slices that have more gaps than `gaps` lists."""
+    sequence_partition: int | None = None
+    """Partition that gives the numbers, if several share the blobs."""
+    modulus: int | None = None
+    """Number of numbers after which they start again at 0; None if they never do."""
+
+
+def find_holes(definition: InputDefinition, partitions: Sequence[Partition]) -> list[Hole]:
+    """Return what is missing from the partitions of an input, or may be, by partition and time."""
+    begins_everywhere = all(any(pause.before is None for pause in partition.pauses) for partition in partitions)
+    return [hole for partition in partitions for hole in _Finder(definition, partition, begins_everywhere).holes()]
+
+
+def _continues(hole: Hole, following: Hole) -> bool:
+    """Return whether two holes are one in which blobs are missing for an unknown reason."""
+    return hole.kind is following.kind is Kind.UNKNOWN and hole.end == following.start and hole.last is None
+
+
+def _with_next(hole: Hole, following: Hole) -> Hole:
+    return replace(hole, blobs=hole.blobs + following.blobs, end=following.end)
+
+
+@dataclass(frozen=True)
+class _Finder:
+    """Finds the holes of one partition."""
+
+    definition: InputDefinition
+    partition: Partition
+    begins_everywhere: bool
+    """Whether no partition of the input has a blob before its first pause."""
+
+    def holes(self) -> list[Hole]:
+        chain = Chain.of(
+            [*self.partition.before, *self.partition.slices, *self.partition.after], self.partition.modulus
+        )
+        holes: list[Hole] = []
+        by_jump: dict[int, int] = {}
+        """Index in `holes` of the hole that has a jump, by the index of the jump."""
+        for pause in self._parts():
+            before, after, jump = chain.at((pause.start + pause.end) // 2)
+            hole = self._of_pause(pause, before, after, jump)
+            number = None if jump is None else chain.jumps.index(jump)
+            if hole is None:
+                continue
+            if number in by_jump:
+                holes[by_jump[number]] = _with_next(holes[by_jump[number]], hole)
+            elif number is None and holes and _continues(holes[-1], hole):
+                holes[-1] = _with_next(holes[-1], hole)
+            else:
+                holes.append(hole)
+                by_jump |= {} if number is None else {number: len(holes) - 1}
+        for slice_ in self.partition.silent:
+            before, after, _ = chain.at((slice_.start + slice_.end) // 2)
+            if before is None or after is None:
+                holes.append(self._hole(Kind.SILENT, slice_.start, start=slice_.start, end=slice_.end))
+        others = (jump for number, jump in enumerate(chain.jumps) if number not in by_jump)
+        holes += [self._of_jump(jump) for jump in others if self._is_reported(jump)]
+        return sorted(holes, key=lambda hole: (_or(hole.start, hole.slice_start), hole.kind))
+
+    @property
+    def _own(self) -> Slice:
+        """The slices of the run as one."""
+        return Slice(self.partition.slices[0].slice.start, self.partition.slices[-1].slice.end)
+
+    def _parts(self) -> Iterator[Pause]:
+        """Yield the pauses, divided at the bounds of the run: within them, its own numbers tell."""
+        bounds = [0, self._own.start, self._own.end, LARGEST]
+        for pause in self.partition.pauses:
+            for first, last in pairwise(bounds):
+                yield from within(pause, self.definition, first, last)
+
+    def _of_pause(self, pause: Pause, before: _Placed | None, after: _Placed | None, jump: _Jump | None) -> Hole | None:
+        """Return what a pause is; None if nothing is to be said about it."""
+        hole = self._hole(Kind.UNKNOWN, self._slice_of(pause), blobs=pause.blobs, start=pause.start, end=pause.end)
+        if before is not None and before is after:
+            is_own = self._own.start < self.definition.last_arrival(pause.end) <= self._own.end
+            return replace(hole, kind=Kind.PAUSED, events=0) if is_own else None
+        if jump is not None:
+            of_jump = self._of_jump(jump)
+            return replace(hole, kind=of_jump.kind, events=of_jump.events, first=of_jump.first, last=of_jump.last)
+        if before is not None or pause.before is not None:
+            return hole
+        if pause.end <= self._own.start:
+            return None
+        if after is None:
+            return replace(hole, kind=Kind.BEGINS) if pause.after is not None or not self.begins_everywhere else hole
+        first = after.numbers.first
+        if first == 0:
+            return replace(hole, kind=Kind.BEGINS, events=0, first=0)
+        return replace(hole, kind=Kind.BEGINS, first=first) if self.begins_everywhere else replace(hole, last=first - 1)
+
+    def _hole(self, kind: Kind, slice_start: int, *, start: int | None, end: int | None, blobs: int = 0) -> Hole:
+        giver = self.partition.sequence_partition
+        alias, name = self.definition.alias, self.partition.name
+        return Hole(kind, alias, name, slice_start, blobs=blobs, start=start, end=end, sequence_partition=giver)
+
+    def _of_jump(self, jump: _Jump) -> Hole:
+        before, after = jump.before.numbers, jump.after.numbers
+        own = [of_slice.slice for of_slice in self.partition.slices]
+        slice_start = min(max(jump.after.slice, own[0]), own[-1]).start
+        hole = self._hole(Kind.RECREATED, slice_start, start=before.enqueued_until, end=after.enqueued)
+        hole = replace(hole, first=after.first)
+        if jump.recreated:
+            return hole
+        missing = range(before.last + 1, after.first)
+        return replace(hole, kind=Kind.LOST, events=len(missing), first=missing[0], last=missing[-1])
+
+    def _is_reported(self, jump: _Jump) -> bool:
+        """Return whether a jump is a hole of the run that nothing else reports."""
+        own = [of_slice.slice for of_slice in self.partition.slices]
+        if jump.after.slice < own[0] or jump.before.last_slice > own[-1]:
+            return False
+        if self._is_counted(jump):
+            return False
+        return bool(self.partition.before) or not self._is_old(jump.before)
+
+    def _is_counted(self, jump: _Jump) -> bool:
+        """Return whether SequenceGaps counts a jump."""
+        if jump.recreated:
+            return False
+        if (jump.before.numbers.last + 1, jump.after.numbers.first - 1) in self.partition.gaps:
+            return True
+        since, until = jump.before.numbers.enqueued_until, jump.after.numbers.enqueued
+        is_short = since is not None and until is not None and until - since < DUPLICATE_HORIZON
+        return is_short and jump.after.slice in self.partition.more_gaps_in
+
+    def _is_old(self, placed: _Placed) -> bool:
+        """Return whether events were enqueued long before their slice, so that they may be copies of earlier ones."""
+        until, start = placed.numbers.enqueued_until, placed.slice.start
+        return until is not None and until < start - self.definition.interval - FAR - DUPLICATE_HORIZON
+
+    def _slice_of(self, pause: Pause) -> int:
+        arrival = self.definition.last_arrival(pause.ends[0])
+        own = [of_slice.slice for of_slice in self.partition.slices]
+        return next((slice_.start for slice_ in own if arrival <= slice_.end), own[-1].start)

@@ -1,0 +1,62 @@
+"""The sequence numbers of the events that arrived in a slice, as ranges (see `recapture.archive.holes`)."""
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+from recapture.formats.events import UNKNOWN
+from recapture.ordering.sequence import Int64s
+
+MAX_RANGES = 1_000
+"""Number of ranges that are kept of one partition and slice; what is between the last ones counts as arrived."""
+
+
+class ArrivedNumbers:
+    """Collects the numbers of one partition and slice, those of each sequence partition by themselves."""
+
+    def __init__(self) -> None:
+        self._ranges: defaultdict[int | None, list[Int64s]] = defaultdict(list)
+        """Rows of (first number, last number, earliest and latest enqueued time), in any order."""
+
+    def add(self, sequence_partition: int | None, number: Int64s, enqueued: Int64s) -> None:
+        """Add events in arrival order; `enqueued` is in ticks, or UNKNOWN."""
+        if not len(number):
+            return
+        begins = np.flatnonzero(np.append(True, np.diff(number) != 1))
+        ends = np.append(begins[1:], len(number)) - 1
+        earliest, latest = (of.reduceat(enqueued, begins) for of in (np.minimum, np.maximum))
+        latest[earliest == UNKNOWN] = UNKNOWN
+        rows = np.stack([number[begins], number[ends], earliest, latest], axis=1)
+        ranges = self._ranges[sequence_partition]
+        ranges.append(rows)
+        if sum(map(len, ranges)) > 2 * MAX_RANGES:
+            self._ranges[sequence_partition] = [_bounded(_merged(ranges))]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the ranges in JSON types: a list for each sequence partition, in the order of the enqueued times."""
+        return [
+            {"sequence_partition": partition, "ranges": _bounded(_merged(ranges)).tolist()}
+            for partition, ranges in sorted(self._ranges.items(), key=lambda item: -1 if item[0] is None else item[0])
+        ]
+
+
+def _merged(ranges: list[Int64s]) -> Int64s:
+    """Return the ranges in the order of their enqueued times, successive ones as one if their numbers continue."""
+    rows = np.concatenate(ranges)
+    rows = rows[np.lexsort((rows[:, 0], rows[:, 2]))]
+    begins = np.flatnonzero(np.append(True, rows[1:, 0] != rows[:-1, 1] + 1))
+    ends = np.append(begins[1:], len(rows)) - 1
+    earliest, latest = np.minimum.reduceat(rows[:, 2], begins), np.maximum.reduceat(rows[:, 3], begins)
+    latest[earliest == UNKNOWN] = UNKNOWN
+    return np.stack([rows[begins, 0], rows[ends, 1], earliest, latest], axis=1)
+
+
+def _bounded(rows: Int64s) -> Int64s:
+    """Return at most MAX_RANGES ranges: the last one covers all that would be too many."""
+    rest = rows[MAX_RANGES - 1 :]
+    if len(rest) < 2:
+        return rows
+    latest = UNKNOWN if (rest[:, 3] == UNKNOWN).any() else rest[:, 3].max()
+    last = [rest[:, 0].min(), rest[:, 1].max(), rest[:, 2].min(), latest]
+    return np.concatenate([rows[: MAX_RANGES - 1], np.array([last], np.int64)])

@@ -1,0 +1,102 @@
+"""The built-in checks on what a run read: nothing is missing from the archive, and no published event is lost."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from recapture.archive.hole_sentences import remedy, sentence
+from recapture.archive.holes import Hole
+from recapture.quality.audit import Result
+from recapture.quality.suites import SEVERITIES, Check, Severity, built_in
+from recapture.wording import counted, named_slices, of_input
+
+_SHOWN = 3
+"""Number of holes, of losses and of blobs that a sentence names."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A slice for which fewer events arrived than are published."""
+
+    slice_start: str
+    input: str | None
+    """Alias of the input; None if only the total of the published events is known."""
+    partitions: tuple[str, ...]
+    """Partitions that lack events."""
+    published: int
+    """Number of published events of these partitions, without duplicates."""
+    arrived: int
+    """Number of events of these partitions that arrived now, without duplicates."""
+    run: str
+    """Run that the slice holds."""
+    blobs: tuple[str, ...] | None
+    """Names of the blobs that the published run read and this one does not; None if they are not known."""
+
+
+def holes_result(holes: Sequence[Hole], severity: Severity | None, *, can_be_judged: bool, name_input: bool) -> Result:
+    """Return whether anything is missing from the archive.
+
+    `severity` is what the user sets, None for that of the worst hole. `can_be_judged` says whether the blobs' names or
+    the events' sequence numbers would show a hole. If `name_input`, the sentence names the inputs.
+    """
+    failed = sorted(
+        (hole for hole in holes if hole.severity != "info"), key=lambda hole: SEVERITIES.index(hole.severity)
+    )
+    harmless = [hole for hole in holes if hole.severity == "info"]
+    severity = severity or (failed[0].severity if failed else "critical")
+    if accepted and severity == "critical":
+        severity = "warning"
+    if failed:
+        named = [sentence(hole, name_input=name_input) for hole in failed[:_SHOWN]]
+        more = [f"and {counted(len(failed) - _SHOWN, 'more hole')}"] if len(failed) > _SHOWN else []
+        said = f"the archive has holes: {'; '.join([*named, *more])}; {remedy(failed[0])}; {_accepted(accepted)}"
+    elif not can_be_judged:
+        said = (
+            "nothing is missing from the archive (not judged: no blob has to exist for each interval, and the events "
+            "have no sequence numbers)"
+        )
+    else:
+        notes = "; ".join(sentence(hole, name_input=name_input) for hole in harmless[:_SHOWN])
+        said = f"nothing is missing from the archive{f' ({notes})' if notes else ''}"
+    observed = sorted({hole.slice_start for hole in failed})[:_SHOWN]
+    return _result("archive_has_no_holes", severity, not failed, observed, said, proved=bool(failed) or can_be_judged)
+
+
+def losses_result(losses: Sequence[Loss], *, accepted: bool, name_input: bool) -> Result:
+    """Return whether a slice would lose events that are published; if the loss is accepted, it is only a warning.
+
+    If `name_input`, the sentence names the inputs.
+    """
+    if not losses:
+        return _result("no_published_event_is_lost", "critical", True, [], "no slice loses events that are published")
+    named = "; ".join(_sentence(loss, name_input) for loss in losses[:_SHOWN])
+    starts = list(dict.fromkeys(loss.slice_start for loss in losses))
+    more = f"; in all {named_slices(starts)}" if len(losses) > _SHOWN else ""
+    said = f"the archive has fewer events than are published: {named}{more}; restore them; {_accepted(accepted)}"
+    severity: Severity = "warning" if accepted else "critical"
+    return _result("no_published_event_is_lost", severity, False, starts[:_SHOWN], said)
+
+
+def _accepted(accepted: bool) -> str:
+    if accepted:
+        return "accepted for this run"
+    return "to publish what is left, add --accept-loss (accept_loss in Airflow's form)"
+
+
+def _sentence(loss: Loss, name_input: bool) -> str:
+    place = f"partition{'s' * (len(loss.partitions) > 1)} {', '.join(loss.partitions)}" if loss.partitions else "all"
+    place += of_input(loss.input if name_input else None)
+    said = (
+        f"in slice {loss.slice_start}, {loss.arrived:,} of the {counted(loss.published, 'event')} of {place} that run "
+        f"{loss.run} published"
+    )
+    if not loss.blobs:
+        return said if loss.blobs is None else f"{said}, although no blob is gone"
+    shown = ", ".join(loss.blobs[:_SHOWN])
+    more = f" and {len(loss.blobs) - _SHOWN:,} more" if len(loss.blobs) > _SHOWN else ""
+    return f"{said}; no longer among its blobs: {shown}{more}"
+
+
+def _result(
+    check: Check, severity: Severity, success: bool, observed: Collection[object], said: str, *, proved: bool = True
+) -> Result:
+    return Result(built_in().name, "slices", check, severity, success, list(observed), None, said, proved)

@@ -1,0 +1,194 @@
+"""Find what is missing from the archive for a run, with the numbers of the published slices next to it."""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from recapture.archive.definitions import InputDefinition
+from recapture.archive.holes import ArrivedNumbers, Hole, Partition, SliceNumbers, find_holes
+from recapture.archive.listing import FAR
+from recapture.archive.pauses import Pause, missing_blobs
+from recapture.definition.digest import run_definition
+from recapture.definition.pipeline import Pipeline
+from recapture.formats.sequence_partition import ROUND
+from recapture.run.planned import PlannedRun
+from recapture.run.tables import tables_of
+from recapture.table.publications import InputRead, Publication, Publications
+from recapture.time_model import ticks
+from recapture.time_model.slices import DUPLICATE_HORIZON, Slice
+
+_READ_TOGETHER = 8
+"""Number of entries that are read at once while looking for the last known numbers."""
+_MAX_NEIGHBOURS = 7 * 24
+"""Largest number of published slices in which the last numbers before a run, or the first after it, are looked for."""
+
+Rows = Sequence[Mapping[str, Any]]
+"""The metrics of a run: a row for each slice and partition of an input."""
+
+
+def inputs_read(pipeline: Pipeline, rows: Rows) -> dict[str, dict[str, InputRead]]:
+    """Return what each slice read of each input, by slice_start and alias."""
+    by_slice: dict[str, dict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        by_slice[row["slice_start"]][row["input"]].append(row)
+    return {
+        start: {
+            alias: InputRead(
+                pipeline.section(alias).source,
+                {row["partition"]: row["InputEvents"] - row["DuplicateEvents"] for row in of_input},
+                {row["partition"]: tuple(map(_arrived, row.get("numbers", ()))) for row in of_input},
+            )
+            for alias, of_input in inputs.items()
+        }
+        for start, inputs in by_slice.items()
+    }
+
+
+def _arrived(row: Mapping[str, Any]) -> ArrivedNumbers:
+    return ArrivedNumbers(tuple(map(tuple, row["ranges"])), row["sequence_partition"])
+
+
+def holes_of(run: PlannedRun, rows: Rows) -> list[Hole]:
+    """Return what is missing from the archive for a run, or may be, by input."""
+    slices = [run_slice.slice for run_slice in run.manifest.slices]
+    neighbours = _Neighbours(Publications(tables_of(run.pipeline).publications), slices[0], slices[-1])
+    return [
+        hole
+        for definition in run_definition(run.pipeline).inputs
+        for hole in find_holes(definition, list(_partitions(definition, run, rows, neighbours)))
+    ]
+
+
+def _partitions(
+    definition: InputDefinition, run: PlannedRun, rows: Rows, neighbours: "_Neighbours"
+) -> Iterator[Partition]:
+    """Yield what is known about each partition of an input, and about each of the partitions that share its blobs."""
+    slices = {ticks.to_text(run_slice.slice.start): run_slice.slice for run_slice in run.manifest.slices}
+    planned = run.manifest.input(definition.alias)
+    source = run.pipeline.section(definition.alias).source
+    with_blobs = {
+        row["slice_start"] for row in rows if row["input"] == definition.alias and row["InputEventsSourcesTotal"]
+    }
+    silent = [slice_ for start, slice_ in slices.items() if start not in with_blobs and not planned.pauses]
+    for name in planned.partitions:
+        of_partition = [row for row in rows if (row["input"], row["partition"]) == (definition.alias, name)]
+        arrived = [(slices[row["slice_start"]], tuple(map(_arrived, row.get("numbers", ())))) for row in of_partition]
+        place = _Place(definition, source, name)
+        near = [numbers for numbers in neighbours.nearest(place) if numbers]
+        givers = {
+            numbers.sequence_partition for of_slice in (*(of for _, of in arrived), *near) for numbers in of_slice
+        }
+        gaps = [row.get("gaps") or {"missing": 0, "ranges": []} for row in of_partition]
+        for giver in sorted(givers, key=str) or [None]:
+            yield Partition(
+                name,
+                [_of_giver(giver, slice_, numbers) for slice_, numbers in arrived],
+                before=neighbours.numbers(place, giver, step=-1),
+                after=neighbours.numbers(place, giver, step=1),
+                pauses=[pause for pause in planned.pauses if pause.partition == name],
+                silent=silent,
+                gaps={(first, last) for of_slice in gaps for first, last in of_slice["ranges"]},
+                more_gaps_in=[
+                    slices[row["slice_start"]]
+                    for row, of_slice in zip(of_partition, gaps, strict=True)
+                    if row["SequenceGaps"] > len(of_slice["ranges"])
+                ],
+                sequence_partition=giver,
+                modulus=None if giver is None else ROUND,
+            )
+
+
+def _of_giver(giver: int | None, slice_: Slice, arrived: Iterable[ArrivedNumbers]) -> SliceNumbers:
+    """Return the numbers of a slice that one partition gave."""
+    own = [numbers.in_slice(slice_) for numbers in arrived if numbers.sequence_partition == giver]
+    return own[0] if own else SliceNumbers(slice_, ())
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A partition of an input."""
+
+    definition: InputDefinition
+    source: str
+    partition: str
+
+    def is_recent(self, of_slice: SliceNumbers) -> bool:
+        """Return whether a slice has events that were enqueued shortly before they arrived, if that is known."""
+        delay = self.definition.interval + FAR + DUPLICATE_HORIZON
+        return any(
+            numbers.enqueued_until is None or numbers.enqueued_until >= of_slice.slice.start - delay
+            for numbers in of_slice.numbers
+        )
+
+
+class _Neighbours:
+    """Reads the published slices before and after a run, nearest first, as long as they follow each other."""
+
+    def __init__(self, publications: Publications, first: Slice, last: Slice) -> None:
+        self._publications = publications
+        self._edges = {-1: first, 1: last}
+        self._published = {start for start, entry in publications.table.slices().items() if entry["run"] is not None}
+        self._read: dict[str, Publication | None] = {}
+
+    def nearest(self, place: _Place) -> list[tuple[ArrivedNumbers, ...]]:
+        """Return the numbers of the published slices right before and right after the run."""
+        return [numbers for step in (-1, 1) for _, numbers in itertools.islice(self._arrived(place, step), 1)]
+
+    def numbers(self, place: _Place, giver: int | None, step: int) -> list[SliceNumbers]:
+        """Return the numbers of the slices before (`step` -1) or after (1) the run, in order of time.
+
+        They reach as far as the nearest slice with recent events.
+        """
+        slices: list[SliceNumbers] = []
+        for slice_, arrived in self._arrived(place, step):
+            slices.append(_of_giver(giver, slice_, arrived))
+            if place.is_recent(slices[-1]):
+                break
+        return slices[::step]
+
+    def _arrived(self, place: _Place, step: int) -> Iterator[tuple[Slice, tuple[ArrivedNumbers, ...]]]:
+        length = self._edges[step].end - self._edges[step].start
+        for distance in range(1, _MAX_NEIGHBOURS + 1):
+            start = self._edges[step].start + step * length * distance
+            publication = self._publication(start, step * length)
+            read = None if publication is None else (publication.inputs or {}).get(place.definition.alias)
+            if read is None or read.source != place.source:
+                return
+            yield Slice(start, start + length), read.numbers.get(place.partition, ())
+
+    def _publication(self, start: int, step: int) -> Publication | None:
+        text = ticks.to_text(start)
+        if text not in self._published:
+            return None
+        if text not in self._read:
+            ahead = [ticks.to_text(start + step * number) for number in range(_READ_TOGETHER)]
+            entries = self._publications.entries(
+                [ahead_start for ahead_start in ahead if ahead_start in self._published]
+            )
+            self._read |= {read: entry.current for read, entry in entries.items()}
+        return self._read[text]
+
+
+_HOLES = TypeAdapter(list[Hole])
+
+
+def holes_from(written: Any) -> list[Hole]:
+    """Return the holes in the file of an audit."""
+    return _HOLES.validate_python(written)
+
+
+def missing_blobs_by_slice(run: PlannedRun, holes: Iterable[Hole]) -> dict[str, int]:
+    """Return how many blobs each slice lacks, by slice_start; those without which no event is missing do not count."""
+    definitions = {definition.alias: definition for definition in run_definition(run.pipeline).inputs}
+    counts = dict.fromkeys(run.slices, 0)
+    for hole in holes:
+        if hole.blobs and hole.severity != "info" and hole.start is not None and hole.end is not None:
+            pause = Pause(hole.partition, hole.start, hole.end, hole.blobs, None, None)
+            for start, run_slice in run.slices.items():
+                slice_ = run_slice.slice
+                counts[start] += missing_blobs(definitions[hole.input], pause, slice_.start, slice_.end)
+    return counts

@@ -1,0 +1,81 @@
+"""Find the slices of a run that would lose events against what is published for them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from recapture.archive.manifest import Manifest
+from recapture.archive.pinning import blobs_for
+from recapture.errors import RunError
+from recapture.quality import metrics
+from recapture.quality.archive_checks import Loss
+from recapture.run.holes import Rows, inputs_read
+from recapture.run.planned import PlannedRun, files_of
+from recapture.run.tables import tables_of
+from recapture.table.publications import InputRead, Publication, Publications
+from recapture.time_model import ticks
+from recapture.time_model.slices import Arrivals
+
+
+def losses_of(run: PlannedRun, rows: Rows) -> list[Loss]:
+    """Return what a run would lose, by slice and input."""
+    read, totals = inputs_read(run.pipeline, rows), metrics.by_slice(rows)
+    entries = Publications(tables_of(run.pipeline).publications).entries(list(run.slices))
+    manifests: dict[str, Manifest | None] = {}
+    losses: list[Loss] = []
+    for start, entry in entries.items():
+        if entry.current is not None:
+            losses += _of_slice(run, start, entry.current, read[start], totals[start], manifests)
+    return losses
+
+
+def _of_slice(
+    run: PlannedRun,
+    start: str,
+    published: Publication,
+    read: Mapping[str, InputRead],
+    total: Mapping[str, Any],
+    manifests: dict[str, Manifest | None],
+) -> Iterator[Loss]:
+    if published.inputs is None:
+        if total["InputEvents"] < published.input_events:
+            yield Loss(start, None, (), published.input_events, total["InputEvents"], published.run, None)
+        return
+    for alias, before in published.inputs.items():
+        now = read.get(alias)
+        if now is None:  # the query does not read this input any more
+            continue
+        lacking = [name for name, events in before.events.items() if now.events.get(name, 0) < events]
+        if lacking:
+            yield Loss(
+                start,
+                alias,
+                tuple(lacking),
+                sum(before.events[name] for name in lacking),
+                sum(now.events.get(name, 0) for name in lacking),
+                published.run,
+                _gone(run, start, alias, published.run, manifests),
+            )
+
+
+def _gone(
+    run: PlannedRun, start: str, alias: str, published: str, manifests: dict[str, Manifest | None]
+) -> tuple[str, ...] | None:
+    """Return the names of the blobs that the published run read for a slice and that this run does not read."""
+    if published not in manifests:
+        try:
+            manifests[published] = files_of(run.pipeline, published).manifest()
+        except RunError:
+            manifests[published] = None
+    manifest = manifests[published]
+    if manifest is None:
+        return None
+    before, now = _names(manifest, start, alias), _names(run.manifest, start, alias)
+    return tuple(sorted(before - now))
+
+
+def _names(manifest: Manifest, start: str, alias: str) -> set[str]:
+    """Return the names of the blobs that may hold the arrivals of a slice of an input."""
+    slice_ = next(of.slice for of in manifest.slices if ticks.to_text(of.slice.start) == start)
+    own = Arrivals(slice_.start + 1, slice_.end)
+    blobs = next((planned.blobs for planned in manifest.inputs if planned.alias == alias), ())
+    return {pinned.blob.name for of_slice in blobs_for(blobs, [own]) for pinned in of_slice}
