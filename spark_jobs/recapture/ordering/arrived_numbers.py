@@ -19,6 +19,9 @@ class ArrivedNumbers:
         self._ranges: defaultdict[int | None, list[Int64s]] = defaultdict(list)
         """Rows of (first number, last number, earliest and latest enqueued time), in any order."""
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ArrivedNumbers) and self.rows() == other.rows()
+
     def add(self, sequence_partition: int | None, number: Int64s, enqueued: Int64s) -> None:
         """Add events in arrival order; `enqueued` is in ticks, or UNKNOWN."""
         if not len(number):

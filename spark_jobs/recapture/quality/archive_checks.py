@@ -32,11 +32,14 @@ class Loss:
     """Names of the blobs that the published run read and this one does not; None if they are not known."""
 
 
-def holes_result(holes: Sequence[Hole], severity: Severity | None, *, can_be_judged: bool, name_input: bool) -> Result:
+def holes_result(
+    holes: Sequence[Hole], severity: Severity | None, *, accepted: bool, can_be_judged: bool, name_input: bool
+) -> Result:
     """Return whether anything is missing from the archive.
 
-    `severity` is what the user sets, None for that of the worst hole. `can_be_judged` says whether the blobs' names or
-    the events' sequence numbers would show a hole. If `name_input`, the sentence names the inputs.
+    `severity` is what the user sets, None for that of the worst hole; if the loss is accepted, it is at most a warning.
+    `can_be_judged` says whether the blobs' names or the events' sequence numbers would show a hole. If `name_input`,
+    the sentence names the inputs.
     """
     failed = sorted(
         (hole for hole in holes if hole.severity != "info"), key=lambda hole: SEVERITIES.index(hole.severity)
