@@ -28,7 +28,14 @@ if TYPE_CHECKING:
 
 TEN = datetime(2024, 3, 1, 10, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-TELEMETRY = {"alias": "telemetry", "container": "capture", "namespace": "contoso", "event_hub": "telemetry"}
+TELEMETRY: dict[str, Any] = {
+    "alias": "telemetry",
+    "container": "capture",
+    "namespace": "contoso",
+    "event_hub": "telemetry",
+    "empty_blobs": False,
+}
+"""Input of these worlds, which have blobs for some intervals only."""
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 """JAVA_TOOL_OPTIONS of a JVM that starts quickly and never gets fast: it does not verify the classes of Spark."""
 COUNTS = """\

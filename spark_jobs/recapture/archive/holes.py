@@ -107,12 +107,17 @@ class Hole:
     """Time up to which something is missing, in ticks; None if it is not known."""
     sequence_partition: int | None = None
     """Partition that gives the numbers, if several share the blobs."""
+    in_run: bool = True
+    """Whether the hole lies in the slices of the run; otherwise only next to them, in what their rows depend on."""
 
     @property
     def severity(self) -> Literal["critical", "warning", "info"]:
-        """How much the hole matters: info if nothing is missing, critical if events are, or blobs without a reason."""
+        """How much the hole matters.
+
+        It is critical if the run lacks events or, for an unknown reason, blobs; info if no event is missing.
+        """
         if self.kind in (Kind.LOST, Kind.UNKNOWN):
-            return "critical"
+            return "critical" if self.in_run else "warning"
         return "info" if self.events == 0 else "warning"
 
 
@@ -263,12 +268,13 @@ def find_holes(definition: InputDefinition, partitions: Sequence[Partition]) -> 
 
 
 def _continues(hole: Hole, following: Hole) -> bool:
-    """Return whether two holes are one in which blobs are missing for an unknown reason."""
-    return hole.kind is following.kind is Kind.UNKNOWN and hole.end == following.start and hole.last is None
+    """Return whether two holes without numbers are one."""
+    return hole.kind is following.kind and hole.end == following.start and hole.first is hole.last is None
 
 
 def _with_next(hole: Hole, following: Hole) -> Hole:
-    return replace(hole, blobs=hole.blobs + following.blobs, end=following.end)
+    in_run = hole.in_run or following.in_run
+    return replace(hole, blobs=hole.blobs + following.blobs, end=following.end, in_run=in_run)
 
 
 @dataclass(frozen=True)
@@ -323,9 +329,9 @@ class _Finder:
     def _of_pause(self, pause: Pause, before: _Placed | None, after: _Placed | None, jump: _Jump | None) -> Hole | None:
         """Return what a pause is; None if nothing is to be said about it."""
         hole = self._hole(Kind.UNKNOWN, self._slice_of(pause), blobs=pause.blobs, start=pause.start, end=pause.end)
+        hole = replace(hole, in_run=self._own.start < self.definition.last_arrival(pause.end) <= self._own.end)
         if before is not None and before is after:
-            is_own = self._own.start < self.definition.last_arrival(pause.end) <= self._own.end
-            return replace(hole, kind=Kind.PAUSED, events=0) if is_own else None
+            return replace(hole, kind=Kind.PAUSED, events=0) if hole.in_run else None
         if jump is not None:
             of_jump = self._of_jump(jump)
             return replace(hole, kind=of_jump.kind, events=of_jump.events, first=of_jump.first, last=of_jump.last)
@@ -354,7 +360,8 @@ class _Finder:
         if jump.recreated:
             return hole
         missing = range(before.last + 1, after.first)
-        return replace(hole, kind=Kind.LOST, events=len(missing), first=missing[0], last=missing[-1])
+        follows = jump.before.last_slice.end >= own[0].start
+        return replace(hole, kind=Kind.LOST, events=len(missing), first=missing[0], last=missing[-1], in_run=follows)
 
     def _is_reported(self, jump: _Jump) -> bool:
         """Return whether a jump is a hole of the run that nothing else reports."""

@@ -92,7 +92,7 @@ def _of_partition(partition: str, times: Sequence[int], interval: int, first: in
         return
     yield from _open_pause(partition, first, times[0], interval, after=times[0])
     for before, after in pairwise(times):
-        if after - before >= _MISSING_FROM * interval and before < last and after > first:
+        if after - before >= _MISSING_FROM * interval:
             blobs = round((after - before) / interval) - 1
             yield Pause(partition, before + (after - before) // (blobs + 1), after, blobs, before, after)
     yield from _open_pause(partition, max(times[-1] + interval, first), last, interval, before=times[-1])

@@ -45,9 +45,7 @@ def holes_result(
         (hole for hole in holes if hole.severity != "info"), key=lambda hole: SEVERITIES.index(hole.severity)
     )
     harmless = [hole for hole in holes if hole.severity == "info"]
-    severity = severity or (failed[0].severity if failed else "critical")
-    if accepted and severity == "critical":
-        severity = "warning"
+    worst = failed[0].severity if failed else "critical"
     if failed:
         named = [sentence(hole, name_input=name_input) for hole in failed[:_SHOWN]]
         more = [f"and {counted(len(failed) - _SHOWN, 'more hole')}"] if len(failed) > _SHOWN else []
@@ -61,22 +59,30 @@ def holes_result(
         notes = "; ".join(sentence(hole, name_input=name_input) for hole in harmless[:_SHOWN])
         said = f"nothing is missing from the archive{f' ({notes})' if notes else ''}"
     observed = sorted({hole.slice_start for hole in failed})[:_SHOWN]
-    return _result("archive_has_no_holes", severity, not failed, observed, said, proved=bool(failed) or can_be_judged)
+    return _result(
+        "archive_has_no_holes",
+        _severity(severity or worst, accepted),
+        not failed,
+        observed,
+        said,
+        proved=bool(failed) or can_be_judged,
+    )
 
 
-def losses_result(losses: Sequence[Loss], *, accepted: bool, name_input: bool) -> Result:
-    """Return whether a slice would lose events that are published; if the loss is accepted, it is only a warning.
-
-    If `name_input`, the sentence names the inputs.
-    """
+def losses_result(losses: Sequence[Loss], severity: Severity | None, *, accepted: bool, name_input: bool) -> Result:
+    """Return whether a slice would lose events that are published; the arguments are as in `holes_result`."""
+    severity = _severity(severity or "critical", accepted)
     if not losses:
-        return _result("no_published_event_is_lost", "critical", True, [], "no slice loses events that are published")
+        return _result("no_published_event_is_lost", severity, True, [], "no slice loses events that are published")
     named = "; ".join(_sentence(loss, name_input) for loss in losses[:_SHOWN])
     starts = list(dict.fromkeys(loss.slice_start for loss in losses))
     more = f"; in all {named_slices(starts)}" if len(losses) > _SHOWN else ""
     said = f"the archive has fewer events than are published: {named}{more}; restore them; {_accepted(accepted)}"
-    severity: Severity = "warning" if accepted else "critical"
     return _result("no_published_event_is_lost", severity, False, starts[:_SHOWN], said)
+
+
+def _severity(severity: Severity, accepted: bool) -> Severity:
+    return "warning" if accepted and severity == "critical" else severity
 
 
 def _accepted(accepted: bool) -> str:

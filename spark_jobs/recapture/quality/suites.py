@@ -30,7 +30,7 @@ Check = Literal[
     "archive_has_no_holes",
     "no_published_event_is_lost",
 ]
-"""Built-in check on slices. A suite can set another severity for it, but for no_published_event_is_lost."""
+"""Built-in check on slices. A suite can set another severity for it."""
 
 BUILT_IN = Path(__file__).with_name("run_metrics.json")
 """File of the built-in suite."""

@@ -66,7 +66,12 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN, *, accept_loss: 
             can_be_judged=_shows_holes(pipeline, rows),
             name_input=name_input,
         ),
-        archive_checks.losses_result(losses_of(run, rows), accepted=accept_loss, name_input=name_input),
+        archive_checks.losses_result(
+            losses_of(run, rows),
+            slice_checks.strictest(severities, "no_published_event_is_lost"),
+            accepted=accept_loss,
+            name_input=name_input,
+        ),
     ]
 
     with scratch_folder(scratch_name(pipeline, run.id)) as folder:

@@ -14,7 +14,8 @@ _CADENCE = timedelta(seconds=30)
 """Time from one event of a device to the next; 40 devices send 28,800 events in six hours."""
 _BURST_GAP = timedelta(milliseconds=50)
 _LONGEST_SILENCE = timedelta(minutes=40)
-_HEARTBEATS = timedelta(minutes=30)
+_HEARTBEATS = timedelta(minutes=60)
+"""How long empty blobs go on after the last events."""
 
 _SKEWS = {
     3: timedelta(minutes=2),
@@ -93,8 +94,8 @@ def world(
     right; devices that are offline for 20 or 80 minutes and then send all their events; a device that sends events
     again after its next ones; a partition that is silent for a while; bodies that are not JSON or not UTF-8; event
     times that are missing or null. The first third is written with the schema of 2016. Events continue for one interval
-    after the last hour, or for `following_hours`, and empty blobs for 30 minutes more, so that the last hour is
-    complete for a late tolerance of 600 s.
+    after the last hour, or for `following_hours`, and empty blobs for an hour more. So the last hour is complete for a
+    late tolerance of 3600 s.
 
     In the hour `faulty_hour`, counted from 0, half of the devices have a release for 35 minutes that sends the
     temperature as a record.
