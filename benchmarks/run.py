@@ -39,6 +39,7 @@ input:
   container: {container}
   namespace: contoso
   event_hub: telemetry
+  empty_blobs: false
 job:
   eventsLateArrivalMaxDelayInSeconds: 600
   query: |

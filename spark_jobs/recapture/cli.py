@@ -328,10 +328,10 @@ def _write_new(path: Path, text: str, *, in_folder: bool) -> None:
 
 def _plan(pipeline: Pipeline, arguments: _PlanArguments, stderr: Console) -> dict[str, Any]:
     from recapture.run.plan import preview
-    from recapture.run.progress import capture_progress, plan_summary
+    from recapture.run.progress import capture_progress, plan_summary, storage_time
 
     manifest = preview(pipeline, arguments.start, arguments.end)
-    progress = capture_progress(pipeline, manifest, datetime.now(UTC))
+    progress = capture_progress(pipeline, manifest, storage_time(pipeline, datetime.now(UTC)))
     result = plan_summary(pipeline, manifest, progress)
     _warn(stderr, result["warnings"])
     result["warnings"] = [*pipeline.warnings, *result["warnings"]]
@@ -573,12 +573,13 @@ def _advise(pipeline: Pipeline, arguments: _AdviseArguments, stderr: Console) ->
     from recapture.advise.advice import advise
     from recapture.advise.page import page
     from recapture.pages.page import require_installed
+    from recapture.run.progress import storage_time
 
     if arguments.out is not None:
         require_installed()
         if not arguments.out.parent.is_dir():
             raise DefinitionError(f"{arguments.out}: there is no folder {arguments.out.parent}: {_OTHER_PAGE}")
-    advice = advise(pipeline, arguments.start, arguments.end, datetime.now(UTC))
+    advice = advise(pipeline, arguments.start, arguments.end, storage_time(pipeline, datetime.now(UTC)))
     if not arguments.json:
         printing.print_advice(printing.console(), advice)
     _warn(stderr, advice.warnings)

@@ -100,7 +100,7 @@ def test_the_arrival_time_is_part_of_the_digest_of_a_run(home: Path) -> None:
 
 
 def test_by_enqueued_time_a_range_waits_for_a_capture_window_that_began_after_it(home: Path) -> None:
-    """Capture's last blobs begin 30 minutes after noon and are written five minutes later."""
+    """Capture's last blobs begin an hour after noon and are written five minutes later."""
     by_event = define(
         home, "one", "EventEnqueuedUtcTime", QUERY.replace("FROM telemetry", "FROM telemetry TIMESTAMP BY t")
     )
@@ -109,5 +109,5 @@ def test_by_enqueued_time_a_range_waits_for_a_capture_window_that_began_after_it
     waiting = completeness(by_event, TEN, TEN + 3 * HOUR, last).waiting
     assert len(waiting) == 2
     for partition, line in enumerate(waiting):
-        assert line.startswith(f"partition {partition}: written up to 2024-03-01T12:30:00Z; ")
+        assert line.startswith(f"partition {partition}: written up to 2024-03-01T13:00:00Z; ")
         assert line.endswith("; slice 2024-03-01T12:00:00Z needs more")

@@ -117,8 +117,10 @@ def test_a_run_is_compared_with_what_was_published_before_it_and_a_first_run_say
     for day in range(DAYS):
         noon = at(60 * 24 * day)
         devices = "abcdef" if day < DAYS - 1 else "a"
-        world.put("0", noon + timedelta(minutes=12), [body(device, noon + timedelta(minutes=10)) for device in devices])
-    world.put("0", at(60 * hours + 90))
+        bodies = [body(device, noon + timedelta(minutes=10)) for device in devices]
+        world.put("0", noon + timedelta(minutes=12), bodies, 6 * day)
+    for hour in range(hours + 2):
+        world.put("0", at(60 * hour + 30))
     pipeline = define(world, ROWS, FALL)
     report = backfill(spark, pipeline, TEN, at(60 * hours))
     first = report["quality"]["text"]

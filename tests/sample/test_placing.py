@@ -30,7 +30,7 @@ def test_uploading_a_world_returns_when_each_blob_should_have_arrived(tmp_path: 
 
 def test_the_entry_point_writes_a_world(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main([str(tmp_path / "capture"), "--start", "2026-03-01T00:00:00Z", "--hours", "1"])
-    assert capsys.readouterr().out == f"wrote 76 blobs to {(tmp_path / 'capture').as_uri()}\n"
+    assert capsys.readouterr().out == f"wrote 100 blobs to {(tmp_path / 'capture').as_uri()}\n"
     listed = open_container((tmp_path / "capture").as_uri()).list()
     assert [(blob.name, blob.last_modified) for blob in listed] == sorted(
         (blob.name, blob.last_modified) for blob in world(START, 1)

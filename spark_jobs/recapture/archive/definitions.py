@@ -171,6 +171,18 @@ class RunDefinition:
             }
         )
 
+    @property
+    def parts(self) -> dict[str, str]:
+        """Parts of the definition by their names: the engine's version, and digests of the others."""
+        inputs = {definition.alias: definition.digest_content for definition in self.inputs}
+        return {
+            "engine": self.engine,
+            "query": digest_of(self.canonical_query),
+            "functions": digest_of(list(self.functions)),
+            "policies": digest_of({alias: content.pop("policies") for alias, content in inputs.items()}),
+            "inputs": digest_of([inputs, {definition.alias: definition.reading for definition in self.references}]),
+        }
+
 
 def version_of(blob: Blob) -> list[object]:
     """Return what a digest covers of a blob, as JSON: its name and its version."""

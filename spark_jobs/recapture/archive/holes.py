@@ -385,7 +385,7 @@ class _Finder:
     def _is_old(self, placed: _Placed) -> bool:
         """Return whether events were enqueued long before their slice, so that they may be copies of earlier ones."""
         until, start = placed.numbers.enqueued_until, placed.slice.start
-        return until is not None and until < start - self.definition.interval - FAR - DUPLICATE_HORIZON
+        return until is not None and until < start - self.definition.interval - FAR
 
     def _slice_of(self, pause: Pause) -> int:
         arrival = self.definition.last_arrival(pause.ends[0])

@@ -19,7 +19,7 @@ from recapture.run.planned import PlannedRun
 from recapture.run.tables import tables_of
 from recapture.table.publications import InputRead, Publication, Publications
 from recapture.time_model import ticks
-from recapture.time_model.slices import DUPLICATE_HORIZON, Slice
+from recapture.time_model.slices import Slice
 
 _READ_TOGETHER = 8
 """Number of entries that are read at once while looking for the last known numbers."""
@@ -118,7 +118,7 @@ class _Place:
 
     def is_recent(self, of_slice: SliceNumbers) -> bool:
         """Return whether a slice has events that were enqueued shortly before they arrived, if that is known."""
-        delay = self.definition.interval + FAR + DUPLICATE_HORIZON
+        delay = self.definition.interval + FAR
         return any(
             numbers.enqueued_until is None or numbers.enqueued_until >= of_slice.slice.start - delay
             for numbers in of_slice.numbers

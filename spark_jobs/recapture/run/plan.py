@@ -15,6 +15,7 @@ from recapture.errors import DefinitionError, RunError
 from recapture.pages.page import require_installed
 from recapture.quality import checkpoint
 from recapture.run.planned import PlannedRun, files_of, planned_inputs, planned_references, require_same_definition
+from recapture.run.progress import storage_time
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.suites import NONE_GIVEN, Parameters, load_suites
 from recapture.run.tables import tables_of
@@ -30,7 +31,8 @@ def preview(pipeline: Pipeline, start: datetime, end: datetime) -> Manifest:
     require_publishable(pipeline)
     containers = {section.alias: open_container(section.container) for section in pipeline.all_inputs}
     slices = slices_of(pipeline, start, end)
-    return manifests.pin_blobs(run_definition(pipeline), containers, slices, datetime.now(UTC))
+    now = storage_time(pipeline, datetime.now(UTC))
+    return manifests.pin_blobs(run_definition(pipeline), containers, slices, now)
 
 
 def plan_run(pipeline: Pipeline, start: datetime, end: datetime, parameters: Parameters = NONE_GIVEN) -> PlannedRun:

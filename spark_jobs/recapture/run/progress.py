@@ -34,6 +34,15 @@ class Completeness:
     """Reasons to wait, a line each; empty when every slice is complete (docs/time-model.md, section 3)."""
 
 
+def storage_time(pipeline: Pipeline, now: datetime, environment: Mapping[str, str] = os.environ) -> datetime:
+    """Return the earliest of `now`, this machine's time, and the times of the storages that hold the inputs.
+
+    A machine whose clock is ahead must not prove that Capture has written an hour.
+    """
+    urls = {section.container for section in pipeline.inputs}
+    return min(now, *(open_container(url, environment).clock() for url in urls))
+
+
 def completeness(
     pipeline: Pipeline, start: datetime, end: datetime, now: datetime, environment: Mapping[str, str] = os.environ
 ) -> Completeness:
@@ -42,7 +51,7 @@ def completeness(
     The containers are opened with the credentials of `environment`.
     """
     last = slices_of(pipeline, start, end)[-1]
-    inputs = run_definition(pipeline).inputs
+    inputs, now = run_definition(pipeline).inputs, storage_time(pipeline, now, environment)
     of_inputs = [
         _completeness_of_input(definition, pipeline.section(definition.alias), last, now, environment, len(inputs) > 1)
         for definition in inputs
@@ -60,7 +69,7 @@ def first_incomplete(
 
     If a slice is complete, so are those before it. A slice that is complete by the clock needs no listing.
     """
-    definitions = run_definition(pipeline).inputs
+    definitions, now = run_definition(pipeline).inputs, storage_time(pipeline, now, environment)
     open_ = [slice_ for slice_ in slices if not all(_complete_by_clock(of, slice_, now) for of in definitions)]
 
     def is_waiting(slice_: Slice) -> bool:

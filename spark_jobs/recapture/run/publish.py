@@ -16,6 +16,7 @@ from recapture.quality import metrics
 from recapture.run.approval import APPROVED, approval_of
 from recapture.run.holes import holes_from, inputs_read, missing_blobs_by_slice
 from recapture.run.metrics import metrics_with_outputs
+from recapture.run.outdated import parts_of
 from recapture.run.planned import PlannedRun
 from recapture.run.staged import staged_files_of
 from recapture.run.tables import QUARANTINE, metrics_key, tables_of
@@ -101,6 +102,7 @@ def _publications(
 ) -> dict[str, Publication]:
     totals, manifest_digest, now = metrics.by_slice(rows), run.manifest.digest, datetime.now(UTC)
     read, missing_blobs = inputs_read(run.pipeline, rows), missing_blobs_by_slice(run, holes)
+    parts = parts_of(run.pipeline)
     holes_of_slice = {
         start: [hole for hole in holes if ticks.to_text(hole.slice_start) == start] for start in run.slices
     }
@@ -116,6 +118,7 @@ def _publications(
             late_events=totals[start]["LateInputEvents"],
             files={name: file_by_slice.get(start) for name, file_by_slice in files.items()},
             approval=approval,
+            parts=parts,
             inputs=read[start],
             holes=tuple(holes_of_slice[start][:MAX_HOLES]),
             missing_events=sum(hole.events or 0 for hole in holes_of_slice[start] if hole.severity != "info"),

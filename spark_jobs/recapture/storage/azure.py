@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote
@@ -126,6 +126,17 @@ class AzureContainer:
                     return False
                 raise
             return True
+
+    def clock(self) -> datetime:
+        answers: list[Any] = []
+        with self._failures_reported("list"):
+            names = self._client.list_blob_names(results_per_page=1, raw_response_hook=answers.append).by_page()
+            next(iter(names), None)
+            date = answers[-1].http_response.headers.get("Date")
+            try:
+                return _instant(date or "").astimezone(UTC)
+            except (TypeError, ValueError):
+                raise garbled(f"list {self.url}") from None
 
     def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
         """Return nothing: the service shows a blob only after it was written whole."""

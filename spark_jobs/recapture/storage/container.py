@@ -57,6 +57,9 @@ class Container(Protocol):
     def create(self, name: str, content: bytes) -> bool:
         """Write a blob unless it exists, and return whether it was written: True for exactly one of several writers."""
 
+    def clock(self) -> datetime:
+        """Return the storage's own time in UTC, in whole seconds: the clock that stamps LastModified."""
+
     def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
         """Remove and return the temporary files of killed writers, in folders whose names start with `prefix`."""
 

@@ -6,6 +6,7 @@ A blob's name is the path of a file under the folder. Its LastModified is the mo
 import itertools
 import os
 import stat
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -90,6 +91,11 @@ class FolderContainer:
             except FileExistsError:
                 return False
         return True
+
+    def clock(self) -> datetime:
+        """Return the time that this machine's kernel gives a new file: a folder has no clock of its own."""
+        with _failures_reported("write", Path(tempfile.gettempdir())), tempfile.TemporaryFile() as file:
+            return datetime.fromtimestamp(int(os.fstat(file.fileno()).st_mtime), UTC)
 
     def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
         head, _, tail = prefix.rpartition("/")

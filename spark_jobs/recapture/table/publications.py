@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
+from recapture.archive.definitions import digest_of
 from recapture.archive.holes import ArrivedNumbers, Hole
 from recapture.errors import RunError
 from recapture.storage import in_parallel, open_container
@@ -32,7 +33,7 @@ _SHOWN = {
     "late_events": pa.int64(),
     "digest": pa.string(),
     "taken_back": pa.string(),
-    "definition": pa.string(),
+    "parts": pa.string(),
     "missing_events": pa.int64(),
     "missing_blobs": pa.int64(),
 }
@@ -88,6 +89,8 @@ class Publication:
     """Files by the table's name in `publish.Tables`; None for the quarantine if nothing of the slice is in it."""
     approval: Approval | None = None
     """Decision to publish the run although its audit stopped it; None if the audit passed."""
+    parts: Mapping[str, str] | None = None
+    """Parts of the definition and of the suite, as `run.outdated.parts_of`; None if an older version published it."""
     inputs: Mapping[str, InputRead] | None = None
     """What the slice read, by the alias of the input; None if an older version published it."""
     holes: tuple[Hole, ...] = ()
@@ -204,7 +207,7 @@ def _values(entry: Entry) -> dict[str, str | int | None]:
         "late_events": current.late_events,
         "digest": current.digest,
         "taken_back": entry.taken_back,
-        "definition": current.definition,
+        "parts": None if current.parts is None else digest_of(current.parts),
         "missing_events": current.missing_events,
         "missing_blobs": current.missing_blobs,
     }
