@@ -1,4 +1,4 @@
-"""Find the published slices that were computed by another definition than the pipeline's, or judged by another suite."""
+"""Find the published slices that another definition than the pipeline's computed, or another suite judged."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -22,14 +22,10 @@ UNKNOWN = "unknown"
 
 def parts_of(pipeline: Pipeline) -> dict[str, str]:
     """Return the parts of a pipeline's definition, by their names in PARTS: the engine's version, and digests."""
-    suites = {
-        alias: [
-            [{**asdict(expectation), "where": None} for expectation in suite.expectations],
-            {**suite.severities},
-            {**suite.parameters},
-        ]
-        for alias, suite in load_suites(pipeline).items()
-    }
+    suites: dict[str, list[Any]] = {}
+    for alias, suite in load_suites(pipeline).items():
+        expectations = [asdict(expectation) | {"where": None} for expectation in suite.expectations]
+        suites[alias] = [expectations, sorted(suite.severities.items()), sorted(suite.parameters.items())]
     return run_definition(pipeline).parts | {"suite": digest_of(suites)}
 
 
