@@ -22,7 +22,7 @@ from embedded.airflow import USER, Airflow
 from embedded.arrivals import set_last_modified
 from embedded.azurite import Azurite
 from embedded.live import HOUR, LiveWorld, capturing, whole_hour
-from embedded.process import ROOT
+from embedded.process import CACHE, ROOT
 
 if TYPE_CHECKING:
     from recapture.sample import SampleBlob
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 PIPELINE = "telemetry"
 DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
 CAPTURE, CURATED = "capture", "curated"
+REPORT = CACHE / "report.html"
+"""Report of the last `make backfill`."""
 START = datetime(2026, 3, 1, 6, tzinfo=UTC)
 HOURS = 6
 FOLLOW_SECONDS = 5.0
@@ -96,8 +98,21 @@ def backfill() -> None:
             run = airflow.trigger(PIPELINE, {"from": START.isoformat(), "to": end.isoformat()})
             airflow.wait(PIPELINE, run)
             report = airflow.result(PIPELINE, run, "report")
-        _print_result(env["RECAPTURE_TABLE"], report)
+        _print_result(env["RECAPTURE_TABLE"], report | {"report": _saved_report(report["run"])})
     console.print(f"took {time.monotonic() - start:.0f} s")
+
+
+def _saved_report(run: str) -> str:
+    """Save the report of a run in the checkout, because its storage stops, and return the address of the file."""
+    from recapture.definition.pipeline import load
+    from recapture.run.planned import files_of
+
+    files = files_of(load(DEFINITION), run)
+    content = files.container.read_current(files.name("report.html"))
+    assert content is not None, "the DAG run wrote it"
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    REPORT.write_bytes(content)
+    return REPORT.as_uri()
 
 
 def _print_result(url: str, report: dict[str, Any]) -> None:
