@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Range = dict[str, str]
 """Range (from, to] of slices in the form that tasks pass on: {"from": ISO 8601, "to": ISO 8601}."""
 
+BACKFILL = "backfill"
+"""Type of the runs of Airflow's backfills."""
 POLL_SECONDS = 60.0
 """Seconds between two checks."""
 SETUP_SECONDS = 20 * 60
@@ -181,7 +183,7 @@ class CaptureCompleteSensor(BaseSensorOperator):
             context["params"],
             run.data_interval_start,
             run.data_interval_end,
-            is_backfill=run.run_type == "backfill",
+            is_backfill=run.run_type == BACKFILL,
         )
         require_whole_slices(load(Path(self.file)), start, end)
         if not self._is_complete(start, end):

@@ -142,8 +142,7 @@ class Airflow:
             return self.port in self._servers[API_SERVER].ports() and self._healthy()
 
         self._servers[API_SERVER].wait_until(ready, 180)
-        token = self._call("POST", "/auth/token", {"username": USER, "password": self.password})["access_token"]
-        self._client.headers["Authorization"] = f"Bearer {token}"
+        self._sign_in()
         self._call("POST", "/api/v2/pools", {"name": "spark", "slots": 1})
         self.connect("spark_default", conn_type="spark", host="local[*]")
 
@@ -197,6 +196,16 @@ class Airflow:
         self._call("POST", "/api/v2/backfills", body)
         runs = self._call("GET", f"/api/v2/dags/{dag}/dagRuns?run_type=backfill&order_by=run_after")["dag_runs"]
         return [run["dag_run_id"] for run in runs]
+
+    def newest_runs(self, dag: str) -> list[dict[str, Any]]:
+        """Return the hundred newest runs of a DAG, as Airflow's API describes them.
+
+        The key `awaits_decision` says whether a task of the run waits for a person.
+        """
+        runs = self._call("GET", f"/api/v2/dags/{dag}/dagRuns?order_by=-run_after&limit=100")["dag_runs"]
+        tasks = self._call("GET", f"/api/v2/dags/{dag}/dagRuns/~/taskInstances?state=awaiting_input")
+        waiting = {task["dag_run_id"] for task in tasks["task_instances"]}
+        return [{**run, "awaits_decision": run["dag_run_id"] in waiting} for run in runs]
 
     def wait(self, dag: str, run: str, seconds: float = 900) -> None:
         """Wait until the run has ended, and print each task when it ends.
@@ -255,8 +264,18 @@ class Airflow:
             return False
         return all(health[part]["status"] == "healthy" for part in PARTS)
 
+    def _sign_in(self) -> None:
+        body = {"username": USER, "password": self.password}
+        answer = self._client.post("/auth/token", json=body).raise_for_status()
+        self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        return self._client.request(method, path, json=body).raise_for_status().json()
+        """Return the answer to a request. Sign in again if the token has expired, as it does after a day."""
+        answer = self._client.request(method, path, json=body)
+        if answer.status_code == HTTPStatus.UNAUTHORIZED and "Authorization" in self._client.headers:
+            self._sign_in()
+            answer = self._client.request(method, path, json=body)
+        return answer.raise_for_status().json()
 
 
 def reserve_home(homes: Path) -> tuple[Path, int]:

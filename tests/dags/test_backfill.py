@@ -98,7 +98,9 @@ def test_runs_that_wait_for_capture_or_for_approval_do_not_keep_the_next_ones_fr
     assert (deciding["max_active_runs"], asking["max_active_runs"]) == (4, 7)
 
 
-def test_the_longest_late_tolerance_of_asa_does_not_keep_the_next_runs_from_starting(parse: Any, tmp_path: Path) -> None:
+def test_the_longest_late_tolerance_of_asa_does_not_keep_the_next_runs_from_starting(
+    parse: Any, tmp_path: Path
+) -> None:
     job = yaml.safe_load((DAGS / "pipelines" / "telemetry.yaml").read_text())["job"]
     weeks = {**job, "eventsLateArrivalMaxDelayInSeconds": 20 * 86_400}
     dag = changed(parse, tmp_path / "dags", approval=None, job=weeks)
