@@ -1,19 +1,19 @@
 """Three DAGs for every file in dags/pipelines: one computes slices, one rolls them back, one finds changed blobs."""
 
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import DAG, CronDataIntervalTimetable
+from airflow.sdk import DAG
 
 import backfill_tasks as tasks
 from capture_complete import CaptureCompleteSensor
 from pipeline_files import load_all
 from recapture.definition.pipeline import Pipeline
-from run_approval import RunApproval, waiting_runs
-from storage_connection import take_credentials
+from run_approval import RunApproval
+from slice_schedule import OLDEST, NewestFirst, SliceTimetable, longest_wait, most_active_runs
+from spark_run import SparkRun
 
 PIPELINES = Path(__file__).parent / "pipelines"
 APPLICATION = Path(__file__).resolve().parents[1] / "spark_jobs" / "backfill.py"
@@ -25,14 +25,15 @@ def dag_of(pipeline: Pipeline, action: str, schedule: Any, description: str, **s
         tasks.dag_ids_of(pipeline)[action],
         schedule=schedule,
         description=description,
-        start_date=datetime(2026, 1, 1, tzinfo=UTC),
+        start_date=OLDEST,
         catchup=False,
         default_args={
             "owner": "recapture",
             "retries": 2,
             "retry_delay": timedelta(minutes=1),
             "retry_policy": tasks.RETRY_POLICY,
-            "pre_execute": take_credentials,
+            "weight_rule": NewestFirst(),
+            "pre_execute": tasks.prepare,
         },
         tags=list(dict.fromkeys(["recapture", *(tag for section in pipeline.inputs for tag in section.tags)])),
         **settings,
@@ -42,21 +43,23 @@ def dag_of(pipeline: Pipeline, action: str, schedule: Any, description: str, **s
 def backfill(pipeline: Pipeline) -> DAG:
     """Return the DAG that computes slices. Its tasks are the stages of `recapture backfill`."""
     file, assets = str(pipeline.file), tasks.assets_of(pipeline)
+    start = None if pipeline.schedule is None else pipeline.schedule.start
     with dag_of(
         pipeline,
         "backfill",
-        CronDataIntervalTimetable(tasks.cron(pipeline.slice_hours), timezone="UTC"),
+        SliceTimetable(pipeline.slice_hours, start),
         f"{', '.join(section.source for section in pipeline.inputs)} to {', '.join(assets)}",
-        max_active_runs=2 + waiting_runs(pipeline),
+        max_active_runs=most_active_runs(pipeline),
         params=tasks.range_params(
             "Empty: the run computes the slice of its data interval, the last one that has ended."
         )
         | tasks.suite_params(pipeline),
         doc_md=tasks.DOCUMENTATION,
     ) as dag:
-        wait_for_capture = CaptureCompleteSensor(task_id="wait_for_capture", file=file, timeout=timedelta(days=1))
+        timeout = longest_wait(pipeline) + timedelta(days=1)
+        wait_for_capture = CaptureCompleteSensor(task_id="wait_for_capture", file=file, timeout=timeout)
         run = tasks.plan(file, wait_for_capture.output)
-        order_and_aggregate = SparkSubmitOperator(
+        order_and_aggregate = SparkRun(
             task_id="order_and_aggregate",
             conn_id=tasks.SPARK,
             pool="spark",

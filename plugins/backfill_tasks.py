@@ -19,6 +19,8 @@ APPROVED = "approved"
 """Quality of slices that a person approved, as in `recapture.run.approval`, which loads too much for this module."""
 CHECK_RANGE = timedelta(days=7)
 """Length of the range that is checked for changed blobs by default."""
+CHATTY_LIBRARIES = ("azure", "great_expectations")
+"""Loggers that would write hundreds of lines into the log of a task at INFO."""
 SPARK = "spark_default"
 """Id of the connection to the Spark master."""
 WHOLE_HOUR = r"^\d{4}-\d\d-\d\dT\d\d:00(:00(\.0+)?)?(Z|[+-]\d\d:00)$"
@@ -26,13 +28,17 @@ WHOLE_HOUR = r"^\d{4}-\d\d-\d\dT\d\d:00(:00(\.0+)?)?(Z|[+-]\d\d:00)$"
 RETRY_POLICY = ExceptionRetryPolicy(
     [
         RetryRule(
-            ["recapture.errors.AuditError", "recapture.errors.DefinitionError"],
+            [
+                "recapture.errors.AuditError",
+                "recapture.errors.DefinitionError",
+                "recapture.errors.PermanentError",
+            ],
             RetryAction.FAIL,
             reason="a retry would fail in the same way",
         )
     ]
 )
-"""Retry policy of the tasks: these two errors fail a task at once."""
+"""Retry policy of the tasks: these errors fail a task at once."""
 
 DOCUMENTATION = """
 Recomputes slices of the pipeline from its archive and publishes them if they pass their audit.
@@ -254,20 +260,25 @@ def parameters_of(params: dict[str, Any] | None) -> dict[str, Any]:
     return given
 
 
+def prepare(context: Context) -> None:
+    """Prepare the process of a task: its log has no requests and registrations of libraries, and it has credentials.
+
+    The process runs this task only, so these levels are those of no other DAG.
+    """
+    for library in CHATTY_LIBRARIES:
+        logging.getLogger(library).setLevel(logging.WARNING)
+    take_credentials(context)
+
+
 def prepare_for_spark(context: Context) -> None:
-    """Take the credentials. Raise AirflowFailException if there is no connection to Spark.
+    """Prepare the process of a task. Raise AirflowFailException if there is no connection to Spark.
 
     Without the connection, Airflow would silently use YARN.
     """
-    take_credentials(context)
+    prepare(context)
     try:
         BaseHook.get_connection(SPARK)
     except AirflowNotFoundException:
         raise AirflowFailException(
             f"the connection {SPARK} is missing: create it with type spark and the master as host, such as local[*]"
         ) from None
-
-
-def cron(hours: int) -> str:
-    """Return the cron expression for intervals of this many hours."""
-    return "@hourly" if hours == 1 else f"0 */{hours} * * *" if hours < 24 else "@daily"

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Range = dict[str, str]
 """Range (from, to] of slices in the form that tasks pass on: {"from": ISO 8601, "to": ISO 8601}."""
 
+BACKFILL = "backfill"
+"""Type of the runs of Airflow's backfills."""
 POLL_SECONDS = 60.0
 """Seconds between two checks."""
 SETUP_SECONDS = 20 * 60
@@ -32,12 +34,16 @@ this is an hour. Other faults of the storage never end the wait before the task'
 
 
 def range_of_dag_run(
-    params: Mapping[str, Any], interval_start: datetime | None, interval_end: datetime | None
+    params: Mapping[str, Any],
+    interval_start: datetime | None,
+    interval_end: datetime | None,
+    *,
+    is_backfill: bool = False,
 ) -> tuple[datetime, datetime]:
     """Return the range of a DAG run: `from` and `to` of the trigger form, or else the run's data interval.
 
-    Raise DefinitionError if only one of the two is given, if neither is and the run has no interval, or if the range is
-    empty.
+    Raise DefinitionError if only one of the two is given, if neither is and the run has no interval, if the range is
+    empty, or if a run of Airflow's backfill has another range than its data interval.
     """
     bounds = {name: params.get(name) for name in ("from", "to")}
     missing = [name for name, value in bounds.items() if not value]
@@ -49,6 +55,11 @@ def range_of_dag_run(
         start, end = interval_start, interval_end
     else:
         raise DefinitionError("this run has no data interval: give `from` and `to`, or trigger it with a logical date")
+    if is_backfill and (start, end) != (interval_start, interval_end):
+        raise DefinitionError(
+            "`from` and `to` contradict the date range of Airflow's backfill, which gives every run its slice: create "
+            "the backfill again and leave both empty, or trigger the DAG with them instead"
+        )
     if start >= end:
         raise DefinitionError(f"the range ({start.isoformat()}, {end.isoformat()}] is empty: `to` must be after `from`")
     return start, end
@@ -168,7 +179,12 @@ class CaptureCompleteSensor(BaseSensorOperator):
         from recapture.run.slices import require_whole_slices
 
         run = context["dag_run"]
-        start, end = range_of_dag_run(context["params"], run.data_interval_start, run.data_interval_end)
+        start, end = range_of_dag_run(
+            context["params"],
+            run.data_interval_start,
+            run.data_interval_end,
+            is_backfill=run.run_type == BACKFILL,
+        )
         require_whole_slices(load(Path(self.file)), start, end)
         if not self._is_complete(start, end):
             self.defer(

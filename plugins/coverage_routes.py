@@ -26,8 +26,19 @@ from sqlalchemy import select
 
 import storage_connection
 from backfill_tasks import DAG_RUN, dag_ids_of
+from dag_activity import activity_of
 from pipeline_files import load_all
-from recapture.coverage.calendar import Access, calendar_page, chosen_range, shown_month
+from recapture.coverage.activity import Activity
+from recapture.coverage.calendar import (
+    Access,
+    Summary,
+    blocking_runs,
+    calendar_page,
+    chosen_range,
+    pipelines_page,
+    shown_month,
+    summary,
+)
 from recapture.coverage.reading import CoverageReader
 from recapture.coverage.run_page import run_page
 from recapture.definition.pipeline import Pipeline
@@ -35,7 +46,7 @@ from recapture.errors import DefinitionError, RecaptureError
 from recapture.pages.page import render
 from recapture.run.files import RUN_ID, RunFiles
 from recapture.run.slices import slice_length
-from recapture.storage import open_container
+from recapture.storage import in_parallel, open_container
 
 FILES = {
     "report.html": "text/html; charset=utf-8",
@@ -62,13 +73,27 @@ def show_error(request: Request, error: Exception) -> Response:
 
 
 @pages.get("/")
-def index(request: Request, user: GetUserDep) -> Response:
-    """Return the pipelines whose DAGs the user may see. If there is only one, redirect to its calendar."""
+def index(request: Request, user: GetUserDep, session: SessionDep, environment: Environment) -> Response:
+    """Return the pipelines whose DAGs the user may see, with the states of their slices.
+
+    If there is only one, redirect to its calendar.
+    """
     names, errors = _visible(user), _readers()[1]
     if len(names) == 1 and not errors:
         return RedirectResponse(f"{_root(request)}/{names[0]}/")
-    content = render("recapture.coverage", "pipelines.html", pipelines=names, errors=errors, root=_root(request))
-    return HTMLResponse(content, headers=HEADERS)
+    readers = [_reader(name) for name in names]
+    activities = [activity_of(session, reader.pipeline) for reader in readers]
+    now = datetime.now(UTC)
+
+    def summarised(read: tuple[CoverageReader, Activity]) -> Summary:
+        reader, activity = read
+        try:
+            return summary(reader.pipeline.name, reader.read(now, environment, activity).slices)
+        except RecaptureError as error:
+            return Summary(reader.pipeline.name, [], str(error))
+
+    summaries = in_parallel(summarised, list(zip(readers, activities, strict=True)))
+    return HTMLResponse(pipelines_page(summaries, errors, _root(request)), headers=HEADERS)
 
 
 @pages.get("/{dag_id}/", dependencies=MAY_SEE)
@@ -87,7 +112,7 @@ def calendar(
     pipeline = reader.pipeline
     length = slice_length(pipeline)
     chosen = chosen_range(from_, to, length)
-    coverage = reader.read(datetime.now(UTC), environment)
+    coverage = reader.read(datetime.now(UTC), environment, activity_of(session, pipeline))
     only = chosen is not None and chosen.end - chosen.start == length
     metrics = reader.metrics(pipeline.outputs[0], chosen.from_, environment) if chosen and only else {}
     content = calendar_page(
@@ -98,7 +123,13 @@ def calendar(
         chosen,
         metrics,
         length,
-        Access(_airflow(request), _root(request), _why_disabled(pipeline, user, session)),
+        Access(
+            _airflow(request),
+            _root(request),
+            _why_disabled(pipeline, user, session),
+            pipeline.approval is not None,
+        ),
+        {run: _audit_text(_files(pipeline, run, environment)) for run in blocking_runs(coverage.slices, chosen)},
     )
     return HTMLResponse(content, headers=HEADERS)
 
@@ -147,6 +178,11 @@ def tab(request: Request, dag_id: str, dag_run_id: str, session: SessionDep, env
     address = f"{_root(request)}/{reader.pipeline.name}/?{urlencode(chosen)}"
     text = "This DAG computes no slices." if "." in dag_id else "This DAG run has not planned a run yet."
     return _message(dag_id, text, links=[("Calendar", address)])
+
+
+def _audit_text(files: RunFiles) -> str:
+    """Return what the audit of a run said; nothing if it cannot be read any more."""
+    return str(files.read("audit.json")["text"]) if files.exists("audit.json") else ""
 
 
 def _planned_run(session: SessionDep, dag_id: str, dag_run_id: str) -> str | None:

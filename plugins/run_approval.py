@@ -7,7 +7,7 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context, Param
 
-from recapture.definition.pipeline import Pipeline, load
+from recapture.definition.pipeline import load
 from recapture.errors import AuditError
 from run_notifications import notify
 
@@ -77,8 +77,3 @@ def _body(audit_text: str) -> str:
     lines = [" ".join(line.split()) for line in audit_text.splitlines() if line.startswith(("FAILED", "WARNING"))]
     listed = "\n".join(f"* `{line.replace('`', chr(39))}`" for line in lines)
     return f"{listed}\n\nThe tab Recapture of the DAG run leads to the report."
-
-
-def waiting_runs(pipeline: Pipeline) -> int:
-    """Return how many scheduled runs may wait for a person at the same time."""
-    return 0 if pipeline.approval is None else -(-pipeline.approval.wait_hours // pipeline.slice_hours)

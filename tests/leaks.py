@@ -38,12 +38,12 @@ def _listening_sockets() -> set[str]:
 
 
 class Watch:
-    """Watch all command lines, the files of a folder and the sockets of started servers, as a context manager.
+    """Watch all command lines, the files of folders and the sockets of started servers, as a context manager.
 
     It looks twice a second, so that processes and files that do not last are seen too.
     """
 
-    def __init__(self, secrets: frozenset[bytes], folder: Path) -> None:
+    def __init__(self, secrets: frozenset[bytes], *folders: Path) -> None:
         if not PROCESSES.is_dir():
             pytest.skip(f"the command lines of other processes are read from {PROCESSES}, which only Linux has")
         self.checked: set[str] = set()
@@ -53,7 +53,7 @@ class Watch:
         self.listening: set[str] = set()
         """Addresses on which descendants of this process listen that run in sessions of their own."""
         self._secrets = secrets
-        self._folder = folder
+        self._folders = folders
         self._versions: dict[Path, tuple[int, int]] = {}
         self._sockets: set[str] = set()
         self._stopped = threading.Event()
@@ -87,7 +87,7 @@ class Watch:
                     }
 
     def _look_at_files(self) -> None:
-        for path in self._folder.rglob("*"):
+        for path in (path for folder in self._folders for path in folder.rglob("*")):
             try:
                 status = path.stat()
                 version = status.st_mtime_ns, status.st_size

@@ -1,4 +1,4 @@
-"""Airflow as plain processes: api-server, scheduler, DAG processor and triggerer, on SQLite with the LocalExecutor."""
+"""Airflow as plain processes: api-server, scheduler, DAG processor and triggerer, on PostgreSQL."""
 
 import fcntl
 import itertools
@@ -19,6 +19,7 @@ from urllib.parse import quote
 import httpx
 
 from embedded.java import java_home
+from embedded.postgres import Postgres
 from embedded.process import CACHE, ROOT, Server, start_on_free_port, stop_all
 
 USER = "admin"
@@ -40,28 +41,32 @@ NO_LOG_SERVER = "1"
 """Port on which nothing listens. The api-server requests the newest log lines of a running task from it."""
 ENDED = ("success", "failed")
 """States of a run that has ended."""
-BUSY_TRIES = 10
-"""Number of attempts while the database is locked.
-
-SQLite locks the whole database. Airflow then answers 503 and changes nothing.
-"""
 
 
 class Airflow:
     """Context manager for a running Airflow with the dags and plugins of this checkout.
 
     Every start creates a new database, in a folder that no other running Airflow uses. Airflow and its tasks get the
-    environment of this process and `env`. Without `schedule`, only triggered runs start.
+    environment of this process and `env`. Without `schedule`, only triggered runs start. The folder of the
+    database is in `databases`, or with the system's temporary files.
     """
 
-    def __init__(self, env: Mapping[str, str], *, schedule: bool, homes: Path = CACHE / "airflow") -> None:
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        *,
+        schedule: bool,
+        homes: Path = CACHE / "airflow",
+        databases: Path | None = None,
+    ) -> None:
         self.port = 0
         """Port of the web interface; 0 before the start."""
         self.password = secrets.token_urlsafe(12)
-        self._homes = homes
+        self._homes, self._databases = homes, databases
         self._env = env
         self._schedule = schedule
         self._client: httpx.Client
+        self._database: Postgres
         self._servers: dict[str, Server] = {}
         self._started = ExitStack()
 
@@ -71,6 +76,7 @@ class Airflow:
         return f"http://127.0.0.1:{self.port}"
 
     def _settings(self, home: Path) -> dict[str, str]:
+        database = self._database.url
         settings = {
             "CORE__DAGS_FOLDER": str(ROOT / "dags"),
             "CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
@@ -80,6 +86,8 @@ class Airflow:
             "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
             "CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "DATABASE__SQL_ALCHEMY_CONN": database.replace("postgresql", "postgresql+psycopg2", 1),
+            "DATABASE__SQL_ALCHEMY_CONN_ASYNC": database.replace("postgresql", "postgresql+asyncpg", 1),
             "DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
             "API__HOST": "127.0.0.1",
             "API__PORT": str(self.port),
@@ -115,8 +123,8 @@ class Airflow:
         self._started.callback(self._client.close)
         home, lock = reserve_home(self._homes)
         self._started.callback(os.close, lock)
-        for old in home.glob("airflow.db*"):
-            old.unlink()
+        self._database = Postgres(home / "database", home / "postgres.log", [lock], self._databases)
+        self._started.enter_context(self._database)
         passwords = home / "passwords.json"
         passwords.touch(mode=0o600)
         passwords.write_text(json.dumps({USER: self.password}))
@@ -134,8 +142,7 @@ class Airflow:
             return self.port in self._servers[API_SERVER].ports() and self._healthy()
 
         self._servers[API_SERVER].wait_until(ready, 180)
-        token = self._call("POST", "/auth/token", {"username": USER, "password": self.password})["access_token"]
-        self._client.headers["Authorization"] = f"Bearer {token}"
+        self._sign_in()
         self._call("POST", "/api/v2/pools", {"name": "spark", "slots": 1})
         self.connect("spark_default", conn_type="spark", host="local[*]")
 
@@ -145,10 +152,11 @@ class Airflow:
         self._started.close()
 
     def keep_running(self) -> None:
-        """Start servers again that have ended, as a service manager does.
+        """Start servers of Airflow again that have ended, as a service manager does.
 
-        The scheduler ends if its transaction meets that of a backfill which begins (apache/airflow#21142).
+        Raise RuntimeError if the database's server has ended, or a server of Airflow ends again and again.
         """
+        self._database.require_running()
         for server in self._servers.values():
             server.keep_running()
 
@@ -188,6 +196,16 @@ class Airflow:
         self._call("POST", "/api/v2/backfills", body)
         runs = self._call("GET", f"/api/v2/dags/{dag}/dagRuns?run_type=backfill&order_by=run_after")["dag_runs"]
         return [run["dag_run_id"] for run in runs]
+
+    def newest_runs(self, dag: str) -> list[dict[str, Any]]:
+        """Return the hundred newest runs of a DAG, as Airflow's API describes them.
+
+        The key `awaits_decision` says whether a task of the run waits for a person.
+        """
+        runs = self._call("GET", f"/api/v2/dags/{dag}/dagRuns?order_by=-run_after&limit=100")["dag_runs"]
+        tasks = self._call("GET", f"/api/v2/dags/{dag}/dagRuns/~/taskInstances?state=awaiting_input")
+        waiting = {task["dag_run_id"] for task in tasks["task_instances"]}
+        return [{**run, "awaits_decision": run["dag_run_id"] in waiting} for run in runs]
 
     def wait(self, dag: str, run: str, seconds: float = 900) -> None:
         """Wait until the run has ended, and print each task when it ends.
@@ -242,17 +260,22 @@ class Airflow:
     def _healthy(self) -> bool:
         try:
             health = self._call("GET", "/api/v2/monitor/health")
-        except (httpx.HTTPError, ValueError, RuntimeError):
+        except (httpx.HTTPError, ValueError):
             return False
         return all(health[part]["status"] == "healthy" for part in PARTS)
 
+    def _sign_in(self) -> None:
+        body = {"username": USER, "password": self.password}
+        answer = self._client.post("/auth/token", json=body).raise_for_status()
+        self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        for _ in range(BUSY_TRIES):
-            response = self._client.request(method, path, json=body)
-            if response.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
-                return response.raise_for_status().json()
-            time.sleep(2)
-        raise RuntimeError(f"{method} {path}: Airflow's database was locked for {2 * BUSY_TRIES} s")
+        """Return the answer to a request. Sign in again if the token has expired, as it does after a day."""
+        answer = self._client.request(method, path, json=body)
+        if answer.status_code == HTTPStatus.UNAUTHORIZED and "Authorization" in self._client.headers:
+            self._sign_in()
+            answer = self._client.request(method, path, json=body)
+        return answer.raise_for_status().json()
 
 
 def reserve_home(homes: Path) -> tuple[Path, int]:
@@ -272,7 +295,7 @@ def reserve_home(homes: Path) -> tuple[Path, int]:
 
 
 def _create_database(env: Mapping[str, str]) -> None:
-    """Create the database and, on the first start, the configuration with its keys. Only this user can read them.
+    """Create the tables and, on the first start, the configuration with its keys, which only this user can read.
 
     Raise RuntimeError, with the last lines of Airflow's output, if that fails.
     """

@@ -10,26 +10,30 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
 from rich.console import Console
 
 from embedded.airflow import USER, Airflow
 from embedded.arrivals import set_last_modified
 from embedded.azurite import Azurite
 from embedded.live import HOUR, LiveWorld, capturing, whole_hour
-from embedded.process import ROOT
+from embedded.process import CACHE, ROOT
 
 if TYPE_CHECKING:
+    from recapture.coverage.activity import Activity
     from recapture.sample import SampleBlob
 
 PIPELINE = "telemetry"
 DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
 CAPTURE, CURATED = "capture", "curated"
+REPORT = CACHE / "report.html"
+"""Report of the last `make backfill`."""
 START = datetime(2026, 3, 1, 6, tzinfo=UTC)
 HOURS = 6
 FOLLOW_SECONDS = 5.0
@@ -96,8 +100,21 @@ def backfill() -> None:
             run = airflow.trigger(PIPELINE, {"from": START.isoformat(), "to": end.isoformat()})
             airflow.wait(PIPELINE, run)
             report = airflow.result(PIPELINE, run, "report")
-        _print_result(env["RECAPTURE_TABLE"], report)
+        _print_result(env["RECAPTURE_TABLE"], report | {"report": _saved_report(report["run"])})
     console.print(f"took {time.monotonic() - start:.0f} s")
+
+
+def _saved_report(run: str) -> str:
+    """Save the report of a run in the checkout, because its storage stops, and return the address of the file."""
+    from recapture.definition.pipeline import load
+    from recapture.run.planned import files_of
+
+    files = files_of(load(DEFINITION), run)
+    content = files.container.read_current(files.name("report.html"))
+    assert content is not None, "the DAG run wrote it"
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    REPORT.write_bytes(content)
+    return REPORT.as_uri()
 
 
 def _print_result(url: str, report: dict[str, Any]) -> None:
@@ -134,7 +151,8 @@ def up() -> None:
             before_last = whole_hour(datetime.now(UTC)) - 2 * HOUR
             airflow.backfill(PIPELINE, world.start.isoformat(), before_last.isoformat())
             console.print(
-                "Airflow computes the hours that have ended, in about four minutes. The newest one waits for Capture, "
+                "Airflow computes the hours that have ended, in about four minutes. The audit stops one of them; the "
+                "calendar says why, and leads to the question whether to publish it. The newest one waits for Capture, "
                 "because events may be an hour late. Then there is one more slice every hour. Ctrl-C stops everything."
             )
             _follow(airflow)
@@ -152,17 +170,40 @@ def _follow(airflow: Airflow) -> None:
     states: dict[int, State] = {}
     while True:
         try:
-            slices = reader.read(datetime.now(UTC)).slices
-        except RecaptureError as error:
+            activity = activity_of(airflow.newest_runs(PIPELINE))
+            slices = reader.read(datetime.now(UTC), activity=activity).slices
+        except (RecaptureError, httpx.HTTPError) as error:
             console.print(str(error), markup=False)
             slices = ()
         for slice_ in slices:
-            if slice_.state is not states.get(slice_.start, State.MISSING):
+            if slice_.state is not states.get(slice_.start):
                 hours = f"{ticks.to_datetime(slice_.start):%H:%M} to {ticks.to_datetime(slice_.end):%H:%M} UTC"
                 console.print(f"  {hours}  {slice_.state}")
             states[slice_.start] = slice_.state
         airflow.keep_running()
         time.sleep(FOLLOW_SECONDS)
+
+
+def activity_of(runs: Iterable[Mapping[str, Any]]) -> "Activity":
+    """Return the DAG runs of an unpaused DAG and its schedule. `runs` are those of `Airflow.newest_runs`."""
+    from recapture.coverage.activity import Activity, DagRun, RunState
+    from recapture.time_model import ticks
+
+    def instant(text: str) -> int:
+        return ticks.from_datetime(ticks.parse_utc(text))
+
+    computed, scheduled = [], []
+    for run in runs:
+        conf = run["conf"] or {}
+        start, end = conf.get("from") or run["data_interval_start"], conf.get("to") or run["data_interval_end"]
+        began = instant(run["start_date"] or run["queued_at"] or run["run_after"])
+        if start and end:
+            bounds = instant(start), instant(end)
+            asks = run["awaits_decision"]
+            computed.append(DagRun(run["dag_run_id"], RunState(run["state"]), *bounds, began, awaits_decision=asks))
+            if run["run_type"] == "scheduled":
+                scheduled.append(bounds[0])
+    return Activity(tuple(computed), min(scheduled, default=None))
 
 
 def main() -> int:

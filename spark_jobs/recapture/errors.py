@@ -25,11 +25,15 @@ class SetupError(RunError):
     """A mistake in the set-up, such as a missing folder or permission, or blob names that do not match the input."""
 
 
-class FormatError(RunError):
+class PermanentError(RunError):
+    """A run that trying again cannot cure: something must be restored, corrected or planned anew first."""
+
+
+class FormatError(PermanentError):
     """A file that another version of Recapture wrote, in a format that this version does not read."""
 
 
-class DamagedBlobError(RunError):
+class DamagedBlobError(PermanentError):
     """A blob that cannot be read whole."""
 
     def __init__(self, name: str, reason: str) -> None:

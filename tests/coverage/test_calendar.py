@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, Route
 
 from recapture.coverage import calendar
+from recapture.coverage.activity import DagRun, RunState
 from recapture.coverage.calendar import Access, Range, calendar_page, chosen_range
 from recapture.coverage.reading import Coverage
 from recapture.coverage.states import SliceState, State
@@ -42,7 +43,8 @@ def rendered(*states: SliceState, chosen: Range | None = None, **access: Any) ->
         chosen,
         {},
         HOUR,
-        Access("", "/recapture", actions),
+        Access("", "/recapture", actions, access.pop("asks_for_approval", False)),
+        access.pop("audits", {}),
     )
     return page.decode()
 
@@ -99,6 +101,68 @@ def test_the_chosen_slices_lead_to_their_runs_and_count_their_states() -> None:
     assert "stopped by its audit" in text
     for file in ("", "dag-run", "manifest.json"):
         assert f"/recapture/telemetry/runs/{blocked.blocked_run}/{file}" in text
+
+
+RUN = "20260301T060000Z-20260301T070000Z-0123456789ab"
+FIRST_RANGE = Range(FIRST, FIRST + HOUR)
+
+
+def dag_run(run_state: RunState, **more: Any) -> DagRun:
+    return DagRun("scheduled__2026-03-01T07:00:00+00:00", run_state, FIRST, FIRST + HOUR, FIRST + HOUR, **more)
+
+
+def test_a_blocked_slice_says_which_checks_failed_and_leads_to_the_report() -> None:
+    audits = {RUN: "FAILED  few events are <late>\n  (1 of 4)\npassed  the rest\nWARNING  a gap\n"}
+    text = rendered(state(0, State.BLOCKED, run=None, blocked_run=RUN), chosen=FIRST_RANGE, audits=audits)
+    assert "<li><code>FAILED few events are &lt;late&gt;</code></li>" in text
+    assert "the rest" not in text
+    assert f'<a href="/recapture/telemetry/runs/{RUN}/">Report of the run</a>' in text
+
+
+def test_a_blocked_slice_says_how_a_person_can_decide() -> None:
+    ended = state(0, State.BLOCKED, blocked_run=RUN, dag_run=dag_run(RunState.FAILED))
+    text = rendered(ended, chosen=FIRST_RANGE)
+    assert "add `approval: {}` to the pipeline file" in text
+    text = rendered(ended, chosen=FIRST_RANGE, asks_for_approval=True)
+    assert "Backfill its slices to be asked again." in text
+    assert "required_actions" not in text
+
+
+def test_a_slice_that_awaits_a_decision_leads_to_the_question() -> None:
+    asking = dag_run(RunState.RUNNING, awaits_decision=True)
+    text = rendered(
+        state(0, State.AWAITING, blocked_run=RUN, dag_run=asking), chosen=FIRST_RANGE, asks_for_approval=True
+    )
+    assert "A person is asked whether to publish the run." in text
+    run = "scheduled__2026-03-01T07%3A00%3A00%2B00%3A00"
+    assert f'href="/dags/telemetry/runs/{run}/tasks/approval/required_actions"' in text
+
+
+def test_a_failed_slice_leads_to_the_log_of_the_task_that_failed() -> None:
+    failed = dag_run(RunState.FAILED, failed_tasks=("plan",))
+    text = rendered(state(0, State.FAILED, run=None, dag_run=failed), chosen=FIRST_RANGE)
+    run = "/dags/telemetry/runs/scheduled__2026-03-01T07%3A00%3A00%2B00%3A00"
+    assert f'<a href="{run}" target="_top">' in text
+    assert f'<a href="{run}/tasks/plan" target="_top">plan</a>' in text
+
+
+def test_what_was_never_published_cannot_be_rolled_back(page: Page, show: Callable[[str], list[Any]]) -> None:
+    show(rendered(state(0), state(1, State.MISSING, run=None), chosen=Range(FIRST, FIRST + 2 * HOUR)))
+    button = page.get_by_role("button", name="Roll back…")
+    assert button.is_disabled()
+    reason = page.locator(f"#{button.get_attribute('aria-describedby')}").inner_text()
+    assert reason == "Roll back: nothing is published for 1 of these slices."
+    assert page.get_by_role("button", name="Backfill…").is_enabled()
+
+
+def test_the_list_of_pipelines_counts_the_slices_in_each_state() -> None:
+    slices = [state(0), state(1), state(2, State.BLOCKED)]
+    pipelines = [calendar.summary("telemetry", slices), calendar.Summary("other", [], "cannot <list> it")]
+    text = calendar.pipelines_page(pipelines, [], "/recapture").decode()
+    assert "</span> 1 blocked</span>, " in text
+    assert "</span> 2 published</span>" in text
+    assert "cannot &lt;list&gt; it" in text
+    assert '<a href="/recapture/telemetry/">telemetry</a>' in text
 
 
 def test_markup_in_a_name_is_text() -> None:

@@ -1,6 +1,7 @@
 """The DAGs, as Airflow's own DAG processor sees them."""
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -58,31 +59,57 @@ def test_every_dag_has_an_owner_and_a_tag_and_says_when_to_use_it_and_when_not(p
         assert "When not to" in dag["doc_md"]
 
 
-@pytest.fixture(scope="module")
-def asking(parse: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The DAG of a pipeline whose blocked runs wait three hours for approval."""
-    folder = tmp_path_factory.mktemp("asking") / "dags"
+def changed(parse: Any, folder: Path, **sections: Any) -> dict[str, Any]:
+    """Return the DAG of the sample pipeline with other sections; None removes one."""
     shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    with (folder / "pipelines" / "telemetry.yaml").open("a") as file:
-        file.write("approval:\n  wait_hours: 3\n")
+    file = folder / "pipelines" / "telemetry.yaml"
+    written = {**yaml.safe_load(file.read_text()), **sections}
+    file.write_text(yaml.safe_dump({name: section for name, section in written.items() if section is not None}))
     parsed = parse(folder)
     assert parsed["errors"] == {}
     return next(dag for dag in parsed["dags"] if dag["dag_id"] == "telemetry")
 
 
+@pytest.fixture(scope="module")
+def asking(parse: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The DAG of a pipeline whose blocked runs wait three hours for approval."""
+    return changed(parse, tmp_path_factory.mktemp("asking") / "dags", approval={"wait_hours": 3})
+
+
+@pytest.fixture(scope="module")
+def deciding(parse: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The DAG of a pipeline that asks nobody."""
+    return changed(parse, tmp_path_factory.mktemp("deciding") / "dags", approval=None)
+
+
 def test_only_a_pipeline_that_asks_for_approval_has_a_task_for_it(
-    telemetry: dict[str, Any], asking: dict[str, Any]
+    deciding: dict[str, Any], asking: dict[str, Any]
 ) -> None:
-    assert "approval" not in tasks(telemetry)
+    assert "approval" not in tasks(deciding)
     follows = {name: set(task.get("downstream_task_ids", ())) for name, task in tasks(asking).items()}
     assert "approval" in follows["audit"]
     assert follows["approval"] == {"publish"}
 
 
-def test_runs_that_wait_for_approval_do_not_keep_the_next_ones_from_starting(
-    telemetry: dict[str, Any], asking: dict[str, Any]
+def test_runs_that_wait_for_capture_or_for_approval_do_not_keep_the_next_ones_from_starting(
+    deciding: dict[str, Any], asking: dict[str, Any]
 ) -> None:
-    assert (telemetry["max_active_runs"], asking["max_active_runs"]) == (2, 5)
+    """A slice is complete 65 minutes after its end, so two runs wait, and two more may work."""
+    assert (deciding["max_active_runs"], asking["max_active_runs"]) == (4, 7)
+
+
+def test_the_longest_late_tolerance_of_asa_does_not_keep_the_next_runs_from_starting(
+    parse: Any, tmp_path: Path
+) -> None:
+    job = yaml.safe_load((DAGS / "pipelines" / "telemetry.yaml").read_text())["job"]
+    weeks = {**job, "eventsLateArrivalMaxDelayInSeconds": 20 * 86_400}
+    dag = changed(parse, tmp_path / "dags", approval=None, job=weeks)
+    assert dag["max_active_runs"] == 2 + 20 * 24 + 1
+
+
+def test_a_backfill_may_begin_years_ago(telemetry: dict[str, Any]) -> None:
+    """Airflow runs no task of an interval before the start date."""
+    assert datetime.fromtimestamp(telemetry["start_date"], UTC).year == 2000
 
 
 def test_the_stages_follow_one_another(telemetry: dict[str, Any]) -> None:
@@ -90,7 +117,8 @@ def test_the_stages_follow_one_another(telemetry: dict[str, Any]) -> None:
     assert follows["wait_for_capture"] == {"plan"}
     assert "order_and_aggregate" in follows["plan"]
     assert follows["order_and_aggregate"] == {"audit"}
-    assert follows["audit"] == {"publish"}
+    assert "approval" in follows["audit"]
+    assert follows["approval"] == {"publish"}
     assert follows["publish"] == {"report"}
 
 
@@ -99,9 +127,10 @@ def test_spark_runs_in_its_own_pool(telemetry: dict[str, Any]) -> None:
 
 
 def test_the_schedule_has_data_intervals_of_one_hour(telemetry: dict[str, Any]) -> None:
-    assert telemetry["timetable"]["__type"].endswith("interval.CronDataIntervalTimetable")
-    assert telemetry["timetable"]["__var"] == {"expression": "0 * * * *", "timezone": "UTC"}
-    assert telemetry["catchup"] is False
+    assert telemetry["timetable"] == {
+        "__type": "slice_schedule.SliceTimetable",
+        "__var": {"hours": 1, "start": None},
+    }
 
 
 @pytest.mark.parametrize("value", [None, "2026-03-01T06:00:00Z", "2026-03-01T06:00:00.000Z", "2026-03-01T06:00+00:00"])

@@ -7,6 +7,7 @@ it back.
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from datetime import timedelta
 from http import HTTPStatus
@@ -45,6 +46,15 @@ def storage_environment() -> Iterator[dict[str, str]]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+@pytest.fixture
+def databases() -> Iterator[Path]:
+    """A folder for the database that its server can enter, which does not run as root."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o711)
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture
@@ -171,7 +181,11 @@ def require_rights(airflow: Airflow, reader_password: str) -> None:
 
 
 def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
-    storage_environment: dict[str, str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, browser: Browser
+    storage_environment: dict[str, str],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    databases: Path,
+    browser: Browser,
 ) -> None:
     connection_string = storage_environment.pop("AZURE_STORAGE_CONNECTION_STRING")
     del os.environ["AZURE_STORAGE_CONNECTION_STRING"]
@@ -189,8 +203,8 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
         "PYTHONPATH": str(ROOT),
     }
     with (
-        Watch(spellings(KEY), tmp_path) as watch,
-        Airflow(storage_environment, schedule=False, homes=tmp_path) as airflow,
+        Watch(spellings(KEY), tmp_path, databases) as watch,
+        Airflow(storage_environment, schedule=False, homes=tmp_path, databases=databases) as airflow,
     ):
         airflow.connect(
             "recapture_storage", conn_type="wasb", extra=json.dumps({"connection_string": connection_string})
@@ -215,12 +229,13 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
 
     assert "partition 3: written up to" in log, "the api-server reads the logs from the disk"
     assert watch.leaks == set()
-    assert {str(tmp_path / "1" / name) for name in ("airflow.db", "scheduler.log")} < watch.checked
+    assert {str(tmp_path / "1" / name) for name in ("postgres.log", "scheduler.log")} < watch.checked
+    assert any(path.startswith(str(databases)) and "/data/pg_wal/" in path for path in watch.checked)
     assert any("org.apache.spark.deploy.SparkSubmit" in line for line in watch.checked)
     assert "127.0.0.1" in watch.listening
     assert watch.listening <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
-    private = [tmp_path / "1" / name for name in ("airflow.db", "airflow.cfg", "logs")]
-    assert [path.stat().st_mode & 0o077 for path in private] == [0, 0, 0]
+    private = [tmp_path / "1" / name for name in ("airflow.cfg", "logs")]
+    assert [path.stat().st_mode & 0o077 for path in private] == [0, 0]
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = connection_string
 
     assert [slice_["slice_start"] for slice_ in report["slices"]] == ["2026-03-01T06:00:00Z"]

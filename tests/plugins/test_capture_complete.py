@@ -70,6 +70,19 @@ def test_a_run_that_names_no_range_is_refused_with_a_reason(
         plugin.range_of_dag_run(params, None, None)
 
 
+def test_a_run_of_airflows_backfill_computes_its_own_slice_and_no_other_range(plugin: ModuleType) -> None:
+    own = {"from": SIX.isoformat(), "to": TWELVE.isoformat()}
+    for params in ({}, own):
+        assert plugin.range_of_dag_run(params, SIX, TWELVE, is_backfill=True) == (SIX, TWELVE)
+    other = {"from": "2026-03-01T00:00:00Z", "to": "2026-03-01T06:00:00Z"}
+    with pytest.raises(errors.DefinitionError, match="contradict the date range of Airflow's backfill"):
+        plugin.range_of_dag_run(other, SIX, TWELVE, is_backfill=True)
+    sensor = plugin.CaptureCompleteSensor(task_id="wait", file="p.yaml")
+    run = SimpleNamespace(data_interval_start=SIX, data_interval_end=TWELVE, run_type="backfill")
+    with pytest.raises(errors.DefinitionError, match="leave both empty"):
+        sensor.execute({"dag_run": run, "params": other})
+
+
 def test_an_empty_data_interval_is_refused(plugin: ModuleType) -> None:
     with pytest.raises(errors.DefinitionError, match="empty"):
         plugin.range_of_dag_run({}, SIX, SIX)
@@ -238,7 +251,8 @@ def test_the_sensor_waits_from_its_first_look_on_when_the_storage_is_down(
     from airflow.sdk.exceptions import TaskDeferred
 
     sensor = plugin.CaptureCompleteSensor(task_id="wait", file=str(archive.file), timeout=3600)
-    run = SimpleNamespace(data_interval_start=archive.start, data_interval_end=archive.start + timedelta(hours=1))
+    end = archive.start + timedelta(hours=1)
+    run = SimpleNamespace(data_interval_start=archive.start, data_interval_end=end, run_type="scheduled")
     with pytest.raises(TaskDeferred) as deferred:
         sensor.execute({"dag_run": run, "params": {}})
     assert (deferred.value.method_name, deferred.value.timeout) == ("resume", timedelta(hours=1))

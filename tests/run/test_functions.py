@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from recapture.errors import RunError
+from recapture.errors import PermanentError, RunError
 from recapture.run import spark as job
 from tests.worlds import TEN, World, at, backfill, body, published
 
@@ -54,4 +54,5 @@ def test_an_error_of_a_script_stops_the_run_with_its_place_and_publishes_nothing
 @pytest.mark.parametrize("name", ["udf.label", "uda.total", "ST_WITHIN", "CREATELINESTRING"])
 def test_an_error_that_a_function_raises_is_reported_without_spark_s_words(name: str) -> None:
     text = f"org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] {name}: it failed SQLSTATE: P0001"
-    assert job._reason(PySparkException(message=text)) == f"{name}: it failed"
+    error = job._error(PySparkException(message=text))
+    assert (type(error), str(error)) == (PermanentError, f"{name}: it failed")

@@ -52,7 +52,7 @@ def test_the_same_arguments_give_the_same_bytes() -> None:
 
 def test_every_partition_has_a_blob_every_interval_and_it_arrives_after_its_end(six_hours: list[SampleBlob]) -> None:
     assert six_hours[0].name == "contoso/telemetry/0/2026/03/01/00/00/00.avro"
-    expected = [(START + n * INTERVAL, str(p)) for n in range(6 * 12 + 1 + 6) for p in range(4)]
+    expected = [(START + n * INTERVAL, str(p)) for n in range(6 * 12 + 1 + 12) for p in range(4)]
     assert [(_path_time(blob), _partition(blob)) for blob in six_hours] == expected
     for blob in six_hours:
         assert blob.last_modified.microsecond == 0

@@ -101,8 +101,18 @@ class InputDefinition:
 
         With enqueued times, MAX_CLOCK_SKEW is added. Without a late limit, later arrivals can still change the slice.
         """
+        return slice_.end + self._latest_arrival
+
+    @property
+    def _latest_arrival(self) -> int:
+        """Time after the end of a slice until which arrivals may belong to it, in ticks."""
         late = 0 if self.policies is None else self.policies.late_tolerance or 0
-        return slice_.end + late + (MAX_CLOCK_SKEW if self.by_enqueued_time else 0)
+        return late + (MAX_CLOCK_SKEW if self.by_enqueued_time else 0)
+
+    @property
+    def longest_wait(self) -> timedelta:
+        """Time after the end of a slice at which it is complete by the clock."""
+        return timedelta(microseconds=self._latest_arrival // ticks.TICKS_PER_MICROSECOND) + self.time_until_written
 
     def first_needed(self, slice_: Slice) -> int:
         """Return the first arrival that can reach the rows of a slice, in ticks."""

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
-from urllib.parse import urlencode
+from types import MappingProxyType
+from urllib.parse import quote, urlencode
 
+from recapture.coverage.activity import DagRun, RunState
 from recapture.coverage.reading import Coverage
 from recapture.coverage.states import SliceState, State
 from recapture.errors import DefinitionError
@@ -17,9 +19,14 @@ from recapture.pages.page import render
 from recapture.time_model import ticks
 
 SIGNS = {
+    State.AWAITING: "?",
     State.BLOCKED: "✕",
+    State.FAILED: "⚠",
     State.STALE: "↻",
     State.MISSING: "\N{EN DASH}",
+    State.PAUSED: "‖",
+    State.RUNNING: "▸",
+    State.QUEUED: "·",
     State.INCOMPLETE: "…",
     State.APPROVED: "✎",
     State.WARNINGS: "!",
@@ -27,9 +34,14 @@ SIGNS = {
 }
 """Sign of each state, so that colour is never the only one."""
 KINDS = {
+    State.AWAITING: "bad",
     State.BLOCKED: "bad",
+    State.FAILED: "bad",
     State.STALE: "stale",
     State.MISSING: "missing",
+    State.PAUSED: "missing",
+    State.RUNNING: "waiting",
+    State.QUEUED: "waiting",
     State.INCOMPLETE: "waiting",
     State.APPROVED: "approved",
     State.WARNINGS: "warning",
@@ -38,7 +50,20 @@ KINDS = {
 """Name of each state in the style sheet."""
 SHOWN_RUNS = 20
 """Number of runs of the chosen slices that are listed."""
-FIRST_STATES = (State.BLOCKED, State.STALE, State.MISSING, State.WARNINGS, State.INCOMPLETE)
+SHOWN_AUDITS = 3
+"""Number of blocking runs of the chosen slices of which the page says what failed."""
+FIRST_STATES = (
+    State.AWAITING,
+    State.BLOCKED,
+    State.FAILED,
+    State.STALE,
+    State.MISSING,
+    State.PAUSED,
+    State.WARNINGS,
+    State.RUNNING,
+    State.QUEUED,
+    State.INCOMPLETE,
+)
 """States that a reader looks at first, in this order."""
 FIRST_SLICES = 3
 """Number of slices that are listed for each of these states."""
@@ -114,6 +139,43 @@ class Access:
     """Path under which the pages are served."""
     why_disabled: Mapping[str, str | None]
     """Why the user cannot start backfill, rollback and check; None for one that the user can start."""
+    asks_for_approval: bool = False
+    """Whether the pipeline asks a person about runs that their audits stopped."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Why a run was stopped by its audit, and what a person can do."""
+
+    run: str
+    failures: Sequence[str]
+    """Checks that failed, one line each."""
+    decision: str
+    """Who decides about the run, in a sentence."""
+    required_actions: str | None
+    """Address at which a person who is asked can answer; None if nobody is asked."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A DAG run of the chosen slices that has not succeeded."""
+
+    id: str
+    state: RunState
+    href: str
+    failed_tasks: Sequence[tuple[str, str]]
+    """Failed tasks, with the addresses of their logs."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A pipeline in the list of pipelines."""
+
+    name: str
+    counts: Sequence[tuple[State, int]]
+    """Number of slices in each state, the most urgent first."""
+    problem: str | None = None
+    """Why its slices cannot be read; None if they can."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +189,10 @@ class Facts:
     only: SliceState | None
     """The slice, if only one is chosen."""
     metrics: Mapping[str, float | None]
+    blocks: Sequence[Block]
+    work: Sequence[Work]
+    unpublished: int
+    """Number of chosen slices for which nothing is published."""
 
 
 def chosen_range(from_: str | None, to: str | None, length: int) -> Range | None:
@@ -173,8 +239,13 @@ def calendar_page(
     metrics: Mapping[str, float | None],
     length: int,
     access: Access,
+    audits: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
-    """Return the page. `metrics` are those of the chosen slice, if it is one; `length` is that of a slice, in ticks."""
+    """Return the page.
+
+    `metrics` are those of the chosen slice, if it is one. `length` is that of a slice, in ticks. `audits` has what the
+    audits of runs said, by run: see `blocking_runs`.
+    """
     days = _by_day(coverage.slices)
     counts = Counter(state.state for state in coverage.slices)
     years = sorted({day.year for day in days} | {month.year})
@@ -199,12 +270,38 @@ def calendar_page(
         hours=[f"{hour:02}" for hour in range(0, 24, length // ticks.from_seconds(3600))],
         rows=_day_rows(month, days, chosen, length),
         chosen=chosen,
-        facts=None if chosen is None else _facts(coverage.slices, chosen, metrics),
+        facts=None if chosen is None else _facts(pipeline, coverage.slices, chosen, metrics, access, audits),
         newest=next((_link(state) for state in reversed(coverage.slices) if state.run), None),
         changes=coverage.changes,
         problem=coverage.problem,
         script=script(),
         script_hash=script_hash(),
+    )
+
+
+def blocking_runs(states: Iterable[SliceState], chosen: Range | None) -> list[str]:
+    """Return the runs that block the chosen slices, of which the page says what failed; the newest slices' first."""
+    inside = [] if chosen is None else [state for state in states if chosen.contains(state)]
+    shown = [state.blocked_run for state in reversed(inside) if state.state in (State.AWAITING, State.BLOCKED)]
+    return list(dict.fromkeys(filter(None, shown)))[:SHOWN_AUDITS]
+
+
+def summary(pipeline: str, states: Iterable[SliceState]) -> Summary:
+    """Return the pipeline with the number of its slices in each state."""
+    counts = Counter(state.state for state in states)
+    return Summary(pipeline, [(state, counts[state]) for state in State if counts[state]])
+
+
+def pipelines_page(pipelines: Sequence[Summary], errors: Sequence[str], root: str) -> bytes:
+    """Return the list of pipelines. `errors` are those of pipeline files, and `root` is the path of the pages."""
+    return render(
+        "recapture.coverage",
+        "pipelines.html",
+        pipelines=pipelines,
+        errors=errors,
+        root=root,
+        signs=SIGNS,
+        kinds=KINDS,
     )
 
 
@@ -308,8 +405,17 @@ def _query(**parameters: str) -> str:
     return f"?{urlencode(parameters)}"
 
 
-def _facts(states: Iterable[SliceState], chosen: Range, metrics: Mapping[str, float | None]) -> Facts:
+def _facts(
+    pipeline: str,
+    states: Iterable[SliceState],
+    chosen: Range,
+    metrics: Mapping[str, float | None],
+    access: Access,
+    audits: Mapping[str, str],
+) -> Facts:
     inside = [state for state in states if chosen.contains(state)]
+    dag_runs = {state.dag_run.id: state.dag_run for state in inside if state.dag_run}
+    unfinished = [run for run in dag_runs.values() if run.state is not RunState.SUCCESS]
     counts = Counter(state.state for state in inside)
     runs: dict[str, str] = {}
     for state in inside:
@@ -323,4 +429,34 @@ def _facts(states: Iterable[SliceState], chosen: Range, metrics: Mapping[str, fl
         max(len(runs) - SHOWN_RUNS, 0),
         inside[0] if len(inside) == 1 else None,
         metrics,
+        [_block(pipeline, run, inside, access, audits) for run in blocking_runs(inside, chosen)],
+        [_work(pipeline, run, access) for run in unfinished[-SHOWN_RUNS:]],
+        sum(state.run is None for state in inside),
     )
+
+
+def _block(pipeline: str, run: str, inside: Sequence[SliceState], access: Access, audits: Mapping[str, str]) -> Block:
+    dag_runs = [state.dag_run for state in inside if state.blocked_run == run]
+    asking = next((dag_run for dag_run in dag_runs if dag_run and dag_run.awaits_decision), None)
+    if asking is not None:
+        decision = "A person is asked whether to publish the run."
+    elif access.asks_for_approval:
+        decision = "Nobody approved the run. Backfill its slices to be asked again."
+    else:
+        decision = (
+            "Nobody is asked whether to publish it all the same. If a person should decide about such runs, add "
+            "`approval: {}` to the pipeline file, and backfill the slices."
+        )
+    failures = [" ".join(line.split()) for line in audits.get(run, "").splitlines() if line.startswith("FAILED")]
+    actions = None if asking is None else f"{_address(pipeline, asking, access)}/tasks/approval/required_actions"
+    return Block(run, failures, decision, actions)
+
+
+def _work(pipeline: str, run: DagRun, access: Access) -> Work:
+    address = _address(pipeline, run, access)
+    return Work(run.id, run.state, address, [(task, f"{address}/tasks/{quote(task)}") for task in run.failed_tasks])
+
+
+def _address(pipeline: str, run: DagRun, access: Access) -> str:
+    """Return the address of a DAG run in Airflow."""
+    return f"{access.airflow}/dags/{pipeline}/runs/{quote(run.id, safe='')}"

@@ -10,7 +10,8 @@ from datetime import datetime
 
 import pyarrow.parquet as pq
 
-from recapture.coverage.states import SliceState, slice_states
+from recapture.coverage.activity import Activity
+from recapture.coverage.states import NO_ACTIVITY, SliceState, slice_states
 from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
 from recapture.errors import RecaptureError, SetupError
@@ -37,7 +38,7 @@ class Coverage:
     """Coverage of a pipeline."""
 
     slices: tuple[SliceState, ...]
-    """States, in order of time, from the first slice that was ever published or blocked to the last that has ended."""
+    """States, in order of time, from the first slice of which something is known to the last that has ended."""
     changes: Changes
     problem: str | None
     """Why it is not known how far Capture has got; None if it is."""
@@ -53,10 +54,12 @@ class CoverageReader:
         self._progress: tuple[float, int, int | None] | None = None
         """Time of the last look, end of the last slice at that time, and start of the first incomplete slice."""
 
-    def read(self, now: datetime, environment: Mapping[str, str] = os.environ) -> Coverage:
+    def read(
+        self, now: datetime, environment: Mapping[str, str] = os.environ, activity: Activity = NO_ACTIVITY
+    ) -> Coverage:
         """Return the coverage. Raise RecaptureError if the tables cannot be read.
 
-        The environment has the credentials.
+        The environment has the credentials. `activity` is what the scheduler does.
         """
         with self._lock:
             length = slice_length(self.pipeline)
@@ -72,12 +75,12 @@ class CoverageReader:
                     raise
                 blocked, changes = {}, Changes()
             incomplete_from, problem = None, None
-            known = slice_states(entries, blocked, changes.slices, last_end, length, None)
+            known = slice_states(entries, blocked, changes.slices, last_end, length, None, activity)
             try:
                 incomplete_from = self._first_incomplete(known, last_end, length, now, environment)
             except RecaptureError as error:
                 problem = str(error)
-            states = slice_states(entries, blocked, changes.slices, last_end, length, incomplete_from)
+            states = slice_states(entries, blocked, changes.slices, last_end, length, incomplete_from, activity)
             return Coverage(tuple(states), changes, problem)
 
     def metrics(

@@ -5,16 +5,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from recapture.coverage.activity import Activity, DagRun, RunState, newest_runs
 from recapture.run.approval import APPROVED
 from recapture.time_model import ticks
+
+NO_ACTIVITY = Activity()
 
 
 class State(StrEnum):
     """State of a slice. The first ones need attention most."""
 
+    AWAITING = "awaiting a decision"
     BLOCKED = "blocked"
+    FAILED = "failed"
     STALE = "stale"
     MISSING = "missing"
+    PAUSED = "paused"
+    RUNNING = "running"
+    QUEUED = "queued"
     INCOMPLETE = "capture incomplete"
     APPROVED = "published after approval"
     WARNINGS = "published with warnings"
@@ -27,15 +35,22 @@ class State(StrEnum):
 
 
 _MEANINGS = {
+    State.AWAITING: "The audit stopped the run, and a person is asked whether to publish it.",
     State.BLOCKED: "The audit stopped the last run, so nothing new was published.",
+    State.FAILED: "The last run failed before it published anything: see the log of its task.",
     State.STALE: "Published, but blobs were added, modified or deleted since they were read.",
-    State.MISSING: "Capture is complete, but nothing is published.",
+    State.MISSING: "Capture is complete, nothing is published, and no run will compute it: backfill it.",
+    State.PAUSED: "Nothing is published, and no run starts before the DAG is unpaused.",
+    State.RUNNING: "A run computes it now.",
+    State.QUEUED: "A run will compute it when its turn comes.",
     State.INCOMPLETE: "Capture has not written everything yet.",
     State.APPROVED: "Published by a person's decision, although the audit stopped the run.",
     State.WARNINGS: "Published, and the audit warned.",
     State.PUBLISHED: "Published, and the audit passed.",
 }
 _BY_QUALITY = {"passed": State.PUBLISHED, "passed with warnings": State.WARNINGS, APPROVED: State.APPROVED}
+CURABLE = (State.BLOCKED, State.FAILED, State.STALE, State.MISSING)
+"""States that a run may end. While one is active, its state is shown instead."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +73,8 @@ class SliceState:
     """Last run that its audit stopped; None if nothing was stopped since the publication."""
     taken_back: str | None = None
     """Run that the last rollback took back."""
+    dag_run: DagRun | None = None
+    """Newest DAG run that covers the slice; None if there is none."""
 
 
 def slice_states(
@@ -67,42 +84,83 @@ def slice_states(
     last_end: int,
     length: int,
     incomplete_from: int | None,
+    activity: Activity = NO_ACTIVITY,
 ) -> list[SliceState]:
-    """Return the state of every slice from the first that was ever published or blocked to the last that has ended.
+    """Return the state of every slice from the first of which something is known to the last that has ended.
 
-    `entries` are those of the publications' snapshot. `blocked` has the blocking run, and `changed` the run whose blobs
-    have changed since; all three are keyed by slice_start. `last_end` is the end of the last slice that has ended,
-    `length` that of a slice, and `incomplete_from` the start of the first slice that Capture may not have written; all
-    in ticks.
+    Something is known of a slice that was ever published or blocked, that an active or failed DAG run covers, or that
+    the schedule computes. `entries` are those of the publications' snapshot. `blocked` has the blocking run, and
+    `changed` the run whose blobs have changed since; all three are keyed by slice_start. `last_end` is the end of the
+    last slice that has ended, `length` that of a slice, and `incomplete_from` the start of the first slice that Capture
+    may not have written; all in ticks.
     """
-    if not entries and not blocked:
+    first = _first(entries, blocked, activity)
+    if first is None:
         return []
-    first = ticks.from_datetime(ticks.parse_utc(min((*entries, *blocked))))
+    newest = newest_runs(activity.runs, length)
     states = []
     for start in range(first, last_end, length):
-        text = ticks.to_text(start)
-        entry = entries.get(text, {})
-        run = entry.get("run")
-        if text in blocked:
-            state = State.BLOCKED
-        elif run is not None and changed.get(text) == run:
-            state = State.STALE
-        elif run is not None:
-            state = _BY_QUALITY.get(entry["quality"], State.WARNINGS)
-        else:
-            state = State.MISSING if incomplete_from is None or start < incomplete_from else State.INCOMPLETE
+        slice_start = ticks.to_text(start)
+        entry, dag_run = entries.get(slice_start, {}), newest.get(start)
+        is_complete = incomplete_from is None or start < incomplete_from
+        held = _held(entry, slice_start in blocked, changed.get(slice_start), dag_run, is_complete)
         states.append(
             SliceState(
                 start,
                 start + length,
-                state,
-                run,
+                _state(held, start, dag_run, activity),
+                entry.get("run"),
                 entry.get("quality"),
                 entry.get("published"),
                 entry.get("input_events"),
                 entry.get("late_events"),
-                blocked.get(text),
+                blocked.get(slice_start),
                 entry.get("taken_back"),
+                dag_run,
             )
         )
     return states
+
+
+def _first(entries: Mapping[str, Any], blocked: Mapping[str, str], activity: Activity) -> int | None:
+    """Return the start of the first slice of which something is known, in ticks; None if nothing is."""
+    published_or_blocked = sorted((*entries, *blocked))[:1]
+    known = [ticks.from_datetime(ticks.parse_utc(start)) for start in published_or_blocked]
+    known += [run.start for run in activity.runs if run.state is not RunState.SUCCESS]
+    known += [] if activity.schedule_start is None else [activity.schedule_start]
+    return min(known, default=None)
+
+
+def _held(
+    entry: Mapping[str, Any], is_blocked: bool, changed: str | None, dag_run: DagRun | None, is_complete: bool
+) -> State:
+    """Return the state that the last run left. `changed` is the run whose blobs have changed."""
+    run = entry.get("run")
+    if is_blocked:
+        return State.BLOCKED
+    if dag_run is not None and dag_run.state is RunState.FAILED and not _published_since(entry, dag_run):
+        return State.FAILED
+    if run is not None:
+        return State.STALE if changed == run else _BY_QUALITY.get(entry["quality"], State.WARNINGS)
+    return State.MISSING if is_complete else State.INCOMPLETE
+
+
+def _published_since(entry: Mapping[str, Any], dag_run: DagRun) -> bool:
+    published = entry.get("published")
+    return published is not None and ticks.from_datetime(ticks.parse_utc(published)) >= dag_run.began
+
+
+def _state(held: State, start: int, dag_run: DagRun | None, activity: Activity) -> State:
+    """Return what becomes of a slice that the last run left in the state `held`."""
+    if dag_run is not None and dag_run.is_active:
+        if dag_run.awaits_decision:
+            return State.AWAITING
+        if held in CURABLE:
+            return State.RUNNING if dag_run.state is RunState.RUNNING else _turn(activity)
+    elif held is State.MISSING and dag_run is None and activity.will_schedule(start):
+        return _turn(activity)
+    return held
+
+
+def _turn(activity: Activity) -> State:
+    return State.PAUSED if activity.is_paused else State.QUEUED

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from recapture.archive.definitions import ArrivalTime
 from recapture.definition.document import Document, KeyPath, read
-from recapture.definition.sections import Approval, Function, Job, Notification, Output, Quality
+from recapture.definition.sections import Approval, Function, Job, Notification, Output, Quality, Schedule
 from recapture.definition.validation import definition_error
 from recapture.errors import DefinitionError
 from recapture.formats.base import Alias, Section, reject_none
@@ -22,7 +22,7 @@ from recapture.query.compile import compile_query
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery
 from recapture.storage.address import AzureAddress, normal_form, parse
 from recapture.time_model.policies import EARLY_SECONDS, Policies
-from recapture.time_model.ticks import from_seconds
+from recapture.time_model.ticks import from_datetime, from_seconds
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
@@ -68,6 +68,8 @@ class Pipeline(Section):
     """Notifiers of Airflow that tell what happens to runs."""
     slice_hours: Literal[1, 2, 3, 4, 6, 8, 12, 24] = 1
     """Length of a slice, in hours."""
+    schedule: Annotated[Schedule | None, reject_none("write its start, or remove the key")] = None
+    """First slice that Airflow's schedule computes; None for the newest that has ended when the schedule begins."""
     file: Annotated[Path, Field(exclude=True)]
     """Absolute path of the pipeline file."""
 
@@ -232,6 +234,7 @@ def _load(path: Path) -> tuple[Pipeline, Document]:
         require_distinct_tables,
         require_distinct_functions,
         require_readable_scripts,
+        require_start_on_slice_border,
     ):
         require(pipeline, document)
     return pipeline, document
@@ -299,6 +302,15 @@ def _would_read(section: Input, folder: str) -> bool:
     container = f"{normal_form(section.container)}/"
     inside = f"{folder}/a/b.parquet"
     return inside.startswith(container) and section.names.parse(inside.removeprefix(container)) is not None
+
+
+def require_start_on_slice_border(pipeline: Pipeline, document: Document) -> None:
+    """Raise DefinitionError if the schedule starts within a slice."""
+    if pipeline.schedule is not None and from_datetime(pipeline.schedule.start) % from_seconds(
+        3600 * pipeline.slice_hours
+    ):
+        reason = f"it is not on a slice border: slices last {pipeline.slice_hours} h, from midnight UTC"
+        raise document.error(("schedule", "start"), reason)
 
 
 def require_events(pipeline: Pipeline, document: Document) -> None:

@@ -1,5 +1,6 @@
 """The sections of a pipeline file next to `input`: the job's settings, the outputs and their suites."""
 
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, Strict
@@ -91,6 +92,24 @@ class Approval(Section):
 
     wait_hours: Annotated[Number, Field(ge=1, le=720)] = 24
     """How long a run waits for an answer, in hours, up to 30 days."""
+
+
+def _instant(written: object) -> datetime:
+    advice = "write a time with its zone, such as 2026-03-01T06:00:00Z"
+    try:
+        instant = written if isinstance(written, datetime) else datetime.fromisoformat(str(written))
+    except ValueError:
+        raise ValueError(advice) from None
+    if instant.tzinfo is None:
+        raise ValueError(advice)
+    return instant.astimezone(UTC)
+
+
+class Schedule(Section):
+    """The schedule of the pipeline in Airflow."""
+
+    start: Annotated[datetime, BeforeValidator(_instant)]
+    """Start of the first slice that the schedule computes."""
 
 
 Event = Literal["blocked", "approved", "recovered"]

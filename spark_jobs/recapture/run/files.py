@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from recapture.archive import manifest as manifests
 from recapture.archive.manifest import Manifest
-from recapture.errors import RunError
+from recapture.errors import PermanentError
 from recapture.quality.metrics import UNUSABLE
 from recapture.storage import Container
 from recapture.time_model import ticks
@@ -122,5 +122,7 @@ class RunFiles:
         content = self.container.read_current(name)
         if content is None:
             file = name.removeprefix(self.name(""))
-            raise RunError(f"run {self.id} has no {file} under {self.container.url}: start the run again from its plan")
+            raise PermanentError(
+                f"run {self.id} has no {file} under {self.container.url}: start the run again from its plan"
+            )
         return content

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from recapture.errors import RunError
+from recapture.errors import PermanentError
 from recapture.ordering.counters import Counters
 from recapture.ordering.profile import PROFILE_SCHEMA
 from recapture.ordering.task import Task
@@ -43,7 +43,7 @@ def collect(files: RunFiles, tasks: Sequence[Task], metrics: Iterable[Mapping[st
     def read(task: Task) -> pa.Table:
         content = files.container.read_current(_name(files, task))
         if content is None:
-            raise RunError(f"run {files.id} has lost {_name(files, task)}: start the run again from its plan")
+            raise PermanentError(f"run {files.id} has lost {_name(files, task)}: start the run again from its plan")
         table = pq.read_table(io.BytesIO(content), schema=PROFILE_SCHEMA)
         starts = map(ticks.to_text, table["slice_start"].to_pylist())
         stays = [(task.input, task.partition, start) in kept for start in starts]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recapture.definition.sections import Output
-from recapture.errors import RunError
+from recapture.errors import PermanentError
 from recapture.quality.history import slices_before
 from recapture.quality.metrics import PARTITION_METRICS
 from recapture.quality.rows import Rows, SliceFile
@@ -83,7 +83,7 @@ def published_files(table: Table, starts: Iterable[int]) -> dict[str, bytes]:
     def read(start: str) -> bytes:
         content = container.read_current(held[start][0])
         if content is None:
-            raise RunError(
+            raise PermanentError(
                 f"{held[start][0]}, which {table.url} names for slice {start}, is gone: restore it, or "
                 "backfill the slice again"
             )

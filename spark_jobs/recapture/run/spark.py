@@ -17,9 +17,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from recapture import log
+from recapture import errors, log
 from recapture.definition.pipeline import load
-from recapture.errors import RecaptureError, RunError
+from recapture.errors import DefinitionError, PermanentError, RecaptureError, RunError
 from recapture.model import OutputColumn, published_schema
 from recapture.ordering import panes
 from recapture.ordering.order import schema
@@ -45,7 +45,7 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
         try:
             return _stage(spark, run, inputs)
         except (PySparkException, Py4JJavaError) as error:
-            raise RunError(_reason(error)) from error
+            raise _error(error) from error
 
     stage.compute(run, spark.sparkContext.defaultParallelism, staged)
 
@@ -136,13 +136,21 @@ def slice_writer(
     return slices.mapInArrow(write, from_arrow_schema(STAGED_SCHEMA))
 
 
-def _reason(error: PySparkException | Py4JJavaError) -> str:
-    """Return the message of Recapture's own error, else the last exception in Spark's text, else its first line."""
+def _error(error: PySparkException | Py4JJavaError) -> RunError:
+    """Return Recapture's own error, else the last exception in Spark's text, else its first line.
+
+    It is a PermanentError if the tasks raised one, or if the query did.
+    """
     text = str(error)
-    ours = re.findall(r"^(?:recapture\.[\w.]+Error): (.*)$", text, re.MULTILINE)
-    ours += re.findall(r"\[USER_RAISED_EXCEPTION\] ((?:ud[af]\.|ST_|CREATE).*) SQLSTATE: \w+$", text, re.MULTILINE)
-    if ours:
-        return str(ours[-1])
+    if ours := re.findall(r"^recapture\.errors\.(\w+): (.*)$", text, re.MULTILINE):
+        name, message = ours[-1]
+        return PermanentError(message) if issubclass(getattr(errors, name), PermanentError) else RunError(message)
+    if ours := re.findall(r"\[USER_RAISED_EXCEPTION\] ((?:ud[af]\.|ST_|CREATE).*) SQLSTATE: \w+$", text, re.MULTILINE):
+        return PermanentError(ours[-1])
+    return RunError(_reason(text))
+
+
+def _reason(text: str) -> str:
     if "java.lang.OutOfMemoryError" in text:
         return f"Java, which runs Spark, has no memory left: {MORE_MEMORY}"
     raised = re.findall(r"^[\w.]+(?:Error|Exception): .*$", text, re.MULTILINE)
@@ -150,7 +158,7 @@ def _reason(error: PySparkException | Py4JJavaError) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Compute a planned run; Airflow submits this."""
+    """Compute a planned run, and return the exit code; Airflow submits this. It is 2 if trying again is useless."""
     file, run_id = arguments
     log.enable()
     spark = SparkSession.builder.appName(f"recapture {run_id}").getOrCreate()
@@ -158,7 +166,7 @@ def main(arguments: list[str]) -> int:
         compute(spark, load_run(load(Path(file)), run_id))
     except RecaptureError as error:
         print(f"recapture: {error}", file=sys.stderr)
-        return error.exit_code
+        return DefinitionError.exit_code if isinstance(error, PermanentError) else error.exit_code
     finally:
         spark.stop()
     return 0

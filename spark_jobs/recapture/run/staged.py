@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recapture.definition.sections import Output
-from recapture.errors import RunError
+from recapture.errors import PermanentError
 from recapture.quality.rows import Rows, SliceFile
 from recapture.run.files import StagedSlice
 from recapture.run.planned import PlannedRun
@@ -51,5 +51,5 @@ def write_locally(output: Output, staged: Iterable[StagedSlice], run_id: str, fo
 def _content(output: Output, staged: StagedSlice, run_id: str) -> bytes:
     content = open_container(output.table).read_current(staged.path)
     if content is None:
-        raise RunError(f"{staged.path}, which run {run_id} staged, is gone: start the run again from its plan")
+        raise PermanentError(f"{staged.path}, which run {run_id} staged, is gone: start the run again from its plan")
     return content

@@ -3,6 +3,7 @@
 import base64
 import functools
 import logging
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,6 +56,17 @@ logging.getLogger("urllib3.connectionpool").addFilter(_Unsigned())
 logging.getLogger("azure").addHandler(logging.NullHandler())
 
 
+_REQUESTS = logging.getLogger("recapture.storage.requests")
+"""Logger for every request and its headers. At INFO, they would drown the log of a task."""
+_REQUESTS.setLevel(logging.WARNING)
+
+
+@functools.lru_cache(maxsize=64)
+def _shared_client(endpoint: str, container: str, credential: Any, process: int) -> ContainerClient:
+    """Return the client of a container: one per process and credential, because every client keeps sockets open."""
+    return ContainerClient(endpoint, container, credential=credential, logger=_REQUESTS, **_RETRIES)
+
+
 class AzureContainer:
     """`Container` on Azure Blob Storage. It can be used from several threads."""
 
@@ -62,7 +74,7 @@ class AzureContainer:
         self._address = address
         self._advice = access.advice
         self._base = f"{address.prefix}/" if address.prefix else ""
-        self._client = ContainerClient(address.endpoint, address.container, credential=access.credential, **_RETRIES)
+        self._client = _shared_client(address.endpoint, address.container, access.credential, os.getpid())
 
     @property
     def url(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from recapture.errors import DamagedBlobError, RunError
+from recapture.errors import DamagedBlobError, PermanentError, RunError
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,11 @@ def verified(blob: Blob, content: bytes) -> bytes:
     return content
 
 
-def changed(blob: Blob, etag: str) -> RunError:
+def changed(blob: Blob, etag: str) -> PermanentError:
     """Return the error for a blob whose etag is not the planned one."""
-    return RunError(f"blob {blob.name} changed since it was planned (etag {blob.etag}, now {etag}): plan again")
+    return PermanentError(f"blob {blob.name} changed since it was planned (etag {blob.etag}, now {etag}): plan again")
 
 
-def deleted(blob: Blob) -> RunError:
+def deleted(blob: Blob) -> PermanentError:
     """Return the error for a planned blob that does not exist any more."""
-    return RunError(f"blob {blob.name} was deleted since it was planned (etag {blob.etag}): plan again")
+    return PermanentError(f"blob {blob.name} was deleted since it was planned (etag {blob.etag}): plan again")

@@ -104,6 +104,7 @@ def _identity(tenant: str | None = None, client: str | None = None, secret: str 
         raise DefinitionError(f"the AZURE_… environment variables do not define an identity: {error}") from None
 
 
+@functools.lru_cache(maxsize=64)
 def _client(connection_string: str) -> BlobServiceClient:
     """Return the parsed connection string. Raise DefinitionError, without its text, if it is not valid."""
     try:
@@ -113,8 +114,12 @@ def _client(connection_string: str) -> BlobServiceClient:
         raise DefinitionError(f"{CONNECTION_STRING} cannot be read; expected {forms}") from None
 
 
+@functools.lru_cache(maxsize=64)
 def _secret(client: BlobServiceClient) -> AzureNamedKeyCredential | AzureSasCredential:
-    """Return the key or the signature of a connection string. Raise DefinitionError if it has neither."""
+    """Return the key or the signature of a connection string, always the same object.
+
+    Raise DefinitionError if it has neither.
+    """
     key = getattr(client.credential, "account_key", None)
     if key:
         return AzureNamedKeyCredential(client.credential.account_name, key)

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from recapture.archive.definitions import digest_of
 from recapture.archive.holes import ArrivedNumbers, Hole
-from recapture.errors import RunError
+from recapture.errors import PermanentError
 from recapture.storage import in_parallel, open_container
 from recapture.table.delta import File, OpenTable, Table
 from recapture.table.files import write_slice_file
@@ -188,7 +188,7 @@ class Publications:
         url = self.table.table.url
         content = open_container(url).read_current(path)
         if content is None:
-            raise RunError(f"{url} has lost the file {path}, which its newest version names: restore the file")
+            raise PermanentError(f"{url} has lost the file {path}, which its newest version names: restore the file")
         stored = _STORED.validate_json(pq.read_table(io.BytesIO(content), columns=["entry"])["entry"][0].as_py())
         require_format(stored.format, PUBLICATIONS_FORMAT, f"{path} of {url}")
         return _ENTRY.validate_python(stored.entry)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from recapture.errors import InterruptedRunError, RecaptureError, RunError, UnfinishedError
+from recapture.errors import InterruptedRunError, PermanentError, RecaptureError, RunError, UnfinishedError
 from recapture.storage import in_parallel, open_container
 from recapture.table.delta import File, OpenTable, Table
 from recapture.table.publications import Entry, Publication, Publications
@@ -89,18 +89,20 @@ def rollback(tables: Tables, slice_starts: Sequence[str], run: str | None = None
 
 
 def _rolled_back(tables: Tables, start: str, entry: Entry, run: str | None) -> Entry:
-    """Return the entry after its rollback. Raise RunError if the slice holds another run, or none."""
+    """Return the entry after its rollback. Raise PermanentError if the slice holds another run, or none."""
     if entry.taken_back is not None and run in (None, entry.taken_back):
         return entry
     if entry.current is None:
-        raise RunError(f"nothing is published for slice {start} in {tables.publications.url}: see recapture status")
+        raise PermanentError(
+            f"nothing is published for slice {start} in {tables.publications.url}: see recapture status"
+        )
     if run not in (None, entry.current.run):
-        raise RunError(f"slice {start} holds run {entry.current.run}, not {run}: see recapture status")
+        raise PermanentError(f"slice {start} holds run {entry.current.run}, not {run}: see recapture status")
     return entry.after_rollback()
 
 
 def _require_files(tables: Tables, entries: Mapping[str, Entry]) -> None:
-    """Raise RunError if a file that these entries name does not exist."""
+    """Raise PermanentError if a file that these entries name does not exist."""
     named = [
         (start, tables.others[name].url, file.path)
         for start, entry in entries.items()
@@ -115,7 +117,7 @@ def _require_files(tables: Tables, entries: Mapping[str, Entry]) -> None:
 
     for (start, url, path), missing in zip(named, in_parallel(is_missing, named), strict=True):
         if missing:
-            raise RunError(
+            raise PermanentError(
                 f"{path}, which slice {start} held before, no longer exists in {url}, perhaps after a vacuum: "
                 "backfill the slice again instead"
             )

@@ -1,0 +1,27 @@
+"""The task that submits a planned run to Spark."""
+
+import re
+
+from airflow.exceptions import AirflowException
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowFailException
+
+USELESS = re.compile(r"Error code is: 2\b")
+"""What the provider says of an application that ended with 2: see `recapture.run.spark.main`."""
+
+
+class SparkRun(SparkSubmitOperator):
+    """Operator that submits a planned run. It is not retried if trying again is useless.
+
+    In deploy mode `cluster`, the exit code is not known, so the task is retried.
+    """
+
+    def execute(self, context: Context) -> None:
+        """Run Spark. Raise AirflowFailException if the application says that trying again is useless."""
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            if USELESS.search(str(error)):
+                raise AirflowFailException("the run failed, and trying again is useless: see its error above") from None
+            raise

@@ -1,0 +1,61 @@
+"""What a scheduler does with the slices of a pipeline: its DAG runs, and the slices that it will still compute."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class RunState(StrEnum):
+    """State of a DAG run, in Airflow's words."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCESS = "success"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class DagRun:
+    """A DAG run that computes, or computed, the range (start, end] of slices."""
+
+    id: str
+    state: RunState
+    start: int
+    """Start of the range, in ticks."""
+    end: int
+    began: int
+    """Time at which the run started, or was queued if it has not started, in ticks."""
+    failed_tasks: tuple[str, ...] = ()
+    awaits_decision: bool = False
+    """Whether a person is asked whether to publish the run, which its audit stopped."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the run has not ended."""
+        return self.state in (RunState.QUEUED, RunState.RUNNING)
+
+
+@dataclass(frozen=True)
+class Activity:
+    """DAG runs of a pipeline, and its schedule. Without a scheduler, there are neither."""
+
+    runs: tuple[DagRun, ...] = ()
+    schedule_start: int | None = None
+    """Start of the first slice that the schedule computes, in ticks; None if it computes none."""
+    is_paused: bool = False
+    """Whether the schedule creates no runs, and queued runs do not start."""
+
+    def will_schedule(self, start: int) -> bool:
+        """Return whether the slice that begins at `start` is one of the schedule."""
+        return self.schedule_start is not None and start >= self.schedule_start
+
+
+def newest_runs(runs: Iterable[DagRun], length: int) -> dict[int, DagRun]:
+    """Return the newest run of each slice, by the start of the slice; a run that has not ended comes first.
+
+    `length` is that of a slice, in ticks.
+    """
+    newest: dict[int, DagRun] = {}
+    for run in sorted(runs, key=lambda run: (run.is_active, run.began)):
+        newest.update(dict.fromkeys(range(run.start, run.end, length), run))
+    return newest

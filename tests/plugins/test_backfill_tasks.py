@@ -1,0 +1,73 @@
+"""What the tasks of a DAG share: which errors are final, and what their logs leave out."""
+
+import importlib
+import logging
+from types import ModuleType
+
+import pytest
+
+from recapture import errors
+from recapture.errors import RecaptureError
+from tests.paths import ROOT
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
+        environment.syspath_prepend(str(ROOT / "plugins"))
+        return importlib.import_module("backfill_tasks")
+
+
+FINAL = {
+    errors.AuditError("stopped"),
+    errors.DefinitionError("wrong"),
+    errors.FormatError("of another version"),
+    errors.DamagedBlobError("a.avro", "cut off"),
+    errors.PermanentError("nothing is published for slice"),
+}
+CURABLE = {errors.RunError("out of reach"), errors.SetupError("no right yet"), errors.UnfinishedError("half")}
+
+
+@pytest.mark.parametrize("error", [*FINAL, *CURABLE], ids=lambda error: type(error).__name__)
+def test_a_task_is_not_retried_if_its_error_stays_the_same(plugin: ModuleType, error: RecaptureError) -> None:
+    decision = plugin.RETRY_POLICY.evaluate(error, 1, 2)
+    assert (decision.action is plugin.RetryAction.FAIL) == (error in FINAL)
+
+
+@pytest.mark.parametrize(("code", "retried"), [(1, True), (2, False), (22, True)])
+def test_spark_is_not_started_again_for_a_run_that_cannot_succeed(
+    plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, code: int, retried: bool
+) -> None:
+    from airflow.exceptions import AirflowException
+    from airflow.sdk.exceptions import AirflowFailException
+
+    spark_run = importlib.import_module("spark_run")
+
+    def fail(*arguments: object) -> None:
+        raise AirflowException(f"Cannot execute: spark-submit backfill.py. Error code is: {code}.")
+
+    monkeypatch.setattr(spark_run.SparkSubmitOperator, "execute", fail)
+    operator = spark_run.SparkRun(task_id="order_and_aggregate", application="backfill.py")
+    with pytest.raises(AirflowException) as raised:
+        operator.execute({})
+    assert isinstance(raised.value, AirflowFailException) != retried
+
+
+def test_the_log_of_a_task_has_our_lines_and_not_those_of_chatty_libraries(
+    plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(plugin, "take_credentials", lambda context: None)
+    names = ("azure.core.pipeline", "azure.identity", "great_expectations.expectations.registry", "recapture.run", "x")
+    for name in plugin.CHATTY_LIBRARIES:
+        monkeypatch.setattr(logging.getLogger(name), "level", logging.NOTSET)
+    with caplog.at_level(logging.INFO):
+        plugin.prepare({})
+        for name in names:
+            logging.getLogger(name).info("progress")
+            logging.getLogger(name).warning("warning")
+    shown = [(record.name, record.levelname) for record in caplog.records]
+    assert [name for name, level in shown if level == "INFO"] == ["recapture.run", "x"]
+    assert [name for name, level in shown if level == "WARNING"] == list(names)
+    for name in plugin.CHATTY_LIBRARIES:
+        logging.getLogger(name).setLevel(logging.NOTSET)

@@ -1,0 +1,92 @@
+"""Processes of Airflow that run for months do not lose file descriptors."""
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from azure.storage.blob import ContainerClient
+
+from embedded.azurite import Azurite
+from recapture.coverage.reading import CoverageReader
+from recapture.definition.pipeline import Pipeline, load
+from tests.paths import ROOT
+
+LOOKS = 1000
+SLACK = 10
+"""Number of descriptors by which a process may differ from one look to the next."""
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+PIPELINE = """
+name: telemetry
+input: {{alias: telemetry, container: {url}/capture, namespace: contoso, event_hub: telemetry}}
+job:
+  query: SELECT COUNT(*) AS n INTO aggregates FROM telemetry GROUP BY TumblingWindow(minute, 5)
+output: {{alias: aggregates, table: {url}/capture/table}}
+"""
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
+        spec = importlib.util.spec_from_file_location("capture_complete", ROOT / "plugins" / "capture_complete.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["capture_complete"] = module
+        spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeline]:
+    """A pipeline with an archive in which nothing is complete."""
+    with Azurite(tmp_path / "log") as azurite:
+        monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
+        with ContainerClient.from_connection_string(azurite.connection_string, "capture") as client:
+            client.create_container()
+            client.upload_blob("contoso/telemetry/0/2026/03/01/10/00/00.avro", b"")
+        file = tmp_path / "telemetry.yaml"
+        file.write_text(PIPELINE.format(url=azurite.url))
+        yield load(file)
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not list the descriptors of a process")
+def test_a_thousand_looks_at_the_archive_open_no_more_descriptors(plugin: ModuleType, pipeline: Pipeline) -> None:
+    """The triggerer looks once a minute for every run that waits."""
+
+    def look() -> None:
+        assert plugin._completeness(str(pipeline.file), NOW - timedelta(hours=1), NOW, dict(os.environ))
+
+    look()
+    before = descriptors()
+    for _ in range(LOOKS):
+        look()
+    assert descriptors() < before + SLACK
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not list the descriptors of a process")
+def test_a_hundred_views_of_the_calendar_open_no_more_descriptors(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The api-server reads the tables and the archive for every page."""
+    monkeypatch.setattr("recapture.coverage.reading.PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("recapture.coverage.reading.OPEN_SECONDS", 0.0)
+    reader = CoverageReader(pipeline)
+
+    def view() -> None:
+        assert reader.read(NOW, dict(os.environ)).slices == ()
+
+    view()
+    before = descriptors()
+    for _ in range(LOOKS // 10):
+        view()
+    assert descriptors() < before + SLACK
