@@ -161,9 +161,9 @@ def up() -> None:
 def _follow(airflow: Airflow) -> None:
     """Print the state of each slice when it changes, for ever."""
     from recapture.coverage.reading import CoverageReader
-    from recapture.coverage.states import State
     from recapture.definition.pipeline import load
     from recapture.errors import RecaptureError
+    from recapture.run.slice_state import State
     from recapture.time_model import ticks
 
     reader = CoverageReader(load(DEFINITION))

@@ -13,9 +13,10 @@ from recapture.coverage import calendar
 from recapture.coverage.activity import DagRun, RunState
 from recapture.coverage.calendar import Access, Range, calendar_page, chosen_range
 from recapture.coverage.reading import Coverage
-from recapture.coverage.states import SliceState, State
+from recapture.coverage.states import SliceState
 from recapture.errors import DefinitionError
 from recapture.run.changed import Changes
+from recapture.run.slice_state import State
 from recapture.time_model import ticks
 
 HOUR = ticks.from_seconds(3600)

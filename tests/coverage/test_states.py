@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from recapture.coverage.activity import Activity, DagRun, RunState
-from recapture.coverage.states import State, slice_states
+from recapture.coverage.states import slice_states
 from recapture.run.blocks import Block, blocked_slices
+from recapture.run.slice_state import State
 from recapture.time_model import ticks
 
 HOUR = ticks.from_seconds(3600)
@@ -32,6 +33,7 @@ def states(
         entries,
         kinds.get("blocked", {}),
         kinds.get("changed", {}),
+        kinds.get("outdated", {}),
         at(end),
         HOUR,
         None if incomplete_from is None else at(incomplete_from),

@@ -13,9 +13,10 @@ from urllib.parse import quote, urlencode
 
 from recapture.coverage.activity import DagRun, RunState
 from recapture.coverage.reading import Coverage
-from recapture.coverage.states import SliceState, State
+from recapture.coverage.states import SliceState
 from recapture.errors import DefinitionError
 from recapture.pages.page import render
+from recapture.run.slice_state import State
 from recapture.time_model import ticks
 
 SIGNS = {
@@ -23,6 +24,7 @@ SIGNS = {
     State.BLOCKED: "✕",
     State.FAILED: "⚠",
     State.STALE: "↻",
+    State.OUTDATED: "≠",
     State.MISSING: "\N{EN DASH}",
     State.PAUSED: "‖",
     State.RUNNING: "▸",
@@ -38,6 +40,7 @@ KINDS = {
     State.BLOCKED: "bad",
     State.FAILED: "bad",
     State.STALE: "stale",
+    State.OUTDATED: "stale",
     State.MISSING: "missing",
     State.PAUSED: "missing",
     State.RUNNING: "waiting",
@@ -57,6 +60,7 @@ FIRST_STATES = (
     State.BLOCKED,
     State.FAILED,
     State.STALE,
+    State.OUTDATED,
     State.MISSING,
     State.PAUSED,
     State.WARNINGS,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 import pyarrow.parquet as pq
 
@@ -18,6 +19,7 @@ from recapture.errors import RecaptureError, SetupError
 from recapture.quality.metrics import TABLE_SCHEMA
 from recapture.run.blocks import blocked_slices, blocks_in
 from recapture.run.changed import Changes, read_changes
+from recapture.run.outdated import outdated_slices, parts_of
 from recapture.run.progress import first_incomplete
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
@@ -66,6 +68,7 @@ class CoverageReader:
             last_end = ticks.from_datetime(now) // length * length
             publications = self._open(tables_of(self.pipeline).publications, environment)
             entries = publications.slices()
+            outdated = outdated_slices(self._parts, entries)
             container = open_container(self.pipeline.outputs[0].table, environment)
             try:
                 blocked = blocked_slices(entries, blocks_in(container), length)
@@ -75,13 +78,19 @@ class CoverageReader:
                     raise
                 blocked, changes = {}, Changes()
             incomplete_from, problem = None, None
-            known = slice_states(entries, blocked, changes.slices, last_end, length, None, activity)
+            known = slice_states(entries, blocked, changes.slices, outdated, last_end, length, None, activity)
             try:
                 incomplete_from = self._first_incomplete(known, last_end, length, now, environment)
             except RecaptureError as error:
                 problem = str(error)
-            states = slice_states(entries, blocked, changes.slices, last_end, length, incomplete_from, activity)
+            states = slice_states(
+                entries, blocked, changes.slices, outdated, last_end, length, incomplete_from, activity
+            )
             return Coverage(tuple(states), changes, problem)
+
+    @cached_property
+    def _parts(self) -> dict[str, str]:
+        return parts_of(self.pipeline)
 
     def metrics(
         self, output: Output, slice_start: str, environment: Mapping[str, str] = os.environ

@@ -1,55 +1,17 @@
 """The state of each slice of a pipeline."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from recapture.coverage.activity import Activity, DagRun, RunState, newest_runs
-from recapture.run.approval import APPROVED
+from recapture.run.slice_state import State, published_state
 from recapture.time_model import ticks
 
 NO_ACTIVITY = Activity()
 
 
-class State(StrEnum):
-    """State of a slice. The first ones need attention most."""
-
-    AWAITING = "awaiting a decision"
-    BLOCKED = "blocked"
-    FAILED = "failed"
-    STALE = "stale"
-    MISSING = "missing"
-    PAUSED = "paused"
-    RUNNING = "running"
-    QUEUED = "queued"
-    INCOMPLETE = "capture incomplete"
-    APPROVED = "published after approval"
-    WARNINGS = "published with warnings"
-    PUBLISHED = "published"
-
-    @property
-    def meaning(self) -> str:
-        """Meaning in a sentence."""
-        return _MEANINGS[self]
-
-
-_MEANINGS = {
-    State.AWAITING: "The audit stopped the run, and a person is asked whether to publish it.",
-    State.BLOCKED: "The audit stopped the last run, so nothing new was published.",
-    State.FAILED: "The last run failed before it published anything: see the log of its task.",
-    State.STALE: "Published, but blobs were added, modified or deleted since they were read.",
-    State.MISSING: "Capture is complete, nothing is published, and no run will compute it: backfill it.",
-    State.PAUSED: "Nothing is published, and no run starts before the DAG is unpaused.",
-    State.RUNNING: "A run computes it now.",
-    State.QUEUED: "A run will compute it when its turn comes.",
-    State.INCOMPLETE: "Capture has not written everything yet.",
-    State.APPROVED: "Published by a person's decision, although the audit stopped the run.",
-    State.WARNINGS: "Published, and the audit warned.",
-    State.PUBLISHED: "Published, and the audit passed.",
-}
-_BY_QUALITY = {"passed": State.PUBLISHED, "passed with warnings": State.WARNINGS, APPROVED: State.APPROVED}
-CURABLE = (State.BLOCKED, State.FAILED, State.STALE, State.MISSING)
+CURABLE = (State.BLOCKED, State.FAILED, State.STALE, State.OUTDATED, State.MISSING)
 """States that a run may end. While one is active, its state is shown instead."""
 
 
@@ -75,12 +37,19 @@ class SliceState:
     """Run that the last rollback took back."""
     dag_run: DagRun | None = None
     """Newest DAG run that covers the slice; None if there is none."""
+    differing: tuple[str, ...] = ()
+    """Parts of the definition that differ from the pipeline's present one, as in `run.outdated.PARTS`."""
+    missing_events: int | None = None
+    """Number of events that the archive lacked when the slice was published; None if it is not known."""
+    missing_blobs: int | None = None
+    """Number of blobs that the archive lacked when the slice was published; None if it is not known."""
 
 
 def slice_states(
     entries: Mapping[str, Mapping[str, Any]],
     blocked: Mapping[str, str],
     changed: Mapping[str, str],
+    outdated: Mapping[str, tuple[str, ...]],
     last_end: int,
     length: int,
     incomplete_from: int | None,
@@ -89,10 +58,10 @@ def slice_states(
     """Return the state of every slice from the first of which something is known to the last that has ended.
 
     Something is known of a slice that was ever published or blocked, that an active or failed DAG run covers, or that
-    the schedule computes. `entries` are those of the publications' snapshot. `blocked` has the blocking run, and
-    `changed` the run whose blobs have changed since; all three are keyed by slice_start. `last_end` is the end of the
-    last slice that has ended, `length` that of a slice, and `incomplete_from` the start of the first slice that Capture
-    may not have written; all in ticks.
+    the schedule computes. `entries` are those of the publications' snapshot. `blocked` has the blocking run, `changed`
+    the run whose blobs have changed since, and `outdated` the parts of the definition that differ; all four are keyed
+    by slice_start. `last_end` is the end of the last slice that has ended, `length` that of a slice, and
+    `incomplete_from` the start of the first slice that Capture may not have written; all in ticks.
     """
     first = _first(entries, blocked, activity)
     if first is None:
@@ -103,7 +72,8 @@ def slice_states(
         slice_start = ticks.to_text(start)
         entry, dag_run = entries.get(slice_start, {}), newest.get(start)
         is_complete = incomplete_from is None or start < incomplete_from
-        held = _held(entry, slice_start in blocked, changed.get(slice_start), dag_run, is_complete)
+        differing = outdated.get(slice_start, ())
+        held = _held(entry, slice_start in blocked, changed.get(slice_start), differing, dag_run, is_complete)
         states.append(
             SliceState(
                 start,
@@ -117,6 +87,9 @@ def slice_states(
                 blocked.get(slice_start),
                 entry.get("taken_back"),
                 dag_run,
+                differing,
+                entry.get("missing_events"),
+                entry.get("missing_blobs"),
             )
         )
     return states
@@ -132,16 +105,24 @@ def _first(entries: Mapping[str, Any], blocked: Mapping[str, str], activity: Act
 
 
 def _held(
-    entry: Mapping[str, Any], is_blocked: bool, changed: str | None, dag_run: DagRun | None, is_complete: bool
+    entry: Mapping[str, Any],
+    is_blocked: bool,
+    changed: str | None,
+    differing: Collection[str],
+    dag_run: DagRun | None,
+    is_complete: bool,
 ) -> State:
-    """Return the state that the last run left. `changed` is the run whose blobs have changed."""
+    """Return the state that the last run left.
+
+    `changed` is the run whose blobs have changed, and `differing` are the parts of its definition that differ.
+    """
     run = entry.get("run")
     if is_blocked:
         return State.BLOCKED
     if dag_run is not None and dag_run.state is RunState.FAILED and not _published_since(entry, dag_run):
         return State.FAILED
     if run is not None:
-        return State.STALE if changed == run else _BY_QUALITY.get(entry["quality"], State.WARNINGS)
+        return published_state(entry["quality"], is_stale=changed == run, differing=differing)
     return State.MISSING if is_complete else State.INCOMPLETE
 
 

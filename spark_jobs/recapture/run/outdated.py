@@ -1,14 +1,16 @@
 """Find the published slices that another definition than the pipeline's computed, or another suite judged."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 from recapture.archive.definitions import digest_of
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
+from recapture.errors import DefinitionError
 from recapture.run.suites import load_suites
-from recapture.table.publications import Publications
 
 PARTS = ("engine", "query", "functions", "policies", "inputs", "suite")
 """What a slice depends on besides its blobs.
@@ -18,40 +20,48 @@ the suites that judge the rows.
 """
 UNKNOWN = "unknown"
 """What differs, if an older version published the slice and did not say."""
+_DIGITS = 12
+"""Length of the digests."""
 
 
 def parts_of(pipeline: Pipeline) -> dict[str, str]:
-    """Return the parts of a pipeline's definition, by their names in PARTS: the engine's version, and digests."""
-    suites: dict[str, list[Any]] = {}
-    for alias, suite in load_suites(pipeline).items():
-        expectations = [asdict(expectation) | {"where": None} for expectation in suite.expectations]
-        suites[alias] = [expectations, sorted(suite.severities.items()), sorted(suite.parameters.items())]
-    return run_definition(pipeline).parts | {"suite": digest_of(suites)}
+    """Return the parts of a pipeline's definition, by their names in PARTS: the engine's version, and short digests.
 
-
-def outdated_slices(pipeline: Pipeline, publications: Publications) -> dict[str, tuple[str, ...]]:
-    """Return the published slices whose parts differ from the pipeline's, by slice_start, with the names of the parts.
-
-    One entry is read for each definition that the table holds.
+    A suite that cannot be loaded differs from every other.
     """
-    present = parts_of(pipeline)
-    digest = digest_of(present)
-    others: dict[str, list[str]] = {}
-    for start, entry in publications.table.slices().items():
-        if entry["run"] is not None and entry.get("parts") != digest:
-            others.setdefault(entry.get("parts") or "", []).append(start)
-    return {
-        start: differing(_parts(publications, starts[0]), present) for starts in others.values() for start in starts
-    }
+    parts = run_definition(pipeline).parts | {"suite": _suite_digest(pipeline)}
+    return {name: value if name == "engine" else value[:_DIGITS] for name, value in parts.items()}
 
 
-def differing(parts: Mapping[str, str] | None, present: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the parts that differ, in the order of PARTS."""
-    if parts is None:
+def _suite_digest(pipeline: Pipeline) -> str:
+    suites: dict[str, list[Any]] = {}
+    try:
+        for alias, suite in load_suites(pipeline).items():
+            expectations = [asdict(expectation) | {"where": None} for expectation in suite.expectations]
+            suites[alias] = [expectations, sorted(suite.severities.items()), sorted(suite.parameters.items())]
+    except DefinitionError as error:
+        return f"refused: {error}"
+    return digest_of(suites)
+
+
+def outdated_slices(present: Mapping[str, str], entries: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """Return the published slices with other parts than the present ones, by slice_start: the names of these parts.
+
+    `entries` are those of the publications' snapshot, by slice_start.
+    """
+    differing = cache(lambda written: _differing(written, present))
+    found = {start: differing(entry.get("parts")) for start, entry in entries.items() if entry["run"] is not None}
+    return {start: names for start, names in found.items() if names}
+
+
+def is_outdated(differing: Collection[str]) -> bool:
+    """Return whether rows may differ because of these parts; another version of the engine alone is only mentioned."""
+    return any(name != "engine" for name in differing)
+
+
+def _differing(written: str | None, present: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the parts that differ, in the order of PARTS; `written` is JSON."""
+    if written is None:
         return (UNKNOWN,)
+    parts = json.loads(written)
     return tuple(name for name in PARTS if parts.get(name) != present.get(name))
-
-
-def _parts(publications: Publications, start: str) -> Mapping[str, Any] | None:
-    current = publications.entries([start])[start].current
-    return None if current is None else current.parts

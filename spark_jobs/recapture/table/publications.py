@@ -5,6 +5,7 @@ other table of the pipeline follows it (see `publish`).
 """
 
 import io
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from recapture.archive.definitions import digest_of
 from recapture.archive.holes import ArrivedNumbers, Hole
 from recapture.errors import PermanentError
 from recapture.storage import in_parallel, open_container
@@ -207,7 +207,7 @@ def _values(entry: Entry) -> dict[str, str | int | None]:
         "late_events": current.late_events,
         "digest": current.digest,
         "taken_back": entry.taken_back,
-        "parts": None if current.parts is None else digest_of(current.parts),
+        "parts": None if current.parts is None else json.dumps(current.parts),
         "missing_events": current.missing_events,
         "missing_blobs": current.missing_blobs,
     }
