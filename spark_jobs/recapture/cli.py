@@ -1,4 +1,4 @@
-"""The `recapture` command: plan, backfill, report, advise, status, rollback and infer of a pipeline, and import.
+"""The `recapture` command: plan, backfill, report, status, check, rollback, advise and infer of a pipeline, and import.
 
 Each command imports what it needs when it runs, so that --help and mistakes in arguments answer at once.
 """
@@ -43,7 +43,7 @@ _OTHER_PAGE = "choose another file with --out"
 
 @dataclass(frozen=True, kw_only=True)
 class _PipelineArguments:
-    """Arguments of every command on a pipeline. `recapture status` has no others."""
+    """Arguments of every command on a pipeline."""
 
     pipeline: Path
     json: bool
@@ -54,6 +54,13 @@ class _PipelineArguments:
 class _PlanArguments(_PipelineArguments):
     start: datetime
     end: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class _StatusArguments(_PipelineArguments):
+    start: datetime | None
+    end: datetime | None
+    states: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,8 +242,12 @@ def _parser() -> argparse.ArgumentParser:
     reported = add("report", _report_range, _ReportArguments, text, required=False)
     text = "the page to write; its data goes into a .json file next to it (default: PIPELINE-FROM-TO.html here)"
     reported.add_argument("--out", type=Path, metavar="FILE", help=text)
-    text = "Show the published slices, their quality and lateness, and the unpublished ranges between them."
-    add("status", _status, _PipelineArguments, text, ranged=False)
+    text = "Show the states of the published and blocked slices, and the unpublished ranges between them."
+    shown = add("status", _status, _StatusArguments, text, required=False)
+    text = "only slices in this state, such as stale or outdated; may be given several times"
+    shown.add_argument("--state", dest="states", action="append", default=[], metavar="STATE", help=text)
+    text = "Compare the archive with what the published slices of a range read: those whose blobs changed are stale."
+    add("check", _check, _PlanArguments, text)
     text = "Restore what the slices of a range held before their last publication."
     back = add("rollback", _rollback, _RollbackArguments, text)
     text = "the run that every slice must hold now; required to go back further than one publication"
@@ -328,11 +339,13 @@ def _write_new(path: Path, text: str, *, in_folder: bool) -> None:
 
 def _plan(pipeline: Pipeline, arguments: _PlanArguments, stderr: Console) -> dict[str, Any]:
     from recapture.run.plan import preview
-    from recapture.run.progress import capture_progress, plan_summary, storage_time
+    from recapture.run.plan_summary import plan_summary
+    from recapture.run.progress import capture_progress, storage_time
+    from recapture.run.slice_state import standing_of
 
     manifest = preview(pipeline, arguments.start, arguments.end)
     progress = capture_progress(pipeline, manifest, storage_time(pipeline, datetime.now(UTC)))
-    result = plan_summary(pipeline, manifest, progress)
+    result = plan_summary(pipeline, manifest, progress, standing_of(pipeline))
     _warn(stderr, result["warnings"])
     result["warnings"] = [*pipeline.warnings, *result["warnings"]]
     if not arguments.json:
@@ -508,12 +521,29 @@ def _plan_or_load(pipeline: Pipeline, arguments: _BackfillArguments) -> tuple[Ma
     return manifest, [f"{difference}\nplanned again as run {manifest.run}"]
 
 
-def _status(pipeline: Pipeline, arguments: _PipelineArguments, stderr: Console) -> dict[str, Any]:
+def _status(pipeline: Pipeline, arguments: _StatusArguments, stderr: Console) -> dict[str, Any]:
+    from recapture.run.slice_state import State
     from recapture.run.status import status
 
-    result = status(pipeline)
+    if (arguments.start is None) != (arguments.end is None):
+        raise DefinitionError("give both --from and --to, or neither for all slices")
+    known = {str(state): state for state in State}
+    for name in arguments.states:
+        if name not in known:
+            raise DefinitionError(f"--state {name}: the states are {', '.join(known)}")
+    states = [known[name] for name in arguments.states]
+    result = status(pipeline, arguments.start, arguments.end, states)
     if not arguments.json:
         printing.print_status(printing.console(), result)
+    return result
+
+
+def _check(pipeline: Pipeline, arguments: _PlanArguments, stderr: Console) -> dict[str, Any]:
+    from recapture.run.changed import check
+
+    result = check(pipeline, arguments.start, arguments.end)
+    if not arguments.json:
+        printing.print_check(printing.console(), result)
     return result
 
 

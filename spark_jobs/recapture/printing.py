@@ -58,7 +58,9 @@ def console() -> Console:
 
 def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iterable[PartitionProgress]]) -> None:
     """Print what a backfill would read, and how far each partition has got."""
-    table = Table("slice", "blobs", "bytes", "complete", title=f"{result['pipeline']}: what a backfill would read")
+    table = Table(
+        "slice", "blobs", "bytes", "complete", "state", title=f"{result['pipeline']}: what a backfill would read"
+    )
     for row in result["slices"]:
         inputs = row["inputs"]
         waiting = "; ".join(_waiting(counts, len(inputs) > 1) for counts in inputs if counts["incomplete"])
@@ -67,6 +69,7 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
             f"{row['blobs']:,}",
             f"{row['bytes']:,}",
             f"no: {waiting}" if waiting else "yes",
+            "; ".join([row["state"], *([f"other {', '.join(row['differing'])}"] if row["differing"] else [])]),
         )
     out.print(table)
     for partition in itertools.chain.from_iterable(progress.values()):
@@ -165,23 +168,60 @@ def print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:
 
 
 def print_status(out: Console, result: dict[str, Any]) -> None:
-    """Print the published slices of each output, and the unpublished ranges between them."""
+    """Print the slices of each output with their states, and the unpublished ranges between them."""
     for output in result["outputs"]:
         title = f"{output['alias']}: published"
-        table = Table("slice", "rows", "quality", "late", "published", "run", title=title)
+        table = Table("slice", "rows", "state", "late", "published", "run", title=title)
         for slice_ in output["slices"]:
             late = "" if slice_["late_share"] is None else f"{slice_['late_share']:.1%}"
-            rows = f"{slice_['rows']:,}" if slice_["finished"] else "unfinished"
-            table.add_row(slice_["slice_start"], rows, slice_["quality"], late, slice_["published"], slice_["run"])
+            rows = f"{slice_['rows']:,}" if slice_["finished"] else "unfinished" if slice_["run"] else ""
+            state = escape("; ".join([slice_["state"], *_notes(slice_)]))
+            table.add_row(slice_["slice_start"], rows, state, late, slice_["published"], slice_["run"])
         out.print(table)
         for range_ in output["unpublished"]:
             out.print(f"nothing of {output['alias']} is published from {range_['from']} to {range_['to']}")
-        unfinished = [slice_["slice_start"] for slice_ in output["slices"] if not slice_["finished"]]
+        unfinished = [slice_["slice_start"] for slice_ in output["slices"] if slice_["finished"] is False]
         if unfinished:
             out.print(
                 f"unfinished: {escape(output['table'])} does not hold what is published for "
                 f"{named_slices(unfinished)}: repeat the interrupted backfill or rollback to finish it"
             )
+    counts = ", ".join(f"{count:,} {state}" for state, count in result["states"].items())
+    out.print(f"{counted(sum(result['states'].values()), 'slice')}{f': {counts}' if counts else ''}")
+    out.print(_checked(result["checked"]))
+
+
+def _notes(slice_: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what else is to be said about a slice."""
+    if slice_["differing"]:
+        yield f"other {', '.join(slice_['differing'])}"
+    if slice_["blocked_run"]:
+        yield f"run {slice_['blocked_run']} was stopped by its audit"
+    missing = [
+        counted(slice_[name], word)
+        for name, word in (("missing_events", "event"), ("missing_blobs", "blob"))
+        if slice_[name]
+    ]
+    if missing:
+        yield f"the archive lacks {' and '.join(missing)}"
+
+
+def _checked(checked: Mapping[str, Any]) -> str:
+    if checked["at"] is None:
+        return "no check has compared the archive with what these slices read: run recapture check"
+    return f"blobs of {checked['from']} to {checked['to']} were last checked for changes at {checked['at']}"
+
+
+def print_check(out: Console, result: Mapping[str, Any]) -> None:
+    """Print which published slices are stale."""
+    for start in result["changed"]:
+        out.print(f"stale: {start}: blobs were added, modified or deleted since they were read")
+    for start in result["unknown"]:
+        out.print(f"not known: {start}: the manifest of its run cannot be read")
+    slices = counted(result["checked"], "published slice")
+    stale = f"{len(result['changed']):,} stale" if result["changed"] else "none is stale"
+    unknown = f", {len(result['unknown']):,} not known" if result["unknown"] else ""
+    out.print(f"{slices} from {result['from']} to {result['to']} checked: {stale}{unknown}")
 
 
 def print_proposal(proposal: Proposal, file: Path | None, stderr: Console) -> None:

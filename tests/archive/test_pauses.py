@@ -10,6 +10,7 @@ from recapture.archive.definitions import ArrivalTime, InputDefinition
 from recapture.archive.pauses import Pause, missing_blobs, pauses
 from recapture.formats.event_hubs import CaptureNames
 from recapture.formats.path_names import InputPath
+from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import from_seconds
 
 MINUTE = from_seconds(60)
@@ -108,11 +109,11 @@ def test_every_removed_blob_is_missed_once(
     listed_pauses = list(pauses(definition, ["0"], listed, first, last))
     assert len(certain) <= sum(pause.blobs for pause in listed_pauses) <= len(possible)
     assert all(len(pause.ends) == pause.blobs for pause in listed_pauses)
-    assert all(missing_blobs(definition, pause, first, last) == pause.blobs for pause in listed_pauses)
+    assert all(missing_blobs(definition, pause, Slice(first, last)) == pause.blobs for pause in listed_pauses)
 
 
 def test_the_blobs_of_a_pause_are_divided_among_slices() -> None:
     pause = Pause("0", at(30), at(90), 12, at(25), at(90))
-    slices = [(at(0), at(60)), (at(60), at(120))]
-    assert [missing_blobs(CAPTURE, pause, *bounds) for bounds in slices] == [5, 7]
-    assert [missing_blobs(ENQUEUED, pause, *bounds) for bounds in slices] == [6, 6]
+    slices = [Slice(at(0), at(60)), Slice(at(60), at(120))]
+    assert [missing_blobs(CAPTURE, pause, slice_) for slice_ in slices] == [5, 7]
+    assert [missing_blobs(ENQUEUED, pause, slice_) for slice_ in slices] == [6, 6]

@@ -8,7 +8,8 @@ import pytest
 from recapture.coverage.activity import Activity, DagRun, RunState
 from recapture.coverage.states import slice_states
 from recapture.run.blocks import Block, blocked_slices
-from recapture.run.slice_state import State
+from recapture.run.changed import Changes
+from recapture.run.slice_state import Findings, State
 from recapture.time_model import ticks
 
 HOUR = ticks.from_seconds(3600)
@@ -31,9 +32,7 @@ def states(
     """Return the hour and the state of each slice."""
     found = slice_states(
         entries,
-        kinds.get("blocked", {}),
-        kinds.get("changed", {}),
-        kinds.get("outdated", {}),
+        Findings(kinds.get("blocked", {}), Changes(kinds.get("changed", {})), kinds.get("outdated", {})),
         at(end),
         HOUR,
         None if incomplete_from is None else at(incomplete_from),

@@ -41,6 +41,12 @@ def sentence(hole: Hole, *, name_input: bool) -> str:
                 f"{place} has no blob before {_text(hole.end)}{numbers}: "
                 "nothing tells whether it existed before, or its blobs were removed"
             )
+        case Kind.DISPLACED:
+            every = "every blob" if hole.is_whole else counted(hole.blobs, "blob")
+            return (
+                f"{place}: {every}{between} was written at another time (the first at {_text(hole.written)}), so that "
+                "its events count in other slices"
+            )
         case Kind.SILENT:
             return f"{place}: no blob arrived{between}; nothing tells whether events are missing"
         case Kind.PAUSED:
@@ -51,6 +57,8 @@ def remedy(hole: Hole) -> str:
     """Return what can be done about a hole; empty if nothing is missing."""
     if hole.severity == "info":
         return ""
+    if hole.kind is Kind.DISPLACED:
+        return "if the archive was copied, or Capture was late, read it by arrival_time: EventEnqueuedUtcTime"
     restore = "restore the blobs if they were moved or deleted"
     if hole.end is None:
         return restore

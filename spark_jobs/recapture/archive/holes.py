@@ -37,6 +37,8 @@ class Kind(StrEnum):
     """The numbers start again: the hub was created anew. The old hub's last events may be missing."""
     BEGINS = "begins"
     """The partition's first blob: nothing is missing before it, or nothing tells."""
+    DISPLACED = "displaced"
+    """Blobs exist, but were written so much later or earlier that their events count in other slices."""
     SILENT = "silent"
     """No blob of the input arrived in a slice, none had to, and no sequence numbers tell whether events are missing."""
     PAUSED = "paused"
@@ -109,6 +111,10 @@ class Hole:
     """Partition that gives the numbers, if several share the blobs."""
     in_run: bool = True
     """Whether the hole lies in the slices of the run; otherwise only next to them, in what their rows depend on."""
+    written: int | None = None
+    """Time at which the first of the displaced blobs was written, in ticks."""
+    is_whole: bool = False
+    """Whether the partition has no other blob in the slice than displaced ones."""
 
     @property
     def severity(self) -> Literal["critical", "warning", "info"]:
@@ -118,6 +124,8 @@ class Hole:
         """
         if self.kind in (Kind.LOST, Kind.UNKNOWN):
             return "critical" if self.in_run else "warning"
+        if self.kind is Kind.DISPLACED:
+            return "critical" if self.is_whole else "warning"
         return "info" if self.events == 0 else "warning"
 
 

@@ -142,6 +142,8 @@ class Listing:
     """Newest blob of each partition."""
     name_times: "dict[str, array[int]]" = field(default_factory=lambda: defaultdict(lambda: array("q")))
     """Times in the names of each partition's listed blobs, whether they are read or not, in any order; ticks."""
+    displaced: list[ListedBlob] = field(default_factory=list)
+    """Far blobs of which the time in the name, or LastModified, is among the searched arrivals."""
     far_read: int = 0
     """See `FarBlobs.read`."""
     far_elsewhere: int = 0
@@ -172,6 +174,7 @@ class Listing:
         if search.by_enqueued_time or (arrives and within):
             self.blobs.append(blob)
         if search.is_far(blob) and (arrives or search.arrivals.contains(blob.name_time)):
+            self.displaced.append(blob)
             self.far_read += arrives and within
             self.far_unread += arrives and not within
             self.far_elsewhere += not arrives

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from recapture.archive.definitions import InputDefinition
+from recapture.time_model.slices import Slice
 
 _MISSING_FROM = 1.5
 """Time between two successive names, in intervals, from which a blob is missing between them.
@@ -65,9 +66,9 @@ def pauses(
             yield from within(pause, definition, first, last)
 
 
-def missing_blobs(definition: InputDefinition, pause: Pause, first: int, last: int) -> int:
-    """Return how many of a pause's blobs would have had their last arrivals in (first, last]; both in ticks."""
-    return sum(first < definition.last_arrival(end) <= last for end in pause.ends)
+def missing_blobs(definition: InputDefinition, pause: Pause, slice_: Slice) -> int:
+    """Return how many of a pause's blobs would have had their last arrivals in a slice."""
+    return sum(slice_.start < definition.last_arrival(end) <= slice_.end for end in pause.ends)
 
 
 def within(pause: Pause, definition: InputDefinition, first: int, last: int) -> Iterator[Pause]:

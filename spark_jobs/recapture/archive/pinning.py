@@ -2,7 +2,7 @@
 
 import itertools
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -62,6 +62,22 @@ class PinnedBlob:
         return ticks.from_datetime(self.blob.last_modified) if self.enqueued is None else self.enqueued.first
 
 
+@dataclass(frozen=True, slots=True)
+class DisplacedBlobs:
+    """Blobs of a partition that belong to a slice by their names, but were written in another one."""
+
+    partition: str
+    blobs: int
+    start: int
+    """Earliest time in their names, in ticks."""
+    end: int
+    """End of the interval of the latest of these times, in ticks."""
+    written: int
+    """Earliest LastModified, in ticks."""
+    written_until: int
+    """Latest LastModified, in ticks."""
+
+
 @dataclass(frozen=True)
 class PlannedSlice:
     """What a slice reads of an input."""
@@ -73,6 +89,8 @@ class PlannedSlice:
     """SHA-256 of the blobs that are read for the slice."""
     incomplete_partitions: Annotated[tuple[str, ...], Field(alias="incomplete")]
     """Partitions from which more may still arrive for the slice."""
+    displaced: tuple[DisplacedBlobs, ...] = ()
+    """Blobs that belong to the slice by their names and arrive in another one, by partition."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +142,7 @@ def pin_input(
         raise no_partitions(definition.names, container)
     ordered = in_order(listing.blobs, definition)
     planned_slices = []
+    displaced = _displaced(definition, listing)
     pinned_names: set[str] = set()
     reads = blobs_for(ordered, [arrivals for _, arrivals in needs])
     for (slice_, arrivals), blobs in zip(needs, reads, strict=True):
@@ -131,7 +150,8 @@ def pin_input(
         incomplete_partitions = tuple(
             name for name in partitions if not is_complete(definition, slice_, listing.newest.get(name), now)
         )
-        planned_slices.append(PlannedSlice(slice_, arrivals, digest_of_blobs(blobs), incomplete_partitions))
+        digest = digest_of_blobs(blobs)
+        planned_slices.append(PlannedSlice(slice_, arrivals, digest, incomplete_partitions, tuple(displaced(slice_))))
     first, last = definition.first_needed(needs[0][0]), definition.last_needed(needs[-1][0])
     return PlannedInput(
         alias=definition.alias,
@@ -144,6 +164,30 @@ def pin_input(
         far=listing.far,
         unmatched=listing.unmatched,
     )
+
+
+def _displaced(definition: InputDefinition, listing: Listing) -> Callable[[Slice], Iterator[DisplacedBlobs]]:
+    """Return the function that yields the displaced blobs of a slice, by partition."""
+    if definition.by_enqueued_time or not definition.names.on_schedule:
+        return lambda slice_: iter(())
+    expected = sorted(
+        ((definition.last_arrival(blob.name_time + definition.interval), blob) for blob in listing.displaced),
+        key=lambda item: item[0],
+    )
+    times = [time for time, _ in expected]
+
+    def of_slice(slice_: Slice) -> Iterator[DisplacedBlobs]:
+        own = expected[bisect_right(times, slice_.start) : bisect_right(times, slice_.end)]
+        elsewhere = [blob for _, blob in own if not slice_.start < blob.written <= slice_.end]
+        for partition, group in itertools.groupby(
+            sorted(elsewhere, key=lambda blob: by_number(blob.partition)), lambda blob: blob.partition
+        ):
+            blobs = list(group)
+            names, written = [blob.name_time for blob in blobs], [blob.written for blob in blobs]
+            end = max(names) + definition.interval
+            yield DisplacedBlobs(partition, len(blobs), min(names), end, min(written), max(written))
+
+    return of_slice
 
 
 def no_partitions(names: BlobNames, container: Container) -> RunError:

@@ -81,7 +81,10 @@ def warnings(planned: PlannedInput, empty_blobs: bool, name_input: bool = False)
     """
     alias = planned.alias if name_input else None
     newest_blobs = {newest.partition: newest for newest in planned.newest}
+    with_pauses = {pause.partition for pause in planned.pauses}
     for partition in planned.silent if empty_blobs else ():
+        if partition in with_pauses:  # a pause says more
+            continue
         newest = newest_blobs.get(partition)
         blob = "no blob was found"
         if newest is not None:

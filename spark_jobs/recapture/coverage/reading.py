@@ -15,12 +15,12 @@ from recapture.coverage.activity import Activity
 from recapture.coverage.states import NO_ACTIVITY, SliceState, slice_states
 from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
-from recapture.errors import RecaptureError, SetupError
+from recapture.errors import RecaptureError
 from recapture.quality.metrics import TABLE_SCHEMA
-from recapture.run.blocks import blocked_slices, blocks_in
-from recapture.run.changed import Changes, read_changes
-from recapture.run.outdated import outdated_slices, parts_of
+from recapture.run.changed import Changes
+from recapture.run.outdated import parts_of
 from recapture.run.progress import first_incomplete
+from recapture.run.slice_state import read_findings
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
 from recapture.storage import open_container
@@ -68,25 +68,16 @@ class CoverageReader:
             last_end = ticks.from_datetime(now) // length * length
             publications = self._open(tables_of(self.pipeline).publications, environment)
             entries = publications.slices()
-            outdated = outdated_slices(self._parts, entries)
             container = open_container(self.pipeline.outputs[0].table, environment)
-            try:
-                blocked = blocked_slices(entries, blocks_in(container), length)
-                changes = read_changes(container)
-            except SetupError:
-                if publications.version is not None:
-                    raise
-                blocked, changes = {}, Changes()
+            findings = read_findings(publications, container, self._parts, length)
             incomplete_from, problem = None, None
-            known = slice_states(entries, blocked, changes.slices, outdated, last_end, length, None, activity)
+            known = slice_states(entries, findings, last_end, length, None, activity)
             try:
                 incomplete_from = self._first_incomplete(known, last_end, length, now, environment)
             except RecaptureError as error:
                 problem = str(error)
-            states = slice_states(
-                entries, blocked, changes.slices, outdated, last_end, length, incomplete_from, activity
-            )
-            return Coverage(tuple(states), changes, problem)
+            states = slice_states(entries, findings, last_end, length, incomplete_from, activity)
+            return Coverage(tuple(states), findings.changes, problem)
 
     @cached_property
     def _parts(self) -> dict[str, str]:

@@ -1,11 +1,11 @@
 """The state of each slice of a pipeline."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from recapture.coverage.activity import Activity, DagRun, RunState, newest_runs
-from recapture.run.slice_state import State, published_state
+from recapture.run.slice_state import Findings, State
 from recapture.time_model import ticks
 
 NO_ACTIVITY = Activity()
@@ -47,9 +47,7 @@ class SliceState:
 
 def slice_states(
     entries: Mapping[str, Mapping[str, Any]],
-    blocked: Mapping[str, str],
-    changed: Mapping[str, str],
-    outdated: Mapping[str, tuple[str, ...]],
+    findings: Findings,
     last_end: int,
     length: int,
     incomplete_from: int | None,
@@ -58,12 +56,11 @@ def slice_states(
     """Return the state of every slice from the first of which something is known to the last that has ended.
 
     Something is known of a slice that was ever published or blocked, that an active or failed DAG run covers, or that
-    the schedule computes. `entries` are those of the publications' snapshot. `blocked` has the blocking run, `changed`
-    the run whose blobs have changed since, and `outdated` the parts of the definition that differ; all four are keyed
-    by slice_start. `last_end` is the end of the last slice that has ended, `length` that of a slice, and
-    `incomplete_from` the start of the first slice that Capture may not have written; all in ticks.
+    the schedule computes. `entries` are those of the publications' snapshot, by slice_start. `last_end` is the end of
+    the last slice that has ended, `length` that of a slice, and `incomplete_from` the start of the first slice that
+    Capture may not have written; all in ticks.
     """
-    first = _first(entries, blocked, activity)
+    first = _first(entries, findings.blocked, activity)
     if first is None:
         return []
     newest = newest_runs(activity.runs, length)
@@ -72,8 +69,7 @@ def slice_states(
         slice_start = ticks.to_text(start)
         entry, dag_run = entries.get(slice_start, {}), newest.get(start)
         is_complete = incomplete_from is None or start < incomplete_from
-        differing = outdated.get(slice_start, ())
-        held = _held(entry, slice_start in blocked, changed.get(slice_start), differing, dag_run, is_complete)
+        held = _held(findings.state(slice_start, entry), entry, dag_run, is_complete)
         states.append(
             SliceState(
                 start,
@@ -84,10 +80,10 @@ def slice_states(
                 entry.get("published"),
                 entry.get("input_events"),
                 entry.get("late_events"),
-                blocked.get(slice_start),
+                findings.blocked.get(slice_start),
                 entry.get("taken_back"),
                 dag_run,
-                differing,
+                findings.outdated.get(slice_start, ()),
                 entry.get("missing_events"),
                 entry.get("missing_blobs"),
             )
@@ -104,25 +100,14 @@ def _first(entries: Mapping[str, Any], blocked: Mapping[str, str], activity: Act
     return min(known, default=None)
 
 
-def _held(
-    entry: Mapping[str, Any],
-    is_blocked: bool,
-    changed: str | None,
-    differing: Collection[str],
-    dag_run: DagRun | None,
-    is_complete: bool,
-) -> State:
-    """Return the state that the last run left.
-
-    `changed` is the run whose blobs have changed, and `differing` are the parts of its definition that differ.
-    """
-    run = entry.get("run")
-    if is_blocked:
-        return State.BLOCKED
+def _held(state: State | None, entry: Mapping[str, Any], dag_run: DagRun | None, is_complete: bool) -> State:
+    """Return the state that the last run left; `state` is that of what is published, None if nothing is."""
+    if state is State.BLOCKED:
+        return state
     if dag_run is not None and dag_run.state is RunState.FAILED and not _published_since(entry, dag_run):
         return State.FAILED
-    if run is not None:
-        return published_state(entry["quality"], is_stale=changed == run, differing=differing)
+    if state is not None:
+        return state
     return State.MISSING if is_complete else State.INCOMPLETE
 
 

@@ -1,7 +1,7 @@
 """Find what is missing from the archive for a run, with the numbers of the published slices next to it."""
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +9,11 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from recapture.archive.definitions import InputDefinition
-from recapture.archive.holes import ArrivedNumbers, Hole, Partition, SliceNumbers, find_holes
+from recapture.archive.holes import ArrivedNumbers, Hole, Kind, Partition, SliceNumbers, find_holes
 from recapture.archive.listing import FAR
+from recapture.archive.manifest import Manifest
 from recapture.archive.pauses import Pause, missing_blobs
+from recapture.archive.pinning import PlannedInput
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.formats.sequence_partition import ROUND
@@ -59,8 +61,61 @@ def holes_of(run: PlannedRun, rows: Rows) -> list[Hole]:
     return [
         hole
         for definition in run_definition(run.pipeline).inputs
-        for hole in find_holes(definition, list(_partitions(definition, run, rows, neighbours)))
+        for hole in (
+            *_displaced(run.manifest.input(definition.alias), _blobs_by_place(rows, definition.alias)),
+            *find_holes(definition, list(_partitions(definition, run, rows, neighbours))),
+        )
     ]
+
+
+def holes_of_plan(pipeline: Pipeline, manifest: Manifest) -> list[Hole]:
+    """Return what the names of the blobs show to be missing, by input; sequence numbers are not known yet."""
+    holes: list[Hole] = []
+    for definition in run_definition(pipeline).inputs:
+        planned = manifest.input(definition.alias)
+        slices = [SliceNumbers(planned_slice.slice, ()) for planned_slice in planned.slices]
+        partitions = [
+            Partition(name, slices, pauses=[pause for pause in planned.pauses if pause.partition == name])
+            for name in planned.partitions
+        ]
+        arrived = Counter(
+            (ticks.to_text(planned_slice.slice.start), pinned.partition)
+            for planned_slice, blobs in zip(planned.slices, planned.blobs_by_slice(), strict=True)
+            for pinned in blobs
+            if planned_slice.slice.start < pinned.arrival <= planned_slice.slice.end
+        )
+        holes += [*_displaced(planned, arrived), *find_holes(definition, partitions)]
+    return holes
+
+
+def _blobs_by_place(rows: Rows, alias: str) -> Counter[tuple[str, str]]:
+    """Return the number of blobs that arrived, by slice_start and partition."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        if row["input"] == alias:
+            counts[row["slice_start"], row["partition"]] += row["InputEventsSourcesTotal"]
+    return counts
+
+
+def _displaced(planned: PlannedInput, arrived: Counter[tuple[str, str]]) -> Iterator[Hole]:
+    """Yield the blobs of an input that belong to a slice by their names and arrived in another one.
+
+    `arrived` is the number of blobs that arrived, by slice_start and partition.
+    """
+    for planned_slice in planned.slices:
+        for displaced in planned_slice.displaced:
+            start = planned_slice.slice.start
+            yield Hole(
+                Kind.DISPLACED,
+                planned.alias,
+                displaced.partition,
+                start,
+                blobs=displaced.blobs,
+                start=displaced.start,
+                end=displaced.end,
+                written=displaced.written,
+                is_whole=not arrived[ticks.to_text(start), displaced.partition],
+            )
 
 
 def _partitions(
@@ -73,7 +128,13 @@ def _partitions(
     with_blobs = {
         row["slice_start"] for row in rows if row["input"] == definition.alias and row["InputEventsSourcesTotal"]
     }
-    silent = [slice_ for start, slice_ in slices.items() if start not in with_blobs and not planned.pauses]
+    silent = [
+        planned_slice.slice
+        for planned_slice in planned.slices
+        if ticks.to_text(planned_slice.slice.start) not in with_blobs
+        and not planned_slice.displaced
+        and not any(missing_blobs(definition, pause, planned_slice.slice) for pause in planned.pauses)
+    ]
     for name in planned.partitions:
         of_partition = [row for row in rows if (row["input"], row["partition"]) == (definition.alias, name)]
         arrived = [(slices[row["slice_start"]], tuple(map(_arrived, row.get("numbers", ())))) for row in of_partition]
@@ -186,9 +247,9 @@ def missing_blobs_by_slice(run: PlannedRun, holes: Iterable[Hole]) -> dict[str, 
     definitions = {definition.alias: definition for definition in run_definition(run.pipeline).inputs}
     counts = dict.fromkeys(run.slices, 0)
     for hole in holes:
-        if hole.blobs and hole.severity != "info" and hole.start is not None and hole.end is not None:
+        is_missing = hole.kind is not Kind.DISPLACED and hole.severity != "info"
+        if hole.blobs and is_missing and hole.start is not None and hole.end is not None:
             pause = Pause(hole.partition, hole.start, hole.end, hole.blobs, None, None)
             for start, run_slice in run.slices.items():
-                slice_ = run_slice.slice
-                counts[start] += missing_blobs(definitions[hole.input], pause, slice_.start, slice_.end)
+                counts[start] += missing_blobs(definitions[hole.input], pause, run_slice.slice)
     return counts

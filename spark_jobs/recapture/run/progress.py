@@ -2,17 +2,15 @@
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from recapture.archive import pinning
 from recapture.archive.definitions import InputDefinition
 from recapture.archive.manifest import Manifest
 from recapture.archive.pinning import PlannedInput
-from recapture.archive.progress import PartitionProgress, far_blobs, partition_progress, warnings
-from recapture.archive.references import ALWAYS
+from recapture.archive.progress import PartitionProgress, partition_progress, warnings
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.formats.sections import Input
@@ -21,7 +19,6 @@ from recapture.run.slices import slices_of
 from recapture.storage import open_container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals, Slice
-from recapture.wording import values_of_only
 
 
 @dataclass(frozen=True)
@@ -136,84 +133,3 @@ def capture_warnings(pipeline: Pipeline, manifest: Manifest) -> Iterator[str]:
     """Yield the warnings about the inputs of a plan."""
     for section, planned in planned_inputs(pipeline, manifest):
         yield from warnings(planned, section.empty_blobs, name_input=len(manifest.inputs) > 1)
-
-
-def plan_summary(
-    pipeline: Pipeline, manifest: Manifest, progress: Mapping[str, Iterable[PartitionProgress]]
-) -> dict[str, Any]:
-    """Return what a backfill of a manifest would read, slice by slice, and how complete that is, in JSON types.
-
-    `progress` says how far the archives reach. If there is one input, its values are also at the top level. The
-    warnings are those of the plan, without the pipeline's own.
-    """
-    compiled = {of_input.alias: of_input for of_input in pipeline.query.inputs}
-    inputs = [
-        {
-            "alias": planned.alias,
-            "partitions": list(planned.partitions),
-            "blobs": len(planned.blobs),
-            "bytes": planned.size,
-            "capture": [partition.to_dict() for partition in progress[planned.alias]],
-            "silent_partitions": list(planned.silent),
-            "far_blobs": far_blobs(planned),
-            "aggregated_in_tasks": bool(compiled[planned.alias].aggregations),
-            "not_aggregated_because": compiled[planned.alias].not_aggregated_because,
-        }
-        for planned in manifest.inputs
-    ]
-    slices = list(map(_slice_summary, zip(*(_slices_of_input(planned) for planned in manifest.inputs), strict=True)))
-    return {
-        "run": manifest.run,
-        "pipeline": pipeline.name,
-        "slices": slices,
-        "blobs": manifest.blob_count,
-        "bytes": manifest.size,
-        "complete": not any(of_input["incomplete"] for slice_ in slices for of_input in slice_["inputs"]),
-        "inputs": inputs,
-        "needs_spark": pipeline.query.needs_spark,
-        "outputs": [
-            {"alias": output.alias, "needs_spark_because": pipeline.compiled(output).needs_spark_because}
-            for output in pipeline.outputs
-        ],
-        "references": [
-            {
-                "alias": reference.alias,
-                "bytes": reference.size,
-                "versions": [
-                    {
-                        "name": version.blob.name,
-                        "valid_from": None if version.valid_from == ALWAYS else ticks.to_text(version.valid_from),
-                    }
-                    for version in reference.versions
-                ],
-            }
-            for reference in manifest.references
-        ],
-        **values_of_only(inputs, "partitions", "capture", "silent_partitions", "far_blobs"),
-        "warnings": list(capture_warnings(pipeline, manifest)),
-    }
-
-
-def _slices_of_input(planned: PlannedInput) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the start of each slice, and what it reads of an input."""
-    for planned_slice, blobs in zip(planned.slices, planned.blobs_by_slice(), strict=True):
-        yield (
-            ticks.to_text(planned_slice.slice.start),
-            {
-                "alias": planned.alias,
-                "blobs": len(blobs),
-                "bytes": sum(pinned.blob.size for pinned in blobs),
-                "incomplete": list(planned_slice.incomplete_partitions),
-            },
-        )
-
-
-def _slice_summary(of_inputs: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
-    inputs = [of_input for _, of_input in of_inputs]
-    return {
-        "slice_start": of_inputs[0][0],
-        "blobs": sum(of_input["blobs"] for of_input in inputs),
-        "bytes": sum(of_input["bytes"] for of_input in inputs),
-        "inputs": inputs,
-        **values_of_only(inputs, "incomplete"),
-    }

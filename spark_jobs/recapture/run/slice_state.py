@@ -1,10 +1,20 @@
 """The state of a slice: what is published for it, and whether that can still be trusted."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
+from recapture.definition.pipeline import Pipeline
+from recapture.errors import SetupError
 from recapture.run.approval import APPROVED
-from recapture.run.outdated import is_outdated
+from recapture.run.blocks import blocked_slices, blocks_in
+from recapture.run.changed import Changes, read_changes
+from recapture.run.outdated import is_outdated, outdated_slices, parts_of
+from recapture.run.slices import slice_length
+from recapture.run.tables import tables_of
+from recapture.storage import Container, open_container
+from recapture.table.delta import OpenTable
 
 
 class State(StrEnum):
@@ -48,14 +58,63 @@ _MEANINGS = {
 _BY_QUALITY = {"passed": State.PUBLISHED, "passed with warnings": State.WARNINGS, APPROVED: State.APPROVED}
 
 
-def published_state(quality: str, *, is_stale: bool, differing: Collection[str]) -> State:
-    """Return the state of a published slice.
+@dataclass(frozen=True)
+class Findings:
+    """What is known about slices besides their publications; the mappings are keyed by slice_start."""
 
-    `quality` is that of its publication, `is_stale` says whether its blobs have changed since, and `differing` are the
-    parts of its definition that differ from the pipeline's present one.
+    blocked: Mapping[str, str]
+    """Last run that its audit stopped, for slices of which nothing was published since."""
+    changes: Changes
+    """What the checks for changed blobs found."""
+    outdated: Mapping[str, tuple[str, ...]]
+    """Parts of the definition that differ from the pipeline's present ones, for published slices."""
+
+    def state(self, start: str, entry: Mapping[str, Any]) -> State | None:
+        """Return the state of a slice by its entry in the publications' snapshot; None if nothing is published."""
+        run = entry.get("run")
+        if start in self.blocked:
+            return State.BLOCKED
+        if run is None:
+            return None
+        if self.changes.slices.get(start) == run:
+            return State.STALE
+        if is_outdated(self.outdated.get(start, ())):
+            return State.OUTDATED
+        return _BY_QUALITY.get(entry["quality"], State.WARNINGS)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is published for the slices of a pipeline, and what is known about it."""
+
+    entries: Mapping[str, Mapping[str, Any]]
+    """Entries of the publications' snapshot, by slice_start."""
+    findings: Findings
+
+    def state(self, start: str) -> State | None:
+        """Return the state of a slice; None if nothing is published or blocked."""
+        return self.findings.state(start, self.entries.get(start, {}))
+
+
+def standing_of(pipeline: Pipeline) -> Standing:
+    """Read what is published for the slices of a pipeline, and what is known about it."""
+    publications = OpenTable(tables_of(pipeline).publications)
+    container = open_container(pipeline.outputs[0].table)
+    findings = read_findings(publications, container, parts_of(pipeline), slice_length(pipeline))
+    return Standing(publications.slices(), findings)
+
+
+def read_findings(publications: OpenTable, container: Container, parts: Mapping[str, str], length: int) -> Findings:
+    """Return what is known about the slices of a pipeline.
+
+    `container` is that of the run files, `parts` are the pipeline's present parts, and `length` is that of a slice, in
+    ticks.
     """
-    if is_stale:
-        return State.STALE
-    if is_outdated(differing):
-        return State.OUTDATED
-    return _BY_QUALITY.get(quality, State.WARNINGS)
+    entries = publications.slices()
+    try:
+        blocked, changes = blocked_slices(entries, blocks_in(container), length), read_changes(container)
+    except SetupError:  # there is no container before the first run
+        if publications.version is not None:
+            raise
+        blocked, changes = {}, Changes()
+    return Findings(blocked, changes, outdated_slices(parts, entries))

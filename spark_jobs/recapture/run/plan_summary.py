@@ -1,0 +1,116 @@
+"""Summarise a plan: what a backfill would read, what is missing from it, and what is published."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from recapture.archive.hole_sentences import sentence
+from recapture.archive.holes import MAX_HOLES, Hole
+from recapture.archive.manifest import Manifest
+from recapture.archive.pinning import PlannedInput
+from recapture.archive.progress import PartitionProgress, far_blobs
+from recapture.archive.references import ALWAYS
+from recapture.definition.pipeline import Pipeline
+from recapture.run.holes import holes_of_plan
+from recapture.run.progress import capture_warnings
+from recapture.run.slice_state import Standing, State
+from recapture.time_model import ticks
+from recapture.wording import counted, values_of_only
+
+
+def plan_summary(
+    pipeline: Pipeline,
+    manifest: Manifest,
+    progress: Mapping[str, Iterable[PartitionProgress]],
+    standing: Standing,
+) -> dict[str, Any]:
+    """Return what a backfill of a manifest would read, slice by slice, and how complete that is, in JSON types.
+
+    `progress` says how far the archives reach, and `standing` what is published. If there is one input, its values are
+    also at the top level. The warnings are those of the plan, without the pipeline's own.
+    """
+    compiled = {of_input.alias: of_input for of_input in pipeline.query.inputs}
+    inputs = [
+        {
+            "alias": planned.alias,
+            "partitions": list(planned.partitions),
+            "blobs": len(planned.blobs),
+            "bytes": planned.size,
+            "capture": [partition.to_dict() for partition in progress[planned.alias]],
+            "silent_partitions": list(planned.silent),
+            "far_blobs": far_blobs(planned),
+            "aggregated_in_tasks": bool(compiled[planned.alias].aggregations),
+            "not_aggregated_because": compiled[planned.alias].not_aggregated_because,
+        }
+        for planned in manifest.inputs
+    ]
+    read_by_slice = zip(*(_slices_of_input(planned) for planned in manifest.inputs), strict=True)
+    slices = [_slice_summary(of_inputs, standing) for of_inputs in read_by_slice]
+    holes = holes_of_plan(pipeline, manifest)
+    return {
+        "run": manifest.run,
+        "pipeline": pipeline.name,
+        "slices": slices,
+        "blobs": manifest.blob_count,
+        "bytes": manifest.size,
+        "complete": not any(of_input["incomplete"] for slice_ in slices for of_input in slice_["inputs"]),
+        "inputs": inputs,
+        "needs_spark": pipeline.query.needs_spark,
+        "outputs": [
+            {"alias": output.alias, "needs_spark_because": pipeline.compiled(output).needs_spark_because}
+            for output in pipeline.outputs
+        ],
+        "references": [
+            {
+                "alias": reference.alias,
+                "bytes": reference.size,
+                "versions": [
+                    {
+                        "name": version.blob.name,
+                        "valid_from": None if version.valid_from == ALWAYS else ticks.to_text(version.valid_from),
+                    }
+                    for version in reference.versions
+                ],
+            }
+            for reference in manifest.references
+        ],
+        **values_of_only(inputs, "partitions", "capture", "silent_partitions", "far_blobs"),
+        "warnings": [*capture_warnings(pipeline, manifest), *_hole_warnings(holes, len(manifest.inputs) > 1)],
+    }
+
+
+def _slices_of_input(planned: PlannedInput) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the start of each slice, and what it reads of an input."""
+    for planned_slice, blobs in zip(planned.slices, planned.blobs_by_slice(), strict=True):
+        yield (
+            ticks.to_text(planned_slice.slice.start),
+            {
+                "alias": planned.alias,
+                "blobs": len(blobs),
+                "bytes": sum(pinned.blob.size for pinned in blobs),
+                "incomplete": list(planned_slice.incomplete_partitions),
+            },
+        )
+
+
+def _hole_warnings(holes: Sequence[Hole], name_input: bool) -> Iterator[str]:
+    """Yield a line for each hole, and one that says what a run makes of them."""
+    for hole in holes[:MAX_HOLES]:
+        yield sentence(hole, name_input=name_input)
+    if len(holes) > MAX_HOLES:
+        yield f"and {counted(len(holes) - MAX_HOLES, 'more hole')} in the archive"
+    if any(hole.severity == "critical" for hole in holes):
+        yield "a run compares the sequence numbers next to missing blobs: unless they continue, its audit stops it"
+
+
+def _slice_summary(of_inputs: Sequence[tuple[str, dict[str, Any]]], standing: Standing) -> dict[str, Any]:
+    inputs, start = [of_input for _, of_input in of_inputs], of_inputs[0][0]
+    is_complete = not any(of_input["incomplete"] for of_input in inputs)
+    return {
+        "slice_start": start,
+        "state": standing.state(start) or (State.MISSING if is_complete else State.INCOMPLETE),
+        "differing": list(standing.findings.outdated.get(start, ())),
+        "blobs": sum(of_input["blobs"] for of_input in inputs),
+        "bytes": sum(of_input["bytes"] for of_input in inputs),
+        "inputs": inputs,
+        **values_of_only(inputs, "incomplete"),
+    }
