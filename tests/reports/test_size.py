@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from recapture.archive.pinning import PlannedSlice
 from recapture.ordering.counters import Counters
+from recapture.ordering.key_counts import KeyCounts
 from recapture.ordering.profile import DISORDER_BOUNDS, LATENESS_BOUNDS, PROFILE_SCHEMA
 from recapture.reports.document import document
 from recapture.reports.page import page
@@ -36,7 +37,7 @@ def month(home: Path) -> Source:
     run = f"{ticks.to_compact_text(slices[0].start)}-{ticks.to_compact_text(slices[-1].end)}-{'0' * 12}"
     random = np.random.default_rng(1)
     rows: list[dict[str, Any]] = []
-    empty = Counters("telemetry", "0", PlannedSlice(slices[0], Arrivals(0, None), "", ())).row(None)
+    empty = Counters("telemetry", "0", PlannedSlice(slices[0], Arrivals(0, None), "", ()), KeyCounts(())).row(None)
     profiles: list[dict[str, Any]] = []
     for slice_ in slices:
         slice_start = ticks.to_text(slice_.start)

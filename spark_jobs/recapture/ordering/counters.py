@@ -3,7 +3,7 @@
 A metric is declared in `recapture.time_model.metrics`, and counted by one of the methods of `Counters`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from recapture.formats.events import UNNUMBERED
 from recapture.ordering import quarantine
 from recapture.ordering.arrived_numbers import ArrivedNumbers
 from recapture.ordering.chunks import Chunk
+from recapture.ordering.key_counts import KeyCounts
 from recapture.ordering.profile import Profile
 from recapture.ordering.sequence import AscendingEvents, Gaps
 from recapture.ordering.sequence_partitions import ranges_of
@@ -66,6 +67,8 @@ class Counters(Counts):
     """Alias of the input."""
     partition: str
     planned_slice: PlannedSlice
+    keys: KeyCounts
+    """Counts of the events that arrived, by key."""
     whole: bool = True
     """Whether none of the blobs that are read for the slice is damaged, including those that arrived in other slices.
 
@@ -151,8 +154,11 @@ class Counters(Counts):
         ]
         self.open_gaps = [gaps for gaps in remaining if len(gaps)]
 
-    def count_events(self, chunk: Chunk, judged: Judged, reasons: pa.Array) -> None:
-        """Count the events that arrived, without duplicates, and quarantine those that have an entry in `reasons`."""
+    def count_events(self, chunk: Chunk, judged: Judged, reasons: pa.Array, keys: Mapping[str, pa.Array]) -> None:
+        """Count the events that arrived, without duplicates, and quarantine those that have an entry in `reasons`.
+
+        `keys` are the columns of their key, by name.
+        """
         arrived = chunk.arrived_in(self.planned_slice.slice)
         rows = np.arange(len(chunk))[arrived]
         if not len(rows):
@@ -162,6 +168,7 @@ class Counters(Counts):
         self.malformed += int(verdicts[Verdict.MALFORMED])
         self.invalid_timestamps += int(verdicts[Verdict.INVALID_TIMESTAMP])
         self._count_input(chunk, rows)
+        self.keys.observe(keys, judged, arrived)
         self.early += int(judged.early[arrived].sum())
         self.late += int(judged.late[arrived].sum())
         self.out_of_order += int(judged.out_of_order[arrived].sum())
@@ -192,6 +199,7 @@ class Counters(Counts):
             "furthest_ahead": None if self.furthest_ahead is None else self.furthest_ahead.row(),
             "gaps": self._gaps(),
             "numbers": self.arrived_numbers.rows(),
+            "keys": self.keys.row(),
             "without_block": self.without_block,
         }
 

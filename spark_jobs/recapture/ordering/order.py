@@ -4,7 +4,7 @@ Everything happens in one pass that carries one watermark for each scope; nothin
 section 3).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,6 +19,7 @@ from recapture.model import TYPES, InputColumn, MetadataColumn, dateadd_fields, 
 from recapture.ordering.application_time import times_of
 from recapture.ordering.chunks import Chunk, chunks
 from recapture.ordering.counters import Counters
+from recapture.ordering.key_counts import KeyCounts
 from recapture.ordering.panes import SlicePanes
 from recapture.ordering.profile import TimedEvents
 from recapture.ordering.sequence import AscendingEvents
@@ -119,7 +120,10 @@ class _ChunkProcessor:
 
     @classmethod
     def of_task(cls, task: Task, compiled: CompiledInput, policies: Policies | None) -> "_ChunkProcessor":
-        counters = {planned.slice: Counters(task.input, task.partition, planned) for planned in task.slices}
+        key = tuple(column.name for column in compiled.keys)
+        counters = {
+            planned.slice: Counters(task.input, task.partition, planned, KeyCounts(key)) for planned in task.slices
+        }
         return cls(task.partition, compiled, policies, counters)
 
     def process(self, chunk: Chunk) -> Iterator[tuple[Slice, pa.RecordBatch]]:
@@ -133,8 +137,9 @@ class _ChunkProcessor:
         chunk = chunk.without(duplicates)
         parsed = parse_bodies(chunk, self.compiled)
         judged, reasons, timed = self._judged(chunk, parsed)
+        keys = self._columns(self.compiled.keys, chunk, parsed)
         for counters in self.counters.values():
-            counters.count_events(chunk, judged, reasons)
+            counters.count_events(chunk, judged, reasons, keys)
             if timed is not None:
                 counters.profile.observe(timed)
         payload = [parsed.columns[column] for column in self.compiled.columns]
@@ -153,7 +158,7 @@ class _ChunkProcessor:
             behind = np.zeros(len(decoded), np.int64)
             return Judged(verdict, chunk.arrival, none, none, none, chunk.arrival, behind), parsed.malformed, None
         times = times_of(self.compiled.timestamp_by, parsed, chunk.metadata)
-        keys = self._keys(chunk, parsed)
+        keys = self._columns(self.compiled.over, chunk, parsed)
         scope = scope_columns(chunk, keys)
         has_time = times.valid & decoded
         judged = judge(self.policies, self.largest_times, times.ticks, has_time, chunk.arrival, in_one(scope))
@@ -169,11 +174,13 @@ class _ChunkProcessor:
             TimedEvents(chunk, times.ticks, has_time & (judged.verdict != Verdict.INVALID_TIMESTAMP), judged, scope),
         )
 
-    def _keys(self, chunk: Chunk, parsed: bodies.Bodies) -> dict[str, pa.Array]:
-        """Return the columns of the OVER key by name."""
+    def _columns(
+        self, columns: Iterable[InputColumn | MetadataColumn], chunk: Chunk, parsed: bodies.Bodies
+    ) -> dict[str, pa.Array]:
+        """Return the values of columns by name."""
         return {
             column.name: parsed.columns[column] if isinstance(column, InputColumn) else chunk.metadata(column)
-            for column in self.compiled.over
+            for column in columns
         }
 
     @cached_property

@@ -19,11 +19,12 @@ OUTPUT_METRICS = ("OutputEvents", "UnanchoredSessions")
 """Metrics of one output in one slice: its rows, and the rows that are sessions cut by the rule for sparse streams."""
 COLUMNS = ("slice_start", "input", "partition", *PARTITION_METRICS, "complete", "whole")
 """Columns of the run's metrics that expectations can judge. There is one row per slice and partition."""
-UNAUDITED = ("furthest_ahead", "gaps", "numbers", "without_block")
+UNAUDITED = ("furthest_ahead", "gaps", "numbers", "keys", "without_block")
 """Fields of the same rows that no expectation judges.
 
-`numbers` has the ranges of sequence numbers that arrived (see `recapture.archive.holes`);
-`without_block` lists the blobs that are Avro files with a header and no block.
+`numbers` has the ranges of sequence numbers that arrived (see `recapture.archive.holes`), and `keys` what became of the
+events of the keys with the most trouble (see `recapture.ordering.key_counts`). `without_block` lists the blobs that are
+Avro files with a header and no block.
 """
 DERIVED_COLUMNS = ("unaccounted_events", "late_share")
 """Columns that the audit adds, see `derive`."""

@@ -29,6 +29,8 @@ Check = Literal[
     "query_returns_rows",
     "archive_has_no_holes",
     "no_published_event_is_lost",
+    "events_of_every_key_reach_the_query",
+    "no_key_disappears",
 ]
 """Built-in check on slices. A suite can set another severity for it."""
 

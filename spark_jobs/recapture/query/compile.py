@@ -209,27 +209,34 @@ class _Pass:
     def result(self, in_tasks: bool) -> CompiledQuery:
         """Return the compiled query, its trees written as Spark SQL. With `in_tasks`, tasks aggregate what they can."""
         inputs = [read for read in self.from_.inputs.values() if not read.is_reference]
-        division = self._division(inputs) if in_tasks else _Division({}, self.tables, self.outputs)
+        assignment = self._assignment(inputs)
+        division = self._division(assignment) if in_tasks else _Division({}, self.tables, self.outputs)
+        keys = assignment.keys([*self.tables, *(output.table for output in self.outputs)])
         statements = [output_statement(division.steps, output.table, output.columns) for output in division.outputs]
         return CompiledQuery(
             inputs=tuple(
-                self._input(read, statements, division.in_tasks.get(read.table, InTasks())) for read in inputs
+                self._input(read, statements, division.in_tasks.get(read.table, InTasks()), keys.get(read.table, ()))
+                for read in inputs
             ),
             references=tuple(self._reference(read) for read in self.from_.inputs.values() if read.is_reference),
             windows=tuple(dict.fromkeys(window for statement in statements for window in statement.windows)),
             outputs=tuple(
-                CompiledOutput(output.alias, output.published, statement.sql, *division.selects(output))
+                CompiledOutput(
+                    output.alias, output.published, statement.sql, *division.selects(output), output.table.key_columns
+                )
                 for output, statement in zip(division.outputs, statements, strict=True)
             ),
             canonical=canonical(self.source, self.script.tokens),
         )
 
-    def _division(self, inputs: list[InputRelation]) -> "_Division":
-        """Return what the tasks of each input compute, and the steps and the outputs, which read it."""
+    def _assignment(self, inputs: list[InputRelation]) -> Assignment:
         types = {
             read.table: {column.name: TYPES[column.type].view for column in read.columns.values()} for read in inputs
         }
-        assignment = Assignment({table.name: table for table in self.tables}, types)
+        return Assignment({table.name: table for table in self.tables}, types)
+
+    def _division(self, assignment: Assignment) -> "_Division":
+        """Return what the tasks of each input compute, and the steps and the outputs, which read it."""
         in_tasks = assignment.of_outputs([output.table for output in self.outputs])
         steps = [
             assignment.reading_panes(table, in_tasks) if isinstance(table, CommonTable) else table
@@ -238,9 +245,12 @@ class _Pass:
         outputs = [replace(output, table=assignment.reading_panes(output.table, in_tasks)) for output in self.outputs]
         return _Division(in_tasks, steps, outputs, Merger(assignment, in_tasks))
 
-    def _input(self, relation: InputRelation, statements: list[Statement], in_tasks: InTasks) -> CompiledInput:
+    def _input(
+        self, relation: InputRelation, statements: list[Statement], in_tasks: InTasks, keys: tuple[str, ...]
+    ) -> CompiledInput:
         time, over = self.from_.timing[relation.alias]
         columns = relation.columns.values()
+        by_name = {column.name: column for column in columns}
         reaches = (reach for statement in statements for reach in statement.reaches.get(relation.table, ()))
         return CompiledInput(
             alias=relation.alias,
@@ -249,6 +259,7 @@ class _Pass:
             metadata=tuple(column for column in columns if isinstance(column, MetadataColumn)),
             timestamp_by=time,
             over=over,
+            keys=over or tuple(by_name[name] for name in keys),
             reaches=tuple(dict.fromkeys(reaches)),
             aggregations=in_tasks.aggregations,
             not_aggregated_because=in_tasks.because,

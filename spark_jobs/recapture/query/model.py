@@ -63,6 +63,8 @@ class CompiledOutput:
     """SELECTs that give the same rows from panes, without Spark; none if they need it."""
     needs_spark_because: str | None = None
     """Why they need Spark; None if they do not, or if tasks were not asked to aggregate."""
+    keys: tuple[str, ...] = ()
+    """Published columns that are keys of GROUP BY in every SELECT that writes to the output."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ class CompiledInput:
     """Application time after TIMESTAMP BY; None for the arrival time."""
     over: tuple[InputColumn | MetadataColumn, ...]
     """Keys after OVER, each with a timeline of its own."""
+    keys: tuple[InputColumn | MetadataColumn, ...]
+    """What tells the senders apart: the keys after OVER, or else those after GROUP BY; none if they are no columns."""
     reaches: tuple[Reach, ...]
     """Reaches of the windows and of the JOINs over the input: the events that each needs."""
     aggregations: tuple[PaneAggregation, ...] = ()

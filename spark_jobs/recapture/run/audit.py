@@ -1,16 +1,19 @@
 """Audit a run: judge its staged rows and its metrics before anything is published."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
+from recapture.definition.sections import Output
 from recapture.errors import AuditError
 from recapture.quality import metrics
-from recapture.quality.suites import require_installed
+from recapture.quality.audit import Result
+from recapture.quality.suites import Check, Severity, require_installed
 from recapture.run.blocks import record_block
+from recapture.run.files import StagedSlice
 from recapture.run.holes import Rows, holes_of
 from recapture.run.leftovers import scratch_name
 from recapture.run.losses import losses_of
@@ -20,6 +23,7 @@ from recapture.run.scratch import scratch_folder
 from recapture.run.slices import slice_length
 from recapture.run.staged import staged_files_of, write_locally
 from recapture.run.suites import NONE_GIVEN, Parameters, load_suites
+from recapture.run.vanished import vanished_keys
 from recapture.time_model import ticks
 from recapture.wording import counted
 
@@ -33,7 +37,7 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN, *, accept_loss: 
     may have holes, and slices may lose events that are published.
     """
     require_installed()
-    from recapture.quality import archive_checks, audit_text, checkpoint, slice_checks
+    from recapture.quality import archive_checks, audit_text, checkpoint, key_checks, slice_checks
 
     pipeline, loaded = run.pipeline, load_suites(run.pipeline, parameters)
     rows, staged = run.files.read("metrics.json"), run.files.staged()
@@ -72,6 +76,8 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN, *, accept_loss: 
             accepted=accept_loss,
             name_input=name_input,
         ),
+        key_checks.unreached_result(rows, slice_checks.strictest(severities, "events_of_every_key_reach_the_query")),
+        *(_vanished_result(run, output, staged, severities) for output in pipeline.outputs),
     ]
 
     with scratch_folder(scratch_name(pipeline, run.id)) as folder:
@@ -116,6 +122,19 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN, *, accept_loss: 
         )
         raise AuditError(f"run {run.id} was stopped by its audit, nothing was published: {reason}{quarantined}")
     return {"verdict": result.verdict, "text": text}
+
+
+def _vanished_result(
+    run: PlannedRun,
+    output: Output,
+    staged: Sequence[StagedSlice],
+    severities: Mapping[str, Mapping[Check, Severity]],
+) -> Result:
+    from recapture.quality import key_checks
+
+    vanished, why_unjudged = vanished_keys(run, output, staged)
+    severity = severities.get(output.alias, {}).get("no_key_disappears")
+    return key_checks.vanished_result(output.alias, vanished, severity, why_unjudged=why_unjudged)
 
 
 def _shows_holes(pipeline: Pipeline, rows: Rows) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 from recapture.archive.manifest import Manifest
 from recapture.archive.pinning import PlannedInput, PlannedSlice
 from recapture.ordering.counters import Counters
+from recapture.ordering.key_counts import KeyCounts
 from recapture.quality import metrics
 from recapture.run.files import RunFiles, StagedSlice
 from recapture.storage import in_parallel
@@ -26,7 +27,7 @@ def _rows_of_input(files: RunFiles, planned: PlannedInput) -> Iterator[dict[str,
     def counts_of(slice_and_partition: tuple[PlannedSlice, str]) -> dict[str, Any]:
         planned_slice, partition = slice_and_partition
         if partition not in read:
-            return Counters(planned.alias, partition, planned_slice).row(None)
+            return Counters(planned.alias, partition, planned_slice, KeyCounts(())).row(None)
         counts: dict[str, Any] = files.read(files.counters_file(planned.alias, partition, planned_slice.slice))
         return counts
 

@@ -28,7 +28,7 @@ def staged_rows(run: PlannedRun, output: Output, limit: int | None = None) -> pa
     for number, staged in enumerate(staged_files_of(run.files.staged(), output)):
         rest = staged.rows if limit is None else min(staged.rows, limit - sum(table.num_rows for table in tables))
         if rest or not number:
-            with pq.ParquetFile(io.BytesIO(_content(output, staged, run.id))) as file:
+            with pq.ParquetFile(io.BytesIO(staged_content(output, staged, run.id))) as file:
                 if rest == staged.rows:
                     rows = file.read()
                 else:
@@ -43,12 +43,13 @@ def write_locally(output: Output, staged: Iterable[StagedSlice], run_id: str, fo
     files = []
     for number, file in enumerate(staged):
         local = folder / f"{output.alias}-{number}.parquet"
-        local.write_bytes(_content(output, file, run_id))
+        local.write_bytes(staged_content(output, file, run_id))
         files.append(SliceFile(local, datetime.fromisoformat(file.slice_start)))
     return Rows(pq.read_schema(files[0].path), SLICE_COLUMN, files)
 
 
-def _content(output: Output, staged: StagedSlice, run_id: str) -> bytes:
+def staged_content(output: Output, staged: StagedSlice, run_id: str) -> bytes:
+    """Return the content of a staged file. Raise PermanentError if it is gone."""
     content = open_container(output.table).read_current(staged.path)
     if content is None:
         raise PermanentError(f"{staged.path}, which run {run_id} staged, is gone: start the run again from its plan")

@@ -23,5 +23,13 @@ class Verdict(IntEnum):
         return self.name.lower()
 
 
+DROPPED = (Verdict.EARLY_DROPPED, Verdict.LATE_DROPPED, Verdict.OUT_OF_ORDER_DROPPED)
+"""The verdicts with which the policies drop an event."""
 PROCESSED = (Verdict.ON_TIME, Verdict.EARLY_ADJUSTED, Verdict.LATE_ADJUSTED, Verdict.OUT_OF_ORDER_ADJUSTED)
 """The verdicts with which an event has a System.Timestamp and reaches the query."""
+TROUBLES = ("early", "late", "out_of_order", "dropped", "malformed", "invalid_timestamp")
+"""What is counted for each key, besides its events and those that were processed.
+
+The first three are events beyond the early window, the late tolerance and the watermark, whatever their verdict;
+`dropped` are those that the policies dropped.
+"""

@@ -7,7 +7,7 @@ reads a step that only selects and filters events reads the events themselves.
     => panes of a minute over the events with t > 1: key k, sum and count of t
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -119,6 +119,24 @@ class Assignment:
             for view, found in aggregations.items()
         }
 
+    def keys(self, tables: Iterable[Table]) -> dict[str, tuple[str, ...]]:
+        """Return the columns of events by which the tables group them, by the name of the table of the input's view.
+
+        Only keys that are columns count, and of each view only the first GROUP BY that has any.
+        """
+        keys: dict[str, tuple[str, ...]] = {}
+        for table in tables:
+            for selection in table.selections if isinstance(table, CommonTable) else ():
+                if selection.grouping is not None:
+                    try:
+                        view, row = self._row(selection)
+                        found = tuple(_columns_of(selection.grouping.keys, row))
+                    except (NotInTasksError, RecursionError):
+                        continue
+                    if found:
+                        keys.setdefault(view, found)
+        return keys
+
     def reading_panes(self, table: CommonTable, in_tasks: Mapping[str, InTasks]) -> CommonTable:
         """Return a table whose SELECTs read the panes that tasks compute."""
         selections = (replace(one, pane_tables=self._pane_tables(one, in_tasks)) for one in table.selections)
@@ -199,6 +217,14 @@ def conditions_of(row: FilteredRow, what: str, condition: exp.Expr | None) -> tu
     if value.type != pa.bool_():
         refuse(what)
     return (*row.conditions, value.scalar)
+
+
+def _columns_of(keys: Iterable[exp.Expr], row: FilteredRow) -> Iterator[str]:
+    """Yield the columns of an event that the keys are, leaving out keys that are not columns."""
+    for key in keys:
+        value = scalar("a key", key, row).scalar if isinstance(key, exp.Column) else None
+        if isinstance(value, Column) and value.name not in SYSTEM:
+            yield value.name
 
 
 def _key(name: str, tree: exp.Expr, row: FilteredRow) -> Key:

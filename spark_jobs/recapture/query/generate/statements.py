@@ -71,6 +71,14 @@ class Selection:
         return [grouped.window for grouped in self.grouping.windows] if self.grouping else [SnapshotWindow()]
 
     @property
+    def key_columns(self) -> tuple[str, ...]:
+        """Columns that are keys of its GROUP BY."""
+        keys = [] if self.grouping is None else [item.name for item in self.grouping.key_columns]
+        return tuple(
+            item.name for item in self.items if isinstance(item.expression, exp.Column) and item.expression.name in keys
+        )
+
+    @property
     def analytic_look_back(self) -> int:
         """How long before a row its analytic functions look; ticks."""
         return self.analytics.look_back if self.analytics else 0
@@ -128,6 +136,12 @@ class CommonTable:
     @property
     def windows(self) -> tuple[Window, ...]:
         return tuple(window for selection in self.selections for window in selection.windows)
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """Columns that are keys of GROUP BY in every SELECT."""
+        first, *others = (selection.key_columns for selection in self.selections)
+        return tuple(name for name in first if all(name in other for other in others))
 
     @property
     def has_row_column(self) -> bool:

@@ -1,0 +1,108 @@
+"""What became of the events of each key in one slice and partition: who is late, who is dropped, who is gone.
+
+The key is that of OVER, or else the one that groups (`CompiledInput.keys`): it tells the senders apart.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recapture.ordering.chunks import RowIndex
+from recapture.time_model.policies import Judged
+from recapture.time_model.verdicts import DROPPED, TROUBLES, Verdict
+
+SHOWN_KEYS = 10
+"""Number of keys that are kept of each kind of trouble, and of those without a processed event."""
+LONGEST_KEY = 200
+"""Number of characters that are kept of a key."""
+_COMPACT_ROWS = 500_000
+_COLUMNS = ("events", "processed", *TROUBLES)
+
+
+@dataclass
+class KeyCounts:
+    """Counts of the events that arrived, by key."""
+
+    columns: tuple[str, ...]
+    """Names of the columns of the key; none if there is no key."""
+    _counts: list[pa.Table] = field(default_factory=list)
+    _rows: int = 0
+
+    def observe(self, keys: Mapping[str, pa.Array], judged: Judged, rows: RowIndex) -> None:
+        """Count the events at these rows of a chunk. `keys` are the columns of the key over the chunk, by name."""
+        if not self.columns:
+            return
+        encoded = _as_one([_taken(column, rows) for column in keys.values()]).dictionary_encode(null_encoding="encode")
+        index, count = encoded.indices.to_numpy(), len(encoded.dictionary)
+        verdict = judged.verdict[rows]
+        masks: dict[str, NDArray[np.bool_]] = {
+            "processed": judged.processed[rows],
+            "early": judged.early[rows],
+            "late": judged.late[rows],
+            "out_of_order": judged.out_of_order[rows],
+            "dropped": np.isin(verdict, DROPPED),
+            "malformed": verdict == Verdict.MALFORMED,
+            "invalid_timestamp": verdict == Verdict.INVALID_TIMESTAMP,
+        }
+        counts = {"events": np.bincount(index, minlength=count)}
+        counts |= {name: _counted(index, mask, counts["events"]) for name, mask in masks.items()}
+        self._counts.append(pa.table({"key": encoded.dictionary, **counts}))
+        self._rows += count
+        if self._rows > _COMPACT_ROWS:
+            self._counts = [self.table()]
+            self._rows = self._counts[0].num_rows
+
+    def table(self) -> pa.Table:
+        """Return a row for each key, in the order of the keys: `key` (string, null if it is missing) and the counts."""
+        if not self._counts:
+            return pa.table({"key": pa.array([], pa.string()), **{name: pa.array([], pa.int64()) for name in _COLUMNS}})
+        summed = pa.concat_tables(self._counts).group_by("key").aggregate([(name, "sum") for name in _COLUMNS])
+        return summed.rename_columns(["key", *_COLUMNS]).sort_by("key")
+
+    def row(self) -> dict[str, Any] | None:
+        """Return the counts in JSON types; None without a key.
+
+        `most` has the keys with the most events in each kind of trouble, and `unreached` those of which no event was
+        processed, the ones with the most events first.
+        """
+        if not self.columns:
+            return None
+        table = self.table()
+        unreached = table.filter(pc.and_(pc.equal(table["processed"], 0), pc.is_valid(table["key"])))
+        return {
+            "columns": list(self.columns),
+            "keys": table.num_rows,
+            "most": {name: _largest(table.filter(pc.greater(table[name], 0)), name) for name in TROUBLES},
+            "unreached": _largest(unreached, "events"),
+            "unreached_count": unreached.num_rows,
+        }
+
+
+def _largest(table: pa.Table, name: str) -> list[dict[str, Any]]:
+    """Return the rows with the largest counts of one kind; of equal ones those whose keys come first."""
+    first = table.sort_by([(name, "descending"), ("key", "ascending")]).slice(0, SHOWN_KEYS)
+    return [row | {"key": None if row["key"] is None else row["key"][:LONGEST_KEY]} for row in first.to_pylist()]
+
+
+def _counted(index: NDArray[np.int64], mask: NDArray[np.bool_], every: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the number of events for which the mask is True, by key; `every` is that of all events."""
+    if mask.all():
+        return every
+    return np.bincount(index[mask], minlength=len(every)) if mask.any() else np.zeros(len(every), np.int64)
+
+
+def _taken(column: pa.Array, rows: RowIndex) -> pa.Array:
+    return column[rows] if isinstance(rows, slice) else column.take(pa.array(rows))
+
+
+def _as_one(columns: Sequence[pa.Array]) -> pa.Array:
+    """Return the columns of a key as one of strings, in which NULL stands for a part that is missing."""
+    texts = [column if pa.types.is_string(column.type) else pc.cast(column, pa.string()) for column in columns]
+    if len(texts) == 1:
+        return texts[0]
+    return pc.binary_join_element_wise(*texts, ", ", null_handling="replace", null_replacement="NULL")

@@ -1,0 +1,116 @@
+"""The built-in checks on keys: the events of each key reach the query, and no key disappears from the rows."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recapture.quality.audit import Result
+from recapture.quality.suites import Check, Severity, built_in
+from recapture.time_model.verdicts import TROUBLES
+from recapture.wording import counted, named_slices
+
+_SHOWN = 5
+"""Number of keys that a sentence names."""
+_REMEDIES = {
+    "early": "correct the clock, which is ahead",
+    "late": "raise eventsLateArrivalMaxDelayInSeconds, or set eventsOutOfOrderPolicy to Adjust",
+    "out_of_order": "raise eventsOutOfOrderMaxDelayInSeconds, or set eventsOutOfOrderPolicy to Adjust",
+    "malformed": "see the reasons in the quarantine",
+    "invalid_timestamp": "see the reasons in the quarantine",
+}
+"""What to do about a key all events of which were not processed, by what happened to most of them."""
+
+
+@dataclass(frozen=True)
+class VanishedKeys:
+    """Keys that an output's slice lacks, although each of the slices right before it has them."""
+
+    slice_start: str
+    keys: tuple[str, ...]
+    """The first of these keys, each as its parts, with commas between them."""
+    count: int
+    """Number of these keys."""
+
+
+def unreached_result(rows: Iterable[Mapping[str, Any]], severity: Severity | None) -> Result:
+    """Return whether an event of every key was processed, from the metrics of a run.
+
+    `severity` is what the user sets; by default it is a warning.
+    """
+    check: Check = "events_of_every_key_reach_the_query"
+    of_keys: dict[str, Counter[str]] = {}
+    columns, count, judged, starts = "", 0, False, set()
+    for row in rows:
+        keys = row.get("keys")
+        judged |= keys is not None
+        if keys is None or not keys["unreached"]:
+            continue
+        columns, count = ", ".join(keys["columns"]), count + keys["unreached_count"]
+        starts.add(row["slice_start"])
+        for unreached in keys["unreached"]:
+            counts = of_keys.setdefault(unreached["key"], Counter())
+            counts.update({name: unreached[name] for name in ("events", *TROUBLES)})
+    if not of_keys:
+        said = "of every key, an event reached the query"
+        said += "" if judged else " (not judged: the query has no key of OVER or GROUP BY that is a column)"
+        return _result("slices", check, severity, True, [], said, proved=judged)
+    largest = sorted(of_keys.items(), key=lambda item: (-item[1]["events"], item[0]))
+    named = "; ".join(_sentence(key, counts) for key, counts in largest[:_SHOWN])
+    more = f"; in all {counted(max(count, len(of_keys)), 'key')} of a slice" if len(of_keys) > _SHOWN else ""
+    remedy = _REMEDIES[_main_trouble(largest[0][1])]
+    said = f"no event of these keys ({columns}) reached the query: {named}{more}; {remedy}"
+    return _result("slices", check, severity, False, sorted(starts)[:3], said)
+
+
+def vanished_result(
+    alias: str, vanished: Sequence[VanishedKeys], severity: Severity | None, *, why_unjudged: str | None
+) -> Result:
+    """Return whether the rows of an output still have every key that the slices right before had.
+
+    `severity` is what the user sets; by default it is a warning. `why_unjudged` says why no slice could be judged.
+    """
+    check: Check = "no_key_disappears"
+    if not vanished:
+        said = "every key of the slices before still has rows"
+        said += "" if why_unjudged is None else f" (not judged: {why_unjudged})"
+        return _result(alias, check, severity, True, [], said, proved=why_unjudged is None)
+    named = "; ".join(
+        f"{', '.join(of_slice.keys[:_SHOWN])}{_more(of_slice)} in slice {of_slice.slice_start}"
+        for of_slice in vanished[:_SHOWN]
+    )
+    starts = [of_slice.slice_start for of_slice in vanished]
+    more = f"; in all {named_slices(starts)}" if len(vanished) > _SHOWN else ""
+    said = (
+        f"keys disappeared that had rows in each of the three slices before: {named}{more}; look for these senders "
+        "under late, early and malformed events, or in the archive"
+    )
+    return _result(alias, check, severity, False, starts[:3], said)
+
+
+def _more(of_slice: VanishedKeys) -> str:
+    return f" and {of_slice.count - _SHOWN:,} more" if of_slice.count > _SHOWN else ""
+
+
+def _sentence(key: str, counts: Mapping[str, int]) -> str:
+    trouble = _main_trouble(counts)
+    words = trouble.replace("_", " ").replace("invalid timestamp", "without a valid time")
+    events = counted(counts["events"], "event")
+    return f"{key} ({events}, {'all' if counts[trouble] == counts['events'] else f'{counts[trouble]:,}'} {words})"
+
+
+def _main_trouble(counts: Mapping[str, int]) -> str:
+    return max(_REMEDIES, key=lambda name: counts[name])
+
+
+def _result(
+    judged: str,
+    check: Check,
+    severity: Severity | None,
+    success: bool,
+    observed: list[str],
+    said: str,
+    *,
+    proved: bool = True,
+) -> Result:
+    return Result(built_in().name, judged, check, severity or "warning", success, observed, None, said, proved)
