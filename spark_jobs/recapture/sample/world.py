@@ -17,15 +17,13 @@ _LONGEST_SILENCE = timedelta(minutes=40)
 _HEARTBEATS = timedelta(minutes=60)
 """How long empty blobs go on after the last events."""
 
-_SKEWS = {
-    3: timedelta(minutes=2),
-    4: timedelta(minutes=-3),
-    5: timedelta(minutes=4),
-    6: timedelta(minutes=11),
-}
-"""Error of the clock, by device.
+_SKEWS = {3: timedelta(minutes=2), 4: timedelta(minutes=-3), 5: timedelta(minutes=4)}
+"""Error of the clock, by device."""
+_EARLY_DEVICE = 6
+_EARLY, _EARLY_FOR = timedelta(minutes=11), timedelta(minutes=20)
+"""Error of this device's clock at the start of every hour, and how long it lasts.
 
-The last clock is further ahead than the early window allows (docs/time-model.md, section 2).
+It is further ahead than the early window allows (docs/time-model.md, section 2).
 """
 _OUTAGES = {7: timedelta(minutes=20), 8: timedelta(minutes=20), 9: timedelta(minutes=80)}
 """Length of the outages, by device. Such a device is offline for a sixth of the time."""
@@ -90,10 +88,10 @@ def world(
     """Yield the blobs of some hours from `start` (aware), by path time, then partition.
 
     Every event of a device goes to one partition. Bodies are `{"deviceId", "eventTime", "temperature", "site"}`.
-    These faults always occur: clocks that are fast or slow, one beyond the early window, and one that drifts and is set
-    right; devices that are offline for 20 or 80 minutes and then send all their events; a device that sends events
-    again after its next ones; a partition that is silent for a while; bodies that are not JSON or not UTF-8; event
-    times that are missing or null. The first third is written with the schema of 2016. Events continue for one interval
+    These faults always occur: clocks that are fast or slow, one that is beyond the early window for a third of each
+    hour, and one that drifts and is set right; devices that are offline for 20 or 80 minutes and then send all their
+    events; a device that sends events again after its next ones; a partition that is silent for a while; bodies that
+    are not JSON or not UTF-8; event times that are missing or null. The first third is written with the schema of 2016. Events continue for one interval
     after the last hour, or for `following_hours`, and empty blobs for an hour more. So the last hour is complete for a
     late tolerance of 3600 s.
 
@@ -226,6 +224,8 @@ def _outages(device: _Device, start: datetime, rng: random.Random) -> Iterator[_
 def _clock_error(device: _Device, since_start: timedelta) -> timedelta:
     if device.number == _DRIFTING_DEVICE:
         return _DRIFT * (since_start % _CLOCK_SET_EVERY / _CLOCK_SET_EVERY)
+    if device.number == _EARLY_DEVICE:
+        return _EARLY if since_start % timedelta(hours=1) < _EARLY_FOR else timedelta()
     return _SKEWS.get(device.number, timedelta())
 
 
