@@ -91,9 +91,9 @@ def world(
     These faults always occur: clocks that are fast or slow, one that is beyond the early window for a third of each
     hour, and one that drifts and is set right; devices that are offline for 20 or 80 minutes and then send all their
     events; a device that sends events again after its next ones; a partition that is silent for a while; bodies that
-    are not JSON or not UTF-8; event times that are missing or null. The first third is written with the schema of 2016. Events continue for one interval
-    after the last hour, or for `following_hours`, and empty blobs for an hour more. So the last hour is complete for a
-    late tolerance of 3600 s.
+    are not JSON or not UTF-8; event times that are missing or null. The first third is written with the schema of 2016.
+    Events continue for one interval after the last hour, or for `following_hours`, and empty blobs for an hour more. So
+    the last hour is complete for a late tolerance of 3600 s.
 
     In the hour `faulty_hour`, counted from 0, half of the devices have a release for 35 minutes that sends the
     temperature as a record.
