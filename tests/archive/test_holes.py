@@ -110,8 +110,9 @@ def test_a_hole_inside_a_neighbour_is_not_the_runs() -> None:
 def test_a_hole_before_the_run_only_warns() -> None:
     """Its own hour is whole; the hours that lack the events were stopped or accepted."""
     before = [hour(0, (0, 99, 0, 59)), hour(1), hour(2)]
-    hole = only(hour(3, (500, 599, 180, 239)), before=before)
+    hole = only(hour(3, (500, 599, 176, 235)), before=before)
     assert (hole.kind, hole.events, hole.severity) == (Kind.LOST, 400, "warning")
+    assert only(hour(3, (500, 599, 190, 239)), before=before).severity == "critical"
     hole = only(hour(3, (500, 599, 180, 239)), pauses=(pause(165, 175),))
     assert (hole.kind, hole.severity) == (Kind.UNKNOWN, "warning")
 
@@ -132,6 +133,10 @@ def test_a_hub_that_was_created_anew_starts_its_numbers_again() -> None:
         "partition 0: the sequence numbers start again at 0 from 2026-03-01T10:30:00Z to 2026-03-01T10:40:00Z, so the "
         "hub was created anew; nothing tells whether its last events before that were captured"
     )
+
+
+def test_a_new_hub_is_told_from_lost_numbers_even_if_it_came_at_once() -> None:
+    assert only(hour(0, (120, 189, 0, 30), (0, 5, 31, 59))).kind is Kind.RECREATED
 
 
 def test_the_gaps_of_the_old_and_of_the_new_hub_are_found() -> None:

@@ -191,20 +191,17 @@ def _or(value: int | None, default: int) -> int:
 
 
 def _generations(placed: Iterable[_Placed], modulus: int | None) -> Iterator[list[_Placed]]:
-    """Yield the ranges of each hub that gave numbers, one after the other."""
+    """Yield the ranges of each hub that gave numbers, one after the other; `placed` are in order of enqueued times."""
     generation: list[_Placed] = []
-    highest, until = -1, None
+    highest = -1
     for item in placed:
         if generation and modulus is not None:
             item = _continued(item, highest, modulus)
-        numbers = item.numbers
-        if generation and numbers.first <= highest and _is_later(numbers, until):
+        if any(_contradicts(item.numbers, earlier.numbers) for earlier in generation):
             yield generation
-            generation, highest, until = [], -1, None
+            generation, highest = [], -1
         generation.append(item)
-        highest = max(highest, numbers.last)
-        if numbers.enqueued_until is not None:
-            until = max(_or(until, 0), numbers.enqueued_until)
+        highest = max(highest, item.numbers.last)
     if generation:
         yield generation
 
@@ -216,9 +213,15 @@ def _continued(item: _Placed, highest: int, modulus: int) -> _Placed:
     return replace(item, numbers=numbers)
 
 
-def _is_later(numbers: Numbers, until: int | None) -> bool:
-    """Return whether events were enqueued after all earlier ones, by more than the clocks may differ."""
-    return until is not None and numbers.enqueued is not None and numbers.enqueued > until + MAX_CLOCK_SKEW
+def _contradicts(numbers: Numbers, earlier: Numbers) -> bool:
+    """Return whether one hub cannot have given both ranges: numbers that are not higher were enqueued later.
+
+    The clocks of a hub's brokers may differ.
+    """
+    if numbers.first > earlier.last or numbers.enqueued is None:
+        return False
+    bound = earlier.enqueued if earlier.first > numbers.last else earlier.enqueued_until
+    return bound is not None and numbers.enqueued > bound + MAX_CLOCK_SKEW
 
 
 def _merged(generation: Iterable[_Placed]) -> list[_Placed]:
@@ -368,8 +371,13 @@ class _Finder:
         if jump.recreated:
             return hole
         missing = range(before.last + 1, after.first)
-        follows = jump.before.last_slice.end >= own[0].start
-        return replace(hole, kind=Kind.LOST, events=len(missing), first=missing[0], last=missing[-1], in_run=follows)
+        in_run = jump.before.last_slice >= own[0] or not self._begins_with(own[0], after)
+        return replace(hole, kind=Kind.LOST, events=len(missing), first=missing[0], last=missing[-1], in_run=in_run)
+
+    def _begins_with(self, slice_: Slice, numbers: Numbers) -> bool:
+        """Return whether these are the first events that a slice can have, so that what is missing lies before it."""
+        latest = slice_.start + (self.definition.interval if self.definition.by_enqueued_time else 0)
+        return numbers.enqueued is not None and numbers.enqueued <= latest
 
     def _is_reported(self, jump: _Jump) -> bool:
         """Return whether a jump is a hole of the run that nothing else reports."""
