@@ -11,9 +11,11 @@ from recapture.definition.digest import run_definition
 from recapture.reports.capture import capture
 from recapture.reports.changes import changes
 from recapture.reports.failures import failures
+from recapture.reports.keys import keys
 from recapture.reports.ledger import ledger, slice_qualities
 from recapture.reports.quarantined import quarantined
 from recapture.reports.sources import Source
+from recapture.reports.standing import SHOWN_INSTEAD, holes, standing, states
 from recapture.reports.timing import timing
 from recapture.reports.verdict import verdict
 from recapture.run.approval import APPROVED
@@ -41,11 +43,14 @@ def document(source: Source) -> dict[str, Any]:
         "published": _is_published(source),
         "approvals": _approvals(source),
         "slices": _slices(source),
+        "standing": standing(source),
         "failures": failures(source),
         "ledger": ledger(source),
         "timing": timing(source),
         "quarantine": quarantined(source),
         "capture": capture(source),
+        "holes": holes(source),
+        "keys": keys(source),
         "changes": changes(source),
         "runs": _runs(source),
         "warnings": list(source.warnings),
@@ -75,6 +80,7 @@ def _approvals(source: Source) -> list[dict[str, Any]]:
 def _slices(source: Source) -> dict[str, Any]:
     """Return the number of slices by their quality, and the ranges of slices that need attention."""
     qualities = slice_qualities(source)
+    qualities |= {start: state for start, state in states(source).items() if state in SHOWN_INSTEAD}
     counts = Counter(quality or "unpublished" for quality in qualities.values())
     attention = []
     for quality, group in groupby(source.slices, key=lambda slice_: qualities[ticks.to_text(slice_.start)]):
@@ -86,7 +92,10 @@ def _slices(source: Source) -> dict[str, Any]:
     unpublished = [start for start, quality in qualities.items() if quality is None]
     return {
         "total": len(qualities),
-        **{name: counts[name] for name in ("passed", "passed with warnings", APPROVED, "failed", "unpublished")},
+        **{
+            name: counts[name]
+            for name in ("passed", "passed with warnings", APPROVED, "failed", *SHOWN_INSTEAD, "unpublished")
+        },
         "first_unpublished": unpublished[0] if unpublished else None,
         "attention": attention[:MAX_SLICES],
     }

@@ -19,6 +19,7 @@ from recapture.quality.metrics import OUTPUT_METRICS
 from recapture.run import profiles
 from recapture.run.files import RunFiles
 from recapture.run.planned import PlannedRun, files_of
+from recapture.run.slice_state import Standing, standing_of
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.tables import metrics_key, tables_of
 from recapture.storage import in_parallel, open_container
@@ -70,6 +71,8 @@ class Source:
     """The run that is reported; None for a range of published slices."""
     warnings: tuple[str, ...] = ()
     """Warnings of the run that is reported."""
+    standing: Standing | None = None
+    """How the slices of a range stand now; None for the report of a run."""
 
     @property
     def start(self) -> int:
@@ -171,6 +174,7 @@ def of_range(pipeline: Pipeline, start: datetime | None, end: datetime | None) -
             if (file := entry.current.files.get(output.alias)) is not None
         },
         single=None,
+        standing=standing_of(pipeline),
     )
 
 

@@ -53,12 +53,19 @@ def _run(document: Mapping[str, Any]) -> tuple[str, str]:
 
 def _range(document: Mapping[str, Any]) -> tuple[str, str]:
     slices = document["slices"]
-    total, missing, warned = slices["total"], slices["unpublished"], slices["passed with warnings"]
+    total, warned = slices["total"], slices["passed with warnings"]
     good = f"{slices['passed']:,} of {counted(total, 'slice')} passed every check"
-    if missing:
+    bad = "; ".join(_not_to_be_trusted(document))
+    if bad:
         with_warnings = f", {warned:,} with warnings" if warned else ""
-        unpublished = counted(missing, "slice is", "slices are")
-        return "bad", f"Do not trust all of this range: {unpublished} not published. {good}{with_warnings}."
+        return "bad", f"Do not trust all of this range: {bad}. {good}{with_warnings}."
+    if slices["outdated"]:
+        outdated = counted(slices["outdated"], "slice was", "slices were")
+        what = " and ".join(document["standing"]["differing"])
+        return "warning", (
+            f"Use this range with care: {outdated} computed or judged with another {what} than the pipeline has now. "
+            f"{good} and {'is' if slices['passed'] == 1 else 'are'} not outdated."
+        )
     if document["approvals"]:
         return "warning", f"Use this range with care: {good}; {_approved(document)}"
     if warned:
@@ -66,7 +73,31 @@ def _range(document: Mapping[str, Any]) -> tuple[str, str]:
     few = _few_on_time(document)
     if few:
         return "warning", f"Use this range with care: {good}, but {few}."
-    return "good", f"You can trust this range: {good}."
+    return "good", f"You can trust this range: {good}. {' '.join(_looked_at(document['standing']))}"
+
+
+def _not_to_be_trusted(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why slices of a range cannot be trusted."""
+    slices = document["slices"]
+    if slices["unpublished"]:
+        yield f"{counted(slices['unpublished'], 'slice is', 'slices are')} not published"
+    if slices["blocked"]:
+        yield f"the audit stopped the last run of {counted(slices['blocked'], 'slice')}"
+    if slices["stale"]:
+        stale = counted(slices["stale"], "slice is", "slices are")
+        at = document["standing"]["checked"]["at"]
+        yield f"{stale} stale, as blobs were added, modified or deleted since they were read (last check: {at})"
+
+
+def _looked_at(standing: Mapping[str, Any]) -> Iterator[str]:
+    """Yield when the blobs of a range were compared with what was read, and which slices another engine computed."""
+    if standing["covers"]:
+        yield f"Their blobs were last compared with what was read at {standing['checked']['at']}."
+    else:
+        yield "No check has compared all of their blobs with what was read: run recapture check to do so."
+    if standing["other_engine"]:
+        slices = counted(standing["other_engine"], "slice was", "slices were")
+        yield f"{slices} computed by another version of Recapture."
 
 
 def _approved(document: Mapping[str, Any]) -> str:
@@ -131,6 +162,8 @@ def _advice(document: Mapping[str, Any]) -> Iterator[str]:
         yield from _tolerances(of_input, len(document["timing"]) > 1)
     if document["kind"] == "range":
         yield from _disorder(document)
+    if document["slices"]["stale"] or document["slices"]["outdated"]:
+        yield "backfill the slices that are stale or outdated: see the table of slices that need attention"
     if document["slices"]["unpublished"] and document["kind"] == "range":
         yield f"backfill the unpublished slices, the first from {document['slices']['first_unpublished']}"
 

@@ -37,6 +37,10 @@ class Changes:
     """Start of the range of the last check, ISO 8601."""
     end: str | None = None
 
+    def covers(self, start: str, end: str) -> bool:
+        """Return whether the last check compared all slices of a range; the bounds are ISO 8601."""
+        return self.start is not None and self.end is not None and self.start <= start and end <= self.end
+
 
 def read_changes(container: Container) -> Changes:
     """Return what the checks found; `container` is the first output's table."""
