@@ -33,6 +33,8 @@ def report(**changed: Any) -> dict[str, Any]:
         **changed.pop("timing", {}),
     }
     slices = {"total": 1, "passed": 1, "passed with warnings": 0, "unpublished": 0, "first_unpublished": None}
+    slices |= dict.fromkeys(("blocked", "stale", "outdated"), 0)
+    standing = {"differing": {}, "other_engine": 0, "checked": {"at": CHECKED}, "covers": True}
     return {
         "kind": "run",
         "quality": "passed",
@@ -40,6 +42,7 @@ def report(**changed: Any) -> dict[str, Any]:
         "approvals": [],
         "slice_hours": 1,
         "slices": slices | changed.pop("slices", {}),
+        "standing": standing | changed.pop("standing", {}),
         "ledger": {"totals": totals},
         "failures": {"failed": [], "unjudged": []},
         "timing": [timing],
@@ -52,6 +55,7 @@ def failed(*failures: dict[str, Any]) -> dict[str, Any]:
     return {"failed": list(failures), "unjudged": []}
 
 
+CHECKED = "2026-03-02T03:00:00Z"
 FAILURE = {"severity": "critical", "sentence": "too warm (3 of 4 rows fail)", "title": "too warm", "hint": "cool down"}
 
 
@@ -107,7 +111,40 @@ FAILURE = {"severity": "critical", "sentence": "too warm (3 of 4 rows fail)", "t
             "warning",
             "Use this hour with care: the audit stopped the run, and Ada approved 1 slice on T: a test drive",
         ),
-        ({"kind": "range"}, "good", "You can trust this range: 1 of 1 slice passed every check."),
+        (
+            {"kind": "range"},
+            "good",
+            "You can trust this range: 1 of 1 slice passed every check. Their blobs were last compared with what was "
+            f"read at {CHECKED}.",
+        ),
+        (
+            {"kind": "range", "standing": {"covers": False, "other_engine": 1}},
+            "good",
+            "You can trust this range: 1 of 1 slice passed every check. No check has compared all of their blobs with "
+            "what was read: run recapture check to do so. 1 slice was computed by another version of Recapture.",
+        ),
+        (
+            {"kind": "range", "slices": {"total": 24, "passed": 21, "stale": 3}},
+            "bad",
+            "Do not trust all of this range: 3 slices are stale, as blobs were added, modified or deleted since they "
+            f"were read (last check: {CHECKED}). 21 of 24 slices passed every check.",
+        ),
+        (
+            {"kind": "range", "slices": {"total": 24, "passed": 21, "blocked": 2, "unpublished": 1}},
+            "bad",
+            "Do not trust all of this range: 1 slice is not published; the audit stopped the last run of 2 slices. 21 of "
+            "24 slices passed every check.",
+        ),
+        (
+            {
+                "kind": "range",
+                "slices": {"total": 24, "passed": 3, "outdated": 21},
+                "standing": {"differing": {"query": 21, "policies": 4}},
+            },
+            "warning",
+            "Use this range with care: 21 slices were computed or judged with another query and policies than the "
+            "pipeline has now. 3 of 24 slices passed every check and are not outdated.",
+        ),
     ],
 )
 def test_the_sentence_says_whether_the_slices_can_be_trusted(

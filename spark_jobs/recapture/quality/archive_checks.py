@@ -92,7 +92,11 @@ def _accepted(accepted: bool) -> str:
 
 
 def _sentence(loss: Loss, name_input: bool) -> str:
-    place = f"partition{'s' * (len(loss.partitions) > 1)} {', '.join(loss.partitions)}" if loss.partitions else "all"
+    place = (
+        f"partition{'s' * (len(loss.partitions) > 1)} {', '.join(loss.partitions)}"
+        if loss.partitions
+        else "all partitions"
+    )
     place += of_input(loss.input if name_input else None)
     said = (
         f"in slice {loss.slice_start}, {loss.arrived:,} of the {counted(loss.published, 'event')} of {place} that run "

@@ -1,0 +1,76 @@
+"""The checks on the archive: holes and lost events, with their severities and what can be done."""
+
+import pytest
+
+from recapture.archive.holes import Hole, Kind
+from recapture.quality.archive_checks import Loss, holes_result, losses_result
+from recapture.quality.audit import Result
+from recapture.quality.suites import Severity
+from recapture.time_model.ticks import from_datetime, parse_utc
+
+TEN = from_datetime(parse_utc("2026-03-01T10:00:00Z"))
+LOST = Hole(Kind.LOST, "telemetry", "2", TEN, events=5, first=7, last=11, start=TEN, end=TEN + 10**10)
+ANEW = Hole(Kind.RECREATED, "telemetry", "0", TEN, first=0, start=TEN, end=TEN + 10**10)
+PAUSED = Hole(Kind.PAUSED, "telemetry", "1", TEN, events=0, blobs=3, start=TEN, end=TEN + 10**10)
+LOSS = Loss("2026-03-01T10:00:00Z", "telemetry", ("2",), 480, 240, "run", ("a.avro", "b.avro", "c.avro", "d.avro"))
+
+
+def judged(*holes: Hole, severity: Severity | None = None, accepted: bool = False, shows: bool = True) -> Result:
+    return holes_result(holes, severity, accepted=accepted, can_be_judged=shows, name_input=False)
+
+
+def test_without_a_hole_nothing_is_missing() -> None:
+    result = judged()
+    assert (result.success, result.proved, result.sentence) == (True, True, "nothing is missing from the archive")
+
+
+def test_what_nobody_could_see_is_not_called_whole() -> None:
+    result = judged(shows=False)
+    assert (result.success, result.proved) == (True, False)
+    assert "not judged" in result.sentence
+
+
+@pytest.mark.parametrize(
+    ("holes", "severity"), [([LOST], "critical"), ([ANEW], "warning"), ([ANEW, PAUSED, LOST], "critical")]
+)
+def test_the_worst_hole_decides_and_comes_first(holes: list[Hole], severity: Severity) -> None:
+    result = judged(*holes)
+    assert (result.success, result.severity) == (False, severity)
+    assert result.sentence.startswith("the archive has holes: partition " + ("2" if LOST in holes else "0"))
+
+
+def test_a_pause_without_a_lost_event_is_mentioned_and_passes() -> None:
+    result = judged(PAUSED)
+    assert result.success
+    assert "its sequence numbers continue: no event is missing" in result.sentence
+
+
+def test_many_holes_are_counted() -> None:
+    assert "; and 2 more holes; " in judged(*[LOST] * 5).sentence
+
+
+def test_the_user_sets_the_severity_or_accepts_the_loss() -> None:
+    assert judged(LOST, severity="info").severity == "info"
+    assert judged(ANEW, severity="critical").severity == "critical"
+    assert judged(LOST, accepted=True).severity == "warning"
+    assert judged(LOST, severity="info", accepted=True).severity == "info"
+    assert judged(LOST).sentence.endswith("to publish what is left, add --accept-loss (accept_loss in Airflow's form)")
+    assert judged(LOST, accepted=True).sentence.endswith("accepted for this run")
+
+
+def test_a_slice_that_loses_published_events_is_named_with_its_blobs() -> None:
+    result = losses_result([LOSS], None, accepted=False, name_input=False)
+    assert (result.success, result.severity) == (False, "critical")
+    assert (
+        "in slice 2026-03-01T10:00:00Z, 240 of the 480 events of partition 2 that run run published; no longer among "
+        "its blobs: a.avro, b.avro, c.avro and 1 more"
+    ) in result.sentence
+    assert losses_result([LOSS], None, accepted=True, name_input=False).severity == "warning"
+    assert losses_result([], None, accepted=False, name_input=False).success
+
+
+def test_a_loss_of_an_older_publication_is_known_by_its_total() -> None:
+    old = Loss("2026-03-01T10:00:00Z", None, (), 480, 240, "run", None)
+    assert "240 of the 480 events of all partitions that run run published" in (
+        losses_result([old], None, accepted=False, name_input=True).sentence
+    )

@@ -1,0 +1,98 @@
+"""The state of a published slice: blocked, stale, outdated, or as its audit said."""
+
+import json
+from typing import Any
+
+import pytest
+
+from recapture.run.changed import Changes
+from recapture.run.outdated import PARTS, UNKNOWN, outdated_slices, parts_of
+from recapture.run.slice_state import Findings, State
+from tests.worlds import COUNTS, TELEMETRY, World
+
+NINE, TEN, ELEVEN = (f"2024-03-01T{hour:02}:00:00Z" for hour in (9, 10, 11))
+PRESENT = dict.fromkeys(PARTS, "1")
+
+
+def entry(quality: str = "passed", run: str | None = "first", **parts: str) -> dict[str, Any]:
+    return {"run": run, "quality": quality, "parts": json.dumps(PRESENT | parts)}
+
+
+def test_parts_that_differ_are_named_in_order() -> None:
+    entries = {NINE: entry(), TEN: entry(suite="2", query="2"), ELEVEN: entry(run=None, query="2")}
+    assert outdated_slices(PRESENT, entries) == {TEN: ("query", "suite")}
+
+
+def test_a_publication_of_an_older_version_is_not_known_to_be_of_the_present_definition() -> None:
+    assert outdated_slices(PRESENT, {NINE: {"run": "first", "quality": "passed"}}) == {NINE: (UNKNOWN,)}
+
+
+@pytest.mark.parametrize(
+    ("blocked", "stale", "differing", "quality", "state"),
+    [
+        (True, True, ("query",), "passed", State.BLOCKED),
+        (False, True, ("query",), "passed", State.STALE),
+        (False, False, ("query",), "passed", State.OUTDATED),
+        (False, False, (UNKNOWN,), "passed", State.OUTDATED),
+        (False, False, ("suite",), "passed with warnings", State.OUTDATED),
+        (False, False, ("engine",), "passed", State.PUBLISHED),
+        (False, False, ("engine", "policies"), "passed", State.OUTDATED),
+        (False, False, (), "passed with warnings", State.WARNINGS),
+        (False, False, (), "approved", State.APPROVED),
+    ],
+)
+def test_the_most_urgent_state_is_shown(
+    blocked: bool, stale: bool, differing: tuple[str, ...], quality: str, state: State
+) -> None:
+    findings = Findings(
+        {TEN: "stopped"} if blocked else {},
+        Changes({TEN: "first"} if stale else {}),
+        {TEN: differing} if differing else {},
+    )
+    assert findings.state(TEN, entry(quality)) is state
+
+
+def test_blobs_that_changed_after_another_run_do_not_make_a_slice_stale() -> None:
+    assert Findings({}, Changes({TEN: "another"}), {}).state(TEN, entry()) is State.PUBLISHED
+
+
+def test_an_unpublished_slice_has_no_state() -> None:
+    assert Findings({}, Changes(), {}).state(TEN, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "part"),
+    [
+        ({"query": COUNTS.replace("COUNT(*)", "COUNT(temperature)")}, "query"),
+        ({"eventsOutOfOrderMaxDelayInSeconds": 7}, "policies"),
+        ({"inputs": [TELEMETRY | {"arrival_time": "EventEnqueuedUtcTime"}]}, "inputs"),
+        ({"quality": "suite.json"}, "suite"),
+    ],
+)
+def test_every_change_of_the_pipeline_is_found_in_its_part(world: World, changed: dict[str, Any], part: str) -> None:
+    before, after = parts_of(world.define()), parts_of(world.define(**changed))
+    assert [name for name in PARTS if before[name] != after[name]] == [part]
+    assert list(before) == list(PARTS)
+
+
+def test_a_script_is_a_part_of_its_own(world: World) -> None:
+    world.home.mkdir(exist_ok=True)
+    query = COUNTS.replace("COUNT(*)", "SUM(udf.f(temperature))")
+    parts = []
+    for script in ("function main(x) { return x; }", "function main(x) { return x + 1; }"):
+        world.home.joinpath("f.js").write_text(script)
+        parts.append(parts_of(world.define(query=query, functions={"f": {"script": "f.js", "output_type": "float"}})))
+    assert [name for name in PARTS if parts[0][name] != parts[1][name]] == ["functions"]
+
+
+def test_a_change_that_decides_no_row_changes_no_part(world: World) -> None:
+    before = parts_of(world.define())
+    assert parts_of(world.define(query=COUNTS.replace("SELECT", "select  "))) == before
+
+
+@pytest.fixture
+def world(tmp_path: Any) -> World:
+    world = World(tmp_path)
+    suite = {"name": "s", "expectations": [{"type": "expect_column_to_exist", "kwargs": {"column": "slice_start"}}]}
+    world.home.joinpath("suite.json").write_text(json.dumps(suite))
+    return world
