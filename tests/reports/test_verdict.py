@@ -132,8 +132,8 @@ FAILURE = {"severity": "critical", "sentence": "too warm (3 of 4 rows fail)", "t
         (
             {"kind": "range", "slices": {"total": 24, "passed": 21, "blocked": 2, "unpublished": 1}},
             "bad",
-            "Do not trust all of this range: 1 slice is not published; the audit stopped the last run of 2 slices. 21 of "
-            "24 slices passed every check.",
+            "Do not trust all of this range: 1 slice is not published; the audit stopped the last run of 2 slices. "
+            "21 of 24 slices passed every check.",
         ),
         (
             {
