@@ -117,7 +117,7 @@ def choose(calendar: FrameLocator) -> None:
 def shown_report(page: Page) -> str:
     """Lead from the calendar to the report of the slice that Airflow's backfill published; return its text."""
     calendar = page.frame_locator("iframe")
-    expect(calendar.get_by_role("row").filter(has_text=PIPELINE)).to_contain_text("1 published")
+    expect(calendar.get_by_role("row").filter(has_text=PIPELINE)).to_contain_text("1 published", timeout=60_000)
     calendar.get_by_role("link", name="telemetry").click()
     calendar.get_by_role("link", name="1 March, 06:00 to 07:00: published", exact=True).click()
     calendar.get_by_role("link", name="Report").click()
