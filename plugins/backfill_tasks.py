@@ -49,12 +49,13 @@ Capture, and leads to their reports. The tab Recapture of a DAG run has the repo
 **When to use it.** On its schedule, each run computes the slice of its data interval as soon as Capture has written it.
 Trigger it by hand, with `from` and `to`, to recompute a range: after the query, the policies or the suite changed,
 after Capture was late, or for hours before the pipeline existed. For a long range, use Airflow's own backfill of this
-DAG, which computes one slice per DAG run. The page Coverage starts runs too.
+DAG, which computes one slice per DAG run: its date range gives the starts of the first and the last slice, and `from`
+and `to` stay empty. The page Coverage starts runs too.
 
 **When not to use it.** Do not use it for the current hour: a slice is computed after it has ended and its late events
 have arrived. Do not use it to undo a publication: use the DAG whose name ends with `.rollback`. Do not trigger it again
 after the audit stopped a run: the same input gives the same verdict. Correct the query, the policies or the suite
-first.
+first, or let a person decide: the page Coverage says how.
 
 A range is `(from, to]`, in whole slices and UTC. A run of the same blobs and the same query publishes nothing new.
 """

@@ -24,7 +24,9 @@ Range = dict[str, str]
 BACKFILL = "backfill"
 """Type of the runs of Airflow's backfills."""
 POLL_SECONDS = 60.0
-"""Seconds between two checks."""
+"""Seconds between two checks, for a range that may be complete within the hour."""
+LONGEST_PAUSE = 60
+"""Largest number of times POLL_SECONDS between two checks, for a range that cannot be complete for days."""
 SETUP_SECONDS = 20 * 60
 """Seconds without interruption that a container or a permission may be missing before the wait fails.
 
@@ -136,7 +138,8 @@ class CaptureCompleteTrigger(BaseTrigger):
                 yield _failed(error)
                 return
             except RunError as error:
-                refused_seconds = refused_seconds + self.poll_seconds if isinstance(error, SetupError) else 0.0
+                pause = self.poll_seconds
+                refused_seconds = refused_seconds + pause if isinstance(error, SetupError) else 0.0
                 if refused_seconds > SETUP_SECONDS:
                     yield _failed(error)
                     return
@@ -146,7 +149,9 @@ class CaptureCompleteTrigger(BaseTrigger):
                 if _is_complete(completeness, self.log):
                     yield TriggerEvent({"range": {"from": self.start, "to": self.end}})
                     return
-            await asyncio.sleep(self.poll_seconds)
+                hours = (completeness.not_before - datetime.now(UTC)) / timedelta(hours=1)
+                pause = self.poll_seconds * min(max(hours, 1), LONGEST_PAUSE)
+            await asyncio.sleep(pause)
 
     async def _check(self) -> "Completeness":
         """Return the completeness of the range. A thread checks it, so that other triggers continue."""

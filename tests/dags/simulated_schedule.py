@@ -35,6 +35,10 @@ from airflow.utils.state import DagRunState, TaskInstanceState
 from airflow.utils.types import DagRunTriggeredByType, DagRunType
 from sqlalchemy import delete, select
 
+from dag_activity import activity_of
+from recapture.definition.pipeline import load
+from recapture.time_model import ticks
+
 DAG = "telemetry"
 ORIGIN = datetime(2026, 3, 1, tzinfo=UTC)
 """Hour 0 of every scenario. It lies in the past, as the database compares with its own clock."""
@@ -117,7 +121,15 @@ def simulate(scenario: Scenario, clock: Clock, dags: list[Any], scheduler: Sched
     with create_session() as session:
         left = session.scalars(select(DagRun).where(DagRun.state != DagRunState.SUCCESS))
         waiting = sorted(hour_of(run.data_interval_start) for run in left)
-    return {"slots": slots, "waiting": waiting}
+        activity = activity_of(session, load(Path(scenario.folder) / "pipelines" / "telemetry.yaml"))
+    first = activity.schedule_start
+    return {
+        "slots": slots,
+        "waiting": waiting,
+        "first": None if first is None else hour_of(ticks.to_datetime(first)),
+        "paused": activity.is_paused,
+        "runs": [[hour_of(ticks.to_datetime(run.start)), run.state] for run in activity.runs],
+    }
 
 
 def parsed(dags: list[Any], session: Any) -> None:

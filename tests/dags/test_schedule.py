@@ -98,7 +98,7 @@ def test_an_outage_of_the_scheduler_loses_no_slice(simulate: Simulate) -> None:
 
 def test_after_an_outage_the_newest_slice_runs_first(simulate: Simulate) -> None:
     answer = simulate(end=30, down=[[12.1, 17.4]], slot=0.5)
-    assert [start for start, hour, _ in answer["slots"] if 17 < hour < 19] == [16, 15, 14, 17]
+    assert [start for start, hour, _ in answer["slots"] if 17 < hour < 19] == [16, 15, 17, 14]
     assert slices(answer) == list(range(9, 29))
 
 
@@ -132,6 +132,15 @@ def test_a_backfill_that_includes_the_newest_slice_does_not_stop_the_schedule(si
     answer = simulate(begin=0.5, end=24, paused=[[0, 15.1]], backfills=[[14.9, 3, 13]])
     assert slices(answer, "backfill") == list(range(3, 14))
     assert slices(answer) == list(range(14, 23))
+
+
+def test_the_calendar_learns_the_runs_and_the_first_slice_of_the_schedule(simulate: Simulate) -> None:
+    answer = simulate(3600, end=14, backfills=[[11, 3, 3]], paused=[[13.5, 14]])
+    runs = [[3, "success"], *([hour, "success"] for hour in (9, 10, 11)), [12, "running"]]
+    assert sorted(answer["runs"]) == runs
+    assert (answer["first"], answer["paused"]) == (9, True)
+    new = simulate(begin=290.5, end=292, paused=[[290, 300]], backfills=[[291, 3, 3]])
+    assert (new["first"], new["paused"]) == (None, True)
 
 
 def test_a_pipeline_may_say_where_its_schedule_begins(simulate: Simulate) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -682,6 +683,14 @@ def test_approval_waits_a_day_unless_the_file_says_otherwise(file: Path) -> None
         assert approval.wait_hours == hours
 
 
+@pytest.mark.parametrize("written", ["2026-03-01T06:00:00Z", "'2026-03-01T07:00:00+01:00'", "2026-03-01T06:00Z"])
+def test_a_schedule_may_begin_at_any_slice_border(file: Path, written: str) -> None:
+    file.write_text(f"{EXAMPLE}\nschedule: {{start: {written}}}\n")
+    schedule = load(file).schedule
+    assert schedule is not None
+    assert schedule.start == datetime(2026, 3, 1, 6, tzinfo=UTC)
+
+
 def test_the_arguments_of_a_notifier_take_variables_and_keep_templates(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -699,19 +708,28 @@ def test_the_arguments_of_a_notifier_take_variables_and_keep_templates(
         ("approval:", "approval"),
         ("approval: {wait_hours: 0}", "approval.wait_hours"),
         ("approval: {wait_hours: true}", "approval.wait_hours"),
+        ("schedule:", "schedule"),
+        ("schedule: {}", "schedule.start"),
+        ("schedule: {start: yesterday}", "schedule.start"),
+        ("schedule: {start: 2026-03-01T06:00:00}", "schedule.start"),
+        ("schedule: {start: 2026-03-01T06:30:00Z}", "schedule.start"),
         ("notifications: [{notifier: Slack}]", "notifications.0.notifier"),
         ("notifications: [{notifier: a.B, events: [published]}]", "notifications.0.events.0"),
         ("notifications: [{notifier: a.B, text: x}]", "notifications.0.text"),
     ],
 )
-def test_a_mistake_in_approval_or_notifications_is_named_with_its_line(file: Path, written: str, where: str) -> None:
+def test_a_mistake_in_approval_schedule_or_notifications_is_named_with_its_line(
+    file: Path, written: str, where: str
+) -> None:
     file.write_text(f"{EXAMPLE}\n{written}\n")
     line, message = complaint(file)
     assert line == file.read_text().splitlines().index(written) + 1
     assert message.startswith(where)
 
 
-def test_approval_and_notifications_do_not_change_what_a_run_computes(file: Path) -> None:
+def test_approval_schedule_and_notifications_do_not_change_what_a_run_computes(file: Path) -> None:
     before = run_definition(load(file)).digest
-    file.write_text(f"{EXAMPLE}\napproval: {{}}\nnotifications: [{{notifier: a.B}}]\n")
+    file.write_text(
+        f"{EXAMPLE}\napproval: {{}}\nnotifications: [{{notifier: a.B}}]\nschedule: {{start: 2026-03-01T06:00:00Z}}\n"
+    )
     assert run_definition(load(file)).digest == before

@@ -13,6 +13,7 @@ from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -116,6 +117,7 @@ def choose(calendar: FrameLocator) -> None:
 def shown_report(page: Page) -> str:
     """Lead from the calendar to the report of the slice that Airflow's backfill published; return its text."""
     calendar = page.frame_locator("iframe")
+    expect(calendar.get_by_role("row").filter(has_text=PIPELINE)).to_contain_text("1 published", timeout=60_000)
     calendar.get_by_role("link", name="telemetry").click()
     calendar.get_by_role("link", name="1 March, 06:00 to 07:00: published", exact=True).click()
     calendar.get_by_role("link", name="Report").click()
@@ -134,7 +136,12 @@ def approved_run(page: Page, airflow: Airflow) -> str:
     run = act(calendar, "Backfill")
     airflow.wait_for_task("csv", run, "approval", "awaiting_input")
     choose(calendar)
-    expect(calendar.get_by_role("link", name="1 March, 10:00 to 11:00: blocked", exact=True)).to_be_visible()
+    cell = calendar.get_by_role("link", name="1 March, 10:00 to 11:00: awaiting a decision", exact=True)
+    expect(cell).to_be_visible()
+    expect(calendar.get_by_text("FAILED no row")).to_be_visible()
+    question = calendar.get_by_role("link", name="Answer under Required Actions").get_attribute("href")
+    assert question == f"/dags/csv/runs/{quote(run, safe='')}/tasks/approval/required_actions"
+    assert calendar.get_by_role("button", name="Roll back…").is_disabled()
     approve(page, airflow, run)
     airflow.wait("csv", run)
     return run
@@ -225,9 +232,14 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
         page.get_by_role("button", name="Trigger").first.click()
         expect(page.get_by_text("Start of the range, exclusive")).to_be_visible()
         expect(page.get_by_text("Empty: the run computes the slice of its data interval").first).to_be_visible()
-        log = airflow.log(PIPELINE, run, {"task_id": "wait_for_capture", "try_number": 1}, lines=1000)
+        log, plan_log = (
+            airflow.log(PIPELINE, run, {"task_id": task, "try_number": 1}, lines=1000)
+            for task in ("wait_for_capture", "plan")
+        )
 
     assert "partition 3: written up to" in log, "the api-server reads the logs from the disk"
+    assert "recapture" in plan_log
+    assert not any(words in log + plan_log for words in ("Request URL", "Skipping registering"))
     assert watch.leaks == set()
     assert {str(tmp_path / "1" / name) for name in ("postgres.log", "scheduler.log")} < watch.checked
     assert any(path.startswith(str(databases)) and "/data/pg_wal/" in path for path in watch.checked)

@@ -235,6 +235,27 @@ def test_a_mistake_in_the_definition_ends_the_wait_and_is_never_retried(plugin: 
     assert decision.action == tasks.RetryAction.FAIL
 
 
+@pytest.mark.parametrize(("hours", "pause"), [(-3, 60), (0.5, 60), (6, 360), (480, 3600)])
+def test_a_slice_that_cannot_be_complete_for_days_is_looked_at_once_an_hour(
+    plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, hours: float, pause: float
+) -> None:
+    """With a late tolerance of 20 days, 480 runs wait at the same time."""
+    looks = [
+        SimpleNamespace(waiting=("more",), not_before=datetime.now(UTC) + timedelta(hours=hours)),
+        SimpleNamespace(waiting=(), partitions=()),
+    ]
+    pauses = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(plugin, "_completeness", lambda *arguments: looks.pop(0))
+    monkeypatch.setattr(plugin.asyncio, "sleep", sleep)
+    trigger = plugin.CaptureCompleteTrigger("p.yaml", SIX.isoformat(), TWELVE.isoformat())
+    assert asyncio.run(anext(trigger.run())).payload == {"range": {"from": SIX.isoformat(), "to": TWELVE.isoformat()}}
+    assert pauses == [pytest.approx(pause, abs=0.1)]
+
+
 def test_a_mistake_in_the_code_ends_the_wait(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     def look(*arguments: object) -> object:
         raise ValueError("a mistake")

@@ -29,6 +29,8 @@ class Completeness:
     """Progress of each partition of the inputs."""
     waiting: tuple[str, ...]
     """Reasons to wait, a line each; empty when every slice is complete (docs/time-model.md, section 3)."""
+    not_before: datetime
+    """Time before which the range cannot be complete, unless a blob's time is ahead of the clock."""
 
 
 def storage_time(pipeline: Pipeline, now: datetime, environment: Mapping[str, str] = os.environ) -> datetime:
@@ -56,6 +58,7 @@ def completeness(
     return Completeness(
         tuple(partition for of_input in of_inputs for partition in of_input.partitions),
         tuple(reason for of_input in of_inputs for reason in of_input.waiting),
+        max(of_input.not_before for of_input in of_inputs),
     )
 
 
@@ -93,11 +96,10 @@ def _completeness_of_input(
     needed = Arrivals(last.start, definition.last_needed(last))
     container = open_container(section.container, environment)
     listing, partitions = pinning.survey(definition, container, [needed], now)
-    slice_start = ticks.to_text(last.start)
+    slice_start, not_before = ticks.to_text(last.start), ticks.to_datetime(definition.last_needed(last))
     if not partitions:
-        return Completeness(
-            (), (f"no blob of input {definition.alias} under {definition.names.prefix} for slice {slice_start} yet",)
-        )
+        reason = f"no blob of input {definition.alias} under {definition.names.prefix} for slice {slice_start} yet"
+        return Completeness((), (reason,), not_before)
     progresses = tuple(
         partition_progress(definition, name, listing.newest.get(name), section.empty_blobs, now, name_input)
         for name in partitions
@@ -107,7 +109,7 @@ def _completeness_of_input(
         for partition in progresses
         if not pinning.is_complete(definition, last, listing.newest.get(partition.partition), now)
     )
-    return Completeness(progresses, waiting)
+    return Completeness(progresses, waiting, not_before)
 
 
 def capture_progress(pipeline: Pipeline, manifest: Manifest, now: datetime) -> dict[str, list[PartitionProgress]]:
