@@ -84,7 +84,7 @@ class World:
         self,
         partition: str,
         arrival: datetime,
-        bodies: Iterable[bytes] = (),
+        bodies: Iterable[bytes | None] = (),
         first: int = 0,
         opened: datetime | None = None,
     ) -> Path:
@@ -95,7 +95,7 @@ class World:
         self,
         partition: str,
         arrival: datetime,
-        numbered: Iterable[tuple[int, bytes]],
+        numbered: Iterable[tuple[int, bytes | None]],
         opened: datetime | None = None,
     ) -> Path:
         """Write one blob of (sequence number, body), in this order, last modified at `arrival`."""

@@ -11,7 +11,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -24,6 +23,7 @@ from rich.markup import escape
 from recapture import __version__, log, printing, streams
 from recapture.errors import AuditError, DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
 from recapture.imports import collect_garbage_less_often
+from recapture.printable import printable
 from recapture.time_model import ticks
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def main(argv: list[str] | None = None) -> int:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    stderr = Console(stderr=True, soft_wrap=True, highlight=False)
+    stderr = printing.error_console()
     try:
         _require_utf8()
         parsed = vars(_parser().parse_args(argv))
@@ -171,23 +171,18 @@ def main(argv: list[str] | None = None) -> int:
             pipeline = load_without_query(arguments.pipeline)
         else:
             pipeline = load(arguments.pipeline)
-            _warn(stderr, pipeline.warnings)
+            printing.print_warnings(stderr, pipeline.warnings)
         result: dict[str, Any] = command(pipeline, arguments, stderr)
         if arguments.json:
             print(json.dumps(result, allow_nan=False))
         sys.stdout.flush()
     except RecaptureError as error:
-        stderr.print(f"[red]recapture:[/] {escape(str(error))}")
+        printing.print_error(stderr, str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        stderr.print("[red]recapture:[/] interrupted")
+        printing.print_error(stderr, "interrupted")
         return 130
     return 0
-
-
-def _warn(stderr: Console, warnings: Iterable[str]) -> None:
-    for warning in warnings:
-        stderr.print(f"[yellow]warning:[/] {escape(warning)}")
 
 
 def _require_utf8() -> None:
@@ -346,7 +341,7 @@ def _plan(pipeline: Pipeline, arguments: _PlanArguments, stderr: Console) -> dic
     manifest = preview(pipeline, arguments.start, arguments.end)
     progress = capture_progress(pipeline, manifest, storage_time(pipeline, datetime.now(UTC)))
     result = plan_summary(pipeline, manifest, progress, standing_of(pipeline))
-    _warn(stderr, result["warnings"])
+    printing.print_warnings(stderr, result["warnings"])
     result["warnings"] = [*pipeline.warnings, *result["warnings"]]
     if not arguments.json:
         printing.print_plan(printing.console(), result, progress)
@@ -397,7 +392,7 @@ def _compute_and_audit(
         parameters = parse_parameters(arguments.parameters)
         manifest, warnings = _plan_or_load(pipeline, arguments)
         run = begin_run(pipeline, manifest)
-        _warn(stderr, warnings)
+        printing.print_warnings(stderr, warnings)
         for leftover in remove_leftovers(pipeline, run.id):
             stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
         progress_bar.update(step, description="order and aggregate")
@@ -567,8 +562,8 @@ def _infer(pipeline: Pipeline, arguments: _InferArguments, stderr: Console) -> d
         require_no_create_table(pipeline)
     inference = infer(pipeline, arguments.start, arguments.end)
     if not arguments.json:
-        print(inference.statement, end="")
-    _warn(stderr, inference.warnings)
+        print(printable(inference.statement), end="")
+    printing.print_warnings(stderr, inference.warnings)
     if arguments.write:
         write(pipeline, inference)
         for inferred in inference.inputs:
@@ -612,7 +607,7 @@ def _advise(pipeline: Pipeline, arguments: _AdviseArguments, stderr: Console) ->
     advice = advise(pipeline, arguments.start, arguments.end, storage_time(pipeline, datetime.now(UTC)))
     if not arguments.json:
         printing.print_advice(printing.console(), advice)
-    _warn(stderr, advice.warnings)
+    printing.print_warnings(stderr, advice.warnings)
     if arguments.out is not None:
         try:
             arguments.out.write_bytes(page(advice))

@@ -6,8 +6,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from recapture.printable import one_line
+
 LOGGER = logging.getLogger("recapture")
 _FORMAT = "%(asctime)sZ %(levelname)s %(name)s: %(message)s"
+
+
+class _Lines(logging.Formatter):
+    """Write times in UTC, and each message as one line: names of blobs and devices may contain line breaks."""
+
+    converter = time.gmtime  # type: ignore[assignment]
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        record.message = one_line(record.message)
+        return super().formatMessage(record)
 
 
 def enable() -> None:
@@ -15,8 +27,7 @@ def enable() -> None:
     LOGGER.setLevel(logging.INFO)
     if not LOGGER.handlers:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter(_FORMAT, "%Y-%m-%dT%H:%M:%S"))
-        handler.formatter.converter = time.gmtime  # type: ignore[union-attr]
+        handler.setFormatter(_Lines(_FORMAT, "%Y-%m-%dT%H:%M:%S"))
         LOGGER.addHandler(handler)
         LOGGER.propagate = False
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from recapture.pages.page import duration
+from recapture.printable import message, one_line, printable
 from recapture.time_model import ticks
 from recapture.wording import counted, named_slices, of_input
 
@@ -51,9 +53,40 @@ PIPE_WIDTH = 160
 """Width in characters of what goes to a file or a pipe."""
 
 
+class _PrintableConsole(Console):
+    """A console that escapes control characters in all strings: names of devices and blobs may contain them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, soft_wrap=True, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
+
+
 def console() -> Console:
     """Return the console of standard output. Lines to a file or a pipe are not wrapped."""
-    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    return _PrintableConsole(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
+def error_console() -> Console:
+    """Return the console of standard error."""
+    return _PrintableConsole(stderr=True)
+
+
+def print_error(stderr: Console, error: str) -> None:
+    """Print why the command fails."""
+    stderr.print(f"[red]recapture:[/] {escape(message(error))}")
+
+
+def print_warnings(out: Console, warnings: Iterable[str]) -> None:
+    """Print warnings."""
+    for warning in warnings:
+        out.print(f"[yellow]warning:[/] {escape(message(warning))}")
+
+
+def _line(value: object) -> str:
+    """Return a value as one line of markup."""
+    return escape(one_line(str(value)))
 
 
 def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iterable[PartitionProgress]]) -> None:
@@ -73,19 +106,19 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
         )
     out.print(table)
     for partition in itertools.chain.from_iterable(progress.values()):
-        out.print(escape(str(partition)))
+        out.print(_line(partition))
     for read in result["inputs"]:
         passed_on = f"pass its events on to Spark: {read['not_aggregated_because']}"
         how = "aggregate its events" if read["aggregated_in_tasks"] else passed_on
-        out.print(escape(f"input {read['alias']}: tasks {how}"))
+        out.print(_line(f"input {read['alias']}: tasks {how}"))
     if not result["needs_spark"]:
         out.print("recapture backfill computes the rows without Spark, unless --master names a cluster")
     for output in result["outputs"]:
         if output["needs_spark_because"]:
-            out.print(escape(f"output {output['alias']} needs Spark: {output['needs_spark_because']}"))
+            out.print(_line(f"output {output['alias']} needs Spark: {output['needs_spark_because']}"))
     for reference in result["references"]:
         versions = counted(len(reference["versions"]), "version")
-        out.print(f"reference data {escape(reference['alias'])}: {versions}, {reference['bytes']:,} bytes")
+        out.print(f"reference data {_line(reference['alias'])}: {versions}, {reference['bytes']:,} bytes")
     blobs = counted(result["blobs"], "blob")
     out.print(f"in all {blobs}, {result['bytes']:,} bytes, each counted once; run {result['run']}")
 
@@ -96,13 +129,13 @@ def _waiting(counts: Mapping[str, Any], name_input: bool) -> str:
 
 def print_import(out: Console, name: str, file: Path, draft: Draft) -> None:
     """Print the pipeline file of an imported job, and the findings about it."""
-    out.print(f"{escape(str(file))}: the pipeline of the ASA job {escape(name)}")
+    out.print(f"{_line(file)}: the pipeline of the ASA job {_line(name)}")
     for kind, title in FINDINGS.items():
         findings = getattr(draft, kind)
         if findings:
             out.print(f"[bold]{title}[/]")
         for finding in findings:
-            out.print(f"  {escape(str(finding))}")
+            out.print(f"  {escape(message(str(finding)))}")
 
 
 def print_staged_rows(out: Console, run: PlannedRun, result: dict[str, Any]) -> None:
@@ -138,28 +171,27 @@ def print_run(out: Console, result: dict[str, Any]) -> None:
     quarantine = result["quarantine"]
     if quarantine.get("rows"):
         rows = counted(quarantine["rows"], "row of these slices is", "rows of these slices are")
-        out.print(f"{rows} in the quarantine, {escape(quarantine['table'])}:")
+        out.print(f"{rows} in the quarantine, {_line(quarantine['table'])}:")
         for reason in quarantine["reasons"][:REASONS_SHOWN]:
-            out.print(escape(f"  {reason['rows']:,} {reason['verdict']}: {reason['reason']}"))
-    for warning in result["warnings"]:
-        out.print(f"[yellow]warning:[/] {escape(warning)}")
+            out.print(_line(f"  {reason['rows']:,} {reason['verdict']}: {reason['reason']}"))
+    print_warnings(out, result["warnings"])
     for output in result["outputs"]:
         did = "published as" if output["changed"] else "unchanged, already published as"
-        out.print(f"run {result['run']} {did} version {output['version']} of {escape(output['table'])}")
-    out.print(f"report: {escape(result['report'])}")
+        out.print(f"run {result['run']} {did} version {output['version']} of {_line(output['table'])}")
+    out.print(f"report: {_line(result['report'])}")
 
 
 def print_report(out: Console, result: Mapping[str, Any]) -> None:
     """Print the verdict of a report of published slices, and where it is."""
     verdict = result["verdict"]
     for line in (verdict["sentence"], verdict["events"], *verdict["reasons"], *verdict["advice"]):
-        out.print(escape(line))
-    out.print(f"report: {escape(result['page'])}, its data: {escape(result['document'])}")
+        out.print(_line(line))
+    out.print(f"report: {_line(result['page'])}, its data: {_line(result['document'])}")
 
 
 def print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:
     """Print a table of the first rows of `count`."""
-    table = Table(*map(escape, rows.column_names), title=f"{escape(alias)}: {counted(count, 'row')}")
+    table = Table(*map(_line, rows.column_names), title=f"{_line(alias)}: {counted(count, 'row')}")
     for row in rows.to_pylist():
         table.add_row(*(_cell(value) for value in row.values()))
     if count > rows.num_rows:
@@ -183,7 +215,7 @@ def print_status(out: Console, result: dict[str, Any]) -> None:
         unfinished = [slice_["slice_start"] for slice_ in output["slices"] if slice_["finished"] is False]
         if unfinished:
             out.print(
-                f"unfinished: {escape(output['table'])} does not hold what is published for "
+                f"unfinished: {_line(output['table'])} does not hold what is published for "
                 f"{named_slices(unfinished)}: repeat the interrupted backfill or rollback to finish it"
             )
     counts = ", ".join(f"{count:,} {state}" for state, count in result["states"].items())
@@ -227,11 +259,11 @@ def print_check(out: Console, result: Mapping[str, Any]) -> None:
 def print_proposal(proposal: Proposal, file: Path | None, stderr: Console) -> None:
     """Print a proposed suite, or the file that holds it."""
     if file is None:
-        print(proposal.text, end="")
+        print(printable(proposal.text), end="")
     expectations = counted(len(proposal.suite["expectations"]), "expectation")
     origin = f"from {counted(proposal.rows, 'row')} of {counted(proposal.slices, 'slice')} of {proposal.output}"
     written = "proposed" if file is None else f"written to {file}"
-    stderr.print(escape(f"{expectations} {written}, {origin}: review every bound"))
+    stderr.print(_line(f"{expectations} {written}, {origin}: review every bound"))
 
 
 def print_rollback(out: Console, result: dict[str, Any]) -> None:
@@ -244,8 +276,7 @@ def print_rollback(out: Console, result: dict[str, Any]) -> None:
             out.print(f"{output['alias']}: nothing to do, version {output['version']} was rolled back already")
     for slice_ in result["rolled_back"]:
         out.print(f"{slice_['slice_start']}: run {slice_['taken_back']} taken back, holds {slice_['run'] or 'nothing'}")
-    for warning in result["warnings"]:
-        out.print(f"[yellow]warning:[/] {escape(warning)}")
+    print_warnings(out, result["warnings"])
     if not any(output["slices"] for output in result["outputs"]):
         out.print("to go back further, name the run that the slices hold now with --run")
 
@@ -263,11 +294,11 @@ def _print_input_advice(out: Console, advice: InputAdvice, adjust: bool) -> None
     events = counted(counts.events, "event")
     blobs = counted(counts.blobs, "blob")
     latest = duration(max(counts.largest_lateness, 0) / ticks.TICKS_PER_SECOND)
-    out.print(f"input {escape(advice.alias)}: {events}, the latest {latest} late; read {blobs}")
+    out.print(f"input {_line(advice.alias)}: {events}, the latest {latest} late; read {blobs}")
     table = Table("OVER", "keep", *_SETTING, title="smallest settings that keep events unchanged")
     for key in counts.keys.all:
         for share, setting in advice.smallest(key).items():
-            name = escape(f"{key} (query)" if key == own else str(key))
+            name = _line(f"{key} (query)" if key == own else str(key))
             cells = [_NOT_POSSIBLE] if setting is None else _setting_cells(advice, key, setting)
             table.add_row(name, "all" if share == 1 else f"{100 * share:g}%", *cells)
     out.print(table)
@@ -289,7 +320,7 @@ def _print_input_advice(out: Console, advice: InputAdvice, adjust: bool) -> None
         shown = ("on_time", f"late_{how}", f"out_of_order_{how}")
         judged = (sum(verdicts.values()) + partition.duplicates, *(verdicts[verdict] for verdict in shown))
         others = (partition.by_key[own].early, verdicts["invalid_timestamp"], verdicts["malformed"])
-        partitions.add_row(escape(name), *(f"{number:,}" for number in (*judged, *others, partition.duplicates)))
+        partitions.add_row(_line(name), *(f"{number:,}" for number in (*judged, *others, partition.duplicates)))
     out.print(partitions)
 
 
@@ -336,4 +367,4 @@ def show_tasks(spark: SparkSession, progress_bar: rich.progress.Progress, step: 
 def _cell(value: Any) -> str:
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else escape(str(value))
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else _line(value)

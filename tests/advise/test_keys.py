@@ -3,8 +3,11 @@
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
+from recapture.advise import keys
 from recapture.advise.keys import MAX_CANDIDATES, Key, Keys, choose_keys
+from recapture.model import InputColumn
 from recapture.ordering.chunks import Chunk
 from tests.advise.runs import event
 from tests.ordering.tasks import compiled
@@ -72,3 +75,20 @@ def test_in_texts_a_number_with_a_fraction_is_no_candidate() -> None:
 def test_a_key_is_named_in_a_sentence() -> None:
     assert [key.clause for key in chosen(BY_DEVICE, [{}, {}]).all] == ["with OVER deviceId", "without OVER"]
     assert Key(()).names == []
+
+
+def test_fields_that_few_events_have_are_not_read_and_of_the_others_the_first_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A sender can send any number of fields."""
+    read: list[str] = []
+
+    def recorded(column: InputColumn, chunk: Chunk) -> pa.Array:
+        read.append(column.name)
+        return column_values(column, chunk)
+
+    column_values = keys.column_values
+    monkeypatch.setattr(keys, "column_values", recorded)
+    common = {f"field{number}": number for number in range(2 * keys.MAX_FIELDS)}
+    chosen(PLAIN, [common | {f"x{number}": 1, f"y{number}": 1} for number in range(20)])
+    assert read == ["deviceId", *(f"field{number}" for number in range(keys.MAX_FIELDS - 1))]

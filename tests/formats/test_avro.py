@@ -501,10 +501,16 @@ def test_fields_that_are_not_read_may_have_any_type(
 
 def with_schema(schema: dict[str, Any], block: bytes) -> bytes:
     """Return a file of one block that declares one record."""
-    out = BytesIO()
-    fastavro.schemaless_writer(out, "long", len(block))
     sync = bytes(range(16))
-    return header({"avro.schema": json.dumps(schema).encode()}) + sync + b"\x02" + out.getvalue() + block + sync
+    start = header({"avro.schema": json.dumps(schema).encode()}) + sync
+    return start + coded_long(1) + coded_long(len(block)) + block + sync
+
+
+def coded_long(number: int) -> bytes:
+    """Return a long as Avro writes it."""
+    out = BytesIO()
+    fastavro.schemaless_writer(out, "long", number)
+    return out.getvalue()
 
 
 def with_field(kind: Any) -> dict[str, Any]:
@@ -531,10 +537,32 @@ def test_a_fixed_of_an_impossible_size_is_refused(size: int) -> None:
 
 @pytest.mark.parametrize("kind", [{"type": "array", "items": "null"}, {"type": "map", "values": "null"}])
 def test_more_items_than_bytes_are_refused_at_once(kind: Any) -> None:
-    items = BytesIO()
-    fastavro.schemaless_writer(items, "long", 1 << 60)
-    content = with_schema(with_field(kind), items.getvalue() + b"\0\0\0")
+    content = with_schema(with_field(kind), coded_long(1 << 60) + b"\0\0\0")
     assert complaint(content) == "its block 0 declares 1 record, but does not hold exactly these"
+
+
+EMPTY: list[Any] = [
+    "null",
+    {"type": "fixed", "name": "F", "size": 0},
+    {"type": "record", "name": "R", "fields": [{"name": f"f{number}", "type": "null"} for number in range(1000)]},
+]
+
+
+@pytest.mark.parametrize("empty", EMPTY, ids=["null", "fixed", "record"])
+def test_values_without_bytes_cost_nothing_however_many_there_are(empty: Any) -> None:
+    kind = {"type": "array", "items": {"type": "array", "items": empty}}
+    million = coded_long(1_000_000)
+    lists = million + 1_000_000 * (million + b"\0") + b"\0"
+    body = bytes(1_000_000)
+    assert sequence(with_schema(with_field(kind), lists + coded_long(7) + million + body)) == [7]
+
+
+def test_fields_without_bytes_cost_nothing_however_many_there_are() -> None:
+    nothing = [{"name": f"n{number}", "type": "null"} for number in range(20_000)]
+    fields = [*nothing, {"name": "b", "type": "boolean"}]
+    kind = {"type": "array", "items": {"type": "record", "name": "R", "fields": fields}}
+    items = coded_long(10_000_000) + bytes(10_000_000) + b"\0"
+    assert sequence(with_schema(with_field(kind), items + coded_long(7) + b"\0")) == [7]
 
 
 def test_a_field_that_the_file_does_not_have_is_named() -> None:

@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recapture.formats import bodies as formats_bodies
+from recapture.formats import spellings
 from recapture.formats.bodies import parse
+from recapture.formats.duckdb_sql import select
 from recapture.model import TYPES, AsaType, InputColumn
 from recapture.time_model.ticks import LARGEST, from_datetime, from_seconds
 from tests.draws import examples
@@ -359,6 +362,47 @@ def test_of_fields_that_differ_in_letter_case_the_exact_one_counts_or_else_the_f
     assert [row.get("id") for row in read(bodies, [column(BIGINT, "id")])[1:]] == [3, 1, 2, None, 1]
 
 
+def letter_cases(name: str, count: int) -> list[str]:
+    """Return so many spellings of a name."""
+    return [
+        "".join(letter.upper() if number >> place & 1 else letter for place, letter in enumerate(name))
+        for number in range(count)
+    ]
+
+
+def test_every_event_may_spell_a_name_in_another_way_at_the_cost_of_a_few_queries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    columns = [column(TEXT, "identifier"), column(BIGINT, "site", "building"), InputColumn((), TEXT)]
+    outer, inner = letter_cases("identifier", 1000), letter_cases("building", 1000)
+    bodies = [
+        json.dumps({device: str(number), "SITE": {building: number}, "other": 1e3}).encode()
+        for number, (device, building) in enumerate(zip(outer, inner, strict=True))
+    ]
+    queries: list[str] = []
+
+    def recorded(columns: dict[str, pa.Array], query: str) -> pa.Table:
+        queries.append(query)
+        return select(columns, query)
+
+    monkeypatch.setattr(spellings, "select", recorded)
+    monkeypatch.setattr(formats_bodies, "select", recorded)
+    parsed = parse(pa.array(bodies, pa.binary()), columns)
+    assert len(queries) < 50
+    assert parsed.malformed.null_count == 1000
+    assert parsed.columns[columns[0]].to_pylist() == [str(number) for number in range(1000)]
+    assert parsed.columns[columns[1]].to_pylist() == list(range(1000))
+    assert parsed.columns[columns[2]].to_pylist() == [body.decode() for body in bodies]
+
+
+def test_a_name_of_any_length_can_be_read() -> None:
+    name = "x" * 3_000_000
+    assert [row[name] for row in read([b"{}", json.dumps({name.upper(): 1}).encode()], [column(BIGINT, name)])] == [
+        None,
+        1,
+    ]
+
+
 def test_a_record_and_a_field_of_it_can_both_be_read() -> None:
     columns = [column(TEXT, "site"), column(TEXT, "site", "id"), column(TEXT, "site", "id", "x")]
     assert read([b'{"site":{"id":{"x":1}}}', b'{"site":5}'], columns) == [
@@ -518,21 +562,27 @@ def as_json(rows: list[dict[str, Any]], bodies: list[dict[str, Any] | None]) -> 
     return rows
 
 
-@settings(max_examples=examples(30))
-@given(bodies=st.lists(OBJECTS, max_size=5))
-def test_the_columns_are_what_a_naive_reader_gives(bodies: list[dict[str, Any]]) -> None:
+@settings(max_examples=examples(40))
+@given(bodies=st.lists(OBJECTS, max_size=5), most_spellings=st.integers(0, 2))
+def test_the_columns_are_what_a_naive_reader_gives(bodies: list[dict[str, Any]], most_spellings: int) -> None:
+    """However many of the spellings of a chunk are read by themselves."""
     written: list[bytes | None] = [json.dumps(body).encode() for body in bodies]
-    assert as_json(read(written, COLUMNS), [*bodies]) == [naive(body) for body in bodies]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spellings, "MAX_SPELLINGS", most_spellings)
+        rows = read(written, COLUMNS)
+    assert as_json(rows, [*bodies]) == [naive(body) for body in bodies]
 
 
-@settings(max_examples=examples(20))
-@given(bodies=st.lists(st.one_of(OBJECTS, BAD), max_size=4), ascii_only=st.booleans())
-def test_a_bad_neighbour_never_changes_a_good_row(bodies: list[Any], ascii_only: bool) -> None:
+@settings(max_examples=examples(40))
+@given(bodies=st.lists(st.one_of(OBJECTS, BAD), max_size=4), ascii_only=st.booleans(), most_spellings=st.integers(0, 2))
+def test_a_bad_neighbour_never_changes_a_good_row(bodies: list[Any], ascii_only: bool, most_spellings: int) -> None:
     written = [
         json.dumps(body, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass") if isinstance(body, dict) else body
         for body in bodies
     ]
-    together = read(written, COLUMNS, column(DATETIME, "d"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spellings, "MAX_SPELLINGS", most_spellings)
+        together = read(written, COLUMNS, column(DATETIME, "d"))
     assert together == [read([body], COLUMNS, column(DATETIME, "d"))[0] for body in written]
     assert all("malformed" in row for row, body in zip(together, bodies, strict=True) if not isinstance(body, dict))
 

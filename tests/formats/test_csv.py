@@ -59,6 +59,14 @@ def test_rows_that_cannot_be_used_keep_their_places_and_their_bytes() -> None:
     ]
 
 
+def test_a_line_may_have_thousands_of_fields() -> None:
+    header, values = [f"a{number}" if number else "a" for number in range(1001)], [*map(str, range(1000)), '"x,""y}"']
+    events = read(CSV, ",".join(header).encode() + b"\n" + ",".join(values).encode() + b"\n")
+    assert [json.loads(body or b"") for body in bodies(events)] == [
+        dict(zip(header, [*values[:1000], 'x,"y}'], strict=True))
+    ]
+
+
 @pytest.mark.parametrize("content", [b"\n", b"a,b", b"a,b\n\n"])
 def test_a_blob_without_rows_has_no_event(content: bytes) -> None:
     assert bodies(read(CSV, content)) == []
@@ -77,6 +85,7 @@ def test_a_blob_without_rows_has_no_event(content: bytes) -> None:
         (b"a,A\n1,2\n", "its header names a twice"),
         (b"a,,b\n1,2,3\n", "its header has a field without a name"),
         (b"a,\xff\n1,2\n", "its header cannot be read"),
+        (b"a" + b",a" * 1_000_000 + b"\n", "its header names 1,000,001 fields, and at most 10,000 are read"),
     ],
 )
 def test_a_blob_that_cannot_be_split_into_rows_is_damaged(content: bytes, reason: str) -> None:

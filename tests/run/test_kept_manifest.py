@@ -107,7 +107,7 @@ def test_every_changed_blob_is_named_and_the_user_chooses(capsys: pytest.Capture
     assert lines[1].startswith(f"  {later.relative_to(world.capture)} was modified (LastModified ")
     assert ", now 2024-03-01T10:31:00Z, etag " in lines[1]
     assert lines[2] == f"  {deleted.relative_to(world.capture)} was deleted"
-    assert last == "restore them, or add --changed replan to plan the range again from the current blobs"
+    assert last == "  restore them, or add --changed replan to plan the range again from the current blobs"
 
     overwrite(longer, longer.read_bytes()[:-1])
     code, report, stderr = called(capsys, world, "--manifest", run, "--changed", "replan")

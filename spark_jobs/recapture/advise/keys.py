@@ -1,5 +1,6 @@
 """Candidate keys: what TIMESTAMP BY … OVER could name, and what tells devices apart."""
 
+import itertools
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -22,7 +23,10 @@ MIN_EVENTS_PER_VALUE = 2
 """Smallest number of events that have the same value of a candidate key, on average."""
 SAMPLED_EVENTS = 20_000
 """Number of events in which candidate keys are looked for."""
+MAX_FIELDS = 100
+"""Number of fields of the bodies that may be candidate keys, the first ones: a sender can send any number."""
 _KINDS = (AsaType.TEXT, AsaType.BIGINT)
+_KINDS_READ = {*_KINDS, None}
 _OF_SENDERS = (Metadata.PARTITION_KEY, Metadata.PUBLISHER, Metadata.USER, Metadata.IOT_HUB)
 
 
@@ -93,10 +97,13 @@ def _columns(compiled: CompiledInput, sample: pa.Array, only_texts: bool) -> Ite
     """Yield the fields of bodies (views) that hold texts or whole numbers, as the query declares or spells them."""
     known = {column.path: column for column in (*compiled.columns_to_check, *compiled.columns)}
     by_name = {tuple(step.lower() for step in path): column for path, column in known.items()}
-    for field in fields_of([count_values(sample, only_texts)]):
-        if set(field.kinds) <= {*_KINDS, None}:
-            unread = InputColumn(field.path, AsaType.TEXT, declared=False)
-            yield by_name.get(tuple(step.lower() for step in field.path), unread)
+    fields = fields_of([count_values(sample, only_texts)])
+    frequent = (
+        field for field in fields if field.events >= MIN_SHARE * len(sample) and set(field.kinds) <= _KINDS_READ
+    )
+    for field in itertools.islice(frequent, MAX_FIELDS):
+        unread = InputColumn(field.path, AsaType.TEXT, declared=False)
+        yield by_name.get(tuple(step.lower() for step in field.path), unread)
 
 
 def _may_identify(column: InputColumn | MetadataColumn) -> bool:

@@ -12,6 +12,7 @@ from recapture.archive.listing import CONCURRENT_LISTINGS
 from recapture.archive.pinning import PlannedInput
 from recapture.archive.references import PlannedReference
 from recapture.errors import DefinitionError
+from recapture.printable import one_line
 from recapture.storage import Blob, Container
 from recapture.time_model import ticks
 from recapture.wording import of_input
@@ -75,7 +76,7 @@ def _changes(pinned: Iterable[Blob], listed: Iterable[Blob], alias: str | None) 
 
 def summary(changes: Iterable[Change]) -> str:
     """Return one line for each change; after SHOWN of them, the number of the others."""
-    lines = [f"  {change}" for change in changes]
+    lines = [f"  {one_line(str(change))}" for change in changes]
     more = [f"  and {len(lines) - SHOWN:,} more"] if len(lines) > SHOWN else []
     return "\n".join([*lines[:SHOWN], *more])
 

@@ -144,7 +144,8 @@ class _Reading:
             raise self._miscounted(part, int(too_many[0]))
         layout, data = self.layout, np.frombuffer(part.data, np.uint8)
         data.flags.writeable = False
-        slots = [self.schema.get_field_index(field) for field in layout.fields]
+        fields = layout.written
+        slots = [self.schema.get_field_index(field) for field in fields]
         shape = len(self.schema), int(part.counts.sum())
         numbers, views, nulls = np.empty(shape, np.int64), np.empty((*shape, 4), np.int32), np.zeros(shape, np.bool_)
         shared = np.array([(0 if pa.types.is_dictionary(field.type) else -1, 0, 0) for field in self.schema], np.int64)
@@ -153,7 +154,7 @@ class _Reading:
             np.ascontiguousarray(starts),
             np.ascontiguousarray(ends),
             part.counts,
-            np.array(list(layout.fields.values()), np.int32),
+            np.array(list(fields.values()), np.int32),
             np.array(slots, np.int32),
             layout.nodes,
             numbers,

@@ -1,6 +1,7 @@
 """The schema of an Avro record as a table of nodes, which compiled code can follow."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
@@ -15,7 +16,7 @@ class Kind(IntEnum):
     """How the values of a type are written."""
 
     FIXED = 0
-    """As many bytes as the type says; none for null."""
+    """As many bytes as the type says; none for null, and for a record whose fields have none."""
     LONG = 1
     """A number in zigzag code, in groups of seven bits."""
     TEXT = 2
@@ -23,7 +24,7 @@ class Kind(IntEnum):
     UNION = 3
     """The index of its branch as a LONG, then a value of the branch."""
     RECORD = 4
-    """Its fields, one after the other."""
+    """Its fields, one after the other. Those that have no bytes are left out."""
     ARRAY = 5
     """Blocks: their number of items as a LONG, then the items; a block of none is the end."""
     MAP = 6
@@ -50,6 +51,11 @@ class Layout:
     fields: dict[str, int]
     """Nodes of the record's fields, in their order, by name."""
 
+    @property
+    def written(self) -> dict[str, int]:
+        """The fields whose values have bytes."""
+        return {name: node for name, node in self.fields.items() if not is_empty(self.nodes, node)}
+
     def kind(self, node: int) -> Kind:
         return Kind(int(self.nodes[node]))
 
@@ -63,6 +69,11 @@ class Layout:
         return [branch for branch in branches if self.names[branch] != "null"]
 
 
+def is_empty(nodes: Sequence[int] | NDArray[np.int32], node: int) -> bool:
+    """Return whether the values of a type have no bytes: a few bytes could declare any number of them."""
+    return bool(nodes[node] == Kind.FIXED and nodes[node + 1] == 0)
+
+
 @lru_cache(maxsize=64)
 def layout_of(schema: str) -> Layout:
     """Return the layout of a record's schema. Raise ValueError, or what fastavro raises, if it cannot be used."""
@@ -70,11 +81,9 @@ def layout_of(schema: str) -> Layout:
     if not isinstance(parsed, dict) or parsed["type"] != "record":
         raise ValueError("it is not that of a record")
     nodes = _Nodes()
-    root = nodes.add(parsed)
-    layout = Layout(np.array(nodes.written, np.int32), nodes.names, {})
-    names = [column["name"] for column in parsed["fields"]]
-    layout.fields.update(zip(names, layout.children(root), strict=True))
-    return layout
+    nodes.named[parsed["name"]] = None
+    fields = {column["name"]: nodes.add(column["type"]) for column in parsed["fields"]}
+    return Layout(np.array(nodes.written, np.int32), nodes.names, fields)
 
 
 @dataclass
@@ -119,7 +128,9 @@ class _Nodes:
                 raise ValueError(f"{schema['name']} has a negative size")
             node = self._node(name, Kind.FIXED, size=schema["size"])
         else:
-            node = self._node(name, Kind.RECORD, [self.add(column["type"]) for column in schema["fields"]])
+            fields = [self.add(column["type"]) for column in schema["fields"]]
+            written = [field for field in fields if not is_empty(self.written, field)]
+            node = self._node(name, Kind.RECORD, written) if written else self._node(name, Kind.FIXED)
         self.named[schema["name"]] = node
         return node
 

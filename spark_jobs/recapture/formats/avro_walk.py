@@ -102,14 +102,17 @@ def _after(data, position, end, node, nodes):  # type: ignore[no-untyped-def]
         count, position = _items(data, position, end)
         if count == 0:
             return position
+        item = nodes[node + 2]
+        if nodes[node] == _ARRAY and nodes[item] == _FIXED and nodes[item + 1] == 0:
+            continue  # items without bytes
         for _ in range(count):
             if nodes[node] == _MAP:
                 position = _after_text(data, position, end)[1]
                 if position > end:
                     return position
-            after = _after_leaf(data, position, end, nodes[node + 2], nodes)
+            after = _after_leaf(data, position, end, item, nodes)
             if after == _HAS_PARTS:
-                after = _after(data, position, end, nodes[node + 2], nodes)
+                after = _after(data, position, end, item, nodes)
             if after > end:
                 return after
             position = after

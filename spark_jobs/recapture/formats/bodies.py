@@ -76,8 +76,9 @@ def parse(
         if other != spelling:
             again = rows[chosen]
             order[again] = sum(len(part.malformed) for part in parsed) + np.arange(len(again))
-            reasons = malformed.take(pa.array(again))
-            parsed.append(_parse(copies(text, again), reasons, columns, timestamp_fields, other)[0])
+            reasons, whole = malformed.take(pa.array(again)), copies(text, again)
+            again_text, again_spelling = (whole, other) if other is not None else spellings.respelt(whole, fields)
+            parsed.append(_parse(again_text, reasons, columns, timestamp_fields, again_spelling, whole)[0])
     return usual if len(parsed) == 1 else _interleaved(parsed, pa.array(order))
 
 
@@ -100,8 +101,12 @@ def _parse(
     columns: Collection[InputColumn],
     timestamp_fields: Collection[InputColumn],
     spelling: Spelling,
+    whole: pa.Array | None = None,
 ) -> tuple[Bodies, dict[InputColumn, pa.Array]]:
-    """Return bodies that spell the columns in one way, and what was read of each column before it was converted."""
+    """Return bodies that spell the columns in one way, and what was read of each column before it was converted.
+
+    `whole` has the bodies as they were sent, if `text` has not.
+    """
     index = {spelt: number for number, spelt in enumerate(dict.fromkeys(spelling.values()))}
     read = _read(text, tuple(index))
     malformed = _first(malformed, _not_objects(text, one_array(read["valid"])))
@@ -109,7 +114,7 @@ def _parse(
     converted: dict[InputColumn, pa.Array] = {}
     for column in columns:
         if not column.path:
-            converted[column] = pc.if_else(pc.is_null(malformed), copied(text), None)
+            converted[column] = pc.if_else(pc.is_null(malformed), copied(text if whole is None else whole), None)
             continue
         values = _convert(raw[column], column.type)
         if column.type is AsaType.BIGINT:

@@ -2,7 +2,8 @@
 
 If a body has several fields whose names differ in letter case alone, the one that is spelt as in the query counts, or
 else the first. Most blobs spell a name in one way, so a chunk is read in the spelling of its first body, and only the
-bodies that may differ are looked at again (`differing`, `by_spelling`).
+bodies that may differ are looked at again (`differing`, `by_spelling`). A sender may spell the names of every event in
+another way: only the most frequent spellings are read by themselves, and all others are made the same (`respelt`).
 """
 
 import contextlib
@@ -22,6 +23,10 @@ from recapture.model import InputColumn
 Spelling = Mapping[InputColumn, InputColumn]
 """The columns of a query, each with its path as some bodies spell it."""
 Path = tuple[str, ...]
+MAX_SPELLINGS = 8
+"""Largest number of spellings of a chunk that are read by themselves, without that of its first body."""
+_LONG_NAME = 1000
+"""Length of a name, in characters, from which no regular expression looks for it."""
 
 
 def spelling_of(text: pa.Array, columns: Iterable[InputColumn]) -> Spelling:
@@ -54,6 +59,9 @@ def differing(text: pa.Array, values: Mapping[InputColumn, pa.Array], spelling: 
         suspect |= rows
         suspects = copies(text, np.flatnonzero(rows))
         for step in spelt.path:
+            if len(step) >= _LONG_NAME:
+                differs |= rows
+                continue
             name = f'"{step}"'
             in_any_case = pc.count_substring(suspects, name, ignore_case=True)
             in_other_letters = pc.greater(in_any_case, pc.count_substring(suspects, name))
@@ -65,8 +73,11 @@ def differing(text: pa.Array, values: Mapping[InputColumn, pa.Array], spelling: 
     return np.flatnonzero(differs)
 
 
-def by_spelling(text: pa.Array, columns: Sequence[InputColumn]) -> Iterator[tuple[Spelling, NDArray[np.intp]]]:
-    """Yield the spellings of some bodies, each with its rows; those that are not JSON spell names as the query does."""
+def by_spelling(text: pa.Array, columns: Sequence[InputColumn]) -> Iterator[tuple[Spelling | None, NDArray[np.intp]]]:
+    """Yield the spellings of some bodies, each with its rows; those that are not JSON spell names as the query does.
+
+    There are at most MAX_SPELLINGS, the most frequent ones. The rows of all others come last, with None.
+    """
     groups: list[tuple[dict[Path, Path], NDArray[np.intp]]] = [({(): ()}, np.arange(len(text)))]
     for record in _records(columns):
         depth = len(record)
@@ -76,8 +87,45 @@ def by_spelling(text: pa.Array, columns: Sequence[InputColumn]) -> Iterator[tupl
             for spelt, rows in groups
             for keys, chosen in _keys(text.take(pa.array(rows)), spelt[record], sorted(names))
         ]
+        groups = sorted(groups, key=lambda group: -len(group[1]))[:MAX_SPELLINGS]
+    rare = np.ones(len(text), bool)
     for spelt, rows in groups:
+        rare[rows] = False
         yield {column: replace(column, path=spelt[column.path]) for column in columns}, rows
+    if rare.any():
+        yield None, np.flatnonzero(rare)
+
+
+def respelt(text: pa.Array, columns: Sequence[InputColumn]) -> tuple[pa.Array, Spelling]:
+    """Return bodies that hold the columns alone, and spell them in one way: {"ID": 7, …} => {"c0": 7}
+
+    Each body is read once, however it spells the names. A body that is not a JSON object stays as it is.
+    """
+    records = {path: number for number, path in enumerate(_records(columns))}
+    relation = f"(SELECT body, {_json_object('body')} AS r0 FROM bodies)"
+    for path, number in list(records.items())[1:]:
+        inner = _json_object(_value(f"r{records[path[:-1]]}", path[-1]))
+        relation = f"(SELECT *, {inner} AS r{number} FROM {relation})"
+    values = ", ".join(
+        f"{literal(json.dumps(f'c{number}') + ':')} || {_value(f'r{records[column.path[:-1]]}', column.path[-1])}"
+        for number, column in enumerate(columns)
+    )
+    body = f"CASE WHEN r0 IS NULL THEN body ELSE '{{' || concat_ws(',', {values}) || '}}' END"
+    spelling = {column: replace(column, path=(f"c{number}",)) for number, column in enumerate(columns)}
+    return one_array(select({"body": text}, f"SELECT {body} AS body FROM {relation}")["body"]), spelling
+
+
+def _json_object(value: str) -> str:
+    """Return the SQL of a value if it is a JSON object, else NULL."""
+    return f"CASE WHEN json_valid({value}) THEN CASE WHEN json_type({value}) = 'OBJECT' THEN {value} END END"
+
+
+def _value(record: str, name: str) -> str:
+    """Return the SQL of the value, as JSON, of the key that a name finds in a record; NULL if there is none."""
+    same = f"list_filter(json_keys({record}), lambda key: key = {literal(name)})[1]"
+    in_other_letters = f"list_filter(json_keys({record}), lambda key: lower(key) = {literal(name.lower())})[1]"
+    path = f"'/' || replace(replace(coalesce({same}, {in_other_letters}), '~', '~0'), '/', '~1')"
+    return f"json_extract({record}, {path})::VARCHAR"
 
 
 def _records(columns: Iterable[InputColumn]) -> list[Path]:
@@ -87,7 +135,7 @@ def _records(columns: Iterable[InputColumn]) -> list[Path]:
 
 
 def _keys(text: pa.Array, record: Path, names: Sequence[str]) -> Iterator[tuple[dict[str, str], NDArray[np.intp]]]:
-    """Yield how the bodies spell some names in a record, each spelling with its rows."""
+    """Yield how the bodies spell some names in a record, each of the MAX_SPELLINGS most frequent ways with its rows."""
     known = ", ".join(literal(name.lower()) for name in names)
     keys = f"json_keys(body, {pointer(record)})" if record else "json_keys(body)"
     spelt_so = f"list_filter({keys}, lambda name: lower(name) IN ({known}))"
@@ -97,8 +145,9 @@ def _keys(text: pa.Array, record: Path, names: Sequence[str]) -> Iterator[tuple[
     )
     spelt = one_array(select({"body": text}, query)["keys"]).fill_null("").dictionary_encode()
     index = spelt.indices.to_numpy()
-    for number, listed in enumerate(spelt.dictionary.to_pylist()):
-        yield _chosen(names, json.loads(f"[{listed}]")), np.flatnonzero(index == number)
+    frequent = np.argsort(-np.bincount(index), kind="stable")[:MAX_SPELLINGS]
+    for number in frequent:
+        yield _chosen(names, json.loads(f"[{spelt.dictionary[number]}]")), np.flatnonzero(index == number)
 
 
 def _chosen(names: Iterable[str], keys: Collection[str]) -> dict[str, str]:

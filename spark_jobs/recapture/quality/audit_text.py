@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from recapture.printable import one_line
 from recapture.quality.audit import Audit, Result
 from recapture.quality.suites import Expectation
 from recapture.wording import counted
@@ -49,17 +50,18 @@ def is_unjudged(evaluation: Mapping[str, Any]) -> bool:
 def text(audit: Audit) -> str:
     """Return the verdict, the parameters of each suite, then one line per expectation.
 
-    The line has its mark, its suite, what it judged, and its sentence.
+    The line has its mark, its suite, what it judged, and its sentence. Values from events cannot break it.
     """
     width = max(len(f"{result.suite} {result.judged}") for result in audit.results)
     parameters = (f"parameters of {alias}: {_value(values)}" for alias, values in audit.parameters.items())
-    return "\n".join((f"audit {audit.verdict}", *parameters, *(_line(result, width) for result in audit.results)))
+    lines = (f"audit {audit.verdict}", *parameters, *(_line(result, width) for result in audit.results))
+    return "\n".join(map(one_line, lines))
 
 
 def reason(audit: Audit) -> str:
     """Return the sentences of all failed critical expectations in one line; empty if there are none."""
     blocking = [result for result in audit.results if not result.success and result.severity == "critical"]
-    return "; ".join(f"{result.suite}: {result.sentence}" for result in blocking)
+    return one_line("; ".join(f"{result.suite}: {result.sentence}" for result in blocking))
 
 
 def _line(result: Result, width: int) -> str:

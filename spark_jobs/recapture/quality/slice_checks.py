@@ -5,11 +5,13 @@ Expectations cannot check this. They judge rows, and such a slice may have none.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from recapture import wording
+from recapture.printable import one_line
 from recapture.quality.audit import Result
 from recapture.quality.metrics import UNUSABLE
 from recapture.quality.suites import SEVERITIES, Check, Severity, built_in
@@ -27,6 +29,8 @@ PROCESSED = tuple(verdict.label for verdict in verdicts.PROCESSED)
 DROPPED = ("late_dropped", "early_dropped", "out_of_order_dropped")
 """Verdicts of events that the policies dropped."""
 _FIELDS_SHOWN = 12
+_NAME_LENGTH = 60
+"""Largest number of characters that are shown of a field's name."""
 _NO_ROWS = (
     "check WHERE and HAVING and the field names in them; if no rows are expected, lower the severity of "
     "query_returns_rows in the output's suite"
@@ -104,7 +108,8 @@ class Example:
 
     verdict: str
     reason: str
-    body: bytes
+    body: bytes | None
+    """Bytes of the body; None if the archive has none for the event."""
 
 
 def results(
@@ -208,19 +213,24 @@ def _place(slice_: SliceCounts, of_input: InputCounts) -> str:
     return f"{slice_.start}{wording.of_input(of_input.alias if len(slice_.inputs) > 1 else None)}"
 
 
-def _document(body: bytes) -> object:
+def _document(body: bytes | None) -> object:
     try:
-        return json.loads(body)
+        return None if body is None else json.loads(body)
     except (ValueError, RecursionError):
         return None
 
 
-def _fields(body: bytes) -> list[str]:
+def _fields(body: bytes | None) -> list[str]:
     document = _document(body)
-    return list(document)[:_FIELDS_SHOWN] if isinstance(document, dict) else []
+    return [_shown(name) for name in itertools.islice(document, _FIELDS_SHOWN)] if isinstance(document, dict) else []
 
 
-def _epoch_advice(body: bytes) -> str:
+def _shown(name: str) -> str:
+    """Return the start of a field's name, which a sender chooses, in one line."""
+    return one_line(name[:_NAME_LENGTH]) + "…" * (len(name) > _NAME_LENGTH)
+
+
+def _epoch_advice(body: bytes | None) -> str:
     """Return advice for the first field that looks like a time as a number; empty if there is none."""
     document = _document(body)
     numbers = document.items() if isinstance(document, dict) else ()
@@ -228,15 +238,20 @@ def _epoch_advice(body: bytes) -> str:
         if isinstance(value, int | float) and not isinstance(value, bool):
             for unit, scale in (("second", 1), ("millisecond", 1000)):
                 if 10**9 * scale <= value < 4 * 10**9 * scale:
+                    field = _shown(name)
                     return (
-                        f"{name} looks like {unit}s since 1970: TIMESTAMP BY DATEADD({unit}, {name}, "
+                        f"{field} looks like {unit}s since 1970: TIMESTAMP BY DATEADD({unit}, {field}, "
                         "'1970-01-01T00:00:00Z')"
                     )
     return ""
 
 
-def _body_advice(body: bytes) -> str:
+def _body_advice(body: bytes | None) -> str:
     """Return what a body that is not a JSON object looks like, and what to do."""
+    if body is None:
+        return "the event has no body: its sender must send bytes (AMQP data), as Capture keeps no other body"
+    if not body:
+        return "the body is empty: check the sender"
     if body.startswith(b"\x1f\x8b"):
         return "the body looks like gzip, but event bodies must be uncompressed JSON"
     if body.startswith(b"Obj\x01"):

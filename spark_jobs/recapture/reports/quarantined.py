@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from recapture.printable import printable
 from recapture.quality.metrics import QUARANTINED
 from recapture.reports.sources import Source
 from recapture.run.tables import QUARANTINE
@@ -79,6 +80,5 @@ def _example(start: str, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def text_of(body: bytes) -> str:
-    """Return the start of a body as text; bytes that are not UTF-8 or not printable are escaped."""
-    text = body.decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
+    """Return the start of a body as a printable string; bytes that are not UTF-8 are escaped."""
+    return printable(body.decode("utf-8", "backslashreplace"))

@@ -24,6 +24,7 @@ from recapture.model import OutputColumn, published_schema
 from recapture.ordering import panes
 from recapture.ordering.order import schema
 from recapture.ordering.task import Task
+from recapture.printable import message
 from recapture.query.generate.values import quoted_name
 from recapture.query.model import CompiledInput, panes_view
 from recapture.run import stage
@@ -165,7 +166,7 @@ def main(arguments: list[str]) -> int:
     try:
         compute(spark, load_run(load(Path(file)), run_id))
     except RecaptureError as error:
-        print(f"recapture: {error}", file=sys.stderr)
+        print(f"recapture: {message(str(error))}", file=sys.stderr)
         return DefinitionError.exit_code if isinstance(error, PermanentError) else error.exit_code
     finally:
         spark.stop()

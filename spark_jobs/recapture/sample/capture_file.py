@@ -27,7 +27,7 @@ class SampleEvent:
     offset: str
     enqueued: datetime
     """Enqueued time in UTC; only `x-opt-enqueued-time` has its milliseconds."""
-    body: bytes
+    body: bytes | None
     partition_key: str | None = None
     properties: Mapping[str, PropertyValue] = field(default_factory=dict)
     """Properties that the sender added. The schema of 2016 cannot hold a None, so it is left out there."""

@@ -1,0 +1,38 @@
+"""Strings from events, blobs and other foreign sources, made safe for a terminal and for a line of a log.
+
+A control character can steer a terminal, a line break can forge a line, and a bidirectional override can turn the order
+of what follows. They are shown as JSON escapes them, so that JSON stays the same document: ESC => \\u001b
+"""
+
+import json
+import re
+import unicodedata
+
+_INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Unicode's categories of control, format and surrogate characters, and of separators of lines and paragraphs."""
+
+
+def printable(text: str) -> str:
+    """Return a string with its control, format and surrogate characters escaped, except line feeds and tabs."""
+    return _escaped(text, "\n\t")
+
+
+def one_line(text: str) -> str:
+    """Return a string with its control, format and surrogate characters escaped, line feeds and tabs too."""
+    return _escaped(text, "")
+
+
+def message(text: str) -> str:
+    """Return a printable string whose lines are indented from the second on: no line looks like another message."""
+    return re.sub(r"\n(?!  )", "\n  ", printable(text))
+
+
+def _escaped(text: str, spared: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(
+        json.dumps(character)[1:-1]
+        if unicodedata.category(character) in _INVISIBLE and character not in spared
+        else character
+        for character in text
+    )

@@ -1,0 +1,114 @@
+"""What devices and blobs are called never steers a terminal, and never looks like a line of its own."""
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recapture import cli, log, printing
+from recapture.printable import message, one_line, printable
+from tests.advise.runs import fleet
+from tests.worlds import World, at
+
+RANGE = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
+NAMES = (
+    "\x1b]0;owned\x07\x1b[2J",
+    "a\r\nforged\nforged",
+    "\u202eabc\u2066",
+    "\x9b31m",
+    "[red]:cat:[/]",
+    "a\0b",
+)
+"""Names that steer a terminal, forge a line, turn the line round, or are markup."""
+
+
+@given(text=st.text())
+def test_nothing_but_line_feeds_and_tabs_is_left_of_control_characters(text: str) -> None:
+    assert "".join(printable(text).split()).isprintable() or not text.isprintable()
+    assert not any(
+        character in one_line(text) for character in "\x00\x07\x1b\x7f\x9b\r\n\t\u200e\u202a\u202e\u2066\u2069"
+    )
+    assert all(line.startswith("  ") for line in message(text).split("\n")[1:])
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("温度　계, ок", "温度　계, ок"),
+        ("a\r\nb\tc", "a\\r\\nb\\tc"),
+        ("\x1b[2J \x9b \u202e \u2028 \ud800", "\\u001b[2J \\u009b \\u202e \\u2028 \\ud800"),
+    ],
+)
+def test_characters_that_are_seen_stay_and_others_are_escaped(text: str, shown: str) -> None:
+    assert one_line(text) == shown
+
+
+@given(value=st.dictionaries(st.text(), st.text()))
+def test_json_with_escaped_characters_is_the_same_document(value: dict[str, str]) -> None:
+    assert json.loads(printable(json.dumps(value, ensure_ascii=False, indent=2))) == value
+
+
+def test_a_message_of_a_log_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "LOGGER", logging.Logger("recapture"))
+    log.enable()
+    log.LOGGER.info("blob %s", "a\r\n2026-03-01T10:00:00Z INFO recapture: audit passed\x1b[2J")
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_error_and_a_warning_cannot_forge_another(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    printing.print_error(printing.error_console(), name)
+    printing.print_warnings(printing.console(), [name])
+    captured = capsys.readouterr()
+    assert captured.err == f"recapture: {message(name)}\n"
+    assert captured.out == f"warning: {message(name)}\n"
+
+
+STRICT = {
+    "name": "strict",
+    "severities": {"query_returns_rows": "info"},
+    "expectations": [
+        {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "deviceId", "value_set": ["b"]}}
+    ],
+}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """An hour of devices with such names. The clock of the first is ahead."""
+    world = World(tmp_path)
+    fleet(world, dict.fromkeys(NAMES, -0.2) | {NAMES[0]: 121})
+    world.put("0", at(90))
+    world.define()
+    return world
+
+
+def run(capfd: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> str:
+    """Return what a command prints, which is printable."""
+    assert cli.main([*map(str, arguments)]) == code
+    printed = "".join(capfd.readouterr())
+    assert all(character.isprintable() or character == "\n" for character in printed)
+    assert [line for line in printed.splitlines() if line.startswith("forged")] == []
+    return printed
+
+
+def test_rows_and_advice_show_names_as_printable_characters(world: World, capfd: pytest.CaptureFixture[str]) -> None:
+    rows = run(capfd, "backfill", world.file, *RANGE, "--master", "local[1]")
+    assert "\\u001b]0;owned\\u0007\\u001b[2J" in rows
+    assert "[red]:cat:[/]" in rows
+    advice = run(capfd, "advise", world.file, *RANGE)
+    assert (
+        "warning: 1 clock is wrong among those of 6 devices: \\u001b]0;owned\\u0007\\u001b[2J is 2 min ahead" in advice
+    )
+    run(capfd, "report", world.file, *RANGE, "--out", world.home / "range.html")
+    run(capfd, "suite", "init", world.file, *RANGE)
+
+
+def test_an_audit_shows_names_as_printable_characters(world: World, capfd: pytest.CaptureFixture[str]) -> None:
+    world.home.joinpath("strict.json").write_text(json.dumps(STRICT))
+    world.define(quality="strict.json")
+    printed = run(capfd, "backfill", world.file, *RANGE, "--master", "local[1]", code=1)
+    assert "\\u001b]0;owned" in printed
