@@ -65,4 +65,3 @@ def test_names_may_change_their_letter_case_within_a_query(
     for output in query.outputs:
         names = spark.sql(output.sql).columns
         assert len({name.lower() for name in names}) == len(names)
-
