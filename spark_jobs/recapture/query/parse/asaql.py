@@ -340,7 +340,7 @@ def _tokens(source: Source) -> list[Token]:
         _only_blank(source, text, end, token.start)
         end = token.end + 1
         word = _keyword(source, token)
-        if word in _REFUSED:
+        if word in _REFUSED and before != TokenType.DOT:
             raise source.error(token, _REFUSED[word])
         if not _TYPOGRAPHIC.isdisjoint(word):
             raise source.error(token, "these are typographic quotation marks: write text in single quotes, '…'")
