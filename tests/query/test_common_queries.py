@@ -60,6 +60,19 @@ QUERIES = {
         SELECT System.Window().Id AS size, BoothId, COUNT(*) AS cars INTO alerts FROM tolls TIMESTAMP BY EntryTime
         GROUP BY BoothId, Windows(Window('short', Tumbling(minute, 10)), Window('long', HoppingWindow(hour, 1, 1)))
     """,
+    "booths that fell silent, by a look-up and a step that selects everything": """
+        WITH Booths AS (SELECT BoothId, COUNT(*) AS cars, 30 AS LimitMins FROM tolls TIMESTAMP BY EntryTime
+                        GROUP BY BoothId, TumblingWindow(minute, 1)),
+             Open AS (SELECT BoothId AS id FROM tolls TIMESTAMP BY EntryTime),
+             Both AS (SELECT Booths.* FROM Booths LEFT JOIN Open
+                      ON Booths.BoothId = Open.id AND DATEDIFF(ms, Booths, Open) = 0),
+             Recent AS (SELECT * FROM Both WHERE LimitMins > 0),
+             Last AS (SELECT *, COALESCE(LAG(cars) OVER (PARTITION BY BoothId LIMIT DURATION(hour, 1)), 0) AS before,
+                             2 * limitmins AS twice FROM Recent),
+             Changed AS ((SELECT *, 'TRUE' AS isOpen FROM Last WHERE cars > before AND twice > LimitMins)
+                         UNION (SELECT *, 'FALSE' AS isOpen FROM Last WHERE cars <= before))
+        SELECT BoothId, isOpen INTO alerts FROM Changed
+    """,
     "sessions of a user and how long they were": """
         SELECT user_id, MIN([time]) AS [start], System.Timestamp() AS [end],
                DATEDIFF(s, MIN([time]), System.Timestamp()) AS seconds INTO alerts

@@ -51,6 +51,37 @@ def test_a_query_in_from_reads_the_steps_before_it(spark: "SparkSession") -> Non
     assert rows(spark, text, FOUR) == [[{"v": 4.0}, {"v": 4.0}, {"v": 4.0}, {"v": None}]]
 
 
+def test_a_column_of_a_star_that_later_steps_spell_in_two_ways_is_one_column(spark: "SparkSession") -> None:
+    """The form of the jobs that tell which machines stopped: published by Microsoft as "Sensor Data Intelligence"."""
+    text = """
+        WITH minutes AS (SELECT k, COUNT(*) AS n, 2 AS thresholdMins FROM telemetry GROUP BY k, Tumbling(minute, 1)),
+             machines AS (SELECT k AS machine FROM telemetry),
+             joined AS (
+                SELECT minutes.* FROM minutes LEFT JOIN machines
+                ON minutes.k = machines.machine AND DATEDIFF(ms, minutes, machines) = 0
+             ),
+             known AS (SELECT * FROM joined WHERE thresholdMins > 0),
+             before AS (
+                SELECT *, COALESCE(LAG(n) OVER (LIMIT DURATION(hour, 1)), 0) AS last, 2 * thresholdmins AS twice
+                FROM known
+             ),
+             states AS (
+                (SELECT *, 'more' AS state FROM before WHERE n > last AND twice >= ThresholdMins)
+                UNION
+                (SELECT *, 'less' AS state FROM before WHERE n <= last AND twice > thresholdMINS)
+             )
+        SELECT k, n, twice, state, thresholdMins INTO out FROM states
+    """
+    events = [at(1, k="a"), at(2, k="a"), at(61, k="a"), at(121, k="a"), at(122, k="a")]
+    assert rows(spark, text, events) == [
+        [
+            {"k": "a", "n": 1, "twice": 4, "state": "less", "thresholdMins": 2},
+            {"k": "a", "n": 2, "twice": 4, "state": "more", "thresholdMins": 2},
+            {"k": "a", "n": 2, "twice": 4, "state": "more", "thresholdMins": 2},
+        ]
+    ]
+
+
 def test_parentheses_around_a_query_change_nothing(spark: "SparkSession") -> None:
     text = """
         WITH a AS ((SELECT k FROM telemetry TIMESTAMP BY x) UNION (SELECT 'c' AS k FROM telemetry TIMESTAMP BY x)),

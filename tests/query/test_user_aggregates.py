@@ -27,6 +27,7 @@ def aggregate(name: str, accumulate: str, result: str, output: AsaType, *argumen
 LISTED = aggregate("listed", "this.state.push(value);", "this.state", ARRAY, FLOAT)
 ANY = aggregate("any", "this.state.push(JSON.stringify(value));", "this.state", ARRAY)
 TIMES = aggregate("times", "this.state.push(timestamp.toISOString());", "this.state.join()", TEXT, FLOAT)
+NULLS = aggregate("nulls", "if (value === null) this.state.push(1);", "this.state.length", AsaType.BIGINT, TEXT)
 LENGTH = aggregate("length", "this.state.push(1);", "this.state.length", AsaType.BIGINT, TEXT)
 MEAN = JavaScriptFunction(
     "TWA",
@@ -61,6 +62,12 @@ def refusal(text: str) -> str:
 
 INSIDE = "cannot be inside another one: aggregate in a step of WITH, then aggregate its rows"
 PLACE = "needs GROUP BY with a window, and is supported only in SELECT and HAVING"
+
+
+@pytest.mark.parametrize("name", ["nulls", "NULLS"])
+def test_an_aggregate_may_have_the_name_of_a_keyword(spark: SparkSession, name: str) -> None:
+    text = f"SELECT uda.{name}(x) AS n INTO out FROM telemetry GROUP BY Tumbling(minute, 1)"
+    assert rows(spark, text, [at(1, x=None), at(2, x="a"), at(3, x=None)], functions=[NULLS]) == [[{"n": 2}]]
 
 
 @pytest.mark.parametrize(

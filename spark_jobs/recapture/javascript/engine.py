@@ -5,6 +5,7 @@ script runs anew for every row, or for every window of an aggregate, so that a r
 """
 
 import contextlib
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ TIME_LIMIT = 60
 """Longest time that a batch may take, in seconds."""
 MEMORY_LIMIT = 512 * 1024 * 1024
 """Largest heap of a V8 context, in bytes."""
+_MAY_DEFER = re.compile(r"(?i:async)|await|import|Promise|then")
+"""What a script has if it can do something after a call. V8 does that after each batch."""
 _LOCALE = {"TZ": "UTC", "LC_ALL": "en_US.UTF-8"}
 """Environment variables from which V8 takes its time zone and its language."""
 
@@ -57,7 +60,7 @@ class Engine:
         self.function, self.limits = function, limits
         with environment(**_LOCALE):
             self._context = MiniRacer()
-            runtime = self._context.eval(files(__package__).joinpath("runtime.js").read_text(encoding="utf-8"))
+            runtime = self._context.eval(f"{_script('runtime.js')}({json.dumps(_script('builtins.js'))})")
         assert isinstance(runtime, JSMappedObject)
         self._runtime = runtime
         self._context.set_hard_memory_limit(limits.memory)
@@ -90,7 +93,8 @@ class Engine:
         """Yield the first window of each batch of events, and what V8 returns for the windows that end in the batch."""
         columns = windows.flatten().flatten()
         ends = np.cumsum(windows.value_lengths().to_numpy())
-        for start, count in _batches(columns, len(columns[0])):
+        most = 1 if _MAY_DEFER.search(self.function.script) else BATCH_ROWS
+        for start, count in _batches(columns, len(columns[0]), most):
             first, after = np.searchsorted(ends, (start, start + count), side="right")
             lasts = (ends[first:after] - start - 1).tolist()
             events = event_batch(columns, start, count, lasts, groups.slice(first, after - first + 1))
@@ -130,10 +134,14 @@ class Engine:
             raise RunError(f"{self.function.called_as} {reason}{self._last_arguments()}") from error
 
 
-def _batches(columns: Sequence[pa.Array], rows: int) -> Iterator[tuple[int, int]]:
-    """Yield the first row and the number of rows of each batch."""
+def _script(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _batches(columns: Sequence[pa.Array], rows: int, most: int = BATCH_ROWS) -> Iterator[tuple[int, int]]:
+    """Yield the first row and the number of rows of each batch, which has `most` rows or fewer."""
     size = sum(column.nbytes for column in columns)
-    step = max(1, min(BATCH_ROWS, BATCH_BYTES * rows // max(size, 1)))
+    step = max(1, min(most, BATCH_BYTES * rows // max(size, 1)))
     for start in range(0, rows, step):
         yield start, min(step, rows - start)
 

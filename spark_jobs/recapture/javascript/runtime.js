@@ -1,10 +1,11 @@
-// The side of the engine that runs in V8: it compiles one function of a job, and calls it for batches of rows or events.
-(function () {
+// The side of the engine that runs in V8. It compiles one function of a job, and calls it for batches of rows or events.
+// The value of this file is a function that takes the text of builtins.js.
+(function (builtinsText) {
   "use strict";
   const { parse, stringify } = JSON;
   const { isArray } = Array;
   const { isInteger, isFinite, MAX_SAFE_INTEGER } = Number;
-  const { keys, prototype: { toString } } = Object;
+  const { freeze, keys, prototype: { toString } } = Object;
   const { construct, deleteProperty } = Reflect;
   const RealDate = Date;
   const evaluate = eval;
@@ -47,6 +48,7 @@
     deleteProperty(globalThis, name);
   }
 
+  const { changed, fix, forget } = evaluate(builtinsText);
   let make, output, readers = [], current = 0;
   let state, events = 0, failure = null;
 
@@ -54,6 +56,25 @@
   // sees what an earlier one left. Return why the script cannot run; null if it can.
   function compile(name, script, type, isAggregate) {
     output = CONVERSIONS[type];
+    let problem;
+    try {
+      problem = unusable(name, script, isAggregate);
+    } catch {
+      problem = "it cannot be loaded";
+    }
+    const builtin = changed();
+    if (builtin !== null) {
+      return `it changes ${builtin}, and a change to a built-in object would reach later calls: ` +
+        "write a function of its own instead";
+    }
+    if (problem !== null) return problem;
+    fix();
+    freeze(make);
+    freeze(make.prototype);
+    return forget();
+  }
+
+  function unusable(name, script, isAggregate) {
     const whole = script.replace(/[;\s]+$/, "");
     const own = isIdentifier(name) ? ` : typeof ${name} === "function" ? ${name}` : "";
     const chosen = `typeof main === "function" ? main${own} : undefined`;
@@ -78,14 +99,7 @@
       return missing.length ? `it lacks ${missing.map((method) => `this.${method}`).join(" and ")}` : null;
     } catch (error) {
       return described(error);
-    } finally {
-      forget();
     }
-  }
-
-  // Remove the global variables that a script left.
-  function forget() {
-    for (const name in globalThis) deleteProperty(globalThis, name);
   }
 
   function isIdentifier(name) {
@@ -102,14 +116,16 @@
     const { count, columns } = parse(batch);
     readers = columns.map(reader);
     const values = new Array(count), errors = {};
+    forget(); // what a promise did after the last batch
     for (current = 0; current < count; current++) {
       try {
         values[current] = output(make().apply(undefined, readers.map((read) => read(current))));
+        requireForgotten();
       } catch (error) {
+        forget();
         values[current] = "null";
         errors[current] = `${described(error)}; ${lastArguments()}`;
       }
-      forget();
     }
     return `{"values":[${values.join()}],"errors":${stringify(errors)}}`;
   }
@@ -134,19 +150,26 @@
       let value = "null";
       try {
         if (failure === null) value = output(state.computeResult());
+        requireForgotten();
       } catch (error) {
+        forget();
         fail(error, `it has accumulated ${events} event${events === 1 ? "" : "s"}`);
       }
       if (failure !== null) errors[values.length] = failure;
       values.push(value);
       state = undefined, events = 0, failure = null;
-      forget();
     }
     return `{"values":[${values.join()}],"errors":${stringify(errors)}}`;
   }
 
+  function requireForgotten() {
+    const left = forget();
+    if (left !== null) throw new Mismatch(left);
+  }
+
   function accumulate() {
     if (events === 1) {
+      forget(); // what a promise did after the last batch
       state = construct(make(), []);
       state.init();
     }
@@ -238,4 +261,4 @@
   // Time zone and language of the process are read once, here.
   new RealDate(0).toString() + new RealDate(0).toLocaleString();
   return { compile, run, aggregate, lastArguments };
-})();
+})

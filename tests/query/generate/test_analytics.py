@@ -204,6 +204,7 @@ def test_the_event_itself_is_the_value_of_a_star(spark: "SparkSession") -> None:
         ("ISFIRST(hour, 1) OVER (LIMIT DURATION(hour, 1))", "ISFIRST takes no LIMIT DURATION"),
         ("SUM(x) OVER (PARTITION BY telemetry.list LIMIT DURATION(hour, 1))", "PARTITION BY cannot take array"),
         ("LAG(COUNT(*)) OVER (LIMIT DURATION(hour, 1))", "COUNT is an aggregate: it cannot be inside an analytic"),
+        ("AnomalyDetection(x) OVER (LIMIT DURATION(hour, 1))", "needs ASA's own model"),
         ("AnomalyDetection_SpikeAndDip(x, 95, 120, 'spikes') OVER (LIMIT DURATION(hour, 1))", "needs ASA's own model"),
     ],
 )

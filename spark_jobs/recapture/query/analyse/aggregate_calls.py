@@ -162,9 +162,11 @@ class AggregateCall:
         if value.type in (AsaType.DATETIME, AsaType.BIT):
             return replace(value, fields=())
         if value.type is AsaType.TEXT and not types.are_open(value.fields) and not value.is_json_element:
-            of_text = self.function in (Function.MIN, Function.MAX)
-            kinds = "a number, a datetime or nvarchar(max)" if of_text else "a number or a datetime"
-            raise types.disagreement(value.fields, AsaType.FLOAT, node) or self.inside.source.error(
-                node, f"{self.function} of nvarchar(max) is not supported here: CAST it to {kinds}"
-            )
+            message = f"{self.function} of nvarchar(max) is not supported here: CAST it to a number or a datetime"
+            if self.function in (Function.MIN, Function.MAX):
+                message = (
+                    f"{self.function} takes text only from a CAST: write {self.function}(CAST(x AS nvarchar(max))), or "
+                    "CAST it to a number or a datetime"
+                )
+            raise types.disagreement(value.fields, AsaType.FLOAT, node) or self.inside.source.error(node, message)
         return self._number(node)

@@ -143,7 +143,8 @@ class FieldTypes:
 
     def advice(self, field: InputField) -> str:
         """Return what to write where the use does not tell the type."""
-        return f"declare the type of every field, such as CREATE TABLE {field.input} ({field.name} bigint, …)"
+        declared = f"CREATE TABLE {field.input} ({field.name} bigint, …)"
+        return f"declare the type of every field, such as {declared}; recapture infer PIPELINE --write does so"
 
     def state(self) -> dict[InputField, AsaType]:
         """Return the types that uses have decided; equal before and after a pass that learns nothing."""

@@ -38,6 +38,16 @@ _ADAPTERS = {
     ),
     "blob": (Metadata.BLOB_NAME, Metadata.BLOB_LAST_MODIFIED, Metadata.EVENT_PROCESSED),
 }
+_SUGGESTED = {
+    "[EventHub].[SequenceNumber]": Metadata.SEQUENCE_NUMBER,
+    "[EventHub].[Offset]": Metadata.OFFSET,
+    "[EventHub].[PartitionKey]": Metadata.PARTITION_KEY,
+    "[EventHub].[Publisher]": Metadata.PUBLISHER,
+    "[Blob].[BlobName]": Metadata.BLOB_NAME,
+    "[Blob].[BlobLastModifiedUtcTime]": Metadata.BLOB_LAST_MODIFIED,
+    "[User].[name]": Metadata.USER,
+}
+"""Properties that an error lists, by the metadata that a format must have."""
 _OF_IOT_HUB = {
     "messageid": MetadataColumn(Metadata.IOT_HUB, "messageId"),
     "correlationid": MetadataColumn(Metadata.IOT_HUB, "correlationId"),
@@ -188,8 +198,8 @@ class InputRelation:
                 "ASA does not publish how it makes an EventId: PartitionId and [EventHub].[SequenceNumber] identify an "
                 "event of a hub",
             )
-        known = ", ".join(f"[EventHub].[{metadata}]" for metadata in _ADAPTERS["eventhub"][:4])
-        raise self.source.error(where, f"'{property_name}' is not supported: use {known} or [User].[name]")
+        *others, last = (name for name, metadata in _SUGGESTED.items() if self.offers(metadata))
+        raise self.source.error(where, f"'{property_name}' is not supported: use {', '.join(others)} or {last}")
 
     def _value(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
         """Read a column for the rows, and return its value, whose type may be open."""

@@ -13,6 +13,8 @@ from recapture.query.parse.source import Source
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 from recapture.query.parse.window_calls import is_window
 
+_OTHERS = "docs/query-language.md lists those there are; a call of a machine learning model is not supported"
+
 
 def not_a_condition(source: Source, node: exp.Expr) -> DefinitionError:
     """Return the error for an expression that stands where a condition is expected."""
@@ -49,7 +51,7 @@ def unsupported(source: Source, node: exp.Expr) -> DefinitionError:
         if name in UNSUPPORTED:
             return source.error(node, UNSUPPORTED[name])
         near = difflib.get_close_matches(name, [*FUNCTIONS, *AGGREGATES], n=1)
-        hint = f": did you mean {near[0]}?" if near else ": docs/query-language.md lists those there are"
+        hint = f": did you mean {near[0]}?" if near else f": {_OTHERS}"
         return source.error(node, f"there is no function {word}{hint}")
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
         return source.error(

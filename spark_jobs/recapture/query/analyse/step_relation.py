@@ -82,7 +82,7 @@ class StepRelation:
         path = self._request(tuple(name.name for name in names), names[0])
         return taken_over(".".join(path), starred)
 
-    def _request(self, path: Path, where: exp.Identifier) -> Path:
+    def _request(self, path: Path, where: exp.Expr) -> Path:
         """Request a column of the *, and return its path; a column in two spellings is one column."""
         name = ".".join(path).lower()
         if name in (column.lower() for column, _ in self.columns):
@@ -99,12 +99,12 @@ class StepRelation:
         below = self.star_source.star(where)
         if below is None:
             return None
-        own = {name.lower() for name, _ in self.columns}
-        for name, _ in below:
-            if name.lower() not in own:
-                self.requests.setdefault((name,))
-        added = [(name, taken_over(name, value)) for name, value in below if name.lower() not in own]
-        return [*self.columns, *added]
+        requested = [
+            (name, taken_over(".".join(self._request((name,), where)), value))
+            for name, value in below
+            if not self._has_own(name)
+        ]
+        return [*self.columns, *requested]
 
     def record(self, where: exp.Expr) -> Value:
         if self.star_source is not None and not self.columns and not self.star_source.elements:

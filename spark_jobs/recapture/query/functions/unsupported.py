@@ -12,6 +12,8 @@ UNSUPPORTED = {
     "backfill its input, and score the table",
     "ANOMALYDETECTION_CHANGEPOINT": "AnomalyDetection_ChangePoint needs ASA's own model, which is not published: "
     "backfill its input, and score the table",
+    "ANOMALYDETECTION": "AnomalyDetection needs ASA's own model, which is not published: "
+    "backfill its input, and score the table",
     "MATCH_RECOGNIZE": "MATCH_RECOGNIZE is not supported: select the events, and search the table for the pattern",
     "CONVERT": f"CONVERT {_NO_ASA}: write CAST(x AS type)",
     "TRY_CONVERT": f"TRY_CONVERT {_NO_ASA}: write TRY_CAST(x AS type)",

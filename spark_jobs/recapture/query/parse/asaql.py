@@ -12,8 +12,9 @@ from sqlglot.parsers.tsql import TSQLParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from recapture.errors import DefinitionError
+from recapture.query.parse.hidden_characters import with_blanks
 from recapture.query.parse.names import identifiers
-from recapture.query.parse.source import Source, require_only
+from recapture.query.parse.source import QUOTED, Source, require_only
 
 E = TypeVar("E", bound=exp.Expr)
 
@@ -327,18 +328,19 @@ def _end_of_statement(source: Source, tokens: list[Token]) -> int:
 
 
 def _tokens(source: Source) -> list[Token]:
+    text = with_blanks(source)
     try:
-        tokens = Asaql().tokenize(source.text)
+        tokens = Asaql().tokenize(text)
     except TokenError:
         raise _unclosed(source) from None
     if tokens and tokens[0].token_type in Asaql.Tokenizer.COMMANDS:
         raise source.error(tokens[0], f"`{source.word(tokens[0])}` is not supported: a query begins with SELECT")
     end, before, earlier = 0, None, None
     for token in tokens:
-        _only_blank(source, end, token.start)
+        _only_blank(source, text, end, token.start)
         end = token.end + 1
         word = _keyword(source, token)
-        if word in _REFUSED:
+        if word in _REFUSED and before != TokenType.DOT:
             raise source.error(token, _REFUSED[word])
         if not _TYPOGRAPHIC.isdisjoint(word):
             raise source.error(token, "these are typographic quotation marks: write text in single quotes, '…'")
@@ -356,7 +358,7 @@ def _tokens(source: Source) -> list[Token]:
         earlier, before = before, token.token_type
         # The parser would read hints out of comments.
         token.comments = []
-    _only_blank(source, end, len(source.text))
+    _only_blank(source, text, end, len(text))
     if before == TokenType.COMMA:
         raise source.error(tokens[-1], "something is missing after the last comma")
     return tokens
@@ -375,8 +377,8 @@ def _read_as_name(source: Source, token: Token, word: str) -> None:
         token.token_type = TokenType.IDENTIFIER
 
 
-def _only_blank(source: Source, start: int, end: int) -> None:
-    blank = _BLANK.match(source.text, start, end)
+def _only_blank(source: Source, text: str, start: int, end: int) -> None:
+    blank = _BLANK.match(text, start, end)
     if blank is None or blank.end() != end:
         where = blank.end() if blank else start
         raise source.error(where, "this comment is nested, not closed, or of no known kind: write -- … or /* … */")
@@ -384,8 +386,7 @@ def _only_blank(source: Source, start: int, end: int) -> None:
 
 def _unclosed(source: Source) -> DefinitionError:
     """Return the error for a text, a name or a comment that is never closed."""
-    pieces = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\[[^\]]*\]|--[^\n]*|/\*.*?\*/", re.DOTALL)
-    rest = pieces.sub(lambda piece: " " * len(piece.group()), source.text)
+    rest = QUOTED.sub(lambda piece: " " * len(piece.group()), source.text)
     opening = re.search(r"'|\[|/\*|\"", rest)
     if opening is None:
         return source.error(0, "the query cannot be read: check its quotes, brackets and comments")

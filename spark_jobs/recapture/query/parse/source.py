@@ -8,6 +8,9 @@ from sqlglot.tokenizer_core import Token
 
 from recapture.errors import DefinitionError
 
+QUOTED = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\[[^\]]*\]|--[^\n]*|/\*.*?\*/", re.DOTALL)
+"""A string, a name in quotes or brackets, or a comment."""
+
 
 @dataclass(frozen=True)
 class Source:
