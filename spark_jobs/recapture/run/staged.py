@@ -15,6 +15,7 @@ from recapture.run.files import StagedSlice
 from recapture.run.planned import PlannedRun
 from recapture.storage import open_container
 from recapture.table.delta import SLICE_COLUMN
+from recapture.table.files import read_slice_file
 
 
 def staged_files_of(staged: Iterable[StagedSlice], output: Output) -> list[StagedSlice]:
@@ -49,7 +50,9 @@ def write_locally(output: Output, staged: Iterable[StagedSlice], run_id: str, fo
 
 
 def _content(output: Output, staged: StagedSlice, run_id: str) -> bytes:
-    content = open_container(output.table).read_current(staged.path)
+    content = read_slice_file(open_container(output.table), staged.path)
     if content is None:
-        raise RunError(f"{staged.path}, which run {run_id} staged, is gone: start the run again from its plan")
+        raise RunError(
+            f"{staged.path}, which run {run_id} staged, is gone or damaged: start the run again from its plan"
+        )
     return content
