@@ -171,17 +171,20 @@ def print_status(out: Console, result: dict[str, Any]) -> None:
         table = Table("slice", "rows", "quality", "late", "published", "run", title=title)
         for slice_ in output["slices"]:
             late = "" if slice_["late_share"] is None else f"{slice_['late_share']:.1%}"
-            rows = f"{slice_['rows']:,}" if slice_["finished"] else "unfinished"
+            rows = "problem" if slice_["problem"] else "" if slice_["rows"] is None else f"{slice_['rows']:,}"
             table.add_row(slice_["slice_start"], rows, slice_["quality"], late, slice_["published"], slice_["run"])
         out.print(table)
         for range_ in output["unpublished"]:
             out.print(f"nothing of {output['alias']} is published from {range_['from']} to {range_['to']}")
-        unfinished = [slice_["slice_start"] for slice_ in output["slices"] if not slice_["finished"]]
-        if unfinished:
-            out.print(
-                f"unfinished: {escape(output['table'])} does not hold what is published for "
-                f"{named_slices(unfinished)}: repeat the interrupted backfill or rollback to finish it"
-            )
+    for problem in result["problems"]:
+        out.print(f"[red]problem:[/] {escape(_problem(problem))}")
+
+
+def _problem(problem: Mapping[str, Any]) -> str:
+    """Return a line about a problem of a table, with what to do."""
+    if not problem["slices"]:
+        return str(problem["problem"])
+    return f"{problem['table']} {problem['problem']}: {named_slices(problem['slices'])}; {problem['remedy']}"
 
 
 def print_proposal(proposal: Proposal, file: Path | None, stderr: Console) -> None:
