@@ -18,6 +18,7 @@ from embedded.azurite import Azurite
 from recapture.storage import in_parallel, open_container
 from recapture.table import publish
 from recapture.table.delta import OpenTable
+from recapture.table.faults import faults_of
 from tests.storage.fault_proxy import FaultProxy
 from tests.table.publishing import Place, on_azurite
 
@@ -92,9 +93,17 @@ def _copy(home: Path, place: Place) -> None:
 def _calls(place: Place, start: str) -> Iterator[Callable[[], object]]:
     first, second = (place.publication(run, start) for run in ("first", "second"))
     yield lambda: publish.publish(place.tables, {start: first})
-    yield lambda: [OpenTable(table).slices() for table in (place.tables.publications, place.tables.others["rows"])]
+    yield lambda: _compare(place)
     yield lambda: publish.publish(place.tables, {start: second})
     yield lambda: publish.rollback(place.tables, [start])
+
+
+def _compare(place: Place) -> None:
+    """Compare every table with the publications, as `recapture status` does."""
+    publications, *others = in_parallel(OpenTable, (place.tables.publications, *place.tables.others.values()))
+    digests = {start: entry["digest"] for start, entry in publications.slices().items()}
+    faults = [faults_of(publications, dict.fromkeys(digests)), *(faults_of(table, digests) for table in others)]
+    assert not any(faults), faults
 
 
 def _cost(proxy: FaultProxy, call: Callable[[], object]) -> Cost:

@@ -77,6 +77,7 @@ class _BackfillArguments(_PipelineArguments):
     master: str
     parameters: list[str]
     accept_loss: bool
+    take_over: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,6 +234,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     text = "publish slices that have fewer events than are published for them, because blobs are gone for good"
     backfill.add_argument("--accept-loss", action="store_true", help=text)
+    text = "publish to tables of another pipeline, which then belong to this one"
+    backfill.add_argument("--take-over", action="store_true", help=text)
     text = "Write the data-quality report of published slices as a page: of a range, or of the newest 744."
     reported = add("report", _report_range, _ReportArguments, text, required=False)
     text = "the page to write; its data goes into a .json file next to it (default: PIPELINE-FROM-TO.html here)"
@@ -359,7 +362,7 @@ def _backfill(pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console
         except KeyboardInterrupt:
             raise InterruptedRunError("interrupted; nothing was published: run the same command again") from None
         try:
-            publish(run)
+            publish(run, take_over=arguments.take_over)
             return _write_report(run, warnings, arguments, drawing)
         except KeyboardInterrupt:
             raise InterruptedRunError(
@@ -498,11 +501,11 @@ def _plan_or_load(pipeline: Pipeline, arguments: _BackfillArguments) -> tuple[Ma
     if arguments.manifest is None:
         assert arguments.start is not None
         assert arguments.end is not None
-        return preview(pipeline, arguments.start, arguments.end), []
+        return preview(pipeline, arguments.start, arguments.end, take_over=arguments.take_over), []
     manifest = load_manifest(pipeline, arguments.manifest)
     changed = changed_since(pipeline, manifest)
     if not changed:
-        require_publishable(pipeline)
+        require_publishable(pipeline, take_over=arguments.take_over)
         return manifest, []
     count = f"{len(changed):,} of the {manifest.pinned_count:,} blobs"
     difference = f"{count} of run {manifest.run} have changed since it was planned:\n{changes.summary(changed)}"
@@ -512,7 +515,7 @@ def _plan_or_load(pipeline: Pipeline, arguments: _BackfillArguments) -> tuple[Ma
         )
     bounds = manifest.slices[0].slice.start, manifest.slices[-1].slice.end
     start, end = map(ticks.to_datetime, bounds)
-    manifest = preview(pipeline, start, end)
+    manifest = preview(pipeline, start, end, take_over=arguments.take_over)
     return manifest, [f"{difference}\nplanned again as run {manifest.run}"]
 
 

@@ -206,18 +206,14 @@ def print_status(out: Console, result: dict[str, Any]) -> None:
         table = Table("slice", "rows", "state", "late", "published", "run", title=title)
         for slice_ in output["slices"]:
             late = "" if slice_["late_share"] is None else f"{slice_['late_share']:.1%}"
-            rows = f"{slice_['rows']:,}" if slice_["finished"] else "unfinished" if slice_["run"] else ""
+            rows = "problem" if slice_["problem"] else "" if slice_["rows"] is None else f"{slice_['rows']:,}"
             state = escape("; ".join([slice_["state"], *_notes(slice_)]))
             table.add_row(slice_["slice_start"], rows, state, late, slice_["published"], slice_["run"])
         out.print(table)
         for range_ in output["unpublished"]:
             out.print(f"nothing of {output['alias']} is published from {range_['from']} to {range_['to']}")
-        unfinished = [slice_["slice_start"] for slice_ in output["slices"] if slice_["finished"] is False]
-        if unfinished:
-            out.print(
-                f"unfinished: {_line(output['table'])} does not hold what is published for "
-                f"{named_slices(unfinished)}: repeat the interrupted backfill or rollback to finish it"
-            )
+    for problem in result["problems"]:
+        out.print(f"[red]problem:[/] {_line(_problem(problem))}")
     counts = ", ".join(f"{count:,} {state}" for state, count in result["states"].items())
     out.print(f"{counted(sum(result['states'].values()), 'slice')}{f': {counts}' if counts else ''}")
     out.print(_checked(result["checked"]))
@@ -254,6 +250,13 @@ def print_check(out: Console, result: Mapping[str, Any]) -> None:
     stale = f"{len(result['changed']):,} stale" if result["changed"] else "none is stale"
     unknown = f", {len(result['unknown']):,} not known" if result["unknown"] else ""
     out.print(f"{slices} from {result['from']} to {result['to']} checked: {stale}{unknown}")
+
+
+def _problem(problem: Mapping[str, Any]) -> str:
+    """Return a line about a problem of a table, with what to do."""
+    if not problem["slices"]:
+        return str(problem["problem"])
+    return f"{problem['table']} {problem['problem']}: {named_slices(problem['slices'])}; {problem['remedy']}"
 
 
 def print_proposal(proposal: Proposal, file: Path | None, stderr: Console) -> None:

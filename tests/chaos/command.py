@@ -94,8 +94,8 @@ class Storage:
             tables = tables_of(load(DEFINITION))
         held: dict[str, dict[str, tuple[str, ...]]] = {}
         for name, delta_table in tables.others.items():
-            opened = OpenTable(delta_table)
-            held[name] = opened.paths(opened.slices())
+            files_of_slices = OpenTable(delta_table).held()
+            held[name] = {start: tuple(file.path for file in files) for start, files in files_of_slices.items()}
         entries = OpenTable(tables.publications).slices()
         held["publications"] = {start: (str(entry["digest"]),) for start, entry in entries.items()}
         return held

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from greenlet import getcurrent, greenlet
 
-from recapture.table.delta import File, OpenTable, Table
+from recapture.table.delta import File, HeldFile, OpenTable, Table
 
 Commit = Callable[..., bool]
 Actors = Mapping[str, Callable[[], Any]]
@@ -105,7 +105,7 @@ class Schedule:
 class InMemory:
     """Replace OpenTable, by the same rules, where thousands of worlds are needed (see test_delta.py)."""
 
-    LOGS: ClassVar[dict[str, list[dict[str, str]]]] = {}
+    LOGS: ClassVar[dict[str, list[dict[str, File]]]] = {}
     """What the slices hold in each version, by url; version 0 holds nothing."""
 
     def __init__(self, table: Table) -> None:
@@ -121,15 +121,25 @@ class InMemory:
         self.LOGS.setdefault(self.table.url, [{}])
         self.refresh()
 
-    def paths(self, slice_starts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        held = {} if self.version is None else self.LOGS[self.table.url][self.version]
-        return {start: (held[start],) for start in slice_starts if start in held}
+    def claim(self, take_over: bool) -> None:
+        self.create()
+
+    def require_writable(self, take_over: bool = False) -> None:
+        pass
+
+    def held(self, slice_starts: Iterable[str]) -> dict[str, tuple[HeldFile, ...]]:
+        files = {} if self.version is None else self.LOGS[self.table.url][self.version]
+        held = {start: files[start] for start in slice_starts if start in files}
+        return {start: (HeldFile(file.path, file.size, file.rows),) for start, file in held.items()}
+
+    def replaceable(self, files: Mapping[str, File | None]) -> Mapping[str, File | None]:
+        return files
 
     def commit(self, files: Mapping[str, File | None], metadata: Mapping[str, Any]) -> bool:
         log = self.LOGS[self.table.url]
         assert self.version is not None, "the table must exist"
         if self.version != len(log) - 1:
             return False
-        log.append({start: path for start, path in log[-1].items() if start not in files})
-        log[-1].update({start: file.path for start, file in files.items() if file is not None})
+        log.append({start: file for start, file in log[-1].items() if start not in files})
+        log[-1].update({start: file for start, file in files.items() if file is not None})
         return True

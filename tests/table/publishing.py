@@ -2,7 +2,9 @@
 
 import json
 import os
+import threading
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +15,7 @@ from azure.storage.blob import ContainerClient
 from deltalake import DeltaTable, QueryBuilder
 
 from embedded.azurite import Azurite
-from recapture.storage import delta_storage_options, delta_table_uri, open_container
+from recapture.storage import Container, delta_storage_options, delta_table_uri, open_container
 from recapture.storage.address import parse
 from recapture.table import publish
 from recapture.table.delta import METADATA, File, OpenTable, Table
@@ -35,14 +37,20 @@ class Place:
     url: str
     names: tuple[str, ...] = (ROWS, METRICS, QUARANTINE)
     schema: pa.Schema = field(default=WRITTEN_BY)
+    pipeline: str | None = "telemetry"
+    """Name of the pipeline; None for tables of a version that did not record it."""
 
     @property
     def tables(self) -> publish.Tables:
-        tables = {name: Table(self.table_url(name), self.schema) for name in self.names}
-        return publish.Tables(Table(f"{self.url}/publications", SCHEMA), tables)
+        tables = {name: Table(self.table_url(name), self.schema, self.pipeline) for name in self.names}
+        return publish.Tables(Table(f"{self.url}/publications", SCHEMA, self.pipeline), tables)
 
     def table_url(self, name: str) -> str:
         return f"{self.url}/{name.replace(' ', '_').strip('@')}"
+
+    def container(self, name: str) -> Container:
+        """Return the folder of a table."""
+        return open_container(self.table_url(name))
 
     def publication(self, run: str, start: str = NINE, quality: str = "passed", but: str | None = None) -> Publication:
         """Stage a file in every table `but` one, in which the slice has no rows."""
@@ -73,8 +81,8 @@ class Place:
         """Return the run that a slice holds in each table and in the publications. Only the logs are read."""
         runs = {"publications": self.entry(start).run}
         for name, table in self.tables.others.items():
-            paths = OpenTable(table).paths([start]).get(start)
-            runs[name] = None if paths is None else run_of(*paths)
+            files = OpenTable(table).held([start]).get(start)
+            runs[name] = None if files is None else run_of(*(file.path for file in files))
         return runs
 
     def entry(self, start: str = NINE) -> Entry:
@@ -88,9 +96,8 @@ class Place:
         return {name: OpenTable(table).version for name, table in names.items()}
 
     def _stage(self, name: str, run: str, start: str) -> File:
-        folder = open_container(self.table_url(name))
         instant = ticks.from_datetime(datetime.fromisoformat(start))
-        return File(*write_slice_file(folder, instant, digest(run), pa.table({"run": [run]})), 1)
+        return File(*write_slice_file(self.container(name), instant, digest(run), pa.table({"run": [run]})), 1)
 
 
 def remove(url: str, path: str) -> None:
@@ -123,6 +130,26 @@ def metadata_of(url: str, commits: int) -> list[dict[str, Any]]:
     """Return Recapture's entries in the metadata of a table's newest commits, newest first."""
     opened = DeltaTable(delta_table_uri(url), storage_options=delta_storage_options(url))
     return [json.loads(entry[METADATA]) for entry in opened.history(commits) if METADATA in entry]
+
+
+def together(*calls: Callable[[], Any]) -> list[Any]:
+    """Return what these calls return or raise when they begin at the same moment."""
+    outcomes: list[Any] = [None] * len(calls)
+    barrier = threading.Barrier(len(calls))
+
+    def call(place: int) -> None:
+        barrier.wait()
+        try:
+            outcomes[place] = calls[place]()
+        except Exception as error:
+            outcomes[place] = error
+
+    threads = [threading.Thread(target=call, args=(place,)) for place in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes
 
 
 def on_azurite(azurite: Azurite) -> Place:

@@ -34,7 +34,7 @@ def observations(kind: Callable[[Table], Any], url: str, steps: list[tuple[int, 
         elif writer.version is not None:
             observed.append(writer.commit(step, {}))
             writer.refresh()
-        observed.append((writer.version, writer.paths([NINE, TEN])))
+        observed.append((writer.version, writer.held([NINE, TEN])))
     return observed
 
 

@@ -1,7 +1,6 @@
 """Publishing: the slices of a run in every table of a pipeline, or their rollback."""
 
 import json
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,19 +26,9 @@ from tests.table.publishing import (
     Place,
     everywhere,
     metadata_of,
-    on_azurite,
     remove,
+    together,
 )
-
-
-@pytest.fixture(params=["folder", "azure"])
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """A place on each kind of storage."""
-    if request.param == "folder":
-        return Place(tmp_path.as_uri())
-    azurite = request.getfixturevalue("azurite")
-    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
-    return on_azurite(azurite)
 
 
 @pytest.fixture
@@ -184,7 +173,7 @@ def test_rollback_to_a_file_that_was_removed_is_refused_and_changes_nothing(plac
     file = first.files[name]
     assert file is not None
     remove(place.table_url(name), file.path)
-    with pytest.raises(RunError, match=r"held before, no longer exists .* backfill the slice again"):
+    with pytest.raises(RunError, match=rf"slice {NINE} of .* has lost a file, .*: backfill the slice again"):
         place.rollback()
     assert place.versions() == versions
 
@@ -221,7 +210,7 @@ def test_a_table_with_other_columns_is_refused_before_anything_is_published(fold
     folder.publish("first")
     versions = folder.versions()
     changed = replace(folder, schema=pa.schema([("run", pa.float64()), ("more", pa.bool_())]))
-    for refused in (changed.tables.require_columns, lambda: changed.publish("second")):
+    for refused in (changed.tables.require_writable, lambda: changed.publish("second")):
         with pytest.raises(DefinitionError, match="run is string in the table and double in the rows; more is absent"):
             refused()
     assert folder.versions() == versions
@@ -385,26 +374,6 @@ def test_a_storage_that_stops_answering_is_not_reported_as_empty(
         folder.publish("second")
 
 
-def together(*calls: Callable[[], Any]) -> list[Any]:
-    """Return what these calls return or raise when they begin at the same moment."""
-    outcomes: list[Any] = [None] * len(calls)
-    barrier = threading.Barrier(len(calls))
-
-    def call(place: int) -> None:
-        barrier.wait()
-        try:
-            outcomes[place] = calls[place]()
-        except Exception as error:
-            outcomes[place] = error
-
-    threads = [threading.Thread(target=call, args=(place,)) for place in range(len(calls))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return outcomes
-
-
 def test_publishers_of_different_slices_all_succeed(place: Place) -> None:
     hours = [f"2024-03-01T{hour:02}:00:00Z" for hour in range(3)]
     for run in ("first", "second"):
@@ -465,9 +434,9 @@ def test_a_place_that_cannot_be_written_is_reported_in_one_line(tmp_path: Path) 
 
 def test_a_publication_whose_file_is_missing_is_named(folder: Place) -> None:
     folder.publish("run")
-    (path,) = OpenTable(folder.tables.publications).paths([NINE])[NINE]
-    remove(folder.tables.publications.url, path)
-    with pytest.raises(RunError, match=r"/publications has lost the file .*, which its newest version names"):
+    (file,) = OpenTable(folder.tables.publications).held([NINE])[NINE]
+    remove(folder.tables.publications.url, file.path)
+    with pytest.raises(RunError, match=rf"/publications has lost the file .*, the entry of slice {NINE}: restore the"):
         folder.publish("other")
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -60,12 +61,11 @@ def test_two_publishers_and_a_rollback_leave_one_run_in_every_table(
 ) -> None:
     for module in (publish, publications, publishing):
         monkeypatch.setattr(module, "OpenTable", InMemory)
-    for module in (publish, publications):
-        monkeypatch.setattr(module, "in_parallel", lambda call, items: [call(item) for item in items])
+    monkeypatch.setattr(publications, "in_parallel", lambda call, items: [call(item) for item in items])
     for method in ("_read_entry", "_write_entry"):
         monkeypatch.setattr(Publications, method, cached(getattr(Publications, method)))
     monkeypatch.setattr(Place, "publication", cached(Place.publication))
-    monkeypatch.setattr(publish, "_require_files", lambda tables, entries: None)
+    monkeypatch.setattr(publish, "Look", lambda remedy: Mock())
     monkeypatch.setattr(InMemory, "LOGS", {})
     schedule = Schedule(InMemory.commit)
     monkeypatch.setattr(InMemory, "commit", lambda *arguments: schedule.commit(*arguments))

@@ -25,6 +25,7 @@ from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
 from recapture.storage import open_container
 from recapture.table.delta import OpenTable, Table
+from recapture.table.files import read_slice_file
 from recapture.time_model import ticks
 from recapture.time_model.metrics import COMBINED
 from recapture.time_model.slices import slices_between
@@ -89,10 +90,10 @@ class CoverageReader:
         """Return the metrics of an output's slice over all partitions, by name; none if nothing is published."""
         with self._lock:
             table = self._open(Table(output.metrics_table, TABLE_SCHEMA), environment)
-            paths = table.paths([slice_start]).get(slice_start, ())
+            container, held = open_container(output.metrics_table, environment), table.held([slice_start])
             values: dict[str, list[float | None]] = {}
-            for path in paths:
-                content = open_container(output.metrics_table, environment).read_current(path)
+            for file in held.get(slice_start, ()):
+                content = read_slice_file(container, file.path)
                 rows = [] if content is None else pq.read_table(io.BytesIO(content)).to_pylist()
                 for row in rows:
                     values.setdefault(row["metric"], []).append(row["value"])

@@ -14,6 +14,7 @@ from recapture.definition.sections import Output
 from recapture.reports.sources import Source
 from recapture.storage import open_container
 from recapture.table.delta import File
+from recapture.table.files import read_slice_file
 from recapture.table.publications import Entry, Publication
 
 MAX_ROWS = 20
@@ -34,7 +35,7 @@ class _Changes:
     changed: int = 0
     """Slices with other rows."""
     uncompared: int = 0
-    """Changed slices whose rows were not compared: too many, no longer in the storage, or with other columns."""
+    """Changed slices whose rows were not compared: too many, gone or damaged in the storage, or with other columns."""
     rows_before: int = 0
     rows_after: int = 0
     added: int = 0
@@ -107,7 +108,7 @@ def _previous_runs(source: Source) -> list[dict[str, Any]]:
 
 
 def _read(output: Output, file: File) -> pa.Table | None:
-    content = open_container(output.table).read_current(file.path)
+    content = read_slice_file(open_container(output.table), file.path)
     return None if content is None else pq.read_table(io.BytesIO(content))
 
 

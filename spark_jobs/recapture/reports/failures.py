@@ -16,6 +16,7 @@ from recapture.definition.sections import Output
 from recapture.quality.suites import built_in
 from recapture.reports.sources import RunSource, Source
 from recapture.storage import open_container
+from recapture.table.files import read_slice_file
 
 MAX_ROWS = 20
 """Largest number of rows that are shown of an expectation."""
@@ -217,7 +218,7 @@ def _staged(source: Source, run: RunSource, output: Output) -> Iterator[bytes]:
     container = open_container(output.table)
     for file in run.files.staged():
         if file.output == output.alias and file.rows and source.run_of_slice.get(file.slice_start) == run.id:
-            content = container.read_current(file.path)
+            content = read_slice_file(container, file.path)
             if content is not None:
                 yield content
 

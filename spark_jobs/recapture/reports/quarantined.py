@@ -13,6 +13,7 @@ from recapture.quality.metrics import QUARANTINED
 from recapture.reports.sources import Source
 from recapture.run.tables import QUARANTINE
 from recapture.storage import open_container
+from recapture.table.files import read_slice_file
 from recapture.time_model import ticks
 
 MAX_REASONS = 20
@@ -63,7 +64,7 @@ def _tables(source: Source) -> Iterator[tuple[str, pa.Table]]:
     currents = {start: entry.current for start, entry in source.entries.items() if entry.current is not None}
     files = [(start, file) for start, current in currents.items() if (file := current.files.get(QUARANTINE))]
     for start, file in files[:MAX_FILES]:
-        content = container.read_current(file.path)
+        content = read_slice_file(container, file.path)
         if content is not None:
             yield start, pq.read_table(io.BytesIO(content))
 

@@ -23,6 +23,7 @@ from recapture.run.slice_state import Standing, standing_of
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.tables import metrics_key, tables_of
 from recapture.storage import in_parallel, open_container
+from recapture.table.files import read_slice_file
 from recapture.table.publications import Approval, Entry, Publications
 from recapture.time_model import ticks
 from recapture.time_model.metrics import COUNTS, WATERMARK_DELAY
@@ -219,7 +220,7 @@ def _published_metrics(pipeline: Pipeline, slice_start: str, entry: Entry) -> li
     """Return the metrics of a slice from the metrics table: one row for each partition of an input."""
     output = pipeline.outputs[0]
     file = None if entry.current is None else entry.current.files.get(metrics_key(output))
-    content = None if file is None else open_container(output.metrics_table).read_current(file.path)
+    content = None if file is None else read_slice_file(open_container(output.metrics_table), file.path)
     if content is None:
         return []
     rows: dict[tuple[str, str], dict[str, Any]] = {}

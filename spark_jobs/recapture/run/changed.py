@@ -56,12 +56,14 @@ def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
     """Compare the archives with what the published slices of a range read of them, record the result, and return it.
 
     Blobs of reference data are not compared. `unknown` lists slices whose manifest cannot be read. Two checks must not
-    run at the same time: the record is one file.
+    run at the same time: the record is one file. Raise DefinitionError if the tables belong to another pipeline.
     """
     require_whole_slices(pipeline, start, end)
     now = datetime.now(UTC)
     starts = [ticks.to_text(slice_.start) for slice_ in slices_of(pipeline, start, end)]
-    entries = OpenTable(tables_of(pipeline).publications).slices()
+    publications = OpenTable(tables_of(pipeline).publications)
+    publications.require_writable()
+    entries = publications.slices()
     runs: dict[str, str] = {text: entries[text]["run"] for text in starts if entries.get(text, {}).get("run")}
     manifests = _manifests(pipeline, sorted(set(runs.values())))
     differing: set[str] = set()

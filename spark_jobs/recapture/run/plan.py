@@ -25,10 +25,13 @@ from recapture.wording import counted
 _LOG = logging.getLogger(__name__)
 
 
-def preview(pipeline: Pipeline, start: datetime, end: datetime) -> Manifest:
-    """Return the manifest of a range and write nothing. Raise DefinitionError if the range or pipeline cannot run."""
+def preview(pipeline: Pipeline, start: datetime, end: datetime, *, take_over: bool = False) -> Manifest:
+    """Return the manifest of a range and write nothing. Raise DefinitionError if the range or pipeline cannot run.
+
+    With `take_over`, the run may publish to tables of another pipeline.
+    """
     require_whole_slices(pipeline, start, end)
-    require_publishable(pipeline)
+    require_publishable(pipeline, take_over=take_over)
     containers = {section.alias: open_container(section.container) for section in pipeline.all_inputs}
     slices = slices_of(pipeline, start, end)
     now = storage_time(pipeline, datetime.now(UTC))
@@ -98,11 +101,15 @@ def changed_since(pipeline: Pipeline, manifest: Manifest) -> list[changes.Change
     return [change for found in (*of_inputs, *of_references) for change in found]
 
 
-def require_publishable(pipeline: Pipeline) -> None:
-    """Raise DefinitionError if a suite or a script has a mistake, or a table has other columns than the query."""
+def require_publishable(pipeline: Pipeline, *, take_over: bool = False) -> None:
+    """Raise DefinitionError if a suite or a script has a mistake, or a table cannot be published to.
+
+    A table cannot be published to if it has other columns than the query, belongs to another pipeline (unless
+    `take_over`), or takes no commit that replaces a slice.
+    """
     _require_runnable_scripts(pipeline)
     load_suites(pipeline)
-    tables_of(pipeline).require_columns()
+    tables_of(pipeline).require_writable(take_over)
 
 
 def _require_runnable_scripts(pipeline: Pipeline) -> None:

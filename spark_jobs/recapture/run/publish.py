@@ -33,10 +33,11 @@ MAX_REASONS = 20
 """Maximum number of quarantine reasons in the result; the most frequent ones come first."""
 
 
-def publish(run: PlannedRun) -> dict[str, Any]:
+def publish(run: PlannedRun, *, take_over: bool = False) -> dict[str, Any]:
     """Publish the run's slices in every table. Raise AuditError if its audit failed and nobody approved the run.
 
-    If a call is interrupted between two commits, the next call finishes it.
+    If a call is interrupted between two commits, the next call finishes it. With `take_over`, tables of another
+    pipeline become this pipeline's. Other errors are those of `table.publish.publish`.
     """
     audited = run.files.read("audit.json")
     verdict, approval = audited["verdict"], None
@@ -53,7 +54,7 @@ def publish(run: PlannedRun) -> dict[str, Any]:
     files[QUARANTINE], quarantine_summary = _stage_quarantine(run, rows)
     publications = _publications(run, verdict, approval, rows, holes_from(audited["holes"]), files)
     with log.logged(_LOG, f"run {run.id}: publish {counted(len(publications), 'slice')}") as results:
-        outcome = table_publish.publish(tables_of(run.pipeline), publications)
+        outcome = table_publish.publish(tables_of(run.pipeline), publications, take_over=take_over)
         results += [f"{name} version {version}" for name, version in outcome.versions.items()]
     published = {
         "slices": list(publications),
@@ -80,7 +81,10 @@ def warnings(outcome: table_publish.Outcome) -> Iterator[str]:
     """Yield the warnings about a publication or a rollback."""
     if outcome.repaired:
         changed = named_slices(outcome.repaired)
-        yield f"finished a change that an earlier call had begun: all tables now agree on {changed}"
+        yield (
+            f"restored what is published in {changed}: some table held something else, after an interrupted call or a "
+            "change by another program"
+        )
     for run_id, slices in _by_run(outcome.superseded):
         published = f"run {run_id}" if run_id else "nothing"
         change = "another call changed the same slices at the same time"

@@ -22,6 +22,7 @@ from recapture.run.planned import PlannedRun
 from recapture.run.tables import metrics_key, tables_of
 from recapture.storage import in_parallel, open_container
 from recapture.table.delta import SLICE_COLUMN, OpenTable, Table
+from recapture.table.files import read_slice_file
 from recapture.time_model import ticks
 
 if TYPE_CHECKING:
@@ -72,19 +73,25 @@ def rows_of(files: Mapping[str, bytes]) -> pd.DataFrame:
 def published_files(table: Table, starts: Iterable[int]) -> dict[str, bytes]:
     """Return the content of each slice's file that the table holds, by slice_start and in order.
 
-    Raise RunError if a file is gone.
+    Raise RunError if a file is gone or damaged, or if another program added or deleted rows.
     """
     texts = [ticks.to_text(start) for start in starts]
     if not texts:
         return {}
-    held = OpenTable(table).paths(texts)
+    held = OpenTable(table).held(texts)
     container = open_container(table.url)
 
     def read(start: str) -> bytes:
-        content = container.read_current(held[start][0])
+        file, *others = held[start]
+        if others or file.has_deletions:
+            raise PermanentError(
+                f"another program changed the rows of slice {start} in {table.url}: backfill the slice again, which "
+                "restores what is published"
+            )
+        content = read_slice_file(container, file.path)
         if content is None:
             raise PermanentError(
-                f"{held[start][0]}, which {table.url} names for slice {start}, is gone: restore it, or "
+                f"{file.path}, which {table.url} names for slice {start}, is gone or damaged: restore it, or "
                 "backfill the slice again"
             )
         return content

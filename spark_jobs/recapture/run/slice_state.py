@@ -91,14 +91,22 @@ class Standing:
     """Entries of the publications' snapshot, by slice_start."""
     findings: Findings
 
+    @property
+    def published(self) -> dict[str, Mapping[str, Any]]:
+        """Entries of the slices that hold a publication, by slice_start."""
+        return {start: entry for start, entry in self.entries.items() if entry["run"] is not None}
+
     def state(self, start: str) -> State | None:
         """Return the state of a slice; None if nothing is published or blocked."""
         return self.findings.state(start, self.entries.get(start, {}))
 
 
-def standing_of(pipeline: Pipeline) -> Standing:
-    """Read what is published for the slices of a pipeline, and what is known about it."""
-    publications = OpenTable(tables_of(pipeline).publications)
+def standing_of(pipeline: Pipeline, publications: OpenTable | None = None) -> Standing:
+    """Return what is published for the slices of a pipeline, and what is known about it.
+
+    The table of the publications is read, unless it is given.
+    """
+    publications = publications or OpenTable(tables_of(pipeline).publications)
     container = open_container(pipeline.outputs[0].table)
     findings = read_findings(publications, container, parts_of(pipeline), slice_length(pipeline))
     return Standing(publications.slices(), findings)

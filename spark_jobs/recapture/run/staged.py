@@ -15,6 +15,7 @@ from recapture.run.files import StagedSlice
 from recapture.run.planned import PlannedRun
 from recapture.storage import open_container
 from recapture.table.delta import SLICE_COLUMN
+from recapture.table.files import read_slice_file
 
 
 def staged_files_of(staged: Iterable[StagedSlice], output: Output) -> list[StagedSlice]:
@@ -49,8 +50,10 @@ def write_locally(output: Output, staged: Iterable[StagedSlice], run_id: str, fo
 
 
 def staged_content(output: Output, staged: StagedSlice, run_id: str) -> bytes:
-    """Return the content of a staged file. Raise PermanentError if it is gone."""
-    content = open_container(output.table).read_current(staged.path)
+    """Return the content of a staged file. Raise PermanentError if it is gone or damaged."""
+    content = read_slice_file(open_container(output.table), staged.path)
     if content is None:
-        raise PermanentError(f"{staged.path}, which run {run_id} staged, is gone: start the run again from its plan")
+        raise PermanentError(
+            f"{staged.path}, which run {run_id} staged, is gone or damaged: start the run again from its plan"
+        )
     return content

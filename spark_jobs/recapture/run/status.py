@@ -1,18 +1,26 @@
 """Report what a pipeline has published."""
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from recapture.definition.pipeline import Pipeline
-from recapture.run.slice_state import Findings, State, standing_of
+from recapture.run.slice_state import Standing, State, standing_of
 from recapture.run.slices import require_whole_slices, slice_length
-from recapture.run.tables import tables_of
-from recapture.table.delta import OpenTable
-from recapture.table.files import is_for_input
+from recapture.run.tables import QUARANTINE, tables_of
+from recapture.storage import in_parallel
+from recapture.table.delta import HeldFile, OpenTable
+from recapture.table.faults import DELETED, UNPUBLISHED, faults_of, refusal_of
 from recapture.time_model import ticks
 from recapture.wording import values_of_only
+
+REMEDY = "backfill again, or repeat an interrupted backfill or rollback, to restore what is published"
+"""What to do about slices that a table does not hold as they are published."""
+REMEDIES = {UNPUBLISHED: "backfill these slices, repeat an interrupted rollback, or delete the rows"}
+"""What to do instead about other faults."""
+ENTRY_REMEDY = "restore the file, or forget what these slices held (docs/operating.md, Other programs)"
+"""What to do about slices whose entry in the publications is lost or ambiguous."""
 
 
 def status(
@@ -23,68 +31,95 @@ def status(
 ) -> dict[str, Any]:
     """Return the state of every slice that is published or blocked, and the unpublished ranges between published ones.
 
-    Only slices of the range from `start` to `end`, and in one of the states, are returned, if these are given. If the
-    pipeline has one output, its values are also at the top level of the result.
+    Only slices of the range from `start` to `end`, and in one of the states, are returned, if these are given.
+    `problems` has what is wrong in any table of the pipeline, whatever the range, and what to do. If the pipeline has
+    one output, its values are also at the top level of the result.
     """
     if start is not None and end is not None:
         require_whole_slices(pipeline, start, end)
-    first, last = (None if bound is None else ticks.to_text(ticks.from_datetime(bound)) for bound in (start, end))
-    tables, standing = tables_of(pipeline), standing_of(pipeline)
-    entries, findings = standing.entries, standing.findings
-    state_of: dict[str, State] = {}
-    for slice_start in sorted({*entries, *findings.blocked}):
-        state = standing.state(slice_start)
-        if state is not None and (first is None or slice_start >= first) and (last is None or slice_start < last):
-            state_of[slice_start] = state
-    published = [slice_start for slice_start in state_of if entries.get(slice_start, {}).get("run") is not None]
-    unpublished = _unpublished_ranges(published, slice_length(pipeline))
-    shown = [slice_start for slice_start, state in state_of.items() if not states or state in states]
+    tables = tables_of(pipeline)
+    publications, *opened = in_parallel(OpenTable, (tables.publications, *tables.others.values()))
+    others = dict(zip(tables.others, opened, strict=True))
+    standing = standing_of(pipeline, publications)
+    entries = standing.entries
+    digests: dict[str, str | None] = {start: entry["digest"] for start, entry in standing.published.items()}
+    faults = {name: faults_of(table, digests, has_empty_slices=name == QUARANTINE) for name, table in others.items()}
+    state_of = _states(standing, start, end)
+    unpublished = _unpublished_ranges((start for start in state_of if start in digests), slice_length(pipeline))
+    shown = [start for start, state in state_of.items() if not states or state in states]
     outputs = []
     for output in pipeline.outputs:
-        files = OpenTable(tables.others[output.alias]).slices()
-        slices = [
-            _slice(slice_start, state_of[slice_start], files.get(slice_start), entries.get(slice_start, {}), findings)
-            for slice_start in shown
-        ]
+        held, fault_by_slice = others[output.alias].held(), faults[output.alias]
+        slices = [_slice(start, standing, held.get(start, ()), fault_by_slice.get(start)) for start in shown]
         outputs.append({"alias": output.alias, "table": output.table, "slices": slices, "unpublished": unpublished})
-    changes = findings.changes
+    in_publications = faults_of(publications, dict.fromkeys(entries))
+    changes = standing.findings.changes
     return {
         "pipeline": pipeline.name,
         "states": {state: count for state in State if (count := list(state_of.values()).count(state))},
         "checked": {"at": changes.checked, "from": changes.start, "to": changes.end},
         "outputs": outputs,
+        "problems": [
+            problem
+            for table, fault_by_slice in ((publications, in_publications), *zip(opened, faults.values(), strict=True))
+            for problem in _problems(table, fault_by_slice, of_publications=table is publications)
+        ],
         **values_of_only(outputs, "table", "slices", "unpublished"),
     }
 
 
-def _slice(
-    start: str, state: State, file: Mapping[str, Any] | None, entry: Mapping[str, Any], findings: Findings
-) -> dict[str, Any]:
-    """Return the status of a slice from the file that an output's table has, and the entry in the publications."""
-    if entry.get("run") is None:
-        published = dict.fromkeys(("rows", "quality", "late_share", "published", "run", "finished"))
-        published |= {"missing_events": None, "missing_blobs": None}
-    else:
-        published = _published_slice(file, entry)
+def _states(standing: Standing, start: datetime | None, end: datetime | None) -> dict[str, State]:
+    """Return the states of the slices of a range that are published or blocked, by slice_start and in order."""
+    first, last = (None if bound is None else ticks.to_text(ticks.from_datetime(bound)) for bound in (start, end))
+    states: dict[str, State] = {}
+    for slice_start in sorted({*standing.entries, *standing.findings.blocked}):
+        state = standing.state(slice_start)
+        if state is not None and (first is None or slice_start >= first) and (last is None or slice_start < last):
+            states[slice_start] = state
+    return states
+
+
+def _problems(
+    table: OpenTable, fault_by_slice: Mapping[str, str], *, of_publications: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield what is wrong in a table: why the pipeline may not write to it, and each fault with its slices."""
+    refusal = refusal_of(table)
+    if refusal is not None:
+        yield {"table": table.table.url, "problem": refusal, "slices": [], "remedy": None}
+    for fault in dict.fromkeys(fault_by_slice.values()):
+        slices = [start for start, other in fault_by_slice.items() if other == fault]
+        remedy = ENTRY_REMEDY if of_publications and fault != DELETED else REMEDIES.get(fault, REMEDY)
+        yield {"table": table.table.url, "problem": fault, "slices": slices, "remedy": remedy}
+
+
+def _slice(start: str, standing: Standing, held: Sequence[HeldFile], fault: str | None) -> dict[str, Any]:
+    """Return the status of a slice from what an output's table holds, and from its entry in the publications."""
+    entry = standing.published.get(start)
     return {
         "slice_start": start,
-        "state": state,
-        **published,
-        "differing": list(findings.outdated.get(start, ())),
-        "blocked_run": findings.blocked.get(start),
+        "state": standing.state(start),
+        **(dict.fromkeys(_PUBLISHED) if entry is None else _published(held, fault, entry)),
+        "differing": list(standing.findings.outdated.get(start, ())),
+        "blocked_run": standing.findings.blocked.get(start),
     }
 
 
-def _published_slice(file: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> dict[str, Any]:
+_PUBLISHED = (
+    *("rows", "quality", "late_share", "published", "run", "finished", "problem", "missing_events", "missing_blobs"),
+)
+"""What is said of a published slice, and null for one that is only blocked."""
+
+
+def _published(held: Sequence[HeldFile], fault: str | None, entry: Mapping[str, Any]) -> dict[str, Any]:
     events = entry["input_events"]
-    is_current = file is not None and is_for_input(file["path"], entry["digest"])
     return {
-        "rows": file["rows"] if file is not None and is_current else None,
+        "rows": held[0].rows if fault is None else None,
         "quality": entry["quality"],
         "late_share": entry["late_events"] / events if events else None,
         "published": entry["published"],
         "run": entry["run"],
-        "finished": is_current,
+        "finished": fault is None,
+        "problem": fault,
         "missing_events": entry.get("missing_events"),
         "missing_blobs": entry.get("missing_blobs"),
     }

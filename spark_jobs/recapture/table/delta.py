@@ -10,18 +10,21 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Field, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.schema import PrimitiveType
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from recapture.errors import DefinitionError, RunError
 from recapture.storage import delta_storage_options, delta_table_uri
 from recapture.storage.delta import refusal_of_delta
+from recapture.table.writable import PIPELINE, require_writable, retention_of
 
 METADATA = "recapture"
 """Key of Recapture's entry in a commit's metadata."""
@@ -29,7 +32,20 @@ SLICE_COLUMN = "slice_start"
 """Name of the partition column."""
 PROPERTIES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
 """Properties of a new table. To open it, one checkpoint and at most nine commits are read."""
-_NO_FILES = pa.table({name: pa.array([], pa.string()) for name in ("path", SLICE_COLUMN)})
+CLAIMS = 10
+"""Maximum number of attempts to claim a table while other writers commit first."""
+TRY_LATER = "run the same command again when they are done"
+_SHOWN = ("path", "size_bytes", "num_records", "has_deletions")
+"""Columns of a snapshot that a HeldFile is made of."""
+_NO_FILES = pa.table(
+    {
+        "path": pa.array([], pa.string()),
+        "size_bytes": pa.array([], pa.int64()),
+        "num_records": pa.array([], pa.int64()),
+        "has_deletions": pa.array([], pa.bool_()),
+        SLICE_COLUMN: pa.array([], pa.string()),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +55,8 @@ class Table:
     url: str
     schema: pa.Schema
     """Schema of the rows, without slice_start."""
+    pipeline: str | None = None
+    """Name of the pipeline that writes to the table; None if the table is only read."""
     grows: bool = False
     """Whether the table may lack columns of the schema, which an older version did not have; a commit adds them."""
 
@@ -54,6 +72,25 @@ class File:
     rows: int
     values: Mapping[str, str | int | None] = field(default_factory=dict)
     """Columns of a file of one row that the table's snapshot shows, so that the file need not be read."""
+
+
+@dataclass(frozen=True)
+class HeldFile:
+    """File of a slice as the table's snapshot shows it. Another program may have written it."""
+
+    path: str
+    """Path relative to the table, decoded."""
+    size: int
+    """Size in bytes."""
+    rows: int | None
+    """Number of rows, including deleted ones; None if the writer did not count them."""
+    has_deletions: bool = False
+    """Whether a deletion vector hides some of the rows."""
+
+    def is_file(self, file: File) -> bool:
+        """Return whether this is the file, with all its rows."""
+        same = (self.path, self.size) == (file.path, file.size) and self.rows in (None, file.rows)
+        return same and not self.has_deletions
 
 
 class OpenTable:
@@ -84,13 +121,26 @@ class OpenTable:
             self._delta.update_incremental()
         self._files = _files(self._delta)
 
-    def paths(self, slice_starts: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """Return the paths that slices hold, by slice_start; slices that hold nothing are left out."""
-        is_requested = pc.is_in(self._files[SLICE_COLUMN], value_set=pa.array(sorted(slice_starts), pa.string()))
-        paths: dict[str, tuple[str, ...]] = {}
-        for row in self._files.select(["path", SLICE_COLUMN]).filter(is_requested).to_pylist():
-            paths[row[SLICE_COLUMN]] = (*paths.get(row[SLICE_COLUMN], ()), row["path"])
-        return paths
+    @property
+    def pipeline(self) -> str | None:
+        """Return the name of the pipeline that the table belongs to; None if no pipeline has claimed it."""
+        return self._properties().get(PIPELINE)
+
+    @property
+    def retention(self) -> timedelta:
+        """Return the age from which a vacuum deletes files that no version names."""
+        return retention_of(self._properties())
+
+    def held(self, slice_starts: Collection[str] | None = None) -> dict[str, tuple[HeldFile, ...]]:
+        """Return the files that slices hold, by slice_start; slices that hold nothing are left out. None means all."""
+        files = self._files
+        if slice_starts is not None:
+            is_requested = pc.is_in(files[SLICE_COLUMN], value_set=pa.array(sorted(slice_starts), pa.string()))
+            files = files.filter(is_requested)
+        held: dict[str, tuple[HeldFile, ...]] = {}
+        for start, *shown in zip(*(files[name].to_pylist() for name in (SLICE_COLUMN, *_SHOWN)), strict=True):
+            held[start] = (*held.get(start, ()), HeldFile(*shown))
+        return held
 
     def slices(self) -> dict[str, dict[str, Any]]:
         """Return all slices that hold a file, in order: its `path`, its `rows` and its `File.values`."""
@@ -98,30 +148,105 @@ class OpenTable:
         names |= {"path": "path", "num_records": "rows"}
         return {row[SLICE_COLUMN]: {to: row.get(name) for name, to in names.items()} for row in self._files.to_pylist()}
 
+    def replaceable(self, files: Mapping[str, File | None]) -> dict[str, File | None]:
+        """Return the slices, with their files, whose file may be added in the commit that removes what they hold.
+
+        Delta does not allow a commit to add and remove the same file. Only a deletion vector makes it another one.
+        """
+        held = self.held(files)
+        return {
+            start: file
+            for start, file in files.items()
+            if file is None or not any(_is_at(file, other) for other in held.get(start, ()))
+        }
+
     def commit(self, files: Mapping[str, File | None], metadata: Mapping[str, Any]) -> bool:
         """Replace what the slices hold by their files, in one commit; None empties a slice.
+
+        The slices are all replaceable or all not. If they are not, the commit removes what they hold apart from their
+        files. It then also removes a file that must be added again, by the next commit: one whose size or number of
+        rows is wrong in the log, or one next to a file with a deletion vector, which cannot be removed by itself.
 
         Return False if the table must be read again first, because another writer committed or columns were added;
         else True. Raise RunError if the storage refuses; whether the commit took place is then unknown. The table must
         exist.
         """
         assert self._delta is not None
+        if self.replaceable(files):
+            actions: list[AddAction | RemoveAction] = [_add(start, file) for start, file in files.items() if file]
+            mode, partitions = "overwrite", [(SLICE_COLUMN, "in", [_partition_value(start) for start in files])]
+        else:
+            actions = [_remove(start, held) for start, held in self._others(files)]
+            mode, partitions = "append", None
         try:
             with self._refusals():
                 if new := _new_columns(self._delta, self.table):
                     self._delta.alter.add_columns(new)
                     return False  # the table may hold other files by now
                 self._delta.create_write_transaction(
-                    [_add(start, file) for start, file in files.items() if file is not None],
-                    "overwrite",
+                    actions,
+                    mode,
                     self._delta.schema(),
                     partition_by=[SLICE_COLUMN],
-                    partition_filters=[(SLICE_COLUMN, "in", [_partition_value(start) for start in files])],
+                    partition_filters=partitions,
                     commit_properties=CommitProperties({METADATA: json.dumps(metadata)}, max_commit_retries=0),
                 )
         except CommitFailedError:
             return False
         return True
+
+    def _others(self, files: Mapping[str, File | None]) -> Iterator[tuple[str, HeldFile]]:
+        """Yield the files that slices hold and should not, with slice_start."""
+        for start, held in self.held(files).items():
+            file = files[start]
+            add_again = any(other.has_deletions for other in held)
+            for other in held:
+                if not other.has_deletions and (add_again or file is None or not other.is_file(file)):
+                    yield start, other
+
+    def claim(self, take_over: bool = False) -> None:
+        """Create the table unless it exists, and record that it belongs to the pipeline of `Table`.
+
+        If the storage refuses once, it is attempted again. Raise DefinitionError as `require_writable` does, and
+        RunError if the storage refuses twice or other writers do not stop.
+        """
+        has_failed = False
+        for _ in range(CLAIMS):
+            try:
+                if self._delta is None:
+                    self.create()
+                self.require_writable(take_over)
+                if self.pipeline == self.table.pipeline or self._set_pipeline():
+                    return
+            except RunError:
+                if has_failed:
+                    raise
+                has_failed = True
+            self.refresh()
+        raise RunError(f"other writers kept committing to {self.table.url}: {TRY_LATER}")
+
+    def _set_pipeline(self) -> bool:
+        """Set the table's pipeline in a commit; return False if another writer committed since the table was read."""
+        assert self._delta is not None
+        try:
+            with self._refusals():
+                self._delta.alter.set_table_properties(
+                    {PIPELINE: str(self.table.pipeline)},
+                    raise_if_not_exists=False,
+                    commit_properties=CommitProperties(max_commit_retries=0),
+                )
+        except CommitFailedError:
+            return False
+        self.refresh()
+        return True
+
+    def require_writable(self, take_over: bool = False) -> None:
+        """Raise DefinitionError if the table exists and the pipeline may not write to it: see `table.writable`."""
+        if self._delta is not None:
+            require_writable(self._delta, self.table.url, self.table.pipeline, take_over)
+
+    def _properties(self) -> Mapping[str, str]:
+        return {} if self._delta is None else self._delta.metadata().configuration
 
     def _open(self) -> None:
         """Read the table if it exists. Raise DefinitionError if it has other columns."""
@@ -137,7 +262,7 @@ class OpenTable:
         self._files = _files(self._delta)
 
     def create(self) -> None:
-        """Create the table unless another writer has, and read it."""
+        """Create the table unless another writer has, and read it. It belongs to the pipeline of `Table`."""
         url = self.table.url
         try:
             with self._refusals():
@@ -146,10 +271,13 @@ class OpenTable:
                     _schema(self.table),
                     mode="ignore",
                     partition_by=[SLICE_COLUMN],
-                    configuration=PROPERTIES,
+                    configuration=PROPERTIES | ({PIPELINE: self.table.pipeline} if self.table.pipeline else {}),
+                    raise_if_key_not_exists=False,
                     storage_options=delta_storage_options(url, self._environment),
                     commit_properties=CommitProperties(max_commit_retries=0),
                 )
+        except TableNotFoundError as error:  # its folder cannot be created
+            raise refusal_of_delta(url, error, self._environment) from error
         except (CommitFailedError, RunError):
             self._open()
             if self._delta is None:
@@ -169,13 +297,35 @@ class OpenTable:
 
 
 def _files(delta: DeltaTable) -> pa.Table:
-    """Return a row for each file, in the order of the slices: path, num_records, min.COLUMN, and slice_start (text)."""
+    """Return a row for each file, in the order of the slices.
+
+    The columns are path, size_bytes, num_records, min.COLUMN, slice_start (text) and has_deletions. Another program may
+    have written a slice_start that is not the start of a slice, or null, which is the text "null".
+    """
     files = pa.table(delta.get_add_actions(flatten=True))
     if not files.num_rows:
         return _NO_FILES
-    instants = files[f"partition.{SLICE_COLUMN}"].cast(pa.timestamp("s", tz="UTC"))
-    starts = pc.strftime(instants, format="%Y-%m-%dT%H:%M:%SZ")
-    return files.append_column(SLICE_COLUMN, starts).sort_by([(SLICE_COLUMN, "ascending"), ("path", "ascending")])
+    instants = files[f"partition.{SLICE_COLUMN}"].cast(pa.timestamp("us", tz="UTC"))
+    starts = pc.replace_substring(pc.strftime(instants, format="%Y-%m-%dT%H:%M:%SZ"), ".000000Z", "Z")
+    paths = pa.array([unquote(path) for path in files["path"].to_pylist()], pa.string())
+    starts = pc.fill_null(starts, "null")
+    has_deletions = pc.is_in(paths, value_set=pa.array(_with_deletions(delta), pa.string()))
+    files = files.set_column(files.schema.get_field_index("path"), "path", paths)
+    files = files.append_column("has_deletions", has_deletions).append_column(SLICE_COLUMN, starts)
+    return files.sort_by([(SLICE_COLUMN, "ascending"), ("path", "ascending")])
+
+
+def _with_deletions(delta: DeltaTable) -> list[str]:
+    """Return the decoded paths of the files that have a deletion vector."""
+    if "deletionVectors" not in (delta.protocol().reader_features or ()):
+        return []
+    uris = pa.table(delta.deletion_vectors().read_all())["filepath"].to_pylist()
+    return [unquote(uri.removeprefix(delta.table_uri)).lstrip("/") for uri in uris]
+
+
+def _is_at(file: File, held: HeldFile) -> bool:
+    """Return whether a slice holds a file of this path, without a deletion vector."""
+    return held.path == file.path and not held.has_deletions
 
 
 def _require_columns(delta: DeltaTable, table: Table) -> None:
@@ -226,6 +376,16 @@ def _add(slice_start: str, file: File) -> AddAction:
         modification_time=int(time.time() * 1000),
         data_change=True,
         stats=json.dumps(stats),
+    )
+
+
+def _remove(slice_start: str, held: HeldFile) -> RemoveAction:
+    return RemoveAction(
+        path=held.path,
+        data_change=True,
+        deletion_timestamp=int(time.time() * 1000),
+        size=held.size,
+        partition_values={SLICE_COLUMN: _partition_value(slice_start)},
     )
 
 

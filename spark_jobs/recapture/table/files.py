@@ -1,7 +1,8 @@
-"""Write the Parquet files of published tables. The content of a file determines its name and its bytes."""
+"""Write and read the Parquet files of published tables. The content of a file determines its name and its bytes."""
 
 import hashlib
 import io
+import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,23 +10,48 @@ import pyarrow.parquet as pq
 from recapture.storage import Container
 from recapture.time_model import ticks
 
+_NAME = re.compile(r".+-([0-9a-f]{16})\.parquet")
+"""Name of a file, with the digest of its content."""
+
 
 def write_slice_file(table: Container, start: int, digest: str, rows: pa.Table) -> tuple[str, int]:
     """Write the Parquet file of a slice, and return its path and its size in bytes. No commit names it yet.
 
     Its name is made of `digest`, which is that of the slice's input, and of the digest of its content. A file that
-    exists already is not written again. `start` is the start of the slice, in ticks.
+    exists already is written again only if its content is not what its name says. `start` is the start of the slice,
+    in ticks.
     """
     content = parquet(rows)
-    name = f"{digest[:16]}-{hashlib.sha256(content).hexdigest()[:16]}.parquet"
-    path = f"slice_start={ticks.to_compact_text(start)}/{name}"
-    table.create(path, content)
+    path = f"{folder_of(start)}{digest[:16]}-{_digest(content)}.parquet"
+    if not table.create(path, content) and table.read_current(path) != content:
+        table.write(path, content)
     return path, len(content)
+
+
+def read_slice_file(table: Container, path: str) -> bytes | None:
+    """Return the content of a file; None if it is gone, or is not what its name says."""
+    content = table.read_current(path)
+    return content if content is not None and is_intact(path, content) else None
+
+
+def is_intact(path: str, content: bytes) -> bool:
+    """Return whether a file has the content that its name says. The name of another program's file says nothing."""
+    name = _NAME.fullmatch(path.rsplit("/", 1)[-1])
+    return name is None or name[1] == _digest(content)
+
+
+def folder_of(start: int) -> str:
+    """Return the folder of a slice in a table, with a slash at its end; `start` is that of the slice, in ticks."""
+    return f"slice_start={ticks.to_compact_text(start)}/"
 
 
 def is_for_input(path: str, digest: str) -> bool:
     """Return whether `write_slice_file` wrote the file for the input with this digest."""
     return path.rsplit("/", 1)[-1].startswith(f"{digest[:16]}-")
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def parquet(rows: pa.Table) -> bytes:

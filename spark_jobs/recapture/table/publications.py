@@ -6,7 +6,7 @@ other table of the pipeline follows it (see `publish`).
 
 import io
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -18,8 +18,8 @@ from pydantic import TypeAdapter
 from recapture.archive.holes import ArrivedNumbers, Hole
 from recapture.errors import PermanentError
 from recapture.storage import in_parallel, open_container
-from recapture.table.delta import File, OpenTable, Table
-from recapture.table.files import write_slice_file
+from recapture.table.delta import File, HeldFile, OpenTable, Table
+from recapture.table.files import read_slice_file, write_slice_file
 from recapture.time_model import ticks
 from recapture.versions import PUBLICATIONS_FORMAT, require_format
 
@@ -160,12 +160,17 @@ class Publications:
     def entries(self, slice_starts: Collection[str]) -> dict[str, Entry]:
         """Return the entry of each slice; an empty one for a slice that was never published.
 
-        Raise RunError if a file of the table is missing.
+        Raise RunError if a file of the table is gone or damaged, or if another program added one.
         """
-        paths = {start: path for start, (path, *_) in self.table.paths(slice_starts).items()}
-        unread = [path for path in paths.values() if path not in self._cache]
-        self._cache |= zip(unread, in_parallel(self._read_entry, unread), strict=True)
+        paths = {start: self._path(start, files) for start, files in self.table.held(slice_starts).items()}
+        unread = {start: path for start, path in paths.items() if path not in self._cache}
+        self._cache |= zip(unread.values(), in_parallel(self._read_entry, unread.items()), strict=True)
         return {start: self._cache[paths[start]] if start in paths else Entry(None) for start in slice_starts}
+
+    def hidden(self, slice_starts: Collection[str]) -> set[str]:
+        """Return the slices whose entry a deletion vector hides from readers of the table."""
+        held = self.table.held(slice_starts)
+        return {start for start, files in held.items() if any(file.has_deletions for file in files)}
 
     def write(self, entries: Mapping[str, Entry]) -> dict[str, File]:
         """Write the file of each slice's entry, and return the files. No commit names them yet."""
@@ -184,11 +189,23 @@ class Publications:
         path, size = write_slice_file(folder, instant, str(values["digest"] or "nothing"), rows)
         return File(path, size, 1, values)
 
-    def _read_entry(self, path: str) -> Entry:
-        url = self.table.table.url
-        content = open_container(url).read_current(path)
+    def _path(self, start: str, files: Sequence[HeldFile]) -> str:
+        """Return the path of a slice's entry. Raise RunError if there are several."""
+        if len(files) > 1:
+            raise PermanentError(
+                f"{self.table.table.url} has {len(files)} entries for slice {start}, but Recapture writes one: another "
+                "program added to the table; restore the version before"
+            )
+        return files[0].path
+
+    def _read_entry(self, slice_path: tuple[str, str]) -> Entry:
+        (start, path), url = slice_path, self.table.table.url
+        content = read_slice_file(open_container(url), path)
         if content is None:
-            raise PermanentError(f"{url} has lost the file {path}, which its newest version names: restore the file")
+            raise PermanentError(
+                f"{url} has lost the file {path}, the entry of slice {start}: restore the file, or forget what the "
+                "slice held and backfill it again (docs/operating.md, Other programs)"
+            )
         stored = _STORED.validate_json(pq.read_table(io.BytesIO(content), columns=["entry"])["entry"][0].as_py())
         require_format(stored.format, PUBLICATIONS_FORMAT, f"{path} of {url}")
         return _ENTRY.validate_python(stored.entry)

@@ -5,6 +5,9 @@ publications, and every other table is then brought in line with them. To do so,
 commit only if the table has not changed since; repeat until they agree. Other publishers and rollbacks may run at the
 same time: every table ends with the files that the publications name. If a publisher is killed, some tables lag until
 the next publisher of the same slices.
+
+Before the commit to the publications, every table is claimed for the pipeline, and every file that the commits will
+name is looked at: what was lost, damaged or vacuumed since it was staged is never published.
 """
 
 import random
@@ -15,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recapture.errors import InterruptedRunError, PermanentError, RecaptureError, RunError, UnfinishedError
-from recapture.storage import in_parallel, open_container
-from recapture.table.delta import File, OpenTable, Table
+from recapture.table.delta import TRY_LATER, File, HeldFile, OpenTable, Table
 from recapture.table.publications import Entry, Publication, Publications
+from recapture.table.stored import Look
 
 TRIES = 10
 """Maximum number of attempts to commit while other writers commit first."""
@@ -31,10 +34,13 @@ class Tables:
     others: Mapping[str, Table]
     """Other tables by their name in `Publication.files`, in the order of the commits."""
 
-    def require_columns(self) -> None:
-        """Raise DefinitionError if one of the tables exists with other columns."""
+    def require_writable(self, take_over: bool = False) -> None:
+        """Raise DefinitionError if one of the tables has other columns, or if the pipeline may not write to it.
+
+        With `take_over`, it may write to the tables of another pipeline (see `table.writable`).
+        """
         for table in (self.publications, *self.others.values()):
-            OpenTable(table)
+            OpenTable(table).require_writable(take_over)
 
 
 @dataclass
@@ -57,35 +63,36 @@ Change = Callable[[Mapping[str, Entry]], dict[str, Entry]]
 """Function from the entries of slices before a change to those after it."""
 
 
-def publish(tables: Tables, publications: Mapping[str, Publication]) -> Outcome:
+def publish(tables: Tables, publications: Mapping[str, Publication], *, take_over: bool = False) -> Outcome:
     """Publish slices in every table; `publications` is keyed by slice_start.
 
-    A slice that already holds its publication does not change. Raise UnfinishedError or InterruptedRunError if some
-    table may have the publications already. After any other error nothing is published.
+    A slice that already holds its publication does not change. With `take_over`, the tables of another pipeline become
+    this pipeline's. Raise RunError if a file is gone or damaged, and DefinitionError as `Tables.require_writable` does.
+    Raise UnfinishedError or InterruptedRunError if some table may have the publications already. After any other error
+    nothing is published.
     """
 
     def change(before: Mapping[str, Entry]) -> dict[str, Entry]:
         return {start: before[start].after_publishing(publication) for start, publication in publications.items()}
 
     runs = sorted({publication.run for publication in publications.values()})
-    return _change(tables, list(publications), change, f"the publication of run {', '.join(runs)}")
+    what = f"the publication of run {', '.join(runs)}"
+    again = "repeat the backfill; in Airflow, clear the DAG run's task order_and_aggregate"
+    return _change(tables, list(publications), change, what, again, take_over=take_over)
 
 
 def rollback(tables: Tables, slice_starts: Sequence[str], run: str | None = None) -> Outcome:
     """Restore in every table what the slices held before their publication by `run`.
 
     Without `run`, the last publication of each slice is rolled back, unless the last change of the slice was a
-    rollback. So a repeated call goes back only once. Raise RunError if a slice holds another run, if nothing is
-    published for it, or if a file that it held was deleted since; then nothing has changed. Other errors are as in
-    `publish`.
+    rollback. So a repeated call goes back only once. Raise RunError if a slice holds another run, or if nothing is
+    published for it; then nothing has changed. Other errors are as in `publish`.
     """
 
     def change(before: Mapping[str, Entry]) -> dict[str, Entry]:
-        after = {start: _rolled_back(tables, start, entry, run) for start, entry in before.items()}
-        _require_files(tables, {start: entry for start, entry in after.items() if entry is not before[start]})
-        return after
+        return {start: _rolled_back(tables, start, entry, run) for start, entry in before.items()}
 
-    return _change(tables, slice_starts, change, "the rollback")
+    return _change(tables, slice_starts, change, "the rollback", "backfill the slice again instead")
 
 
 def _rolled_back(tables: Tables, start: str, entry: Entry, run: str | None) -> Entry:
@@ -101,40 +108,39 @@ def _rolled_back(tables: Tables, start: str, entry: Entry, run: str | None) -> E
     return entry.after_rollback()
 
 
-def _require_files(tables: Tables, entries: Mapping[str, Entry]) -> None:
-    """Raise PermanentError if a file that these entries name does not exist."""
-    named = [
-        (start, tables.others[name].url, file.path)
-        for start, entry in entries.items()
-        if entry.current is not None
-        for name, file in entry.current.files.items()
-        if file is not None and name in tables.others
-    ]
+def _change(
+    tables: Tables, starts: Sequence[str], change: Change, what: str, remedy: str, *, take_over: bool = False
+) -> Outcome:
+    """Change the publications of slices, then bring every table in line with them.
 
-    def is_missing(file: tuple[str, str, str]) -> bool:
-        _, url, path = file
-        return not any(open_container(url).list(path))
-
-    for (start, url, path), missing in zip(named, in_parallel(is_missing, named), strict=True):
-        if missing:
-            raise PermanentError(
-                f"{path}, which slice {start} held before, no longer exists in {url}, perhaps after a vacuum: "
-                "backfill the slice again instead"
-            )
-
-
-def _change(tables: Tables, starts: Sequence[str], change: Change, what: str) -> Outcome:
-    """Change the publications of slices, then bring every table in line with them."""
+    `remedy` says what to do if a file of the slices is gone or damaged.
+    """
     new_entries: dict[str, Entry] = {}
     with _progress_in_errors(tables, new_entries, what):
         others = {name: OpenTable(table) for name, table in tables.others.items()}
         publications = Publications(tables.publications)
+        look = Look(remedy)
+        for table in (publications.table, *others.values()):
+            table.require_writable(take_over)
+        change(publications.entries(starts))  # refuses before anything is written
 
         def write_new_entries() -> dict[str, File | None]:
+            publications.table.claim(take_over)
             before = publications.entries(starts)
-            new_entries.update(change(before))
-            changed_entries = {start: after for start, after in new_entries.items() if after != before[start]}
-            return {**publications.write(changed_entries)}
+            after = change(before)
+            for name, table in others.items():
+                files = _files(after, name)
+                if files or table.version is not None:
+                    table.claim(take_over)
+                look.secure(table, files)
+            new_entries.update(after)
+            hidden = publications.hidden(starts)
+            changed_entries = {
+                start: entry for start, entry in after.items() if entry != before[start] or start in hidden
+            }
+            entry_files = publications.write(changed_entries)
+            look.secure(publications.table, entry_files)
+            return {**entry_files}
 
         changed = _settle(publications.table, write_new_entries, lambda slices: _metadata(new_entries, slices))
         outcome = Outcome()
@@ -142,12 +148,18 @@ def _change(tables: Tables, starts: Sequence[str], change: Change, what: str) ->
             outcome.changed[name] = sorted(_bring_in_line(table, name, publications, starts))
             outcome.versions[name] = table.version
         outcome.entries = publications.entries(starts)
+        look.again()
     for start, entry in outcome.entries.items():
         if entry != new_entries[start]:
             outcome.superseded[start] = entry.run
     moved = {start for slices in outcome.changed.values() for start in slices}
     outcome.repaired = sorted(moved - changed - set(outcome.superseded))
     return outcome
+
+
+def _files(entries: Mapping[str, Entry], name: str) -> dict[str, File]:
+    """Return the files of a table that the entries name, by slice_start."""
+    return {start: file for start, entry in entries.items() if (file := _file(entry, name)) is not None}
 
 
 def _bring_in_line(table: OpenTable, name: str, publications: Publications, starts: Sequence[str]) -> set[str]:
@@ -181,8 +193,9 @@ def _settle(
     has_failed = False
     for attempt in range(TRIES):
         files = expected()
-        held = table.paths(files)
-        differing = {start: file for start, file in files.items() if held.get(start, ()) != _paths(file)}
+        table.require_writable()
+        held = table.held(files)
+        differing = {start: file for start, file in files.items() if not _holds(held.get(start, ()), file)}
         if not differing:
             return changed
         try:
@@ -190,18 +203,20 @@ def _settle(
                 table.create()
                 continue
             changed |= differing.keys()
-            if not table.commit(differing, metadata(sorted(differing))):
+            batch = table.replaceable(differing) or differing
+            if not table.commit(batch, metadata(sorted(batch))):
                 time.sleep(0.1 * 2**attempt * random.uniform(0.5, 1.5))
         except RunError:
             if has_failed:
                 raise
             has_failed = True
         table.refresh()
-    raise RunError(f"other writers kept committing to {table.table.url}: run the same command again when they are done")
+    raise RunError(f"other writers kept committing to {table.table.url}: {TRY_LATER}")
 
 
-def _paths(file: File | None) -> tuple[str, ...]:
-    return () if file is None else (file.path,)
+def _holds(held: Sequence[HeldFile], file: File | None) -> bool:
+    """Return whether a slice holds the file and nothing else; None is no file."""
+    return not held if file is None else len(held) == 1 and held[0].is_file(file)
 
 
 def _metadata(entries: Mapping[str, Entry], slices: Sequence[str]) -> dict[str, Any]:
@@ -252,7 +267,7 @@ def _lagging(tables: Tables, new_entries: Mapping[str, Entry]) -> list[str] | No
         return None
     lagging = []
     for name, table in tables.others.items():
-        held = OpenTable(table).paths(new_entries)
-        if any(held.get(start, ()) != _paths(_file(entry, name)) for start, entry in new_entries.items()):
+        held = OpenTable(table).held(new_entries)
+        if not all(_holds(held.get(start, ()), _file(entry, name)) for start, entry in new_entries.items()):
             lagging.append(table.url)
     return lagging

@@ -1,0 +1,52 @@
+"""Compare what a table holds with what is published, without reading any file.
+
+The table's snapshot and a listing of its files show what an interrupted change, a vacuum or another program did.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from recapture.errors import DefinitionError
+from recapture.table.delta import HeldFile, OpenTable
+from recapture.table.files import is_for_input
+from recapture.table.stored import find
+
+DELETED = "lacks rows that another program deleted"
+"""Fault of a slice whose file has a deletion vector."""
+UNPUBLISHED = "holds rows, but nothing is published"
+"""Fault of a slice that is not published."""
+
+
+def faults_of(table: OpenTable, digests: Mapping[str, str | None], *, has_empty_slices: bool = False) -> dict[str, str]:
+    """Return what is wrong with slices of a table, by slice_start and in order.
+
+    `digests` are those of the input of the slices that are published; None if the files may have any name. With
+    `has_empty_slices`, a published slice may hold nothing.
+    """
+    held = table.held()
+    faults = {start: _fault(held.get(start, ()), digest, has_empty_slices) for start, digest in digests.items()}
+    faults |= {start: UNPUBLISHED for start in held if start not in digests}
+    sound = {start: held[start][0] for start, fault in faults.items() if fault is None and start in held}
+    if sound:
+        faults |= {start: stored.fault for start, stored in find(table.table.url, sound).items()}
+    return {start: fault for start, fault in sorted(faults.items()) if fault is not None}
+
+
+def _fault(held: Sequence[HeldFile], digest: str | None, may_be_empty: bool) -> str | None:
+    """Return what is wrong with the files that a slice holds; None if nothing is."""
+    if not held:
+        return None if may_be_empty else "holds nothing"
+    is_published = [digest is None or is_for_input(file.path, digest) for file in held]
+    if not any(is_published):
+        return "holds other rows"
+    if len(held) > 1:
+        return "holds rows that another program added"
+    return DELETED if held[0].has_deletions else None
+
+
+def refusal_of(table: OpenTable) -> str | None:
+    """Return why the table's pipeline may not write to it; None if it may."""
+    try:
+        table.require_writable()
+    except DefinitionError as error:
+        return str(error)
+    return None

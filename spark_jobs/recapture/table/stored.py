@@ -1,0 +1,107 @@
+"""Look whether the files of slices are in the storage, whole and safe from a vacuum.
+
+A vacuum deletes every file that no version of the table names and that is older than the table's retention. So it can
+delete a file between the moment it is staged and the commit that names it.
+"""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from recapture.errors import PermanentError
+from recapture.storage import Blob, in_parallel, open_container
+from recapture.table.delta import File, HeldFile, OpenTable
+from recapture.table.files import read_slice_file
+
+MAX_LISTINGS = 4
+"""Maximum number of listings that look for the files of one table, unless they span more than four years."""
+_FOLDER_LENGTHS = tuple(len(f"slice_start={text}") for text in ("20260301T100000Z", "20260301", "202603", "2026"))
+"""Lengths of the prefixes of a folder that stand for a slice, a day, a month and a year."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """File that a slice holds or is to hold, and what the storage has under its path."""
+
+    file: File | HeldFile
+    blob: Blob | None
+    """Blob at the file's path; None if there is none."""
+
+    @property
+    def fault(self) -> str | None:
+        """Return what is wrong with the slice; None if nothing is."""
+        if self.blob is None:
+            return "has lost a file, perhaps to a vacuum"
+        if self.blob.size != self.file.size:
+            return "has a file of the wrong size" if self.blob.size else "has an empty file"
+        return None
+
+
+def find(url: str, files: Mapping[str, File | HeldFile]) -> dict[str, Stored]:
+    """Return what the storage has of each slice's file; `url` is the address of a table that exists.
+
+    A few listings cover the files of a long range. Files of other programs may be in folders with other names.
+    """
+    container = open_container(url)
+    prefixes = _prefixes({file.path.rpartition("/")[0] for file in files.values()})
+    listings = in_parallel(lambda prefix: list(container.list(prefix)), prefixes)
+    blobs = {blob.name: blob for blob in itertools.chain.from_iterable(listings)}
+    return {start: Stored(file, blobs.get(file.path)) for start, file in files.items()}
+
+
+def _prefixes(folders: set[str]) -> list[str]:
+    """Return prefixes that cover these folders: the folders, or else their days, their months or their years."""
+    for length in _FOLDER_LENGTHS:
+        prefixes = sorted({folder[:length] for folder in folders})
+        if len(prefixes) <= MAX_LISTINGS:
+            break
+    return prefixes
+
+
+class Look:
+    """Look of a change at the files that it names: at every file once, before the first commit that names it."""
+
+    def __init__(self, remedy: str) -> None:
+        """Make a look that advises `remedy` if a file is gone or damaged."""
+        self._remedy = remedy
+        self._seen: set[tuple[str, str]] = set()
+        """Addresses of tables, and paths of files in them."""
+        self._renewed: dict[str, dict[str, File]] = {}
+        """Files that were written again, by the address of their table and by slice_start."""
+
+    def secure(self, table: OpenTable, files: Mapping[str, File]) -> None:
+        """Look at the files of slices, and write those again that a vacuum may be about to delete.
+
+        No version names these, and they are older than half of the table's retention. Raise RunError if any file is
+        gone or damaged.
+        """
+        url, held = table.table.url, table.held(files)
+        files = {start: file for start, file in files.items() if (url, file.path) not in self._seen}
+        oldest, old = datetime.now(UTC) - table.retention / 2, {}
+        for start, stored in self._stored(url, files).items():
+            named = {file.path for file in held.get(start, ())}
+            if stored.blob is not None and stored.blob.last_modified < oldest and stored.file.path not in named:
+                old[start] = files[start]
+        in_parallel(lambda file: self._write_again(url, file), old.values())
+        self._renewed.setdefault(url, {}).update(old)
+        self._seen.update((url, file.path) for file in files.values())
+
+    def again(self) -> None:
+        """Look again at the files that were written again. Raise RunError if a vacuum deleted one all the same."""
+        for url, files in self._renewed.items():
+            self._stored(url, files)
+
+    def _stored(self, url: str, files: Mapping[str, File]) -> dict[str, Stored]:
+        """Return what the storage has of the files. Raise RunError if it has not all of them, or with other sizes."""
+        stored_files = find(url, files) if files else {}
+        for start, stored in stored_files.items():
+            if stored.fault:
+                raise PermanentError(f"slice {start} of {url} {stored.fault} ({stored.file.path}): {self._remedy}")
+        return stored_files
+
+    def _write_again(self, url: str, file: File) -> None:
+        content = read_slice_file(open_container(url), file.path)
+        if content is None:
+            raise PermanentError(f"{file.path} of {url} is gone or is not what its name says: {self._remedy}")
+        open_container(url).write(file.path, content)
