@@ -27,7 +27,7 @@ from tests.asa_job.jobs import (
     template_job,
 )
 from tests.conftest import Python
-from tests.worlds import COUNTS, QUICK_START, TEN, World, at, backfill, body, published, version
+from tests.worlds import COUNTS, QUICK_START, TELEMETRY, TEN, World, at, backfill, body, published, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,13 +142,15 @@ def test_plan_shows_what_would_be_read_and_writes_nothing(capsys: pytest.Capture
     blob = next(path for path in world.capture.rglob("*.avro") if path.stat().st_mtime == at(12).timestamp())
     of_slice = {"blobs": 1, "bytes": blob.stat().st_size, "incomplete": []}
     inputs = [{"alias": "telemetry", **of_slice}]
-    assert plan["slices"] == [{"slice_start": "2024-03-01T10:00:00Z", **of_slice, "inputs": inputs}]
+    state = {"state": "missing", "differing": []}
+    assert plan["slices"] == [{"slice_start": "2024-03-01T10:00:00Z", **state, **of_slice, "inputs": inputs}]
 
 
 def test_plan_shows_how_far_capture_has_got_and_warns_of_unusual_blobs(
     capsys: pytest.CaptureFixture[str], world: World
 ) -> None:
     """It names every partition, also a silent one, and a blob that was written far from the time in its name."""
+    world.define(inputs=[TELEMETRY | {"empty_blobs": True}])
     world.put("1", at(-120))
     late = world.put("0", at(40), opened=at(-600)).relative_to(world.capture)
     assert cli.main(["plan", str(world.file), *HOUR, "--json"]) == 0
@@ -166,7 +168,9 @@ def test_plan_shows_how_far_capture_has_got_and_warns_of_unusual_blobs(
     assert "partition 0: written up to 2024-03-01T12:30:00Z; the newest blob has the time 2024-03-01T12:25" in (
         shown.out
     )
-    assert "warning: partition 1 has no blob in this range" in shown.err
+    assert "warning: partition 1: 15 blobs that Capture must have written are missing from 2024-03-01T09:50:00Z" in (
+        shown.err
+    )
     assert "1 blob was written far from the time in its name (hours 2024-03-01T00:00:00Z" in shown.err
 
 
@@ -213,7 +217,7 @@ def test_status_shows_slices_their_lateness_and_the_gaps_between_them(
         (slice_["slice_start"], slice_["rows"], slice_["late_share"], slice_["quality"]) for slice_ in output["slices"]
     ]
     assert shown == [
-        ("2024-03-01T09:00:00Z", 0, None, "passed"),
+        ("2024-03-01T09:00:00Z", 0, None, "passed with warnings"),
         ("2024-03-01T11:00:00Z", 1, 1.0, "passed with warnings"),
     ]
     assert output["unpublished"] == [{"from": "2024-03-01T10:00:00Z", "to": "2024-03-01T11:00:00Z"}]

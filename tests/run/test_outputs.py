@@ -157,7 +157,8 @@ def test_rollback_and_status_cover_all_outputs(
 ) -> None:
     backfill(spark, both(world), TEN, at(120))
     before = {name: published(world.home / name) for name in NAMES}
-    world.put("1", at(20), [body("b", at(18), 30)])
+    world.put("0", at(20), [body("b", at(18), 30)], 1)
+    world.put("0", at(72), [body("a", at(70))], 2)
     backfill(spark, both(world), TEN, at(120))
     assert all(published(world.home / name) != rows for name, rows in before.items())
     hour = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")

@@ -20,7 +20,7 @@ from recapture.archive.definitions import MAX_CLOCK_SKEW, InputDefinition
 from recapture.archive.listing import FAR
 from recapture.archive.pauses import Pause, within
 from recapture.time_model.slices import DUPLICATE_HORIZON, Slice
-from recapture.time_model.ticks import LARGEST
+from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND
 
 MAX_HOLES = 20
 """Number of holes that a report lists."""
@@ -280,7 +280,9 @@ def find_holes(definition: InputDefinition, partitions: Sequence[Partition]) -> 
 
 def _continues(hole: Hole, following: Hole) -> bool:
     """Return whether two holes without numbers are one."""
-    return hole.kind is following.kind and hole.end == following.start and hole.first is hole.last is None
+    if hole.end is None or following.start is None or hole.kind is not following.kind:
+        return False
+    return following.start - hole.end < TICKS_PER_SECOND and hole.first is hole.last is None
 
 
 def _with_next(hole: Hole, following: Hole) -> Hole:
