@@ -137,8 +137,8 @@ def approved_run(page: Page, airflow: Airflow) -> str:
     airflow.wait_for_task("csv", run, "approval", "awaiting_input")
     choose(calendar)
     cell = calendar.get_by_role("link", name="1 March, 10:00 to 11:00: awaiting a decision", exact=True)
-    expect(cell).to_be_visible()
-    expect(calendar.get_by_text("FAILED no row")).to_be_visible()
+    expect(cell).to_be_visible(timeout=60_000)
+    expect(calendar.get_by_role("listitem").filter(has_text="FAILED")).to_contain_text("no row")
     question = calendar.get_by_role("link", name="Answer under Required Actions").get_attribute("href")
     assert question == f"/dags/csv/runs/{quote(run, safe='')}/tasks/approval/required_actions"
     assert calendar.get_by_role("button", name="Roll back…").is_disabled()
@@ -164,11 +164,12 @@ def rolled_back(page: Page, airflow: Airflow) -> dict[str, str | None]:
     choose(calendar)
     expect(
         calendar.get_by_role("link", name="1 March, 10:00 to 11:00: published after approval", exact=True)
-    ).to_be_visible()
+    ).to_be_visible(timeout=60_000)
     run = act(calendar, "Roll back")
     airflow.wait("csv.rollback", run)
     choose(calendar)
-    expect(calendar.get_by_role("link", name="1 March, 10:00 to 11:00: missing", exact=True)).to_be_visible()
+    cell = calendar.get_by_role("link", name="1 March, 10:00 to 11:00: missing", exact=True)
+    expect(cell).to_be_visible(timeout=60_000)
     (slice_,) = airflow.result("csv.rollback", run, "rollback")["rolled_back"]
     restored: dict[str, str | None] = slice_
     return restored
