@@ -137,8 +137,8 @@ def approved_run(page: Page, airflow: Airflow) -> str:
     airflow.wait_for_task("csv", run, "approval", "awaiting_input")
     choose(calendar)
     cell = calendar.get_by_role("link", name="1 March, 10:00 to 11:00: awaiting a decision", exact=True)
-    expect(cell).to_be_visible()
-    expect(calendar.get_by_text("FAILED no row")).to_be_visible()
+    expect(cell).to_be_visible(timeout=60_000)
+    expect(calendar.get_by_role("listitem").filter(has_text="no row")).to_be_visible()
     question = calendar.get_by_role("link", name="Answer under Required Actions").get_attribute("href")
     assert question == f"/dags/csv/runs/{quote(run, safe='')}/tasks/approval/required_actions"
     assert calendar.get_by_role("button", name="Roll back…").is_disabled()
@@ -164,11 +164,12 @@ def rolled_back(page: Page, airflow: Airflow) -> dict[str, str | None]:
     choose(calendar)
     expect(
         calendar.get_by_role("link", name="1 March, 10:00 to 11:00: published after approval", exact=True)
-    ).to_be_visible()
+    ).to_be_visible(timeout=60_000)
     run = act(calendar, "Roll back")
     airflow.wait("csv.rollback", run)
     choose(calendar)
-    expect(calendar.get_by_role("link", name="1 March, 10:00 to 11:00: missing", exact=True)).to_be_visible()
+    cell = calendar.get_by_role("link", name="1 March, 10:00 to 11:00: missing", exact=True)
+    expect(cell).to_be_visible(timeout=60_000)
     (slice_,) = airflow.result("csv.rollback", run, "rollback")["rolled_back"]
     restored: dict[str, str | None] = slice_
     return restored
@@ -238,7 +239,7 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
         )
 
     assert "partition 3: written up to" in log, "the api-server reads the logs from the disk"
-    assert "recapture" in plan_log
+    assert report["run"] in plan_log
     assert not any(words in log + plan_log for words in ("Request URL", "Skipping registering"))
     assert watch.leaks == set()
     assert {str(tmp_path / "1" / name) for name in ("postgres.log", "scheduler.log")} < watch.checked
