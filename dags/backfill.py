@@ -53,6 +53,7 @@ def backfill(pipeline: Pipeline) -> DAG:
         params=tasks.range_params(
             "Empty: the run computes the slice of its data interval, the last one that has ended."
         )
+        | tasks.loss_param()
         | tasks.suite_params(pipeline),
         doc_md=tasks.DOCUMENTATION,
     ) as dag:

@@ -78,6 +78,8 @@ another range, for example after blobs were restored.
 """
 PARAMETERS = "parameters"
 """Name of the field with the parameters of the suites."""
+ACCEPT_LOSS = "accept_loss"
+"""Name of the field that lets slices lose events that are published."""
 DAG_RUN = "dag_run.json"
 """Run file with the DAG run that planned the run last."""
 
@@ -113,7 +115,8 @@ def audit(file: str, run: str, *, params: dict[str, Any] | None = None) -> dict[
     pipeline = load(Path(file))
     planned_run = planned.load_run(pipeline, run)
     try:
-        return audit.audit(planned_run, parameters_of(params))
+        accept_loss = bool((params or {}).get(ACCEPT_LOSS))
+        return audit.audit(planned_run, parameters_of(params), accept_loss=accept_loss)
     except AuditError as error:
         stopped = with_report(error, planned_run)
     notify(pipeline, "blocked", run, str(stopped))
@@ -229,6 +232,21 @@ def range_params(without: str | None = None) -> dict[str, Param]:
             description=f"{description} {without}" if without else description,
         )
         for name, description in descriptions.items()
+    }
+
+
+def loss_param() -> dict[str, Param]:
+    """Return the field of the trigger form that accepts the loss of events."""
+    return {
+        ACCEPT_LOSS: Param(
+            False,
+            type="boolean",
+            title="Accept loss",
+            description=(
+                "Publish the slices although the archive has holes, or has fewer events than are published for them, "
+                "because blobs are gone for good."
+            ),
+        )
     }
 
 
