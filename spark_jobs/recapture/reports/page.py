@@ -1,9 +1,9 @@
 """The page of a report, rendered from its document."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from recapture.pages.page import number, render, share
+from recapture.pages.page import duration, number, render, share
 from recapture.pages.picture import Draw, svg
 from recapture.reports import charts
 from recapture.reports.timing import label
@@ -112,9 +112,17 @@ def _drawn(picture: Mapping[str, Any], draw: Draw) -> dict[str, Any]:
             charts.watermark(picture),
             f"Events of {place} by arrival and application time, with the watermark. In all: {verdicts}.",
         ),
-        **{name: picture[name] for name in ("sampled", "outside", "key", "watermark")},
-        "shown": len(picture["points"]),
+        **{name: picture[name] for name in ("sampled", "outside", "key", "one_watermark")},
+        "unseen": list(_unseen(picture)),
     }
+
+
+def _unseen(picture: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the sentences about the bounds that are beyond the axis of a watermark picture."""
+    for name, side in (("late", "before"), ("early", "after")):
+        bound = picture[f"{name}_bound"]
+        if bound is not None and not charts.is_shown(picture, bound):
+            yield f"The {name} bound is outside the picture, {duration(abs(bound) / 1000)} {side} the arrival."
 
 
 def _histogram(
