@@ -1,6 +1,7 @@
 """Files of another format are refused: manifests, run files and publications."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,12 @@ from recapture.storage import open_container
 from recapture.table import publications
 from recapture.table.publications import Publications
 from recapture.versions import FORMAT, PUBLICATIONS_FORMAT, require_format
+from tests.paths import ROOT
 from tests.table.publishing import NINE, Place
 from tests.worlds import TEN as START
 from tests.worlds import World, at, body
 
+CHANGELOG = ROOT / "CHANGELOG.md"
 NEWER = f"has format {FORMAT + 1}, and this version of Recapture reads {FORMAT}: use a newer version"
 OLDER = f"has a format older than {FORMAT}, which this version reads: plan the range again"
 
@@ -58,3 +61,7 @@ def test_a_publication_of_another_format_is_refused(tmp_path: Path, monkeypatch:
     newest = f"has format {PUBLICATIONS_FORMAT + 1}, and this version of Recapture reads {PUBLICATIONS_FORMAT}"
     with pytest.raises(RunError, match=newest):
         Publications(place.tables.publications).entries([NINE])
+
+
+def test_the_changelog_names_the_format_of_manifests_and_run_files() -> None:
+    assert re.findall(r"Manifests and run files have format (\d+)", CHANGELOG.read_text("utf-8")) == [str(FORMAT)]

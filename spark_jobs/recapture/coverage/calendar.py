@@ -14,6 +14,7 @@ from recapture.coverage.reading import Coverage
 from recapture.coverage.states import SliceState, State
 from recapture.errors import DefinitionError
 from recapture.pages.page import render
+from recapture.quality.metrics import value_text
 from recapture.time_model import ticks
 
 SIGNS = {
@@ -126,7 +127,8 @@ class Facts:
     more_runs: int
     only: SliceState | None
     """The slice, if only one is chosen."""
-    metrics: Mapping[str, float | None]
+    metrics: Mapping[str, str]
+    """Metrics that are not 0, by name, as text."""
 
 
 def chosen_range(from_: str | None, to: str | None, length: int) -> Range | None:
@@ -322,5 +324,5 @@ def _facts(states: Iterable[SliceState], chosen: Range, metrics: Mapping[str, fl
         list(runs.items())[:SHOWN_RUNS],
         max(len(runs) - SHOWN_RUNS, 0),
         inside[0] if len(inside) == 1 else None,
-        metrics,
+        {name: value_text(name, value) for name, value in metrics.items() if value},
     )

@@ -74,7 +74,7 @@ def bars(rows: Iterable[Mapping[str, Any]], name: str, title: str) -> Specificat
             "labelExpr": f"{labels}[datum.value]",
         },
     }
-    most = max(sum(row[part] for part in present) for row in rows)
+    most = max(sum(row[part] or 0 for part in present) for row in rows)
     events = {"field": "events", "type": "quantitative", "stack": "zero", "title": "events", "axis": _count_axis(most)}
     color = {
         "field": "part",

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 from recapture.pages.page import duration, number, render, share
 from recapture.pages.picture import Draw, svg
 from recapture.reports import charts
+from recapture.reports.ledger import judged
 from recapture.reports.timing import label
 from recapture.run.approval import APPROVED
+from recapture.time_model.metrics import COUNTS
 from recapture.wording import counted
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ _QUALITIES = {"passed": "good", "passed with warnings": "warning", APPROVED: "wa
 
 def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
     """Return the page of a report as HTML in UTF-8."""
+    totals = document["ledger"]["totals"]
     return render(
         "recapture.reports",
         "report.html",
@@ -28,6 +31,8 @@ def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
         levels=_LEVELS,
         qualities=_QUALITIES,
         columns=_columns(document),
+        judged=judged(totals),
+        uncounted=any(totals[name] is None for name in COUNTS if name in totals),
         partition_bars=_partition_bars(document, draw),
         group_bars=_group_bars(document, draw),
         inputs=[_with_pictures(of_input, len(document["timing"]) > 1, draw) for of_input in document["timing"]],
@@ -36,10 +41,10 @@ def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
 
 
 def _columns(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the metrics of the ledger that are not 0 everywhere, each with its label."""
+    """Return the counts of the ledger that are not 0 everywhere, each with its label."""
     parts = {charts.DUPLICATES[0]: charts.DUPLICATES[1]} | {name: text for name, (text, _) in charts.VERDICTS.items()}
     totals = document["ledger"]["totals"]
-    return [(name, text) for name, text in parts.items() if totals[name] or name == "on_time"]
+    return [(name, text) for name, text in parts.items() if totals[name] != 0 or name == "on_time"]
 
 
 def _partition_bars(document: Mapping[str, Any], draw: Draw) -> "Markup | None":
@@ -106,7 +111,8 @@ def _drawn(picture: Mapping[str, Any], draw: Draw) -> dict[str, Any]:
     )
     return {
         "place": place[0].upper() + place[1:] if picture["key"] is None else place,
-        "events": counts["InputEvents"] - counts["DuplicateEvents"],
+        "events": judged(counts),
+        "duplicates": counts["DuplicateEvents"],
         "verdicts": verdicts,
         "picture": draw(
             charts.watermark(picture),

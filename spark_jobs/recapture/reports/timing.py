@@ -137,7 +137,9 @@ def _pictures(
     sampled = profiles.filter(pc.greater(pc.list_value_length(profiles["sample"]), 0))
     places = {(partition, start): number for number, (partition, start) in enumerate(_places(sampled))}
     with_sample = [row for row in rows if (row["partition"], row["slice_start"]) in places]
-    with_sample.sort(key=lambda row: (-not_on_time(row), -row["InputEvents"], row["slice_start"], row["partition"]))
+    with_sample.sort(
+        key=lambda row: (-not_on_time(row), -(row.get("InputEvents") or 0), row["slice_start"], row["partition"])
+    )
     worth = [row for row in with_sample if not_on_time(row)] or with_sample[:1]
     left = MAX_PICTURES
     for row in _of_distinct_partitions(worth):
@@ -153,7 +155,7 @@ def _pictures(
                     "slice_start": row["slice_start"],
                     "key": key,
                     "sampled": len(events),
-                    "counts": {name: row[name] for name in ("InputEvents", "DuplicateEvents", *VERDICTS)},
+                    "counts": {name: row.get(name) for name in ("InputEvents", "DuplicateEvents", *VERDICTS)},
                     **drawing.to_dict(),
                 }
 
