@@ -56,6 +56,16 @@ def console() -> Console:
     return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
+class ErrorConsole(Console):
+    """The console of standard error. If nobody reads it any more, the command goes on without it."""
+
+    def __init__(self) -> None:
+        super().__init__(stderr=True, soft_wrap=True, highlight=False)
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
 def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iterable[PartitionProgress]]) -> None:
     """Print what a backfill would read, and how far each partition has got."""
     table = Table("slice", "blobs", "bytes", "complete", title=f"{result['pipeline']}: what a backfill would read")

@@ -135,18 +135,21 @@ class RunDefinition:
     """JavaScript functions that the query calls, with their scripts, as JSON."""
 
     @property
+    def digest_content(self) -> dict[str, Any]:
+        """What decides the rows besides the blobs: engine, query, its functions, policies and inputs; as JSON."""
+        return {
+            "format": FORMAT,
+            "engine": self.engine,
+            "query": self.canonical_query,
+            "functions": list(self.functions),
+            "inputs": {definition.alias: definition.digest_content for definition in self.inputs},
+            "references": {definition.alias: definition.reading for definition in self.references},
+        }
+
+    @property
     def digest(self) -> str:
-        """SHA-256 of what decides the rows besides the blobs: engine, query, its functions, policies and inputs."""
-        return digest_of(
-            {
-                "format": FORMAT,
-                "engine": self.engine,
-                "query": self.canonical_query,
-                "functions": list(self.functions),
-                "inputs": {definition.alias: definition.digest_content for definition in self.inputs},
-                "references": {definition.alias: definition.reading for definition in self.references},
-            }
-        )
+        """SHA-256 of `digest_content`."""
+        return digest_of(self.digest_content)
 
 
 def version_of(blob: Blob) -> list[object]:
