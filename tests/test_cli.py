@@ -69,7 +69,11 @@ def contents(folder: Path) -> dict[str, bytes]:
     ("arguments", "reason"),
     [
         ((), "COMMAND"),
-        (("publish",), "invalid choice"),
+        (("publish",), "unknown command publish: use one of plan, backfill, report, "),
+        (("stats", "{file}"), "unknown command stats: did you mean status?"),
+        (("suite", "int", "{file}"), "unknown command int: did you mean init?"),
+        (("plan", "--form", "2024-03-01T10:00:00Z"), "unknown option --form: did you mean --from?"),
+        (("plan", "{file}", *HOUR, "--Json"), "unknown option --Json: did you mean --json?"),
         (("plan",), "PIPELINE"),
         (("plan", "{file}"), "--from"),
         (
@@ -93,7 +97,7 @@ def contents(folder: Path) -> dict[str, bytes]:
             "lies in the future",
         ),
         (("backfill", "{file}.absent", *HOUR), "cannot be read"),
-        (("plan", "{file}", *HOUR, "--fast"), "--fast"),
+        (("plan", "{file}", *HOUR, "--zzz"), "unknown option --zzz: use one of -h, --help, --from, --to, "),
     ],
 )
 def test_a_mistake_in_the_arguments_is_one_line_and_exit_2(
@@ -101,6 +105,32 @@ def test_a_mistake_in_the_arguments_is_one_line_and_exit_2(
 ) -> None:
     filled = [argument.replace("{file}", str(world.file)) for argument in arguments]
     assert reason in refused(capsys, *filled)
+    assert not world.table.exists()
+
+
+WITHOUT = """
+import sys
+sys.modules[sys.argv.pop(1)] = None
+from recapture import cli
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "needs"),
+    [
+        ("great_expectations", "the audit needs Great Expectations"),
+        ("jinja2", "pages need jinja2"),
+        ("vl_convert", "pages need vl-convert-python"),
+    ],
+)
+@pytest.mark.parametrize("command", ["backfill", "report"])
+def test_without_the_packages_of_audits_and_reports_a_command_does_nothing_and_names_them(
+    python: Python, world: World, package: str, needs: str, command: str
+) -> None:
+    completed = python("-c", WITHOUT, package, *command.split(), world.file, *HOUR)
+    assert completed.returncode == 2
+    assert completed.stderr.decode() == f"recapture: {needs}: install recapture[quality]\n"
     assert not world.table.exists()
 
 

@@ -1,5 +1,6 @@
 """The command in its surroundings: closed and full streams, a long TMPDIR, signals."""
 
+import json
 import os
 import subprocess
 import sys
@@ -23,14 +24,17 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def run(command: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    command: str, home: Path, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run the command in a shell, which opens and closes its streams."""
     return subprocess.run(
         f'"{sys.executable}" -m recapture.cli {command}',
         shell=True,
         cwd=home,
         env=os.environ | {"PYTHONPATH": str(ROOT / "spark_jobs"), **environment},
-        capture_output=True,
+        stdout=stdout,
+        stderr=stderr,
         text=True,
         check=False,
         timeout=300,
@@ -47,6 +51,50 @@ def test_a_full_standard_output_is_one_line_and_exit_3_as_rows_may_have_been_pub
     completed = run("status telemetry.yaml --json >/dev/full", world.home)
     assert completed.returncode == 3
     assert completed.stderr == "recapture: cannot write to standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    "command", ["status telemetry.yaml", "status telemetry.yaml --json", f"plan telemetry.yaml {HOUR}"]
+)
+def test_a_command_whose_reader_has_ended_ends_silently_as_sigpipe_ends_it(world: World, command: str) -> None:
+    completed = run_into_closed_pipe(command, world.home)
+    assert (completed.returncode, completed.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_a_run_that_is_published_before_its_reader_ends_says_so_with_exit_3(world: World, form: str) -> None:
+    completed = run_into_closed_pipe(f"backfill telemetry.yaml {HOUR} {form}", world.home)
+    assert completed.returncode == 3
+    assert version(world.table) is not None
+    assert completed.stderr.endswith("standard output was closed before everything was printed\n")
+    assert "Traceback" not in completed.stderr
+
+
+def test_what_a_command_writes_is_written_even_if_its_reader_has_ended(world: World) -> None:
+    completed = run_into_closed_pipe(f"advise telemetry.yaml {HOUR} --out advice.html", world.home)
+    assert completed.returncode == 141
+    assert (world.home / "advice.html").exists()
+
+
+def test_a_run_whose_messages_nobody_reads_is_published(world: World) -> None:
+    world.define(COUNTS, eventsLateArrivalMaxDelayInSeconds=0)
+    reader, writer = os.pipe()
+    os.close(reader)
+    completed = run(f"backfill telemetry.yaml {HOUR} --json", world.home, stderr=writer)
+    os.close(writer)
+    assert completed.returncode == 0
+    assert json.loads(completed.stdout)["warnings"]
+    assert version(world.table) is not None
+
+
+def run_into_closed_pipe(command: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command with a standard output that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        return run(command, home, stdout=writer)
+    finally:
+        os.close(writer)
 
 
 @pytest.mark.parametrize("stream", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

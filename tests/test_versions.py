@@ -1,6 +1,7 @@
 """Files of another format are refused: manifests, run files and publications."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,24 @@ from recapture.run.plan import load_manifest, plan_run
 from recapture.storage import open_container
 from recapture.table import publications
 from recapture.table.publications import Publications
-from recapture.versions import FORMAT, PUBLICATIONS_FORMAT, require_format
+from recapture.versions import FORMAT, MANIFEST_FORMAT, PUBLICATIONS_FORMAT, require_format
+from tests.paths import ROOT
 from tests.table.publishing import NINE, Place
 from tests.worlds import TEN as START
 from tests.worlds import World, at, body
 
-NEWER = f"has format {FORMAT + 1}, and this version of Recapture reads {FORMAT}: use a newer version"
-OLDER = f"has a format older than {FORMAT}, which this version reads: plan the range again"
+CHANGELOG = ROOT / "CHANGELOG.md"
+
+
+def newer(known: int) -> str:
+    return f"has format {known + 1}, and this version of Recapture reads {known}: use a newer version"
+
+
+def older(known: int) -> str:
+    return f"has a format older than {known}, which this version reads: plan the range again"
+
+
+NEWER, OLDER = newer(FORMAT), older(FORMAT)
 
 
 @pytest.mark.parametrize(("number", "message"), [(FORMAT + 1, NEWER), (FORMAT - 1, OLDER), (None, OLDER), ("1", OLDER)])
@@ -27,7 +39,9 @@ def test_another_format_is_refused_with_what_to_do(number: object, message: str)
     assert str(refused.value) == f"the file {message}"
 
 
-@pytest.mark.parametrize(("number", "message"), [(FORMAT + 1, NEWER), (None, OLDER)])
+@pytest.mark.parametrize(
+    ("number", "message"), [(MANIFEST_FORMAT + 1, newer(MANIFEST_FORMAT)), (None, older(MANIFEST_FORMAT))]
+)
 def test_a_manifest_of_another_format_is_refused(tmp_path: Path, number: object, message: str) -> None:
     world = World(tmp_path)
     world.put("0", at(10), [body("a", at(9))])
@@ -58,3 +72,8 @@ def test_a_publication_of_another_format_is_refused(tmp_path: Path, monkeypatch:
     newest = f"has format {PUBLICATIONS_FORMAT + 1}, and this version of Recapture reads {PUBLICATIONS_FORMAT}"
     with pytest.raises(RunError, match=newest):
         Publications(place.tables.publications).entries([NINE])
+
+
+def test_the_changelog_names_the_format_of_manifests_and_run_files() -> None:
+    stated = re.findall(r"Manifests have format (\d+), other run files format (\d+)", CHANGELOG.read_text("utf-8"))
+    assert stated == [(str(MANIFEST_FORMAT), str(FORMAT))]

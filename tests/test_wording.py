@@ -2,7 +2,7 @@
 
 import pytest
 
-from recapture.wording import counted, named_slices
+from recapture.wording import counted, did_you_mean, named_slices
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,10 @@ def test_a_verb_follows_its_count_too() -> None:
 def test_one_slice_is_named_and_of_several_the_first() -> None:
     assert named_slices(["T1"]) == "slice T1"
     assert named_slices(["T1", "T2"]) == "2 slices, the first T1"
+
+
+def test_the_most_similar_known_name_is_proposed_in_its_own_spelling() -> None:
+    assert did_you_mean("eventhub", ["namespace", "event_hub"]) == "did you mean event_hub?"
+    assert did_you_mean("CONTAINER", ["alias", "Container"]) == "did you mean Container?"
+    assert did_you_mean("owner", ["alias", "container"]) is None
+    assert did_you_mean("owner", []) is None

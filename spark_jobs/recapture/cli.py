@@ -11,24 +11,34 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Collection, Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from rich.console import Console
 from rich.markup import escape
 
 from recapture import __version__, log, printing, streams
-from recapture.errors import AuditError, DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
+from recapture.errors import (
+    AuditError,
+    ClosedOutputError,
+    DefinitionError,
+    InterruptedRunError,
+    RecaptureError,
+    RunError,
+    UnfinishedError,
+)
 from recapture.imports import collect_garbage_less_often
 from recapture.printable import printable
 from recapture.time_model import ticks
+from recapture.wording import did_you_mean
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from rich.console import Console
     from rich.progress import Progress, TaskID
 
     from recapture.archive.manifest import Manifest
@@ -122,6 +132,38 @@ class _ImportArguments:
 
 
 class _Parser(argparse.ArgumentParser):
+    """A parser that reports an unknown option or command before anything else, with the most similar known one."""
+
+    commands: Collection[str] = ()
+    """Names of the commands, if the parser has any: the first positional argument is one of them."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        arguments = sys.argv[1:] if args is None else list(args)
+        self._require_known(arguments)
+        return super().parse_known_args(arguments, namespace)
+
+    def _require_known(self, arguments: Iterable[str]) -> None:
+        for argument in arguments:
+            name = argument.partition("=")[0]
+            if argument == "--":
+                return
+            if name.startswith("--") and not any(option.startswith(name) for option in self._option_string_actions):
+                self._refuse("option", name, self._option_string_actions)
+            if self.commands and not argument.startswith("-"):
+                if argument not in self.commands:
+                    self._refuse("command", argument, self.commands)
+                return
+
+    def _refuse(self, what: str, name: str, known: Iterable[str]) -> NoReturn:
+        advice = did_you_mean(name, known) or f"use one of {', '.join(known)}"
+        self.error(f"unknown {what} {name}: {advice}")
+
+    def add_commands(self) -> Any:
+        """Return the action to which the parsers of commands are added."""
+        action = self.add_subparsers(required=True, metavar="COMMAND")
+        self.commands = action.choices
+        return action
+
     def error(self, message: str) -> NoReturn:
         raise DefinitionError(f"{message}; see {self.prog} --help")
 
@@ -146,16 +188,19 @@ def main(argv: list[str] | None = None) -> int:
 
     0: done; 1: failed or stopped by the audit, nothing was published, or an import left something to do; 2: a usage or
     definition error; 3: published or rolled back in part, or published without a report; 130: interrupted, the
-    message or `recapture status` says what changed.
+    message or `recapture status` says what changed; 141: the reader of standard output, such as `head`, has ended, and
+    the command publishes nothing.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     stderr = printing.error_console()
+    publishes = False
     try:
         _require_utf8()
         parsed = vars(_parser().parse_args(argv))
         command, make_arguments = parsed.pop("command"), parsed.pop("make_arguments")
         arguments: _PipelineArguments | _ImportArguments = make_arguments(**parsed)
+        publishes = isinstance(arguments, _BackfillArguments | _RollbackArguments)
         if isinstance(arguments, _ImportArguments):
             code = _import(arguments)
             sys.stdout.flush()
@@ -178,8 +223,10 @@ def main(argv: list[str] | None = None) -> int:
             print(json.dumps(result, allow_nan=False))
         sys.stdout.flush()
     except RecaptureError as error:
-        printing.print_error(stderr, str(error))
-        return error.exit_code
+        is_closed = isinstance(error, ClosedOutputError)
+        if publishes or not is_closed:
+            printing.print_error(stderr, str(error))
+        return UnfinishedError.exit_code if publishes and is_closed else error.exit_code
     except KeyboardInterrupt:
         printing.print_error(stderr, "interrupted")
         return 130
@@ -193,10 +240,10 @@ def _require_utf8() -> None:
         raise DefinitionError(f"the encoding of this locale is {encoding}: use a UTF-8 locale, such as LC_ALL=C.UTF-8")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> _Parser:
     parser = _Parser("recapture", description="Recompute history from Event Hubs Capture, with ASA's time handling.")
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_commands()
 
     def add(
         name: str,
@@ -258,7 +305,7 @@ def _parser() -> argparse.ArgumentParser:
     text = "write it in front of the query in the pipeline file"
     inferred.add_argument("--write", action="store_true", help=text)
     text = "Propose a suite."
-    suite = commands.add_parser("suite", help=text, description=text).add_subparsers(required=True, metavar="COMMAND")
+    suite = commands.add_parser("suite", help=text, description=text).add_commands()
     text = (
         "Propose a suite from the published slices of a range, or of the last 28 days, with the figures that led to "
         "each bound in its notes."
@@ -353,9 +400,11 @@ def _plan(pipeline: Pipeline, arguments: _PlanArguments, stderr: Console) -> dic
 
 def _backfill(pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console) -> dict[str, Any]:
     from recapture.reports.drawing import drawing_process
+    from recapture.run.plan import require_packages
     from recapture.run.publish import publish
 
     _require_range_or_manifest(arguments)
+    require_packages()
     with drawing_process() as drawing:
         try:
             run, warnings = _compute_and_audit(pipeline, arguments, stderr, drawing)
@@ -564,11 +613,12 @@ def _infer(pipeline: Pipeline, arguments: _InferArguments, stderr: Console) -> d
     if arguments.write:
         require_no_create_table(pipeline)
     inference = infer(pipeline, arguments.start, arguments.end)
+    if arguments.write:
+        write(pipeline, inference)
     if not arguments.json:
         print(printable(inference.statement), end="")
     printing.print_warnings(stderr, inference.warnings)
     if arguments.write:
-        write(pipeline, inference)
         for inferred in inference.inputs:
             stderr.print(f"{escape(str(pipeline.file))}: CREATE TABLE {escape(inferred.alias)} is written")
     return inference.summary | {"written": arguments.write}
@@ -608,14 +658,15 @@ def _advise(pipeline: Pipeline, arguments: _AdviseArguments, stderr: Console) ->
         if not arguments.out.parent.is_dir():
             raise DefinitionError(f"{arguments.out}: there is no folder {arguments.out.parent}: {_OTHER_PAGE}")
     advice = advise(pipeline, arguments.start, arguments.end, storage_time(pipeline, datetime.now(UTC)))
-    if not arguments.json:
-        printing.print_advice(printing.console(), advice)
-    printing.print_warnings(stderr, advice.warnings)
     if arguments.out is not None:
         try:
             arguments.out.write_bytes(page(advice))
         except OSError as error:
             raise DefinitionError(f"{arguments.out} cannot be written ({error.strerror}): {_OTHER_PAGE}") from error
+    if not arguments.json:
+        printing.print_advice(printing.console(), advice)
+    printing.print_warnings(stderr, advice.warnings)
+    if arguments.out is not None:
         stderr.print(f"{escape(str(arguments.out))}: the page is written")
     return advice.summary
 

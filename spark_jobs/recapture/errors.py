@@ -54,6 +54,13 @@ class UnfinishedError(RunError):
     exit_code = 3
 
 
+class ClosedOutputError(UnfinishedError):
+    """Standard output whose reader, such as `head`, has ended. A command that changed nothing ends silently."""
+
+    exit_code = 141
+    """Exit code of a program that SIGPIPE ends."""
+
+
 class InterruptedRunError(RecaptureError):
     """A run or rollback that was interrupted from the keyboard; the message or `recapture status` says what changed."""
 

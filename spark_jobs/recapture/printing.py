@@ -63,6 +63,13 @@ class _PrintableConsole(Console):
         return super().render_str(printable(text), **options)
 
 
+class _ErrorConsole(_PrintableConsole):
+    """The console of standard error. If nobody reads it any more, the command goes on without it."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
 def console() -> Console:
     """Return the console of standard output. Lines to a file or a pipe are not wrapped."""
     return _PrintableConsole(width=None if sys.stdout.isatty() else PIPE_WIDTH)
@@ -70,7 +77,7 @@ def console() -> Console:
 
 def error_console() -> Console:
     """Return the console of standard error."""
-    return _PrintableConsole(stderr=True)
+    return _ErrorConsole(stderr=True)
 
 
 def print_error(stderr: Console, error: str) -> None:

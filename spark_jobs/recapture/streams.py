@@ -6,11 +6,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from recapture.errors import UnfinishedError
+from recapture.errors import ClosedOutputError, UnfinishedError
 
 
 class _Output(io.TextIOWrapper):
-    """Standard output. Raise UnfinishedError if it cannot be written, as the command may have published already."""
+    """Standard output. Raise UnfinishedError if it cannot be written, as the command may have published already.
+
+    If nobody reads it any more, that is a ClosedOutputError.
+    """
 
     def write(self, text: str) -> int:
         with _explained():
@@ -25,6 +28,8 @@ class _Output(io.TextIOWrapper):
 def _explained() -> Iterator[None]:
     try:
         yield
+    except BrokenPipeError:
+        raise ClosedOutputError("standard output was closed before everything was printed") from None
     except OSError as error:
         raise UnfinishedError(f"cannot write to standard output: {error.strerror}") from None
 

@@ -7,8 +7,10 @@ would misread a file.
 
 from recapture.errors import FormatError
 
+MANIFEST_FORMAT = 4
+"""Format of manifests; every digest covers it."""
 FORMAT = 3
-"""Format of manifests and run files; every digest covers it."""
+"""Format of the other run files."""
 PUBLICATIONS_FORMAT = 1
 """Format of publications, which stay readable when a manifest or a run file changes."""
 PROFILE_FORMAT = 1

@@ -1,6 +1,7 @@
-"""Phrases of messages, and values of results, that depend on a number."""
+"""Phrases of messages, and values of results, that depend on a number or on a similar name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -22,3 +23,10 @@ def values_of_only(entries: Sequence[Mapping[str, Any]], *names: str) -> dict[st
 def named_slices(starts: Sequence[str]) -> str:
     """Return which slices have these starts: "slice T" for one, else "N slices, the first T"."""
     return f"slice {starts[0]}" if len(starts) == 1 else f"{counted(len(starts), 'slice')}, the first {starts[0]}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """Return "did you mean NAME?" with the known name that is most similar in any letter case; None if none is."""
+    by_lower_case = {other.lower(): other for other in known}
+    close = get_close_matches(name.lower(), by_lower_case, 1)
+    return f"did you mean {by_lower_case[close[0]]}?" if close else None

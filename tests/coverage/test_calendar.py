@@ -42,7 +42,7 @@ def rendered(*states: SliceState, chosen: Range | None = None, **access: Any) ->
         coverage,
         MARCH,
         chosen,
-        {},
+        access.pop("metrics", {}),
         HOUR,
         Access("", "/recapture", actions, access.pop("asks_for_approval", False)),
         access.pop("audits", {}),
@@ -53,6 +53,13 @@ def rendered(*states: SliceState, chosen: Range | None = None, **access: Any) ->
 def test_every_state_has_a_sign_of_its_own() -> None:
     assert set(calendar.SIGNS) == set(calendar.KINDS) == set(State)
     assert len(set(calendar.SIGNS.values())) == len(State)
+
+
+def test_a_chosen_slice_shows_a_watermark_as_a_time_and_leaves_out_what_is_0() -> None:
+    metrics = {"WatermarkSeconds": 1_795_528_666.746, "InputEvents": 5.0, "EarlyInputEvents": 0.0}
+    text = rendered(state(0), chosen=Range(FIRST, FIRST + HOUR), metrics=metrics)
+    facts = re.findall(r'<dt class="mono">(.*?)</dt><dd>(.*?)</dd>', text)
+    assert facts == [("InputEvents", "5"), ("WatermarkSeconds", "2026-11-24T13:57:46.746000Z")]
 
 
 def test_a_day_shows_the_state_that_needs_attention_most_and_counts_all() -> None:

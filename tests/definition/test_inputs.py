@@ -110,7 +110,7 @@ def test_the_fields_of_a_service_bus_message_may_be_named(file: Path) -> None:
     assert isinstance(read, ServiceBusInput)
     assert (read.fields.sequence_number, read.fields.body) == ("meta.seq", "Body")
     line, message = complaint(file, "format: ServiceBus, path: raw, fields: {sequence: seq}")
-    assert (line, message) == (7, "input.fields.sequence: unknown key: remove it or correct its name")
+    assert (line, message) == (7, "input.fields.sequence: unknown key: did you mean sequence_number?")
     assert complaint(file, "format: ServiceBus, path: raw, fields: {body: a..b}")[1].startswith("input.fields.body: ")
 
 

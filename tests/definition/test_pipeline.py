@@ -273,6 +273,22 @@ def test_a_missing_section_is_named(file: Path, section: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("after", "added", "advice"),
+    [
+        ("event_hub: telemetry\n", "  partition: 4\n", "did you mean partitions?"),
+        ("outputErrorPolicy: Drop\n", "  eventsoutoforderpolicy: Drop\n", "did you mean eventsOutOfOrderPolicy?"),
+        ("outputErrorPolicy: Drop\n", "  early_policies: Drop\n", "did you mean early_policy?"),
+        ("beside this file\n", "slice_hour: 2\n", "did you mean slice_hours?"),
+        ("beside this file\n", "outputs: x\n", "did you mean output?"),
+        ("beside this file\n", "owner: me\n", "remove it or correct its name"),
+    ],
+)
+def test_an_unknown_key_that_is_like_a_known_one_is_corrected(file: Path, after: str, added: str, advice: str) -> None:
+    change(file, after, after + added)
+    assert complaint(file)[1].endswith(f": unknown key: {advice}")
+
+
+@pytest.mark.parametrize(
     ("after", "added", "where"),
     [
         ("event_hub: telemetry\n", "  partition: 4\n", "input.partition"),
@@ -508,8 +524,14 @@ def test_each_select_into_has_its_table_and_its_suite(two: Path, tmp_path: Path)
         ("alias: counts", "alias: peaks", 17, "output.1.alias: another output is named peaks too: rename one"),
         ("alias: counts", "alias: Peaks", 17, "output.1.alias: another output is named peaks too: rename one"),
         ("    table: curated/counts\n", "", 17, "output.1.table is missing: add it"),
-        ("    quality:", "    quelity:", 19, "output.1.quelity: unknown key"),
+        ("    quality:", "    quelity:", 19, "output.1.quelity: unknown key: did you mean quality?"),
         ("suite: counts.json", "suite: counts.json\n      sweet: a", 21, "output.1.quality.sweet: unknown key"),
+        (
+            "suite: counts.json",
+            "suite: counts.json\n      parameter: {}",
+            21,
+            "output.1.quality.parameter: unknown key: did you mean parameters?",
+        ),
         (
             "event_hub: telemetry\n",
             "event_hub: telemetry\nquality:\n  suite: counts.json\n",

@@ -195,7 +195,7 @@ def test_the_picture_has_every_event_of_a_small_partition(reports: Reports) -> N
     assert (whole["partition"], len(whole["points"])) == ("0", 9)
     of_key = next(picture for picture in pictures if picture["key"] is not None)
     assert of_key["key"] == "b"
-    assert of_key["watermark"]
+    assert of_key["one_watermark"]
 
 
 def test_who_pushed_the_watermark_is_named(reports: Reports) -> None:
@@ -260,6 +260,25 @@ def test_a_page_follows_the_scheme_and_fits_a_narrow_window(
     red = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]")
     assert (int(red) < 60) == (scheme == "dark")
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_no_picture_is_taller_than_twice_its_width_and_a_browser_shows_every_text_inside(
+    reports: Reports, page: "Page"
+) -> None:
+    page.goto((reports.world.table / "_recapture" / reports.runs["first"].id / "report.html").as_uri())
+    measured = page.evaluate(
+        """[...document.querySelectorAll("svg")].map(svg => {
+            const box = svg.getBoundingClientRect();
+            const outside = [...svg.querySelectorAll("text")].filter(text => {
+                const {left, right, top, bottom} = text.getBoundingClientRect();
+                return left < box.left || right > box.right || top < box.top || bottom > box.bottom;
+            });
+            return [box.height / box.width, outside.map(text => text.textContent)];
+        })"""
+    )
+    assert len(measured) >= 3
+    assert all(ratio <= 2 for ratio, _ in measured)
+    assert [texts for _, texts in measured if texts] == []
 
 
 def test_a_page_has_landmarks_headers_and_texts_for_its_pictures(reports: Reports) -> None:

@@ -21,7 +21,8 @@ def bins(bounds: tuple[int, ...], **events: int) -> list[dict[str, Any]]:
 def report(**changed: Any) -> dict[str, Any]:
     """Return the sections of a report on an hour in which 1,000 events were on time, with some changes."""
     totals = {**dict.fromkeys(VERDICTS, 0), "on_time": 1000, "DuplicateEvents": 0, **changed.pop("totals", {})}
-    totals["InputEvents"] = sum(totals.values())
+    late = totals.pop("LateInputEvents", totals["late_adjusted"] + totals["late_dropped"])
+    totals |= {"InputEvents": sum(totals.values()), "LateInputEvents": late}
     timing = {
         "alias": "telemetry",
         "over": [],
@@ -157,10 +158,18 @@ def test_the_sentence_says_whether_the_slices_can_be_trusted(
 def test_the_events_are_summed_up_in_a_sentence() -> None:
     counted = report(totals={"late_adjusted": 10, "early_dropped": 5, "malformed": 1, "DuplicateEvents": 7})
     assert verdict(counted)["events"] == (
-        "1,016 events arrived, not counting 7 duplicates: 98.4 % on time, 10 adjusted (1 %), 5 dropped (0.5 %), "
-        "1 quarantined (< 0.1 %)."
+        "1,023 events arrived, 7 of them duplicates. The other 1,016: 98.4 % on time, 10 adjusted (1 %), "
+        "5 dropped (0.5 %), 1 quarantined (< 0.1 %)."
     )
     assert verdict(report(totals={"on_time": 0}))["events"] == "No event arrived."
+
+
+def test_late_events_whose_verdict_is_out_of_order_are_summed_up_as_late() -> None:
+    ferry = report(totals={"late_adjusted": 3, "out_of_order_adjusted": 97, "LateInputEvents": 60})
+    assert verdict(ferry)["events"] == (
+        "1,100 events arrived: 90.9 % on time, 100 adjusted (9.1 %). 60 events were late (5.5 %); of these, 57 count "
+        "as out of order, because they were that, too."
+    )
 
 
 def test_what_failed_is_a_reason_and_its_hint_is_advice() -> None:

@@ -168,6 +168,8 @@ def test_a_manifest_without_one_of_its_blobs_is_refused(world: World) -> None:
         (("inputs", 0, "newest", 0, "name"), "x"),
         (("pipeline",), "other"),
         (("content_digest",), "0" * 64),
+        (("definition", "query"), "SELECT 1"),
+        (("definition", "inputs", "telemetry", "policies", "adjust"), False),
     ],
 )
 def test_no_field_of_a_manifest_can_be_edited(world: World, place: tuple[Any, ...], value: object) -> None:
@@ -189,9 +191,20 @@ def test_a_manifest_may_be_formatted_differently(world: World) -> None:
     assert load_manifest(world.define(), str(path)) == before
 
 
+def test_a_manifest_of_an_earlier_version_has_no_definition_and_is_read(world: World) -> None:
+    path, content = stored_manifest(world)
+    before = load_manifest(world.define(), str(path))
+    del content["definition"]
+    path.write_text(json.dumps(content))
+    assert load_manifest(world.define(), str(path)) == before
+    with pytest.raises(DefinitionError, match="the policies or an input has changed; plan again"):
+        load_manifest(world.define(eventsLateArrivalMaxDelayInSeconds=700), str(path))
+
+
 def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> None:
     path, _ = stored_manifest(world)
-    with pytest.raises(DefinitionError, match="the policies or an input has changed; plan again"):
+    changed = r"was planned with: eventsLateArrivalMaxDelayInSeconds \(then 600, now 700\); plan again"
+    with pytest.raises(DefinitionError, match=changed):
         load_manifest(world.define(eventsLateArrivalMaxDelayInSeconds=700), str(path))
     pipeline = world.define()
     world.capture.rename(world.home / "moved")

@@ -1,12 +1,13 @@
 """The page of an advice: the smallest settings, curves, and the counts of each setting."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from recapture import __version__
 from recapture.advise.advice import Advice
 from recapture.advise.choice import SHARES
+from recapture.advise.curves import curve
 from recapture.advise.input_advice import InputAdvice, percent
 from recapture.advise.keys import Key
 from recapture.advise.tolerances import Setting
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 SHOWN_CLOCKS = 100
 """Maximum number of wrong clocks on the page."""
-_COLOURS = ("--on-time", "--late", "--early", "--disorder", "--unusable")
-_DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4])
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def _row(advice: InputAdvice, key: Key, setting: Setting) -> _Row:
     )
 
 
-def _late_curve(advice: InputAdvice) -> "Markup":
+def _late_curve(advice: InputAdvice) -> "Markup | None":
     compared = advice.counts.source.tolerances
     late = advice.totals[advice.counts.keys.own].late
     # Beyond the first tolerance with which no event is late, the curves are flat.
@@ -135,57 +134,31 @@ def _late_curve(advice: InputAdvice) -> "Markup":
     return _curve(advice, "late tolerance", settings, [late_text(one.late) for one in settings], fixed)
 
 
-def _disorder_curve(advice: InputAdvice) -> "Markup":
+def _disorder_curve(advice: InputAdvice) -> "Markup | None":
     settings = [Setting(advice.own.late, one) for one in advice.counts.source.tolerances.out_of_order]
     fixed = f"a late tolerance of {late_text(advice.own.late)}" if advice.own.late is not None else "no late limit"
     return _curve(advice, "out-of-order tolerance", settings, [duration(one.out_of_order) for one in settings], fixed)
 
 
-def _curve(advice: InputAdvice, name: str, settings: Sequence[Setting], labels: Sequence[str], fixed: str) -> "Markup":
-    """Return the picture of the shares that stay unchanged with neighbouring settings, a line for each key."""
-    keys = list(map(str, advice.totals))
-    points = [
-        {"tolerance": label, "share": advice.share(key, setting), "key": str(key)}
+def _curve(
+    advice: InputAdvice, name: str, settings: Sequence[Setting], labels: Sequence[str], fixed: str
+) -> "Markup | None":
+    """Return the picture of the shares that stay unchanged with neighbouring settings; None if no share is known."""
+    shares = {
+        str(key): [share for setting in settings if (share := advice.share(key, setting)) is not None]
         for key in advice.totals
-        for setting, label in zip(settings, labels, strict=True)
-    ]
+        if advice.totals[key].tolerable
+    }
+    if not shares:
+        return None
     own = labels[list(settings).index(advice.own)]
-    x = {"field": "tolerance", "type": "ordinal", "sort": list(labels), "title": name}
-    lines = {
-        "data": {"values": points},
-        "mark": {"type": "line", "point": {"size": 28}, "strokeWidth": 2},
-        "encoding": {
-            "x": x | {"axis": {"labelAngle": -40}, "scale": {"type": "point"}},
-            "y": {"field": "share", "type": "quantitative", "title": "unchanged", "axis": {"format": ".0%"}},
-            "color": _by_key(keys, [f"var({colour})" for colour in _COLOURS]),
-            "strokeDash": _by_key(keys, _DASHES),
-        },
-    }
-    job = {
-        "data": {"values": [{"tolerance": own, "label": "job"}]},
-        "encoding": {"x": x},
-        "layer": [
-            {"mark": {"type": "rule", "strokeDash": [3, 3]}},
-            {"mark": {"type": "text", "align": "left", "dx": 4, "y": 222}, "encoding": {"text": {"field": "label"}}},
-        ],
-    }
-    label = f"Share of unchanged events by {name}, with {fixed}; {_summary(keys, points)}"
-    return svg({"width": 620, "height": 230, "layer": [lines, job]}, label)
+    label = f"Share of unchanged events by {name}, with {fixed}; {_summary(shares, labels)}"
+    return svg(curve(name, labels, own, shares), label)
 
 
-def _by_key(keys: Sequence[str], values: Iterable[Any]) -> dict[str, Any]:
-    """Return an encoding that gives each key its own value."""
-    chosen = [value for value, _ in zip(values, keys, strict=False)]
-    return {"field": "key", "type": "nominal", "title": "OVER", "scale": {"domain": list(keys), "range": chosen}}
-
-
-def _summary(keys: Iterable[str], points: Sequence[dict[str, Any]]) -> str:
+def _summary(shares: Mapping[str, Sequence[float]], labels: Sequence[str]) -> str:
     """Return the ends of each line in words."""
-    texts = []
-    for key in keys:
-        first, *_, last = [point for point in points if point["key"] == key] * 2
-        texts.append(
-            f"OVER {key}: {percent(first['share'])} at {first['tolerance']}, {percent(last['share'])} at "
-            f"{last['tolerance']}"
-        )
-    return "; ".join(texts)
+    return "; ".join(
+        f"OVER {key}: {percent(of_key[0])} at {labels[0]}, {percent(of_key[-1])} at {labels[-1]}"
+        for key, of_key in shares.items()
+    )

@@ -14,7 +14,7 @@ from recapture.storage import Blob
 from recapture.time_model import ticks
 from recapture.time_model.policies import EARLY_SECONDS, Policies
 from recapture.time_model.slices import Arrivals, Slice
-from recapture.versions import FORMAT
+from recapture.versions import MANIFEST_FORMAT
 
 MAX_CLOCK_SKEW = ticks.from_seconds(300)
 """Largest difference between the hub's clock, which stamps events, and the clocks of the writer and the storage; ticks.
@@ -168,18 +168,21 @@ class RunDefinition:
     """JavaScript functions that the query calls, with their scripts, as JSON."""
 
     @property
+    def digest_content(self) -> dict[str, Any]:
+        """What decides the rows besides the blobs: engine, query, its functions, policies and inputs; as JSON."""
+        return {
+            "format": MANIFEST_FORMAT,
+            "engine": self.engine,
+            "query": self.canonical_query,
+            "functions": list(self.functions),
+            "inputs": {definition.alias: definition.digest_content for definition in self.inputs},
+            "references": {definition.alias: definition.reading for definition in self.references},
+        }
+
+    @property
     def digest(self) -> str:
-        """SHA-256 of what decides the rows besides the blobs: engine, query, its functions, policies and inputs."""
-        return digest_of(
-            {
-                "format": FORMAT,
-                "engine": self.engine,
-                "query": self.canonical_query,
-                "functions": list(self.functions),
-                "inputs": {definition.alias: definition.digest_content for definition in self.inputs},
-                "references": {definition.alias: definition.reading for definition in self.references},
-            }
-        )
+        """SHA-256 of `digest_content`."""
+        return digest_of(self.digest_content)
 
     @property
     def parts(self) -> dict[str, str]:

@@ -1,9 +1,11 @@
 """Pin everything that a run reads in a manifest: the same manifest gives the same rows."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -14,7 +16,7 @@ from recapture.errors import RunError
 from recapture.storage import Container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
-from recapture.versions import FORMAT, require_format
+from recapture.versions import MANIFEST_FORMAT, require_format
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,9 @@ class Manifest:
     """Inputs by alias. Each has the same slices as the run."""
     references: tuple[PlannedReference, ...] = ()
     """Reference data by alias."""
-    format: int = FORMAT
+    format: int = MANIFEST_FORMAT
+    definition: dict[str, Any] | None = field(default=None, compare=False, repr=False)
+    """Content of `definition_digest`: `RunDefinition.digest_content`; None in manifests of earlier versions."""
 
     @property
     def digest(self) -> str:
@@ -71,13 +75,15 @@ class Manifest:
         return next(reference for reference in self.references if reference.alias == alias)
 
     def to_json(self) -> bytes:
-        """Return the manifest as JSON: the run's digest, the digest of the content, then the content.
+        """Return the manifest as JSON: the digests of the run and of the content, the definition, then the content.
 
-        The digests do not depend on the layout of the JSON.
+        The digests do not depend on the layout of the JSON. The definition has a digest of its own in the content.
         """
         content = _content(self)
-        header = f'{{\n "digest": "{self.digest}",\n "content_digest": "{hashlib.sha256(content).hexdigest()}",'
-        return b"".join([header.encode(), memoryview(content)[1:]])
+        header: dict[str, Any] = {"digest": self.digest, "content_digest": hashlib.sha256(content).hexdigest()}
+        if self.definition is not None:
+            header["definition"] = self.definition
+        return b"".join([json.dumps(header, indent=1).encode()[:-2], b",", memoryview(content)[1:]])
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,7 @@ def from_json(content: bytes) -> Manifest:
     """
     try:
         seal = _SEAL.validate_json(content)
-        require_format(seal.format, FORMAT, "the run's manifest")
+        require_format(seal.format, MANIFEST_FORMAT, "the run's manifest")
         manifest = _MANIFEST.validate_json(content)
     except ValidationError as error:
         raise RunError(
@@ -110,7 +116,7 @@ def from_json(content: bytes) -> Manifest:
 
 
 def _content(manifest: Manifest) -> bytes:
-    return _MANIFEST.dump_json(manifest, by_alias=True, indent=1)
+    return _MANIFEST.dump_json(manifest, by_alias=True, indent=1, exclude={"definition"})
 
 
 def _require_unchanged(manifest: Manifest, content_digest: str) -> None:
@@ -121,6 +127,7 @@ def _require_unchanged(manifest: Manifest, content_digest: str) -> None:
         and all(_has_slices(planned, slices) for planned in manifest.inputs)
         and manifest.slices == _run_slices(manifest.definition_digest, slices, manifest.inputs, manifest.references)
         and manifest.run.endswith(f"-{manifest.digest[:12]}")
+        and (manifest.definition is None or manifest.definition_digest == digest_of(manifest.definition))
     )
     if not unchanged:
         raise RunError(
@@ -165,6 +172,7 @@ def pin_blobs(
         slices=run_slices,
         inputs=inputs,
         references=references,
+        definition=definition.digest_content,
     )
 
 

@@ -16,6 +16,7 @@ from recapture.coverage.reading import Coverage
 from recapture.coverage.states import SliceState
 from recapture.errors import DefinitionError
 from recapture.pages.page import render
+from recapture.quality.metrics import value_text
 from recapture.run.slice_state import State
 from recapture.time_model import ticks
 
@@ -192,7 +193,8 @@ class Facts:
     more_runs: int
     only: SliceState | None
     """The slice, if only one is chosen."""
-    metrics: Mapping[str, float | None]
+    metrics: Mapping[str, str]
+    """Metrics that are not 0, by name, as text."""
     blocks: Sequence[Block]
     work: Sequence[Work]
     unpublished: int
@@ -432,7 +434,7 @@ def _facts(
         list(runs.items())[:SHOWN_RUNS],
         max(len(runs) - SHOWN_RUNS, 0),
         inside[0] if len(inside) == 1 else None,
-        metrics,
+        {name: value_text(name, value) for name, value in metrics.items() if value},
         [_block(pipeline, run, inside, access, audits) for run in blocking_runs(inside, chosen)],
         [_work(pipeline, run, access) for run in unfinished[-SHOWN_RUNS:]],
         sum(state.run is None for state in inside),

@@ -220,7 +220,7 @@ def _load(path: Path) -> tuple[Pipeline, Document]:
     try:
         pipeline = Pipeline(**values, file=path.absolute())
     except ValidationError as error:
-        raise definition_error(error, document) from error
+        raise definition_error(error, document, Pipeline) from error
     pipeline = _with_absolute_addresses(pipeline)
     for require in (
         require_addresses,

@@ -1,20 +1,22 @@
 """What pydantic finds wrong with a pipeline file, as one line per error that names the key and says what to do."""
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from recapture.definition.document import Document, KeyPath
 from recapture.errors import DefinitionError
 from recapture.formats.sections import DEFAULT_FORMAT, formats_with
+from recapture.wording import did_you_mean
 
 
-def definition_error(error: ValidationError, document: Document) -> DefinitionError:
-    """Return the errors that pydantic raised, joined."""
-    return DefinitionError("; ".join(str(_problem(dict(problem), document)) for problem in error.errors()))
+def definition_error(error: ValidationError, document: Document, root: type[BaseModel]) -> DefinitionError:
+    """Return the errors that pydantic raised when it made the model `root` of a document, joined."""
+    return DefinitionError("; ".join(str(_problem(dict(problem), document, root)) for problem in error.errors()))
 
 
-def _problem(problem: dict[str, Any], document: Document) -> DefinitionError:
+def _problem(problem: dict[str, Any], document: Document, root: type[BaseModel]) -> DefinitionError:
     section, *rest = problem["loc"]
     if section == "input":
         del rest[1:3]  # pydantic names the type and the format after the index
@@ -24,7 +26,8 @@ def _problem(problem: dict[str, Any], document: Document) -> DefinitionError:
         case "missing":
             return document.error(key_path, "is missing: add it", colon=" ")
         case "extra_forbidden":
-            unknown = "unknown key: remove it or correct its name"
+            advice = did_you_mean(str(key_path[-1]), _known_keys(root, problem["loc"][:-1]))
+            unknown = f"unknown key: {advice or 'remove it or correct its name'}"
             return document.error(key_path, _other_format(document, key_path) or unknown)
         case "model_type" | "model_attributes_type":
             return document.error(key_path, "should be a mapping, its keys on lines of their own")
@@ -53,3 +56,27 @@ def _other_format(document: Document, key_path: KeyPath) -> str | None:
         return None
     own = document.text((*key_path[:2], "format")) or DEFAULT_FORMAT
     return f"a key of {' and '.join(formats)}, and this input's format is {own}: remove it, or correct input.format"
+
+
+def _known_keys(root: type[BaseModel], location: Iterable[str | int]) -> list[str]:
+    """Return the keys of the section at a location, which also names the formats of inputs, as pydantic does."""
+    sections = [root]
+    for step in location:
+        inner = [found for section in sections for found in _sections(_fields(section).get(step))]
+        of_format = [section for section in sections if step in get_args(_fields(section).get("format"))]
+        sections = inner or of_format or sections
+    return [str(key) for section in sections for key in _fields(section)]
+
+
+def _fields(section: type[BaseModel]) -> dict[str | int, Any]:
+    """Return the types of the keys of a section, by the names that a pipeline file gives them."""
+    fields = section.model_fields
+    return {field.alias or name: field.annotation for name, field in fields.items() if not field.exclude}
+
+
+def _sections(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the sections that a value of a type holds."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _sections(argument)

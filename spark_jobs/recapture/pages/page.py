@@ -76,9 +76,12 @@ def number(value: float | None) -> str:
     return f"{value:,.3f}".rstrip("0").rstrip(".") if abs(value) >= 0.001 else f"{value:.3g}"
 
 
-def share(part: float, whole: float) -> str:
-    """Return a part as a percentage that is 0 % or 100 % only if the part is nothing or the whole."""
-    if not whole:
+def share(part: float | None, whole: float | None) -> str:
+    """Return a part as a percentage that is 0 % or 100 % only if the part is nothing or the whole.
+
+    An en dash if one of them is None, or if the whole is nothing.
+    """
+    if part is None or not whole:
         return NONE
     percentage = 100 * part / whole
     if part and percentage < 0.1:

@@ -49,6 +49,8 @@ CONFIG: Mapping[str, Any] = {
     "mark": {"color": "var(--accent)"},
 }
 """Settings that all pictures share."""
+LONGEST_NAME = 24
+"""Largest number of characters of a name in a picture."""
 Draw = Callable[[Mapping[str, Any], str], "Markup"]
 """Draws a picture, as `svg` does."""
 _TAG = re.compile(r"<[^>]*>")
@@ -83,6 +85,11 @@ def svg(specification: Mapping[str, Any], label: str) -> "Markup":
         raise RunError(f"a picture of the page cannot be drawn ({reason}): {label}") from error
     digest = hashlib.sha256(json.dumps(complete, sort_keys=True).encode()).hexdigest()
     return Markup(_for_page(drawn, label, f"p{digest[:8]}-"))
+
+
+def shortened(name: str) -> str:
+    """Return a name for an axis or a legend: at most its first characters. Vega may cut a character in two."""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def _for_page(drawn: str, label: str, prefix: str) -> str:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from recapture.errors import RunError
-from recapture.time_model.metrics import COMBINED, MAX_GAPS, VERDICTS
+from recapture.pages.page import duration, number
+from recapture.time_model import ticks
+from recapture.time_model.metrics import COMBINED, MAX_GAPS, VERDICTS, WATERMARK, WATERMARK_DELAY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,9 +70,12 @@ def share_of_events(metrics: pd.DataFrame, counts: Sequence[str]) -> pd.Series:
 
 
 def combine(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the metrics of several slices or partitions as one: the sums of the counts, and the longest delay."""
+    """Return the metrics of several slices or partitions as one: the sums of the counts, and the longest delay.
+
+    A count that a row lacks, because an earlier version did not have the metric, is None.
+    """
     rows = list(rows)
-    return {name: combined([row[name] for row in rows]) for name, combined in COMBINED.items()}
+    return {name: combined([row.get(name) for row in rows]) for name, combined in COMBINED.items()}
 
 
 def by_slice(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -90,7 +95,7 @@ def _by_input(of_slice: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         {
             "alias": alias,
             **_combined(of_input),
-            "partitions": {row["partition"]: {name: row[name] for name in PARTITION_METRICS} for row in of_input},
+            "partitions": {row["partition"]: {name: row.get(name) for name in PARTITION_METRICS} for row in of_input},
         }
         for alias, of_input in _grouped(of_slice, "input")
     ]
@@ -131,6 +136,13 @@ def _grouped(rows: Iterable[Mapping[str, Any]], name: str) -> Iterable[tuple[str
     for row in rows:
         groups.setdefault(row[name], []).append(row)
     return groups.items()
+
+
+def value_text(name: str, value: float | None) -> str:
+    """Return the value of a metric as a page shows it: a watermark as a time, seconds as a duration."""
+    if name == WATERMARK and value is not None:
+        return ticks.to_text(round(value * 10**6) * (ticks.TICKS_PER_SECOND // 10**6) + ticks.UNIX_EPOCH)
+    return duration(value) if name == WATERMARK_DELAY else number(value)
 
 
 def table_rows(of_slice: Mapping[str, Any]) -> pa.Table:

@@ -9,7 +9,6 @@ import the package, because the import takes seconds.
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +20,7 @@ from pydantic_core import ErrorDetails
 from recapture.errors import DefinitionError
 from recapture.quality.metrics import COLUMNS, DERIVED_COLUMNS
 from recapture.quality.signatures import SIGNATURES, Asset, Signature
+from recapture.wording import did_you_mean
 
 Severity = Literal["critical", "warning", "info"]
 Check = Literal[
@@ -303,8 +303,7 @@ def _require_known(name: object, known: Collection[str], where: str, what: str, 
 
 
 def _unknown(name: object, known: Collection[str], where: str, what: str, hint: str) -> str:
-    close = get_close_matches(name, known, 1) if isinstance(name, str) else []
-    advice = f"did you mean {close[0]}?" if close else hint
+    advice = (did_you_mean(name, known) if isinstance(name, str) else None) or hint
     return f"{where}: {what} {json.dumps(name)}" + (f"; {advice}" if advice else "")
 
 

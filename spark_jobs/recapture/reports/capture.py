@@ -9,6 +9,7 @@ from recapture.archive.progress import far_blobs
 from recapture.reports.sources import Source
 from recapture.run.progress import capture_progress
 from recapture.time_model import ticks
+from recapture.time_model.metrics import total
 
 MAX_GAPS = 20
 """Largest number of gaps that are shown."""
@@ -45,9 +46,9 @@ def capture(source: Source) -> dict[str, Any]:
     return {
         "inputs": inputs,
         "gaps": gaps[:MAX_GAPS],
-        "gap_count": sum(row["SequenceGaps"] for row in source.metrics),
+        "gap_count": total(row.get("SequenceGaps") for row in source.metrics),
         "missing": sum((row.get("gaps") or {"missing": 0})["missing"] for row in source.metrics),
-        "damaged": sum(row["DamagedBlobs"] for row in source.metrics),
+        "damaged": total(row.get("DamagedBlobs") for row in source.metrics),
     }
 
 

@@ -1,8 +1,12 @@
 """Charts of a report as Vega-Lite specifications, from the values of its document."""
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from recapture.pages.page import duration
+from recapture.pages.picture import shortened
 
 Specification = dict[str, Any]
 
@@ -24,9 +28,18 @@ _PARTS = {DUPLICATES[0]: DUPLICATES[1:], **VERDICTS}
 _CIRCLE, _CROSS = "circle", "M-1,-1L1,1M1,-1L-1,1"
 _RUG = "M0,-1L0,1"
 _WIDTH = 880
-_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
-"""Distances of the ticks on an axis of time, in seconds."""
-_TIMES = {"type": "temporal", "scale": {"type": "utc"}}
+_HEIGHT = 400
+_BIN_WIDTH = 26
+_LEAST_WIDTH = 260
+"""Width of a histogram of few bins: that of its texts."""
+_LABEL_HEIGHT = 13
+_PADDING = {"left": 5, "top": 5, "bottom": 5, "right": 25}
+"""Space around a picture; at the right, a browser may have a wider font for the labels than this process."""
+_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
+_STEPS = (*(10, 20, 50, 100, 200, 500), *(1000 * seconds for seconds in _SECONDS))
+"""Distances of the ticks on an axis of time, in milliseconds."""
+_MOST_TICKS = 12
+"""Largest number of steps on an axis of time."""
 
 
 def shape(verdict: str) -> str:
@@ -41,21 +54,28 @@ def bars(rows: Iterable[Mapping[str, Any]], name: str, title: str) -> Specificat
     rows = list(rows)
     present = [part for part in _PARTS if any(row[part] for row in rows)]
     values = [
-        {"name": str(row[name]), "part": _PARTS[part][0], "order": list(_PARTS).index(part), "events": row[part]}
-        for row in rows
+        {"row": number, "part": _PARTS[part][0], "order": list(_PARTS).index(part), "events": row[part]}
+        for number, row in enumerate(rows)
         for part in present
         if row[part]
     ]
     many = len(rows) > 12
+    labels = json.dumps([shortened(str(row[name])) for row in rows])
     names = {
-        "field": "name",
+        "field": "row",
         "type": "ordinal",
         "title": title,
         "sort": None,
-        "scale": {"domain": [str(row[name]) for row in rows]},
-        "axis": {"labelAngle": -60 if many else 0, "labelOverlap": True, "labelLimit": 160},
+        "scale": {"domain": list(range(len(rows)))},
+        "axis": {
+            "labelAngle": -60 if many else 0,
+            "labelOverlap": True,
+            "labelLimit": 0,
+            "labelExpr": f"{labels}[datum.value]",
+        },
     }
-    events = {"field": "events", "type": "quantitative", "stack": "zero", "title": "events"}
+    most = max(sum(row[part] or 0 for part in present) for row in rows)
+    events = {"field": "events", "type": "quantitative", "stack": "zero", "title": "events", "axis": _count_axis(most)}
     color = {
         "field": "part",
         "type": "nominal",
@@ -77,21 +97,31 @@ def bars(rows: Iterable[Mapping[str, Any]], name: str, title: str) -> Specificat
     }
 
 
+def _count_axis(most: int) -> dict[str, Any]:
+    """Return an axis of numbers of events from 0, with ticks at round integers."""
+    power = 10 ** max(len(str(most)) - 2, 0)
+    step = next(factor * power for factor in (1, 2, 5, 10, 20) if most / (factor * power) <= _MOST_TICKS)
+    return {"format": ",", "values": list(range(0, most + 1, step))}
+
+
 def histogram(bins: Sequence[Mapping[str, Any]], title: str) -> Specification:
     """Return the bars of a histogram; each bin has a `label`, a number of `events`, and a `color`."""
     labels = [bin_["label"] for bin_ in bins]
     position = {"field": "label", "type": "ordinal", "sort": None, "title": title, "scale": {"domain": labels}}
     height = {"field": "events", "type": "quantitative", "title": "events", "scale": {"type": "symlog"}}
+    most = max(bin_["events"] for bin_ in bins)
+    powers = [0, *(10**digits for digits in range(len(str(most))))]
+    axis = {"values": powers, "labelExpr": "format(datum.value, '.3~s')"}
     return {
         "data": {"values": list(bins)},
-        "width": {"step": 26},
+        "width": max(_BIN_WIDTH * len(bins), _LEAST_WIDTH),
         "height": 170,
         "encoding": {"x": position | {"axis": {"labelAngle": -45}}},
         "layer": [
             {
                 "mark": {"type": "bar", "width": {"band": 0.9}},
                 "encoding": {
-                    "y": height | {"axis": {"tickCount": 4, "format": "~s"}},
+                    "y": height | {"axis": axis},
                     "color": {"field": "color", "type": "nominal", "scale": None},
                 },
             },
@@ -112,29 +142,30 @@ def watermark(picture: Mapping[str, Any]) -> Specification:
     labels = [VERDICTS[verdict][0] for verdict in present]
     colors = {"domain": labels, "range": [VERDICTS[verdict][1] for verdict in present]}
     legend = {"orient": "top", "title": None, "columns": 5}
-    x = {"field": "x", "title": "arrival (UTC)", **_TIMES}
-    x["scale"] = {"type": "utc", "domain": [picture["start"], picture["end"]], "nice": False}
-    x["axis"] = _time_axis(picture["start"], picture["end"], 13)
-    y = {"title": "application time (UTC)", **_TIMES}
-    y["scale"] = {"type": "utc", "domain": [lowest, highest], "nice": False}
-    y["axis"] = _time_axis(lowest, highest, 9)
+    x = {
+        "field": "x",
+        "type": "temporal",
+        "title": "arrival (UTC)",
+        "scale": {"type": "utc", "domain": [picture["start"], picture["end"]], "nice": False},
+        "axis": _time_axis(picture["start"], picture["end"]),
+    }
+    y = {
+        "type": "quantitative",
+        "title": "time less arrival",
+        "scale": {"domain": [lowest, highest], "nice": False, "zero": False},
+        "axis": _duration_axis(lowest, highest),
+    }
     color = {"field": "label", "type": "nominal", "scale": colors, "legend": legend}
     shapes = {"domain": labels, "range": [shape(verdict) for verdict in present]}
-    lines = [
-        _line(picture["early_bound"], "early bound", x, y, {"strokeDash": [2, 3]}, highest),
-        _line(picture["late_bound"], "late bound", x, y, {"strokeDash": [6, 4]}, highest),
-    ]
-    if picture["watermark"]:
-        step = {"interpolate": "step-after", "stroke": "var(--ink)", "strokeWidth": 1.6}
-        lines.append(_line(picture["watermark"], "watermark", x, y, step, highest))
     moved = [point for point in points if point["to"] is not None]
     heads = [point | {"turn": 0 if point["to"] > point["y"] else 180} for point in moved]
     at_event, at_target = {"field": "y", **y}, {"field": "to", **y}
     return {
         "width": _WIDTH,
-        "height": 400,
+        "height": _HEIGHT,
+        "padding": _PADDING,
         "layer": [
-            *(line for layers in lines for line in layers),
+            *_lines(picture, x, y),
             {
                 "data": {"values": moved},
                 "mark": {"type": "rule", "strokeWidth": 1.2, "clip": True},
@@ -170,54 +201,88 @@ def watermark(picture: Mapping[str, Any]) -> Specification:
 
 def _drawn(point: Mapping[str, Any], lowest: float, highest: float) -> dict[str, Any]:
     """Return an event with its place in the picture: at an end of the axis if it has no time or is beyond the axis."""
-    time, verdict = point["time"], point["verdict"]
-    y = lowest if time is None else min(max(time, lowest), highest)
-    to = point["system_timestamp"] if verdict.endswith("adjusted") else None
+    time, verdict, arrival = point["time"], point["verdict"], point["arrival"]
+    y = lowest if time is None else min(max(time - arrival, lowest), highest)
+    to = point["system_timestamp"] - arrival if verdict.endswith("adjusted") else None
     return {"x": point["x"], "y": y, "to": to, "verdict": verdict, "label": VERDICTS[verdict][0]}
 
 
-def _line(
-    places: Sequence[Sequence[float]],
-    label: str,
-    x: Mapping[str, Any],
-    y: Mapping[str, Any],
-    mark: Mapping[str, Any],
-    highest: float,
-) -> list[Specification]:
-    """Return a line with its label where it ends or leaves the picture; nothing without places."""
-    if not places:
-        return []
-    values = [{"x": place[0], "y": place[1]} for place in places]
+def _lines(picture: Mapping[str, Any], x: Mapping[str, Any], y: Mapping[str, Any]) -> list[Specification]:
+    """Return the arrival, the bounds and the watermark: those that are on the axis, with labels at the right edge."""
+    marks: dict[str, tuple[float | None, dict[str, Any]]] = {
+        "early bound": (picture["early_bound"], {"stroke": "var(--muted)", "strokeDash": [2, 3]}),
+        "arrival": (0, {"stroke": "var(--line)"}),
+        "late bound": (picture["late_bound"], {"stroke": "var(--muted)", "strokeDash": [6, 4]}),
+    }
+    lines: dict[str, tuple[list[dict[str, float]], dict[str, Any]]] = {
+        name: ([{"x": picture[end], "y": level} for end in ("start", "end")], mark)
+        for name, (level, mark) in marks.items()
+        if level is not None and is_shown(picture, level)
+    }
+    known = [point for point in picture["points"] if point["watermark"] is not None]
+    if picture["one_watermark"] and known:
+        places = [{"x": point["x"], "y": point["watermark"] - point["arrival"]} for point in known]
+        lines["watermark"] = places, {"stroke": "var(--ink)", "strokeWidth": 1.6}
+    ends = {name: places[-1]["y"] for name, (places, _) in lines.items() if is_shown(picture, places[-1]["y"])}
+    names = [{"name": name, "x": picture["end"], "y": level} for name, level in _apart(ends, picture).items()]
     encoding = {"x": dict(x), "y": {"field": "y", **y}}
-    text = {"type": "text", "align": "right", "dx": -6, "dy": -7, "fontSize": 11}
     return [
+        *(
+            {
+                "data": {"values": places},
+                "mark": {"type": "line", "strokeWidth": 1.2, "clip": True, **mark},
+                "encoding": encoding,
+            }
+            for places, mark in lines.values()
+        ),
         {
-            "data": {"values": values},
-            "mark": {"type": "line", "stroke": "var(--muted)", "strokeWidth": 1.2, "clip": True, **mark},
-            "encoding": encoding,
-        },
-        {
-            "data": {"values": [_end(places, highest)]},
-            "mark": {**text, "color": mark.get("stroke", "var(--muted)")},
-            "encoding": encoding | {"text": {"value": label}},
+            "data": {"values": names},
+            "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 5, "fontSize": _LABEL_HEIGHT - 2},
+            "encoding": encoding | {"text": {"field": "name", "type": "nominal"}},
         },
     ]
 
 
-def _end(places: Sequence[Sequence[float]], highest: float) -> dict[str, float]:
-    """Return the last place of a rising line that is not above `highest`."""
-    last = max((number for number, place in enumerate(places) if place[1] <= highest), default=0)
-    x, y = places[last]
-    if last + 1 < len(places) and y <= highest:
-        next_x, next_y = places[last + 1]
-        x, y = x + (next_x - x) * (highest - y) / (next_y - y), highest
-    return {"x": x, "y": min(y, highest)}
+def is_shown(picture: Mapping[str, Any], level: float) -> bool:
+    """Return whether a time less its arrival, in milliseconds, is on the axis of a watermark picture."""
+    return bool(picture["lowest"] <= level <= picture["highest"])
 
 
-def _time_axis(start: float, end: float, most: int) -> dict[str, Any]:
-    """Return an axis of time, in milliseconds, with at most this many ticks at round times."""
-    step = next((step for step in _STEPS if (end - start) / (1000 * step) <= most), None)
-    step = _STEPS[-1] * math.ceil((end - start) / (1000 * _STEPS[-1] * most)) if step is None else step
-    first = math.ceil(start / 1000 / step) * step
-    form = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86_400 else "%Y-%m-%d"
-    return {"format": form, "values": [1000 * second for second in range(first, math.floor(end / 1000) + 1, step)]}
+def _apart(levels: Mapping[str, float], picture: Mapping[str, Any]) -> dict[str, float]:
+    """Return where labels of these levels can be read: near their levels, and so far apart that none covers another."""
+    height = (picture["highest"] - picture["lowest"]) * _LABEL_HEIGHT / _HEIGHT
+    placed = dict(sorted(levels.items(), key=lambda item: item[1]))
+    free = picture["lowest"]
+    for name, level in placed.items():
+        placed[name] = max(level, free)
+        free = placed[name] + height
+    free = picture["highest"]
+    for name, level in reversed(placed.items()):
+        placed[name] = min(level, free)
+        free = placed[name] - height
+    return placed
+
+
+def _time_axis(start: float, end: float) -> dict[str, Any]:
+    """Return an axis of instants, in milliseconds, with ticks at round times."""
+    step = max(_step(end - start), 1000)
+    form = "%H:%M:%S" if step < 60_000 else "%H:%M" if step < 86_400_000 else "%Y-%m-%d"
+    return {"format": form, "values": _multiples(step, start, end)}
+
+
+def _duration_axis(lowest: float, highest: float) -> dict[str, Any]:
+    """Return an axis of durations, in milliseconds, with ticks at round durations."""
+    values = _multiples(_step(highest - lowest), lowest, highest)
+    labels = json.dumps({str(value): duration(value / 1000) for value in values})
+    return {"values": values, "labelExpr": f"{labels}[datum.value]", "titlePadding": 14}
+
+
+def _step(length: float) -> int:
+    """Return the distance of the ticks on an axis of time; both are in milliseconds."""
+    longest = _STEPS[-1]
+    step = next((step for step in _STEPS if length / step <= _MOST_TICKS), None)
+    return longest * math.ceil(length / (longest * _MOST_TICKS)) if step is None else step
+
+
+def _multiples(step: int, start: float, end: float) -> list[int]:
+    return list(range(math.ceil(start / step) * step, math.floor(end) + 1, step))

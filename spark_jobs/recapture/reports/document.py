@@ -21,7 +21,7 @@ from recapture.reports.verdict import verdict
 from recapture.run.approval import APPROVED
 from recapture.time_model import ticks
 
-DOCUMENT_FORMAT = 1
+DOCUMENT_FORMAT = 2
 """Version number of the document."""
 MAX_SLICES = 100
 """Largest number of ranges of slices, of approvals and of runs that are listed."""

@@ -12,7 +12,9 @@ PARTS = ("DuplicateEvents", *VERDICTS)
 """Counts that add up to InputEvents."""
 MOST_GROUPS = 72
 """Largest number of slices that are shown one by one; of more, days or months are shown."""
-_SHOWN = ("InputEvents", *PARTS, "InputEventBytes", "InputEventsSourcesTotal", "SequenceGaps", "DamagedBlobs")
+LATE = "LateInputEvents"
+"""Count of the late events. Those that are out of order too have that verdict."""
+_SHOWN = ("InputEvents", *PARTS, LATE, "InputEventBytes", "InputEventsSourcesTotal", "SequenceGaps", "DamagedBlobs")
 _QUALITIES = ("failed", APPROVED, "passed with warnings", "passed")
 """Qualities of slices, the worst first."""
 
@@ -58,9 +60,15 @@ def counts(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: combined[name] for name in (*_SHOWN, WATERMARK_DELAY)}
 
 
+def judged(counted: Mapping[str, Any]) -> int | None:
+    """Return the number of events that have a verdict: those that arrived, without duplicates; None if not counted."""
+    arrived, duplicates = counted["InputEvents"], counted["DuplicateEvents"]
+    return None if arrived is None or duplicates is None else arrived - duplicates
+
+
 def not_on_time(row: Mapping[str, Any]) -> int:
     """Return the number of events that have another verdict than on_time."""
-    return sum(row[verdict] for verdict in VERDICTS if verdict != "on_time")
+    return sum(row.get(verdict) or 0 for verdict in VERDICTS if verdict != "on_time")
 
 
 def slice_qualities(source: Source) -> dict[str, str | None]:

@@ -1,13 +1,15 @@
 """The page of a report, rendered from its document."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from recapture.pages.page import number, render, share
+from recapture.pages.page import duration, number, render, share
 from recapture.pages.picture import Draw, svg
 from recapture.reports import charts
+from recapture.reports.ledger import judged
 from recapture.reports.timing import label
 from recapture.run.approval import APPROVED
+from recapture.time_model.metrics import COUNTS
 from recapture.wording import counted
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ _QUALITIES = {"passed": "good", "passed with warnings": "warning", APPROVED: "wa
 
 def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
     """Return the page of a report as HTML in UTF-8."""
+    totals = document["ledger"]["totals"]
     return render(
         "recapture.reports",
         "report.html",
@@ -28,6 +31,8 @@ def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
         levels=_LEVELS,
         qualities=_QUALITIES,
         columns=_columns(document),
+        judged=judged(totals),
+        uncounted=any(totals[name] is None for name in COUNTS if name in totals),
         partition_bars=_partition_bars(document, draw),
         group_bars=_group_bars(document, draw),
         inputs=[_with_pictures(of_input, len(document["timing"]) > 1, draw) for of_input in document["timing"]],
@@ -36,10 +41,10 @@ def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
 
 
 def _columns(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the metrics of the ledger that are not 0 everywhere, each with its label."""
+    """Return the counts of the ledger that are not 0 everywhere, each with its label."""
     parts = {charts.DUPLICATES[0]: charts.DUPLICATES[1]} | {name: text for name, (text, _) in charts.VERDICTS.items()}
     totals = document["ledger"]["totals"]
-    return [(name, text) for name, text in parts.items() if totals[name] or name == "on_time"]
+    return [(name, text) for name, text in parts.items() if totals[name] != 0 or name == "on_time"]
 
 
 def _partition_bars(document: Mapping[str, Any], draw: Draw) -> "Markup | None":
@@ -106,15 +111,24 @@ def _drawn(picture: Mapping[str, Any], draw: Draw) -> dict[str, Any]:
     )
     return {
         "place": place[0].upper() + place[1:] if picture["key"] is None else place,
-        "events": counts["InputEvents"] - counts["DuplicateEvents"],
+        "events": judged(counts),
+        "duplicates": counts["DuplicateEvents"],
         "verdicts": verdicts,
         "picture": draw(
             charts.watermark(picture),
             f"Events of {place} by arrival and application time, with the watermark. In all: {verdicts}.",
         ),
-        **{name: picture[name] for name in ("sampled", "outside", "key", "watermark")},
-        "shown": len(picture["points"]),
+        **{name: picture[name] for name in ("sampled", "outside", "key", "one_watermark")},
+        "unseen": list(_unseen(picture)),
     }
+
+
+def _unseen(picture: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the sentences about the bounds that are beyond the axis of a watermark picture."""
+    for name, side in (("late", "before"), ("early", "after")):
+        bound = picture[f"{name}_bound"]
+        if bound is not None and not charts.is_shown(picture, bound):
+            yield f"The {name} bound is outside the picture, {duration(abs(bound) / 1000)} {side} the arrival."
 
 
 def _histogram(

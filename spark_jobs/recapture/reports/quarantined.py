@@ -15,6 +15,7 @@ from recapture.run.tables import QUARANTINE
 from recapture.storage import open_container
 from recapture.table.files import read_slice_file
 from recapture.time_model import ticks
+from recapture.time_model.metrics import total
 
 MAX_REASONS = 20
 """Largest number of reasons that are shown, the most frequent first."""
@@ -26,7 +27,7 @@ _BODY_BYTES = 300
 
 
 def quarantined(source: Source) -> dict[str, Any]:
-    """Return the exact number of quarantined events and blobs, and their reasons with examples."""
+    """Return the exact number of quarantined events and blobs, None if not counted, and their reasons with examples."""
     reasons: dict[tuple[str, str], dict[str, Any]] = {}
     files = 0
     for start, table in _tables(source):
@@ -45,7 +46,7 @@ def quarantined(source: Source) -> dict[str, Any]:
     ordered = sorted(reasons.values(), key=lambda reason: (-reason["rows"], reason["verdict"], reason["reason"]))
     return {
         "table": source.pipeline.outputs[0].quarantine_table,
-        "rows": sum(row[name] for row in source.metrics for name in QUARANTINED),
+        "rows": total(row.get(name) for row in source.metrics for name in QUARANTINED),
         "reasons": ordered[:MAX_REASONS],
         "partial": files == MAX_FILES,
     }
@@ -54,7 +55,7 @@ def quarantined(source: Source) -> dict[str, Any]:
 def _tables(source: Source) -> Iterator[tuple[str, pa.Table]]:
     """Yield up to MAX_FILES files of the quarantine, each with the start of its slice."""
     if source.single is not None:
-        rows = [row for row in source.metrics if any(row[name] for name in QUARANTINED)]
+        rows = [row for row in source.metrics if any(row.get(name) for name in QUARANTINED)]
         slices = {ticks.to_text(slice_.start): slice_ for slice_ in source.slices}
         for row in rows[:MAX_FILES]:
             start = row["slice_start"]

@@ -26,7 +26,7 @@ from recapture.storage import in_parallel, open_container
 from recapture.table.files import read_slice_file
 from recapture.table.publications import Approval, Entry, Publications
 from recapture.time_model import ticks
-from recapture.time_model.metrics import COUNTS, WATERMARK_DELAY
+from recapture.time_model.metrics import COUNTS
 from recapture.time_model.slices import Slice
 
 NEWEST_SLICES = 31 * 24
@@ -65,7 +65,10 @@ class Source:
     entries: Mapping[str, Entry]
     """Entries of the slices in the publications, by slice_start."""
     metrics: tuple[Mapping[str, Any], ...]
-    """Metrics of the slices, a row for each partition of an input. Without run files, only counts and the delay."""
+    """Metrics of the slices, a row for each partition of an input; without run files, those of the metrics table.
+
+    A row lacks a metric that the version which ran the slice did not have.
+    """
     rows: Mapping[tuple[str, str], int]
     """Number of rows by the alias of the output and slice_start."""
     single: RunSource | None
@@ -229,8 +232,8 @@ def _published_metrics(pipeline: Pipeline, slice_start: str, entry: Entry) -> li
         if name not in OUTPUT_METRICS:
             row = rows.setdefault((metric["input"], metric["partition"]), {"slice_start": slice_start})
             row |= {"input": metric["input"], "partition": metric["partition"]}
-            row[name] = value if name == WATERMARK_DELAY or value is None else int(value)
-    return [dict.fromkeys(COUNTS, 0) | row for row in rows.values()]
+            row[name] = int(value) if name in COUNTS and value is not None else value
+    return list(rows.values())
 
 
 def _text(slice_: Slice) -> str:

@@ -58,8 +58,8 @@ def _of_input(
         "out_of_order_seconds": tolerance,
         "profiled": profiles.num_rows,
         "of": len(rows),
-        "lateness": _bins(LATENESS_BOUNDS, _sum(profiles["lateness"], len(LATENESS_BOUNDS) + 1)),
-        "disorder": _bins(DISORDER_BOUNDS, _sum(profiles["disorder"], len(DISORDER_BOUNDS) + 1)),
+        "lateness": bins(LATENESS_BOUNDS, _sum(profiles["lateness"], len(LATENESS_BOUNDS) + 1)),
+        "disorder": bins(DISORDER_BOUNDS, _sum(profiles["disorder"], len(DISORDER_BOUNDS) + 1)),
         "pushers": _pushers(profiles),
         "early_keys": _early_keys(profiles),
         "pictures": list(_pictures(source, compiled, policies, profiles, rows)),
@@ -74,7 +74,7 @@ def _sum(lists: pa.ChunkedArray, length: int) -> list[int]:
     return [int(total) for total in flat.reshape(-1, length).sum(axis=0)]
 
 
-def _bins(bounds: Sequence[int], counts: Sequence[int]) -> list[dict[str, Any]]:
+def bins(bounds: Sequence[int], counts: Sequence[int]) -> list[dict[str, Any]]:
     """Return the bins of a histogram in seconds, above the lower and up to the upper bound; None is no bound."""
     lower, upper = [None, *bounds], [*bounds, None]
     return [
@@ -137,16 +137,16 @@ def _pictures(
     sampled = profiles.filter(pc.greater(pc.list_value_length(profiles["sample"]), 0))
     places = {(partition, start): number for number, (partition, start) in enumerate(_places(sampled))}
     with_sample = [row for row in rows if (row["partition"], row["slice_start"]) in places]
-    with_sample.sort(key=lambda row: (-not_on_time(row), -row["InputEvents"], row["slice_start"], row["partition"]))
+    with_sample.sort(
+        key=lambda row: (-not_on_time(row), -(row.get("InputEvents") or 0), row["slice_start"], row["partition"])
+    )
     worth = [row for row in with_sample if not_on_time(row)] or with_sample[:1]
-    slices = {ticks.to_text(slice_.start): slice_ for slice_ in source.slices}
     left = MAX_PICTURES
     for row in _of_distinct_partitions(worth):
         sample = sampled["sample"][places[row["partition"], row["slice_start"]]].as_py()
-        slice_ = slices[row["slice_start"]]
         for key in _keys(sample) if compiled.over else (None,):
             events = [event for event in sample if key is None or event["key"] == key]
-            drawing = picture(events, policies, slice_.start, slice_.end, by_blob=by_blob)
+            drawing = picture(events, policies, by_blob=by_blob)
             if drawing is not None and left:
                 left -= 1
                 yield {
@@ -155,7 +155,7 @@ def _pictures(
                     "slice_start": row["slice_start"],
                     "key": key,
                     "sampled": len(events),
-                    "counts": {name: row[name] for name in ("InputEvents", "DuplicateEvents", *VERDICTS)},
+                    "counts": {name: row.get(name) for name in ("InputEvents", "DuplicateEvents", *VERDICTS)},
                     **drawing.to_dict(),
                 }
 

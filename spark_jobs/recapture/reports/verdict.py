@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from recapture.pages.page import duration, share
+from recapture.quality.metrics import UNUSABLE
+from recapture.reports.ledger import LATE, judged
 from recapture.reports.timing import needed_seconds
-from recapture.time_model.metrics import VERDICTS
+from recapture.time_model.metrics import VERDICTS, total
 from recapture.wording import counted
 
 _MOSTLY = 0.9
@@ -111,10 +113,10 @@ def _approved(document: Mapping[str, Any]) -> str:
 def _few_on_time(document: Mapping[str, Any]) -> str | None:
     """Return the clause that says how few events are on time; None if most are."""
     totals = document["ledger"]["totals"]
-    events = totals["InputEvents"] - totals["DuplicateEvents"]
-    if totals["on_time"] >= _MOSTLY * events:
+    on_time, events = totals["on_time"], judged(totals)
+    if on_time is None or events is None or on_time >= _MOSTLY * events:
         return None
-    return f"only {share(totals['on_time'], events)} of the events are on time"
+    return f"only {share(on_time, events)} of the events are on time"
 
 
 def _what(document: Mapping[str, Any]) -> str:
@@ -126,19 +128,29 @@ def _what(document: Mapping[str, Any]) -> str:
 
 
 def _events(totals: Mapping[str, Any]) -> str:
-    events, duplicates = totals["InputEvents"], totals["DuplicateEvents"]
-    if not events:
+    arrived, duplicates, events = totals["InputEvents"], totals["DuplicateEvents"], judged(totals)
+    if arrived is None or events is None:
+        return "The events that arrived were not counted."
+    if not arrived:
         return "No event arrived."
-    judged = events - duplicates
-    adjusted = sum(totals[name] for name in VERDICTS if name.endswith("adjusted"))
-    dropped = sum(totals[name] for name in VERDICTS if name.endswith("dropped"))
-    unusable = totals["malformed"] + totals["invalid_timestamp"]
-    parts = [f"{share(totals['on_time'], judged)} on time"]
+    adjusted = total(totals[name] for name in VERDICTS if name.endswith("adjusted"))
+    dropped = total(totals[name] for name in VERDICTS if name.endswith("dropped"))
+    unusable = total(totals[name] for name in UNUSABLE)
+    parts = [f"{share(totals['on_time'], events)} on time"]
     for count, text in ((adjusted, "adjusted"), (dropped, "dropped"), (unusable, "quarantined")):
         if count:
-            parts.append(f"{count:,} {text} ({share(count, judged)})")
-    more = f", not counting {counted(duplicates, 'duplicate')}" if duplicates else ""
-    return f"{counted(judged, 'event')} arrived{more}: {', '.join(parts)}."
+            parts.append(f"{count:,} {text} ({share(count, events)})")
+    those = f", {duplicates:,} of them duplicates. The other {events:,}" if duplicates else ""
+    return f"{counted(arrived, 'event')} arrived{those}: {', '.join(parts)}.{_late(totals, events)}"
+
+
+def _late(totals: Mapping[str, Any], events: int) -> str:
+    """Return the sentence about late events that have another verdict; nothing if there are none."""
+    late, verdicts = totals[LATE], total(totals[name] for name in ("late_adjusted", "late_dropped"))
+    if late is None or verdicts is None or late == verdicts:
+        return ""
+    were = f" {counted(late, 'event was', 'events were')} late ({share(late, events)})"
+    return f"{were}; of these, {late - verdicts:,} count as out of order, because they were that, too."
 
 
 def _reasons(document: Mapping[str, Any]) -> list[str]:
@@ -171,7 +183,7 @@ def _advice(document: Mapping[str, Any]) -> Iterator[str]:
 def _clocks(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield what to do about events that were dropped or adjusted because they were early."""
     totals = document["ledger"]["totals"]
-    early = totals["early_dropped"] + totals["early_adjusted"]
+    early = total((totals["early_dropped"], totals["early_adjusted"]))
     if not early:
         return
     done = " and ".join(name for name in ("dropped", "adjusted") if totals[f"early_{name}"])
@@ -184,9 +196,13 @@ def _clocks(document: Mapping[str, Any]) -> Iterator[str]:
 def _disorder(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield what to do about many events that are out of order; the report of a run has a warning about them."""
     totals = document["ledger"]["totals"]
-    events = totals["InputEvents"] - totals["DuplicateEvents"]
-    behind = totals["out_of_order_adjusted"] + totals["out_of_order_dropped"]
-    if behind > (1 - _MOSTLY) * events and not all(of_input["over"] for of_input in document["timing"]):
+    events, behind = judged(totals), total((totals["out_of_order_adjusted"], totals["out_of_order_dropped"]))
+    if (
+        events
+        and behind
+        and behind > (1 - _MOSTLY) * events
+        and not all(of_input["over"] for of_input in document["timing"])
+    ):
         yield (
             f"{share(behind, events)} of the events are out of order: if clocks run ahead, TIMESTAMP BY … OVER a "
             "device's key gives every device a watermark of its own"

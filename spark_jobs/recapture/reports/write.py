@@ -8,11 +8,11 @@ from typing import Any
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError, DefinitionError, RunError
-from recapture.pages.page import require_installed
 from recapture.pages.picture import Draw, svg
 from recapture.reports import sources
 from recapture.reports.document import document
 from recapture.reports.page import page
+from recapture.run.plan import require_packages
 from recapture.run.planned import PlannedRun
 from recapture.run.summary import summary
 from recapture.time_model import ticks
@@ -48,10 +48,10 @@ def write_range_report(
 ) -> dict[str, Any]:
     """Write the report of a range of published slices to a file, and its document next to it.
 
-    Return both files, the range and the verdict. Raise DefinitionError if the files cannot be written; other errors are
-    those of `sources.of_range`.
+    Return both files, the range and the verdict. Raise DefinitionError if the files cannot be written, or if a package
+    is not installed; other errors are those of `sources.of_range`.
     """
-    require_installed()
+    require_packages()
     content = document(sources.of_range(pipeline, start, end))
     target = file or Path(f"{pipeline.name}-{_compact(content['from'])}-{_compact(content['to'])}.html")
     beside = target.with_suffix(".json")

@@ -12,8 +12,8 @@ from recapture.archive.references import PlannedReference
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
-from recapture.pages.page import require_installed
-from recapture.quality import checkpoint
+from recapture.pages import page as pages
+from recapture.quality import checkpoint, suites
 from recapture.run.planned import PlannedRun, files_of, planned_inputs, planned_references, require_same_definition
 from recapture.run.progress import storage_time
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
@@ -47,12 +47,18 @@ def plan_run(pipeline: Pipeline, start: datetime, end: datetime, parameters: Par
     return begin_run(pipeline, preview(pipeline, start, end))
 
 
+def require_packages() -> None:
+    """Raise DefinitionError unless what audits runs and what makes reports is installed. It loads nothing."""
+    pages.require_installed()
+    suites.require_installed()
+
+
 def require_auditable(pipeline: Pipeline, parameters: Parameters = NONE_GIVEN) -> None:
     """Raise DefinitionError if Great Expectations or what makes reports is not installed, or a suite has a mistake.
 
     The audit needs the same parameters again.
     """
-    require_installed()
+    require_packages()
     checkpoint.require_valid_arguments(load_suites(pipeline, parameters).values())
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from recapture import __version__
+from recapture.archive.definition_changes import definition_changes
 from recapture.archive.manifest import Manifest, RunSlice
 from recapture.archive.pinning import PlannedInput
 from recapture.archive.references import PlannedReference
@@ -48,11 +49,17 @@ def load_run(pipeline: Pipeline, run_id: str) -> PlannedRun:
 
 def require_same_definition(pipeline: Pipeline, manifest: Manifest) -> None:
     """Raise DefinitionError if a manifest was planned with another definition: its run would give other rows."""
-    if manifest.definition_digest != run_definition(pipeline).digest:
-        raise DefinitionError(
-            f"{pipeline.file} is not what run {manifest.run} was planned with: the engine (then {manifest.engine}, "
-            f"now {__version__}), the query, a JavaScript function, the policies or an input has changed; plan again"
+    definition = run_definition(pipeline)
+    if manifest.definition_digest == definition.digest:
+        return
+    if manifest.definition is None:
+        changed = (
+            f"the engine (then {manifest.engine}, now {__version__}), the query, a JavaScript function, the policies "
+            "or an input has changed"
         )
+    else:
+        changed = "; ".join(definition_changes(manifest.definition, definition.digest_content))
+    raise DefinitionError(f"{pipeline.file} is not what run {manifest.run} was planned with: {changed}; plan again")
 
 
 def planned_inputs(pipeline: Pipeline, manifest: Manifest) -> list[tuple[Input, PlannedInput]]:

@@ -44,6 +44,7 @@ def propose(pipeline: Pipeline, alias: str | None, start: datetime | None, end: 
     several. Raise DefinitionError for an unknown output, or a range that is not whole slices. Raise RunError if nothing
     is published in the range.
     """
+    suites.require_installed()
     output = _output(pipeline, alias)
     if start is not None and end is not None:
         require_whole_slices(pipeline, start, end)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 
 from recapture.definition.pipeline import Pipeline
@@ -11,6 +10,7 @@ from recapture.errors import DefinitionError
 from recapture.quality import suites
 from recapture.quality.suites import ParameterValue
 from recapture.table.delta import SLICE_COLUMN
+from recapture.wording import did_you_mean
 
 Parameters = Mapping[str, ParameterValue]
 """Values that a run gives to the parameters of suites, by name; a number may also be a text."""
@@ -79,6 +79,5 @@ def _require_declared(pipeline: Pipeline, given: Parameters) -> None:
     declared = [name for quality in qualities for name in quality.parameters]
     for name in given:
         if name not in declared:
-            close = get_close_matches(name, declared, 1)
-            advice = f"did you mean {close[0]}?" if close else f"{pipeline.file} has {', '.join(declared) or 'none'}"
+            advice = did_you_mean(name, declared) or f"{pipeline.file} has {', '.join(declared) or 'none'}"
             raise DefinitionError(f"unknown parameter {name}; {advice}")

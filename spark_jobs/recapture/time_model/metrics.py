@@ -5,7 +5,7 @@ name, and an entry in `COMBINED`, and a value in `Counters.row`. The metrics tab
 names from here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -74,12 +74,19 @@ Of several partitions or slices it is the maximum.
 """
 
 
+def total(values: Iterable[int | None]) -> int | None:
+    """Return the sum of counts; None if one of them was not counted, such as by a version without the metric."""
+    counts = list(values)
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
 def _maximum(values: Sequence[Any]) -> Any:
     return max((value for value in values if value is not None), default=None)
 
 
 COMBINED: Mapping[str, Callable[[Sequence[Any]], Any]] = {
-    **dict.fromkeys(COUNTS, sum),
+    **dict.fromkeys(COUNTS, total),
     WATERMARK_DELAY: _maximum,
     WATERMARK: _maximum,
 }
