@@ -187,13 +187,14 @@ class RunDefinition:
     @property
     def parts(self) -> dict[str, str]:
         """Parts of the definition by their names: the engine's version, and digests of the others."""
-        inputs = {definition.alias: definition.digest_content for definition in self.inputs}
+        content = self.digest_content
+        policies = {alias: of_input.pop("policies") for alias, of_input in content["inputs"].items()}
         return {
             "engine": self.engine,
-            "query": digest_of(self.canonical_query),
-            "functions": digest_of(list(self.functions)),
-            "policies": digest_of({alias: content.pop("policies") for alias, content in inputs.items()}),
-            "inputs": digest_of([inputs, {definition.alias: definition.reading for definition in self.references}]),
+            "query": digest_of(content["query"]),
+            "functions": digest_of(content["functions"]),
+            "policies": digest_of(policies),
+            "inputs": digest_of([content["inputs"], content["references"]]),
         }
 
 
