@@ -7,6 +7,7 @@ from recapture.archive.hole_sentences import remedy, sentence
 from recapture.archive.holes import Hole
 from recapture.quality.audit import Result
 from recapture.quality.suites import SEVERITIES, Check, Severity, built_in
+from recapture.time_model import ticks
 from recapture.wording import counted, named_slices, of_input
 
 _SHOWN = 3
@@ -58,7 +59,7 @@ def holes_result(
     else:
         notes = "; ".join(sentence(hole, name_input=name_input) for hole in harmless[:_SHOWN])
         said = f"nothing is missing from the archive{f' ({notes})' if notes else ''}"
-    observed = sorted({hole.slice_start for hole in failed})[:_SHOWN]
+    observed = [ticks.to_text(start) for start in sorted({hole.slice_start for hole in failed})[:_SHOWN]]
     return _result(
         "archive_has_no_holes",
         _severity(severity or worst, accepted),
