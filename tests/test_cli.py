@@ -257,6 +257,57 @@ def test_status_shows_slices_their_lateness_and_the_gaps_between_them(
     assert "nothing of aggregates is published from 2024-03-01T10:00:00Z to 2024-03-01T11:00:00Z" in text
 
 
+def test_check_finds_stale_slices_and_status_and_report_know_of_them(
+    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World, tmp_path: Path
+) -> None:
+    backfill(spark, world.define(), TEN, at(120))
+    both = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T12:00:00Z")
+    assert cli.main(["status", str(world.file)]) == 0
+    assert "no check has compared the archive with what these slices read: run recapture check" in (
+        capsys.readouterr().out
+    )
+    world.put("0", at(13), [body("b", at(11))])
+    assert cli.main(["check", str(world.file), *both]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "stale: 2024-03-01T10:00:00Z: blobs were added, modified or deleted since they were read",
+        "2 published slices from 2024-03-01T10:00:00Z to 2024-03-01T12:00:00Z checked: 1 stale",
+    ]
+    assert cli.main(["status", str(world.file), "--json", "--state", "stale", *both]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [slice_["slice_start"] for slice_ in shown["slices"]] == ["2024-03-01T10:00:00Z"]
+    assert shown["states"]["stale"] == 1
+    assert cli.main(["report", str(world.file), "--json", "--out", str(tmp_path / "range.html")]) == 0
+    verdict = json.loads(capsys.readouterr().out)["verdict"]
+    assert verdict["level"] == "bad"
+    assert "1 slice is stale, as blobs were added, modified or deleted since they were read" in verdict["sentence"]
+
+
+def test_a_changed_query_is_seen_in_every_place_that_shows_a_state(
+    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World, tmp_path: Path
+) -> None:
+    backfill(spark, world.define(), TEN, at(120))
+    changed = world.define(query=COUNTS.replace("GROUP BY", "WHERE temperature > 0 GROUP BY"))
+    backfill(spark, changed, at(60), at(120))
+    assert cli.main(["status", str(world.file), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [(slice_["state"], slice_["differing"]) for slice_ in shown["slices"]] == [
+        ("outdated", ["query"]),
+        ("published with warnings", []),
+    ]
+    assert cli.main(["plan", str(world.file), *HOUR, "--json"]) == 0
+    (planned,) = json.loads(capsys.readouterr().out)["slices"]
+    assert (planned["state"], planned["differing"]) == ("outdated", ["query"])
+    assert cli.main(["report", str(world.file), "--json", "--out", str(tmp_path / "range.html")]) == 0
+    verdict = json.loads(capsys.readouterr().out)["verdict"]
+    assert verdict["level"] == "warning"
+    assert "1 slice was computed or judged with another query than the pipeline has now" in verdict["sentence"]
+
+
+def test_status_takes_only_states_that_there_are(capsys: pytest.CaptureFixture[str], world: World) -> None:
+    assert "--state fresh: the states are " in refused(capsys, "status", world.file, "--state", "fresh")
+    assert "give both --from and --to" in refused(capsys, "status", world.file, *HOUR[:2])
+
+
 def test_rollback_gives_a_slice_back_what_it_held(
     spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
 ) -> None:

@@ -230,6 +230,8 @@ def _notes(slice_: Mapping[str, Any]) -> Iterator[str]:
     """Yield what else is to be said about a slice."""
     if slice_["differing"]:
         yield f"other {', '.join(slice_['differing'])}"
+    if not slice_["checkable"]:
+        yield "cannot be checked for changed blobs, as the manifest of its run cannot be read"
     if slice_["blocked_run"]:
         yield f"run {slice_['blocked_run']} was stopped by its audit"
     missing = [

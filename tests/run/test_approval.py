@@ -136,3 +136,5 @@ def test_a_slice_is_stale_from_a_check_that_finds_another_blob_to_one_that_finds
     assert coverage(run) == ["published", "published"]
     (world.table / "_recapture" / run.id / "manifest.json").unlink()
     assert check(run.pipeline, TEN, NOON)["unknown"] == list(run.slices)
+    changes = read_changes(open_container(world.table.as_uri()))
+    assert not changes.covers("2024-03-01T10:00:00Z", "2024-03-01T12:00:00Z"), "nobody compared these slices"

@@ -1,7 +1,7 @@
 """Find published slices whose blobs were added, modified or deleted since they were read, and record them."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -36,10 +36,14 @@ class Changes:
     start: str | None = None
     """Start of the range of the last check, ISO 8601."""
     end: str | None = None
+    unknown: Collection[str] = ()
+    """Starts of the slices that the last check could not compare, because the manifest of their run cannot be read."""
 
     def covers(self, start: str, end: str) -> bool:
         """Return whether the last check compared all slices of a range; the bounds are ISO 8601."""
-        return self.start is not None and self.end is not None and self.start <= start and end <= self.end
+        if self.start is None or self.end is None:
+            return False
+        return self.start <= start and end <= self.end and not any(start <= slice_ < end for slice_ in self.unknown)
 
 
 def read_changes(container: Container) -> Changes:
@@ -74,9 +78,15 @@ def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
     changed = {text: runs[text] for text in sorted(differing)}
     container = files_of(pipeline, "").container
     before = {text: run for text, run in read_changes(container).slices.items() if text not in starts}
-    found = {"slices": before | changed, "checked": _text(now), "start": _text(start), "end": _text(end)}
-    container.write(_FILE, json.dumps({"format": FORMAT, "content": found}, indent=1).encode())
     unknown = [text for text, run in runs.items() if run not in manifests]
+    found = {
+        "slices": before | changed,
+        "checked": _text(now),
+        "start": _text(start),
+        "end": _text(end),
+        "unknown": unknown,
+    }
+    container.write(_FILE, json.dumps({"format": FORMAT, "content": found}, indent=1).encode())
     return {"from": _text(start), "to": _text(end), "checked": len(runs), "changed": list(changed), "unknown": unknown}
 
 
