@@ -266,15 +266,15 @@ def test_check_finds_stale_slices_and_status_and_report_know_of_them(
     assert "no check has compared the archive with what these slices read: run recapture check" in (
         capsys.readouterr().out
     )
-    world.put("0", at(13), [body("b", at(11))])
+    world.put("0", at(85), [body("b", at(84))], 2)
     assert cli.main(["check", str(world.file), *both]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "stale: 2024-03-01T10:00:00Z: blobs were added, modified or deleted since they were read",
+        "stale: 2024-03-01T11:00:00Z: blobs were added, modified or deleted since they were read",
         "2 published slices from 2024-03-01T10:00:00Z to 2024-03-01T12:00:00Z checked: 1 stale",
     ]
     assert cli.main(["status", str(world.file), "--json", "--state", "stale", *both]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert [slice_["slice_start"] for slice_ in shown["slices"]] == ["2024-03-01T10:00:00Z"]
+    assert [slice_["slice_start"] for slice_ in shown["slices"]] == ["2024-03-01T11:00:00Z"]
     assert shown["states"]["stale"] == 1
     assert cli.main(["report", str(world.file), "--json", "--out", str(tmp_path / "range.html")]) == 0
     verdict = json.loads(capsys.readouterr().out)["verdict"]
