@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.chaos.command import Held, Storage, shown
-from tests.storage.fault_proxy import Fault, FaultProxy, answered, cut, edited, lost, overstated, reset
+from tests.storage.fault_proxy import Fault, FaultProxy, answered, cut, edited, forgotten, lost, overstated, reset
 
 AT_ONCE = 2
 """Number of commands that run side by side."""
@@ -29,6 +29,7 @@ WRITING: dict[str, tuple[Fault, int | None]] = {
     "412 always": (answered(412, "ConditionNotMet"), ALWAYS),
     "reset once": (reset, ONCE),
     "answer lost once": (lost, ONCE),
+    "acknowledged and forgotten once": (forgotten, ONCE),
 }
 READING: dict[str, tuple[Fault, int | None]] = {
     **{name: WRITING[name] for name in ("500 once", "500 always", "403", "404", "reset once")},

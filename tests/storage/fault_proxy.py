@@ -103,6 +103,12 @@ def lost(exchange: Exchange) -> None:
     exchange.forward()
 
 
+def forgotten(exchange: Exchange) -> Answer:
+    """Acknowledge a write that the emulator never sees."""
+    modified = "Fri, 01 Mar 2024 12:00:00 GMT"
+    return Answer(201, {"etag": '"0x1"', "last-modified": modified, "x-ms-request-server-encrypted": "true"})
+
+
 def cut(share: float = 0.5) -> Fault:
     """Reset the connection after this share of the body."""
 

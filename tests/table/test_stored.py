@@ -18,7 +18,7 @@ from recapture.table.delta import File, OpenTable
 from recapture.table.publications import Publication
 from recapture.table.stored import MAX_LISTINGS, find
 from recapture.time_model import ticks
-from tests.storage.fault_proxy import Answer, Exchange, FaultProxy
+from tests.storage.fault_proxy import FaultProxy, forgotten
 from tests.table import strangers
 from tests.table.publishing import METRICS, NINE, QUARANTINE, ROWS, TEN, Place, everywhere, on_azurite, remove
 
@@ -196,12 +196,6 @@ def proxy(azurite: Azurite) -> Iterator[FaultProxy]:
         yield proxy
 
 
-def acknowledged_and_lost(exchange: Exchange) -> Answer:
-    """Acknowledge a write that the emulator never sees."""
-    modified = "Fri, 01 Mar 2024 12:00:00 GMT"
-    return Answer(201, {"etag": '"0x1"', "last-modified": modified, "x-ms-request-server-encrypted": "true"})
-
-
 @pytest.mark.parametrize("name", ["publications", ROWS, METRICS, QUARANTINE])
 def test_a_write_that_is_acknowledged_and_lost_is_found_before_anything_is_published(
     azurite: Azurite, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, name: str
@@ -211,7 +205,7 @@ def test_a_write_that_is_acknowledged_and_lost_is_found_before_anything_is_publi
     place.publish("first")
     versions = place.versions()
     folder = place.table_url(name).rsplit("/", 1)[1]
-    proxy.inject(acknowledged_and_lost, "write", rf"curated/{folder}/slice_start=.*\.parquet$")
+    proxy.inject(forgotten, "write", rf"curated/{folder}/slice_start=.*\.parquet$")
     with pytest.raises(RunError, match=rf"slice {NINE} of .*/{folder} has lost a file, .*: {AGAIN}") as raised:
         place.publish("second")
     assert raised.value.exit_code == 1
