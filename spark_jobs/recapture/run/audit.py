@@ -74,6 +74,7 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN) -> dict[str, Any
                 example,
                 {alias: suite.severities for alias, suite in loaded.items()},
                 pipeline.query.ends_windows_every(slice_length(pipeline)),
+                {output.alias for output in pipeline.outputs if not pipeline.expects_rows(output)},
             ),
             earlier_metrics=earlier_metrics(run, loaded.values()),
         )
