@@ -18,7 +18,8 @@ def judged(ahead: dict[str, list[float]], chunks: int = 1, max_delay: float = 0)
     clocks = Clocks()
     for rows in np.array_split(np.random.default_rng(1).permutation(len(seconds)), chunks):
         time = hub[rows] + (seconds[rows] * from_seconds(1)).astype(np.int64)
-        clocks.add(pa.array(devices[rows].tolist(), pa.string()), time, hub[rows])
+        early = time - hub[rows] > from_seconds(300)
+        clocks.add(pa.array(devices[rows].tolist(), pa.string()), time, hub[rows], early)
     return clocks.wrong(max_delay)
 
 
@@ -28,6 +29,7 @@ def test_a_wrong_clock_is_found_with_its_error(error: float) -> None:
     count, wrong = judged({"right": delays.tolist(), "wrong": (delays + error).tolist()}, chunks=3)
     assert count == 2
     assert [(clock.device, clock.events) for clock in wrong] == [("wrong", 40)]
+    assert wrong[0].dropped == (40 if error > 301 else 0)
     assert wrong[0].seconds == pytest.approx(error, abs=1)
 
 

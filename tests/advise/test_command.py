@@ -65,7 +65,7 @@ def test_json_has_the_counts_of_every_setting_in_all_and_by_partition(
     assert one["clocks"] == {
         "key": ["deviceId"],
         "devices": 5,
-        "wrong": [{"device": "fast", "seconds": 120.0, "events": 55}],
+        "wrong": [{"device": "fast", "seconds": 120.0, "events": 55, "dropped": 0}],
     }
     assert [(key["over"], key["of_query"]) for key in one["keys"]] == [([], True), (["deviceId"], False)]
     for key in one["keys"]:

@@ -219,9 +219,9 @@ def test_a_value_that_a_key_cannot_hold_is_malformed_only_with_that_key(
     """A whole number beyond 64 bits is an input error if the query names the field. No candidate has one at first."""
     monkeypatch.setattr(chunks, "CHUNK_EVENTS", 8)
     world = World(tmp_path)
-    bodies = [event(TEN + timedelta(minutes=n), str(n % 2), line=n % 2) for n in range(8)]
+    bodies = [event(TEN + timedelta(minutes=n), str(n % 2), line="ab"[n % 2]) for n in range(8)]
     world.put("0", TEN + timedelta(minutes=9), bodies)
-    world.put("0", TEN + timedelta(minutes=14), [event(TEN + timedelta(minutes=8), 10**30, line=1)], 8)
+    world.put("0", TEN + timedelta(minutes=14), [event(TEN + timedelta(minutes=8), 10**30, line="b")], 8)
     advice = advised(world.define(PLAIN))
     (one,) = advice.inputs
     assert [str(key) for key in one.counts.keys.all] == ["none", "deviceId", "line"]

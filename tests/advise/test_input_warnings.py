@@ -36,11 +36,31 @@ def test_devices_with_wrong_clocks_are_named_with_their_errors(tmp_path: Path) -
     assert remedy.endswith("; a clock that is ahead puts the other devices out of order: OVER deviceId prevents it")
 
 
+def test_a_device_whose_events_are_all_dropped_is_not_said_to_put_others_out_of_order(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    fleet(world, RIGHT | {"fast": 900})
+    wrong, _ = warnings(world, PLAIN)
+    assert wrong == (
+        "1 clock is wrong among those of 5 devices: fast is 14 min 59 s ahead (all its events are dropped as early)"
+    )
+    adjusted = warnings(world, PLAIN, early_policy="Adjust")
+    assert any(text.endswith("OVER deviceId prevents it") for text in adjusted), "then they push the watermark"
+
+
+def test_a_clock_that_is_ahead_by_less_than_the_tolerance_puts_nobody_out_of_order(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    fleet(world, RIGHT | {"fast": 20})
+    (wrong,) = warnings(world, PLAIN, eventsOutOfOrderMaxDelayInSeconds=599)
+    assert wrong == "1 clock is wrong among those of 5 devices: fast is 19 s ahead"
+
+
 def test_only_some_of_many_wrong_clocks_are_named(tmp_path: Path) -> None:
     world = World(tmp_path)
     fleet(world, {f"d{number}": 100 * number for number in range(9)})
     (text, *_) = warnings(world)
-    assert text.startswith("8 clocks are wrong among those of 9 devices: d8 is 13 min 19 s ahead, ")
+    assert text.startswith(
+        "8 clocks are wrong among those of 9 devices: d8 is 13 min 19 s ahead (all its events are dropped as early), "
+    )
     assert text.endswith("and 3 more")
 
 

@@ -43,7 +43,7 @@ def test_the_key_of_the_query_comes_first_then_none() -> None:
 
 
 def test_fields_that_the_query_reads_come_before_those_with_more_values() -> None:
-    keys = chosen(BY_SITE, [{"site": {"id": f"s{n % 2}"}} for n in range(20)])
+    keys = chosen(BY_SITE, [{"site": {"id": f"s{n % 5 % 2}"}} for n in range(20)])
     assert names(keys) == ["none", "site.id", "deviceId"]
     assert str(keys.devices) == "deviceId", "it has more values"
 
@@ -61,15 +61,40 @@ def test_a_field_that_some_events_lack_is_no_candidate() -> None:
 
 
 def test_there_are_only_a_few_candidates_those_with_the_most_values() -> None:
-    keys = chosen(PLAIN, [{f"f{size}": f"v{n % size}" for size in (2, 3, 4, 6, 7)} for n in range(60)])
-    assert names(keys) == ["none", "f7", "f6", "deviceId"]
+    keys = chosen(PLAIN, [{f"f{size}": f"v{n % size}" for size in (2, 4, 10, 20)} for n in range(60)])
+    assert names(keys) == ["none", "f20", "f10", "deviceId"]
     assert len(keys.candidates) == MAX_CANDIDATES
 
 
 def test_in_texts_a_number_with_a_fraction_is_no_candidate() -> None:
-    fields = [{"t": f"{20 + n % 3}.5"} for n in range(20)]
+    fields = [{"t": f"{20 + n % 5}.5"} for n in range(20)]
     assert names(chosen(PLAIN, fields)) == ["none", "deviceId", "t"]
     assert names(chosen(PLAIN, fields, only_texts=True)) == ["none", "deviceId"]
+
+
+@pytest.mark.parametrize("door", [[0, 1], ["open", "closed"], [10, 11, 12]])
+def test_a_state_that_devices_share_and_change_is_no_candidate(door: list[Any]) -> None:
+    fields = [{"door": door[n // 2 % len(door)]} for n in range(60)]
+    assert names(chosen(PLAIN, fields)) == ["none", "deviceId"]
+    assert names(chosen(PLAIN.replace("GROUP BY", "WHERE door = 0 GROUP BY"), fields)) == ["none", "deviceId"]
+
+
+def test_a_sensor_of_a_device_and_a_site_of_devices_are_candidates() -> None:
+    fields = [{"sensor": n % 10, "site": n % 5 // 2, "name": f"n{n % 5}"} for n in range(60)]
+    keys = chosen(PLAIN, fields)
+    assert names(keys) == ["none", "sensor", "deviceId", "name"]
+    assert str(keys.devices) == "deviceId", "it is a text"
+
+
+def test_without_texts_the_integer_with_the_most_values_names_the_devices_and_0_and_1_do_not() -> None:
+    def only(fields: list[dict[str, Any]]) -> list[str]:
+        content = [event(at(n), None, **body) for n, body in enumerate(fields)]
+        events = pa.RecordBatch.from_pydict({"body": pa.array(content, pa.binary())})
+        chunk = Chunk(events, (), (), (), is_last=True, is_judged=True, numbered=True)
+        return names(choose_keys(compiled(PLAIN), chunk, only_texts=False))
+
+    assert only([{"id": n % 5, "door": n // 2 % 2} for n in range(60)]) == ["none", "id"]
+    assert only([{"door": n // 2 % 2} for n in range(60)]) == ["none"]
 
 
 def test_a_key_is_named_in_a_sentence() -> None:

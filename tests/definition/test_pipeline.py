@@ -526,6 +526,13 @@ def test_each_select_into_has_its_table_and_its_suite(two: Path, tmp_path: Path)
         ("    table: curated/counts\n", "", 17, "output.1.table is missing: add it"),
         ("    quality:", "    quelity:", 19, "output.1.quelity: unknown key: did you mean quality?"),
         ("suite: counts.json", "suite: counts.json\n      sweet: a", 21, "output.1.quality.sweet: unknown key"),
+        ("suite: counts.json", "expect_rows: 0", 20, "output.1.quality.expect_rows: should be a valid boolean"),
+        (
+            "suite: counts.json",
+            "parameters: {most: 1}",
+            20,
+            "output.1.quality.parameters: there is no suite that uses them: add suite",
+        ),
         (
             "suite: counts.json",
             "suite: counts.json\n      parameter: {}",

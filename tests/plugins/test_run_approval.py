@@ -107,7 +107,7 @@ def test_a_blocked_run_is_told_approved_published_and_told_again(
     with pytest.raises(TaskAwaitingInput) as waiting:
         task.execute(context)
     assert waiting.value.timeout == timedelta(hours=2)
-    assert "* `FAILED rooms aggregates no 'room' is too warm" in asked[0]["body"]
+    assert "* `FAILED rooms aggregates not met: no 'room' is too warm (" in asked[0]["body"]
 
     with pytest.raises(TaskAwaitingInput):
         task.execute_complete(context, answer("Approve", " "))

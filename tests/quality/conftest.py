@@ -1,12 +1,16 @@
 """A run of two slices and two partitions, and the rows that it would publish."""
 
+import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from recapture.quality import suites
 from recapture.time_model.metrics import COUNTS, WATERMARK, WATERMARK_DELAY
+from tests.quality.staging import COLUMNS, Declared
 
 RUN: dict[str, Any] = {
     "run_start": datetime(2026, 3, 1, 10, tzinfo=UTC),
@@ -61,3 +65,13 @@ def aggregates() -> pd.DataFrame:
             for device in ("a", "b")
         ]
     )
+
+
+@pytest.fixture
+def declared(tmp_path: Path) -> Declared:
+    def load(*expectations: dict[str, Any]) -> suites.Suite:
+        path = tmp_path / "mine.json"
+        path.write_text(json.dumps({"name": "mine", "expectations": expectations}))
+        return suites.load(path, COLUMNS)
+
+    return load

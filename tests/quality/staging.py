@@ -1,5 +1,7 @@
-"""Rows as a run stages them, from a pandas frame."""
+"""Rows as a run stages them, from a pandas frame, and their audit."""
 
+import tempfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -9,8 +11,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from recapture.quality import checkpoint
+from recapture.quality.audit import Audit
 from recapture.quality.rows import FRAME_ROWS, Rows, SliceFile
+from recapture.quality.suites import Suite
 
+ALIAS = "aggregates"
+COLUMNS = ("windowEnd", "deviceId", "events", "avgTemperature")
+Declared = Callable[..., Suite]
+"""Returns a suite of the given expectations."""
 SLICE_START = datetime(2026, 3, 1, 10, tzinfo=UTC)
 
 
@@ -31,3 +40,9 @@ def in_rows(metrics: pd.DataFrame) -> list[dict[str, Any]]:
     """Return metrics as a run has them in its files."""
     rows: list[dict[str, Any]] = metrics.astype(object).where(metrics.notna(), None).to_dict("records")
     return rows
+
+
+def audit(metrics: pd.DataFrame, aggregates: dict[str, pd.DataFrame], suites: dict[str, Suite], **run: Any) -> Audit:
+    with tempfile.TemporaryDirectory() as folder:
+        rows = {alias: in_files(Path(folder), frame) for alias, frame in aggregates.items()}
+        return checkpoint.audit(in_rows(metrics), rows, suites, **run)

@@ -96,8 +96,9 @@ def test_each_input_is_judged_by_itself_and_its_message_names_it() -> None:
     assert asked == [(START, "b")]
     unusable, dropped = judged["events_can_be_used"], judged["events_reach_the_query"]
     assert (unusable.severity, dropped.severity) == ("critical", "critical")
-    assert (
-        f"(1 of 2 slices with events fails): in slice {START} of input b, 3 malformed of 3 events" in unusable.sentence
+    assert unusable.sentence.startswith(
+        "events cannot be used (at most 1 % expected): 1 of 2 slices with events (50 %): "
+        f"in slice {START} of input b, 3 malformed of 3 events (100 %)"
     )
     assert (
         f"in slice {START} of input b, the policies dropped all usable events (3 late_dropped of 3)" in dropped.sentence
@@ -122,6 +123,12 @@ def test_a_suite_chooses_the_severity_of_a_check_and_the_strictest_choice_holds_
     assert failures(dropped, severities=two) == {"events_reach_the_query": "warning"}
 
 
+def test_an_output_that_may_have_no_rows_is_not_judged_by_them() -> None:
+    judged = results([counts_of(0, on_time=500)], lambda start, alias: NO_JSON, {}, True, {"aggregates"})
+    assert [result.expectation for result in judged] == ["events_can_be_used", "events_reach_the_query"]
+    assert all(result.success for result in judged)
+
+
 def test_the_sentence_says_how_many_events_of_which_slice_and_why() -> None:
     (failure,) = [
         result
@@ -129,9 +136,9 @@ def test_the_sentence_says_how_many_events_of_which_slice_and_why() -> None:
         if not result.success
     ]
     assert failure.sentence == (
-        "nearly all events can be used (1 of 1 slice with events fails): in slice 2026-03-01T10:00:00Z, "
-        "677 malformed of 677 events: not a JSON object; the body is not a JSON object (it starts with "
-        "'deviceId,temperature\\na,1'): "
+        "events cannot be used (at most 1 % expected): 1 of 1 slice with events (100 %): in slice "
+        "2026-03-01T10:00:00Z, 677 malformed of 677 events (100 %): not a JSON object; the body is not a JSON object "
+        "(it starts with 'deviceId,temperature\\na,1'): "
         "if the blobs are not those of Event Hubs Capture, try input.format IotHub, ServiceBus, Json or Csv"
     )
 

@@ -105,6 +105,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
         ({**NOT_NULL, "meta": {"aset": "metrics"}}, 'unknown key "aset"; did you mean asset?'),
         ({**NOT_NULL, "meta": {"asset": "metric"}}, 'unknown asset "metric"; did you mean metrics?'),
         ({**NOT_NULL, "meta": []}, "meta must be an object"),
+        ({**NOT_NULL, "meta": {"failure": 1}}, "failure must be text: what is so if the expectation is not met"),
         ({**NOT_NULL, "kwargs": []}, "kwargs must be an object"),
         ({**NOT_NULL, "kwargs": {}}, "kwargs lacks column"),
         ({**NOT_NULL, "kwargs": {"column": "event"}}, 'the aggregates have no column "event"; did you mean events?'),

@@ -4,18 +4,8 @@ from typing import Any
 
 import pytest
 
-from recapture.ordering.profile import DISORDER_BOUNDS, LATENESS_BOUNDS
 from recapture.reports.verdict import verdict
 from recapture.time_model.metrics import VERDICTS
-
-
-def bins(bounds: tuple[int, ...], **events: int) -> list[dict[str, Any]]:
-    """Return the bins of a histogram; `events` has the number of events under the upper bound of their bin."""
-    edges = [None, *bounds, None]
-    return [
-        {"above": edges[index], "up_to": edges[index + 1], "events": events.get(f"to_{edges[index + 1]}", 0)}
-        for index in range(len(edges) - 1)
-    ]
 
 
 def report(**changed: Any) -> dict[str, Any]:
@@ -26,11 +16,10 @@ def report(**changed: Any) -> dict[str, Any]:
     timing = {
         "alias": "telemetry",
         "over": [],
-        "late_seconds": 5.0,
-        "out_of_order_seconds": 0.0,
-        "early_keys": [],
-        "lateness": bins(LATENESS_BOUNDS, to_1=1000),
-        "disorder": bins(DISORDER_BOUNDS, to_0=1000),
+        "judged": totals["InputEvents"] - totals["DuplicateEvents"],
+        "late": late,
+        "out_of_order": totals["out_of_order_adjusted"] + totals["out_of_order_dropped"],
+        "latest_seconds": 5_040.0,
         **changed.pop("timing", {}),
     }
     slices = {"total": 1, "passed": 1, "passed with warnings": 0, "unpublished": 0, "first_unpublished": None}
@@ -38,6 +27,11 @@ def report(**changed: Any) -> dict[str, Any]:
     standing = {"differing": {}, "other_engine": 0, "checked": {"at": CHECKED}, "covers": True}
     return {
         "kind": "run",
+        "from": "2026-03-01T10:00:00Z",
+        "to": "2026-03-01T11:00:00Z",
+        "definition": {"file": "/pipelines/fleet.yaml"},
+        "quarantine": {"reasons": []},
+        "keys": [],
         "quality": "passed",
         "published": True,
         "approvals": [],
@@ -57,7 +51,14 @@ def failed(*failures: dict[str, Any]) -> dict[str, Any]:
 
 
 CHECKED = "2026-03-02T03:00:00Z"
-FAILURE = {"severity": "critical", "sentence": "too warm (3 of 4 rows fail)", "title": "too warm", "hint": "cool down"}
+FAILURE = {
+    "severity": "critical",
+    "sentence": "rooms are too warm: 3 of 4 rows (75 %)",
+    "title": "no room is too warm",
+    "hint": "cool down",
+    "cause": 9,
+    "of_unusable": False,
+}
 
 
 @pytest.mark.parametrize(
@@ -175,39 +176,48 @@ def test_late_events_whose_verdict_is_out_of_order_are_summed_up_as_late() -> No
 def test_what_failed_is_a_reason_and_its_hint_is_advice() -> None:
     note = FAILURE | {"severity": "info", "sentence": "a note", "hint": "nothing"}
     result = verdict(report(quality="failed", published=False, failures=failed(FAILURE, note)))
-    assert result["reasons"] == ["too warm (3 of 4 rows fail)"]
+    assert result["reasons"] == ["rooms are too warm: 3 of 4 rows (75 %)"]
     assert result["advice"] == [
-        "too warm: cool down",
+        "no room is too warm: cool down",
         "correct the data, the pipeline file or the suite, then run the slices again; the same input fails again",
     ]
 
 
-def test_advice_names_the_tolerance_that_leaves_nearly_all_events_as_they_are() -> None:
-    late = bins(LATENESS_BOUNDS, to_1=900, to_600=99, to_86400=1)
-    behind = bins(DISORDER_BOUNDS, to_0=900, to_30=100)
-    assert verdict(report(timing={"lateness": late, "disorder": behind}))["advice"] == [
-        "eventsLateArrivalMaxDelayInSeconds is 5: with 600, 99.9% of the events would not be late, and a slice would "
-        "be complete 9 min 55 s later",
-        "eventsOutOfOrderMaxDelayInSeconds is 0: with 30, 99.9% of the events would not be out of order",
+def test_advice_names_the_cause_first_and_what_may_follow_from_it_after_it() -> None:
+    late = FAILURE | {"title": "devices have their windows", "hint": "late events are moved", "severity": "warning"}
+    unusable = FAILURE | {
+        "title": "few events are malformed",
+        "hint": "see Quarantine",
+        "cause": 4,
+        "of_unusable": True,
+    }
+    reasons = [{"verdict": "malformed", "reason": "temperature is not a float: a record", "rows": 5012, "examples": []}]
+    document = report(
+        quality="failed", published=False, failures=failed(late, unusable), quarantine={"reasons": reasons}
+    )
+    assert verdict(document)["advice"][:3] == [
+        "5,012 events are malformed because temperature is not a float: a record: correct CREATE TABLE, the query, or "
+        "the sender",
+        "few events are malformed: see Quarantine",
+        "devices have their windows: late events are moved",
     ]
 
 
-def test_a_tolerance_that_suffices_and_one_that_asa_does_not_take_are_not_proposed() -> None:
-    enough = {"late_seconds": 600.0, "lateness": bins(LATENESS_BOUNDS, to_600=1000)}
-    too_far = {"disorder": bins(DISORDER_BOUNDS, to_0=500, to_900=500)}
-    assert verdict(report(timing=enough | too_far))["advice"] == []
-
-
-def test_the_advice_for_a_range_with_many_events_out_of_order_is_over() -> None:
-    behind = {"out_of_order_dropped": 1000}
-    [advice] = verdict(report(kind="range", totals=behind))["advice"]
-    assert advice.startswith("50 % of the events are out of order: if clocks run ahead, TIMESTAMP BY … OVER")
-    assert verdict(report(kind="range", totals=behind, timing={"over": ["deviceId"]}))["advice"] == []
+def test_advice_on_tolerances_has_counts_and_the_command_that_compares_both_together() -> None:
+    counts = {"late_adjusted": 60, "out_of_order_adjusted": 40, "LateInputEvents": 60}
+    assert verdict(report(totals=counts))["advice"] == [
+        "60 events arrived late (the latest by 1 h 24 min) and 40 out of order: recapture advise fleet.yaml --from "
+        "2026-03-01T10:00:00Z --to 2026-03-01T11:00:00Z counts how many would be on time with other tolerances, and "
+        "with other keys after OVER"
+    ]
+    assert verdict(report(totals={"on_time": 10_000, "late_adjusted": 5}))["advice"] == []
 
 
 def test_advice_names_devices_whose_clocks_are_ahead() -> None:
-    [advice] = verdict(report(totals={"early_dropped": 2}, timing={"early_keys": ["device-006"]}))["advice"]
+    early = {"name": "early", "keys": [{"key": None, "count": 9}, {"key": "device-006", "count": 2}]}
+    keys = [{"troubles": [early, {"name": "late", "keys": [{"key": "device-009", "count": 7}]}]}]
+    [advice] = verdict(report(totals={"early_dropped": 2}, keys=keys))["advice"]
     assert advice == (
         "2 events are too far ahead of the arrival and dropped: correct the clocks of the devices, such as those of "
-        "device-006"
+        "device-006 (2)"
     )

@@ -179,7 +179,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
 
 
 def caught(pipeline: Pipeline, table: Path, computed: str, start: datetime) -> list[str]:
-    """Audit one slice of a run that computed several, and return the sentences of what failed, with severities."""
+    """Audit one slice of a run that computed several, and return the titles of what failed, with severities."""
     run = plan_run(pipeline, start, start + HOUR)
     folder = table / "_recapture"
     manifest = folder.joinpath(run.id, "manifest.json").read_bytes()
@@ -191,7 +191,7 @@ def caught(pipeline: Pipeline, table: Path, computed: str, start: datetime) -> l
     with contextlib.suppress(AuditError):
         audit(run)
     failed = [result for result in run_file(table, run.id, "audit.json")["json"]["results"] if not result["success"]]
-    titles = [(result["sentence"].split(" (")[0], result["severity"]) for result in failed]
+    titles = [(result["title"], result["severity"]) for result in failed]
     return [f"{title} ({severity})" for title, severity in titles if title not in ALWAYS]
 
 

@@ -192,7 +192,10 @@ def test_each_kind_of_damage_stops_the_run_by_default_and_is_quarantined_if_the_
         12,
     )
     assert report["quality"]["verdict"] == "passed with warnings"
-    assert "every blob that a slice reads is whole (1 of 1 row fails" in report["quality"]["text"]
+    assert (
+        "blobs that slices read are damaged (whole: true expected): 1 of 1 slice and partition"
+        in report["quality"]["text"]
+    )
     assert any(warning.startswith(f"{count} blobs are damaged and were quarantined") for warning in report["warnings"])
     rows = {row["blob"]: row for row in quarantined(world) if row["verdict"] == "damaged"}
     assert rows.keys() == expected.keys()
@@ -259,6 +262,8 @@ def test_copied_blobs_change_no_row_and_are_counted(spark: "SparkSession", world
     assert (report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == (21 - 3 + 3, 0)
     assert lawful(report)
     assert report["quality"]["verdict"] == "passed"
-    assert "no event arrived twice (2 of 2 rows fail" in report["quality"]["text"]
+    assert (
+        "events arrived twice (DuplicateEvents: 0 expected): 2 of 2 slices and partitions" in report["quality"]["text"]
+    )
     values = {(row["metric"], row["slice_start"]): row["value"] for row in published(world.home / "table_metrics")}
     assert values["DuplicateEvents", TEN] == 2

@@ -36,6 +36,8 @@ class WrongClock:
     """Error of the clock in seconds; positive if it is ahead."""
     events: int
     """Events of the device."""
+    dropped: int
+    """Events of the device that the early window drops; they move no watermark."""
 
 
 class Clocks:
@@ -51,17 +53,26 @@ class Clocks:
         self._events: NDArray[np.int64] = np.zeros(0, np.int64)
         self._seconds: NDArray[np.float64] = np.zeros(0)
         """Sum of the differences in each cell, in seconds."""
+        self._dropped: NDArray[np.int64] = np.zeros(0, np.int64)
+        """Events that the early window drops, by device."""
 
-    def add(self, device: pa.Array, time: NDArray[np.int64], hub: NDArray[np.int64]) -> None:
+    def add(
+        self, device: pa.Array, time: NDArray[np.int64], hub: NDArray[np.int64], dropped: NDArray[np.bool_]
+    ) -> None:
         """Count events by the name of their device (string, without NULL).
 
-        `time` has application times and `hub` enqueued times, in ticks.
+        `time` has application times and `hub` enqueued times, in ticks; `dropped` is true for events that the early
+        window drops.
         """
         if not len(device):
             return
         seconds = (time - hub) / TICKS_PER_SECOND
         bins = np.rint(np.arcsinh(seconds) / _WIDTH).astype(np.int64) + _BINS // 2
-        cells = np.concatenate([self._cells, self._devices.encode(device) * _BINS + bins])
+        devices = self._devices.encode(device)
+        counted = np.bincount(devices[dropped], minlength=len(self._devices.values))
+        counted[: len(self._dropped)] += self._dropped
+        self._dropped = counted
+        cells = np.concatenate([self._cells, devices * _BINS + bins])
         events = np.concatenate([self._events, np.ones(len(device), np.int64)])
         sums = np.concatenate([self._seconds, seconds])
         self._cells, cell = np.unique(cells, return_inverse=True)
@@ -86,7 +97,12 @@ class Clocks:
         judged = totals >= MIN_EVENTS
         off = judged & ((errors > MIN_AHEAD) | (errors < -MIN_BEHIND - max_delay))
         clocks = [
-            WrongClock(names[int(devices[index])].as_py(), round(float(errors[index]), 1), int(totals[index]))
+            WrongClock(
+                device=names[int(devices[index])].as_py(),
+                seconds=round(float(errors[index]), 1),
+                events=int(totals[index]),
+                dropped=int(self._dropped[devices[index]]),
+            )
             for index in np.flatnonzero(off)
         ]
         return int(judged.sum()), sorted(clocks, key=lambda clock: (-abs(clock.seconds), clock.device))

@@ -60,11 +60,10 @@ def _clocks(advice: InputAdvice, place: str) -> Iterator[str]:
     wrong = counts.wrong_clocks
     if wrong:
         clocks = counted(len(wrong), "clock is wrong", "clocks are wrong")
-        pushes = any(clock.seconds > 0 for clock in wrong) and not counts.keys.own.columns
         remedy = f"; a clock that is ahead puts the other devices out of order: OVER {counts.keys.devices} prevents it"
         yield (
             f"{clocks} among those of {counted(counts.devices, 'device')}{place}: {_some(map(_clock, wrong))}"
-            f"{remedy if pushes else ''}"
+            f"{remedy if _push_the_watermark(advice) else ''}"
         )
     early = advice.totals[counts.keys.own].early
     if early:
@@ -76,8 +75,25 @@ def _clocks(advice: InputAdvice, place: str) -> Iterator[str]:
         )
 
 
+def _push_the_watermark(advice: InputAdvice) -> bool:
+    """Return whether clocks that are ahead put events of other devices out of order.
+
+    They do if not all of their events are dropped, and if more events are on time with a watermark for each device.
+    """
+    counts, own = advice.counts, advice.own
+    if counts.keys.own.columns or counts.keys.devices not in counts.keys.all:
+        return False
+    ahead = any(clock.seconds > 0 and clock.dropped < clock.events for clock in counts.wrong_clocks)
+    of_devices, of_query = (advice.outcome(key, own)["on_time"] for key in (counts.keys.devices, counts.keys.own))
+    return ahead and of_devices > of_query
+
+
 def _clock(clock: WrongClock) -> str:
-    return f"{clock.device} is {duration(abs(clock.seconds))} {'ahead' if clock.seconds > 0 else 'behind'}"
+    error = f"{clock.device} is {duration(abs(clock.seconds))} {'ahead' if clock.seconds > 0 else 'behind'}"
+    if not clock.dropped:
+        return error
+    dropped = "all its" if clock.dropped == clock.events else f"{clock.dropped:,} of its {clock.events:,}"
+    return f"{error} ({dropped} events are dropped as early)"
 
 
 def _tolerances(advice: InputAdvice, place: str) -> Iterator[str]:

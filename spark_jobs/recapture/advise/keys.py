@@ -1,7 +1,7 @@
 """Candidate keys: what TIMESTAMP BY … OVER could name, and what tells devices apart."""
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,8 @@ MIN_SHARE = 0.99
 """Smallest share of the events that have a value of a candidate key: an event without one would be lost."""
 MIN_EVENTS_PER_VALUE = 2
 """Smallest number of events that have the same value of a candidate key, on average."""
+MIN_INTEGERS = 3
+"""Smallest number of distinct integers of a candidate key: 0 and 1 are a state."""
 SAMPLED_EVENTS = 20_000
 """Number of events in which candidate keys are looked for."""
 MAX_FIELDS = 100
@@ -59,7 +61,7 @@ class Keys:
     candidates: tuple[Key, ...]
     """Other keys; none first, unless it is the query's."""
     devices: Key
-    """Key that tells devices apart: the query's, or the candidate with the most values, or none."""
+    """Key that tells devices apart: the query's, or the candidate that most likely does, or none."""
 
     @property
     def all(self) -> tuple[Key, ...]:
@@ -69,41 +71,75 @@ class Keys:
 def choose_keys(compiled: CompiledInput, sample: Chunk, only_texts: bool) -> Keys:
     """Return the query's key, and candidates: no key, and up to MAX_CANDIDATES columns of the sample.
 
-    A column is a candidate if it holds texts or whole numbers and no times, if nearly every event has it, and if its
-    values repeat: it has two or more, each in MIN_EVENTS_PER_VALUE events or more on average. Columns that the query
-    reads come first, then those with the most values. With `only_texts`, bodies have no other values than texts.
+    A column is a candidate if it holds texts or integers and no times, if nearly every event has it, and if its values
+    repeat: it has two or more (three or more integers), each in MIN_EVENTS_PER_VALUE events or more on average. And it
+    must plausibly identify a device: it is the column that most likely names devices, or nested with it. Columns that
+    the query reads come first, then those with the most values. With `only_texts`, bodies have no other values than
+    texts.
     """
     own = Key(compiled.over)
     rows = np.linspace(0, len(sample) - 1, min(len(sample), SAMPLED_EVENTS)).astype(np.int64)
     events = sample.taken(rows)
     read: list[InputColumn | MetadataColumn] = [*compiled.columns, *compiled.metadata]
-    found: list[InputColumn | MetadataColumn] = [
-        column for column in _columns(compiled, events.body, only_texts) if column not in read
-    ]
-    ranked: list[tuple[bool, int, Key]] = []
+    kinds = _kinds(compiled, events.body, only_texts)
+    found: list[InputColumn | MetadataColumn] = [column for column in kinds if column not in read]
+    integers = {column for column, of_column in kinds.items() if AsaType.TEXT not in of_column}
+    values: dict[InputColumn | MetadataColumn, pa.Array] = {}
+    distinct: dict[InputColumn | MetadataColumn, int] = {}
     for column in filter(_may_identify, [*read, *found]):
-        values = column_values(column, events).drop_null()
-        distinct = len(values.unique())
-        frequent = len(values) >= MIN_SHARE * len(events) and len(values) >= MIN_EVENTS_PER_VALUE * distinct
-        if frequent and distinct > 1 and column not in _times(compiled):
-            ranked.append((column not in read, -distinct, Key((column,))))
+        present = column_values(column, events)
+        count, distinct[column] = len(present) - present.null_count, len(present.drop_null().unique())
+        frequent = count >= MIN_SHARE * len(events) and count >= MIN_EVENTS_PER_VALUE * distinct[column]
+        least = MIN_INTEGERS if column in integers else 2
+        if frequent and distinct[column] >= least and column not in _times(compiled):
+            values[column] = present
+
+    def likeliness(column: InputColumn | MetadataColumn) -> tuple[bool, bool, int]:
+        """Return how likely a column names devices: more so what senders say of themselves, and less so integers."""
+        return isinstance(column, MetadataColumn), column not in integers, distinct[column]
+
+    device = max(values, key=likeliness, default=None)
+    ranked = [
+        (column not in read, -distinct[column], Key((column,)))
+        for column in values
+        if device is not None and _are_nested(values[column], values[device])
+    ]
     ranked = sorted((entry for entry in ranked if entry[2] != own), key=lambda entry: entry[:2])[:MAX_CANDIDATES]
+    keys = [key for _, _, key in ranked]
     most_values = min(ranked, key=lambda entry: entry[1])[2] if ranked else Key(())
+    devices = Key((device,)) if device is not None and Key((device,)) in keys else most_values
     none = [Key(())] if own.columns else []
-    return Keys(own, (*none, *(key for _, _, key in ranked)), own if own.columns else most_values)
+    return Keys(own, (*none, *keys), own if own.columns else devices)
 
 
-def _columns(compiled: CompiledInput, sample: pa.Array, only_texts: bool) -> Iterator[InputColumn]:
-    """Yield the fields of bodies (views) that hold texts or whole numbers, as the query declares or spells them."""
+def _are_nested(one: pa.Array, other: pa.Array) -> bool:
+    """Return whether a value of one of two columns has one value of the other, as a sensor has one device.
+
+    The state of a door is not nested with devices: they share its values, and change them.
+    """
+    return _determines(one, other) or _determines(other, one)
+
+
+def _determines(one: pa.Array, other: pa.Array) -> bool:
+    """Return whether nearly all events with the same value of one column have the same value of another."""
+    pairs = pa.table({"one": one, "other": other}).group_by(["one", "other"]).aggregate([([], "count_all")])
+    most = pairs.group_by("one").aggregate([("count_all", "max")])
+    return bool(pc.sum(most["count_all_max"]).as_py() >= MIN_SHARE * len(one))
+
+
+def _kinds(
+    compiled: CompiledInput, sample: pa.Array, only_texts: bool
+) -> dict[InputColumn | MetadataColumn, Collection[AsaType | None]]:
+    """Return the fields of bodies (views) that hold texts or integers, as the query declares or spells them."""
     known = {column.path: column for column in (*compiled.columns_to_check, *compiled.columns)}
     by_name = {tuple(step.lower() for step in path): column for path, column in known.items()}
-    fields = fields_of([count_values(sample, only_texts)])
-    frequent = (
-        field for field in fields if field.events >= MIN_SHARE * len(sample) and set(field.kinds) <= _KINDS_READ
-    )
+    fields: dict[InputColumn | MetadataColumn, Collection[AsaType | None]] = {}
+    found = fields_of([count_values(sample, only_texts)])
+    frequent = (field for field in found if field.events >= MIN_SHARE * len(sample) and set(field.kinds) <= _KINDS_READ)
     for field in itertools.islice(frequent, MAX_FIELDS):
         unread = InputColumn(field.path, AsaType.TEXT, declared=False)
-        yield by_name.get(tuple(step.lower() for step in field.path), unread)
+        fields[by_name.get(tuple(step.lower() for step in field.path), unread)] = field.kinds
+    return fields
 
 
 def _may_identify(column: InputColumn | MetadataColumn) -> bool:

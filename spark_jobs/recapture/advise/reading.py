@@ -255,7 +255,8 @@ class _Reading:
                 names = names_of([columns.values(column) for column in key.columns])
                 rows = np.flatnonzero(valid & in_range & pc.is_valid(names).to_numpy(zero_copy_only=False))
                 hub = np.where(chunk.enqueued == UNKNOWN, chunk.arrival, chunk.enqueued)
-                self._clocks.add(names.take(pa.array(rows)), times.ticks[rows], hub[rows])
+                dropped = _are_dropped(self._source.policies, times.ticks[rows] - chunk.arrival[rows])
+                self._clocks.add(names.take(pa.array(rows)), times.ticks[rows], hub[rows], dropped)
         arrived = np.flatnonzero(times.valid & columns.decoded(Key(())) & in_range)
         if len(arrived):
             self.largest_lateness = max(
@@ -263,6 +264,13 @@ class _Reading:
             )
         if self._source.has_enqueued_times and self._source.section.interval_seconds:
             modifications.add(chunk, in_range)
+
+
+def _are_dropped(policies: Policies, ahead: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which events the early window drops, by how far their times are ahead of their arrivals in ticks."""
+    if policies.early_window is None or policies.adjust_early:
+        return np.zeros(len(ahead), bool)
+    return ahead > policies.early_window
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class Pipeline(Section):
     functions: dict[Alias, Function] = Field(default_factory=dict)
     """JavaScript functions, by their names after `udf.` or `uda.`."""
     quality: Quality | None = None
-    """Suite of the output, if there is only one."""
+    """What the output must pass, if there is only one."""
     approval: Annotated[Approval | None, reject_none("write {} for the default, or remove the key")] = None
     """Whether a person may approve a run that its audit stopped; None if nobody can."""
     notifications: Annotated[tuple[Notification, ...], _NOTIFICATIONS] = ()
@@ -139,8 +139,13 @@ class Pipeline(Section):
         )
 
     def quality_of(self, output: Output) -> Quality | None:
-        """Return the section of an output's suite; None if it has none."""
+        """Return the section on the quality of an output; None if it has none."""
         return output.quality or self.quality
+
+    def expects_rows(self, output: Output) -> bool:
+        """Return whether an output should have rows in every slice in which the query reads events."""
+        quality = self.quality_of(output)
+        return quality is None or quality.expect_rows
 
     def suite_path(self, output: Output) -> Path | None:
         """Return the path of an output's suite; None if it has none.
@@ -149,7 +154,7 @@ class Pipeline(Section):
         `expectations/` at or above the folder of the pipeline file.
         """
         quality = self.quality_of(output)
-        if quality is None:
+        if quality is None or quality.suite is None:
             return None
         next_to = self.file.parent / quality.suite
         if next_to.suffix == ".json":
@@ -227,6 +232,7 @@ def _load(path: Path) -> tuple[Pipeline, Document]:
         require_unambiguous_path,
         require_inputs_without_conflicts,
         require_one_suite_per_output,
+        require_suites_of_parameters,
         require_named_tables,
         require_outputs_outside_input,
         require_events,
@@ -275,6 +281,15 @@ def require_one_suite_per_output(pipeline: Pipeline, document: Document) -> None
         raise document.error(("quality",), reason)
     if pipeline.quality is not None and pipeline.outputs[0].quality is not None:
         raise document.error(("quality",), "the output has a suite of its own: remove one of the two quality keys")
+
+
+def require_suites_of_parameters(pipeline: Pipeline, document: Document) -> None:
+    """Raise DefinitionError for parameters without a suite that uses them."""
+    places: list[tuple[KeyPath, Quality | None]] = [(("quality",), pipeline.quality)]
+    places += [(("output", index, "quality"), output.quality) for index, output in enumerate(pipeline.outputs)]
+    for key_path, quality in places:
+        if quality is not None and quality.suite is None and quality.parameters:
+            raise document.error((*key_path, "parameters"), "there is no suite that uses them: add suite")
 
 
 def require_named_tables(pipeline: Pipeline, document: Document) -> None:

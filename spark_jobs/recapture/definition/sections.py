@@ -79,12 +79,14 @@ ParameterValue = Annotated[
 
 
 class Quality(Section):
-    """The suite that an output must pass."""
+    """What an output must pass."""
 
-    suite: str
-    """Name of a file in expectations/, or a path next to the pipeline file."""
+    suite: str | None = None
+    """Name of a file in expectations/, or a path next to the pipeline file; None for the built-in checks only."""
     parameters: dict[ParameterName, ParameterValue] = Field(default_factory=dict)
     """Values of the suite's `$PARAMETER`s, by name, unless a run gives others."""
+    expect_rows: Annotated[bool, Strict()] = True
+    """Whether every slice in which the query reads events should have rows; not so for alerts."""
 
 
 class Approval(Section):
@@ -134,7 +136,7 @@ class Output(Section):
     table: str
     """Address of the table."""
     quality: Quality | None = None
-    """Suite that the rows must pass; None for the top-level one, or for none."""
+    """What the rows must pass; None for the top-level section, or for the built-in checks."""
 
     @property
     def metrics_table(self) -> str:

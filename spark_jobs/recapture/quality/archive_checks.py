@@ -1,6 +1,6 @@
 """The built-in checks on what a run read: nothing is missing from the archive, and no published event is lost."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from recapture.archive.hole_sentences import remedy, sentence
@@ -53,12 +53,12 @@ def holes_result(
         said = f"the archive has holes: {'; '.join([*named, *more])}; {remedy(failed[0])}; {_accepted(accepted)}"
     elif not can_be_judged:
         said = (
-            "nothing is missing from the archive (not judged: no blob has to exist for each interval, and the events "
+            f"{_TITLES['archive_has_no_holes']} (not judged: no blob has to exist for each interval, and the events "
             "have no sequence numbers)"
         )
     else:
         notes = "; ".join(sentence(hole, name_input=name_input) for hole in harmless[:_SHOWN])
-        said = f"nothing is missing from the archive{f' ({notes})' if notes else ''}"
+        said = f"{_TITLES['archive_has_no_holes']}{f' ({notes})' if notes else ''}"
     observed = [ticks.to_text(start) for start in sorted({hole.slice_start for hole in failed})[:_SHOWN]]
     return _result(
         "archive_has_no_holes",
@@ -74,7 +74,7 @@ def losses_result(losses: Sequence[Loss], severity: Severity | None, *, accepted
     """Return whether a slice would lose events that are published; the arguments are as in `holes_result`."""
     severity = _severity(severity or "critical", accepted)
     if not losses:
-        return _result("no_published_event_is_lost", severity, True, [], "no slice loses events that are published")
+        return _result("no_published_event_is_lost", severity, True, [], _TITLES["no_published_event_is_lost"])
     named = "; ".join(_sentence(loss, name_input) for loss in losses[:_SHOWN])
     starts = list(dict.fromkeys(loss.slice_start for loss in losses))
     more = f"; in all {named_slices(starts)}" if len(losses) > _SHOWN else ""
@@ -110,7 +110,15 @@ def _sentence(loss: Loss, name_input: bool) -> str:
     return f"{said}; no longer among its blobs: {shown}{more}"
 
 
+_TITLES: Mapping[Check, str] = {
+    "archive_has_no_holes": "nothing is missing from the archive",
+    "no_published_event_is_lost": "no slice loses events that are published",
+}
+"""What is so if a check holds."""
+
+
 def _result(
     check: Check, severity: Severity, success: bool, observed: Collection[object], said: str, *, proved: bool = True
 ) -> Result:
-    return Result(built_in().name, "slices", check, severity, success, list(observed), None, said, proved)
+    title = _TITLES[check]
+    return Result(built_in().name, "slices", check, severity, success, list(observed), None, said, title, proved)

@@ -26,7 +26,9 @@ class Result:
     unexpected_count: int | None
     """Number of rows that fail; None for an expectation that does not judge row by row."""
     sentence: str
-    """Line of the audit's text: what was expected, and what was observed."""
+    """Line of the audit's text: what was expected and observed, or what is wrong."""
+    title: str
+    """What is expected."""
     proved: bool = True
     """Whether there was something to judge. If not, for example without enough history, the expectation succeeds."""
 

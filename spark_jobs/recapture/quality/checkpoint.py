@@ -10,14 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recapture.errors import DefinitionError
-from recapture.quality import audit_text, evaluation
+from recapture.quality import evaluation, sentences
 from recapture.quality.audit import Audit, Result, Verdict
 from recapture.quality.loading import load_great_expectations
 from recapture.quality.metrics import COLUMNS, UNAUDITED, derive
 from recapture.quality.rows import Rows
 from recapture.quality.signatures import BOUNDS
 from recapture.quality.sound import sound_results
-from recapture.quality.suites import Expectation, Suite, built_in, require_installed
+from recapture.quality.suites import Expectation, Suite, built_in, columns_of, require_installed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +113,9 @@ def audit(
         else:
             json_results = evaluate_metrics([pairs[id(expectation)] for expectation in judgeable], parameters)
         by_id = {id(expectation): result for expectation, result in zip(judgeable, json_results, strict=True)}
-        results.extend(_result(suite.name, judged, expectation, by_id.get(id(expectation))) for expectation in declared)
+        results.extend(
+            _result(suite.name, judged, expectation, by_id.get(id(expectation)), rows) for expectation in declared
+        )
         if judgeable:
             validations.append({"suite_name": suite.name, "judged": judged, "results": json_results})
 
@@ -227,30 +229,48 @@ def _one_line(error: Exception) -> str:
     )
 
 
-def _result(suite: str, judged: str, expectation: Expectation, json_result: Mapping[str, Any] | None) -> Result:
-    title = audit_text.title(expectation)
+def _result(
+    suite: str, judged: str, expectation: Expectation, json_result: Mapping[str, Any] | None, rows: Rows | None
+) -> Result:
+    title = sentences.title(expectation)
     if json_result is None:
         sentence = f"{title} (no rows to judge)"
-        return Result(suite, judged, expectation.type, expectation.severity, True, None, None, sentence, proved=False)
+        return Result(
+            *(suite, judged, expectation.type, expectation.severity, True, None, None, sentence, title), proved=False
+        )
     problem = _exception(json_result["exception_info"])
     details = json_result["result"]
     unexpected = details.get("unexpected_count")
     observed = details.get("observed_value") if unexpected is None else _examples(details)
-    if problem is None:
-        sentence = f"{title} ({audit_text.finding(details, observed)})"
-    else:
+    succeeded = json_result["success"] is True and problem is None
+    if problem is not None:
         sentence = f"{title}: could not be evaluated: {problem}"
+    else:
+        examples = (_keyed_examples(rows, expectation, details) if rows and unexpected else None) or observed or []
+        if succeeded:
+            sentence = sentences.success(expectation, details, examples)
+        else:
+            kwargs = json_result["expectation_config"]["kwargs"]
+            sentence = sentences.failure(expectation, kwargs, details, examples)
     return Result(
         suite,
         judged,
         expectation.type,
         expectation.severity if problem is None else "critical",
-        json_result["success"] is True and problem is None,
+        succeeded,
         observed,
         unexpected,
         sentence,
-        proved=problem is None and not audit_text.is_unjudged(details),
+        title,
+        proved=problem is None and not sentences.is_unjudged(details),
     )
+
+
+def _keyed_examples(rows: Rows, expectation: Expectation, details: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the first rows that are not as expected, with what may be their keys; none if their places are unknown."""
+    places = [place for place in details.get("partial_unexpected_index_list") or () if isinstance(place, int)]
+    judged = [name for name in map(str, columns_of(expectation.kwargs)) if name in rows.schema.names]
+    return rows.at(places[:_EXAMPLES], [*rows.key_columns, *judged])
 
 
 def _examples(details: Mapping[str, Any]) -> list[Any]:

@@ -10,6 +10,11 @@ from recapture.quality.suites import Check, Severity, built_in
 from recapture.time_model.verdicts import TROUBLES
 from recapture.wording import counted, named_slices
 
+_TITLES: Mapping[Check, str] = {
+    "events_of_every_key_reach_the_query": "of every key, an event reached the query",
+    "no_key_disappears": "every key of the slices before still has rows",
+}
+"""What is so if a check holds."""
 _SHOWN = 5
 """Number of keys that a sentence names."""
 _REMEDIES = {
@@ -52,7 +57,7 @@ def unreached_result(rows: Iterable[Mapping[str, Any]], severity: Severity | Non
             counts = of_keys.setdefault(unreached["key"], Counter())
             counts.update({name: unreached[name] for name in ("events", *TROUBLES)})
     if not of_keys:
-        said = "of every key, an event reached the query"
+        said = _TITLES[check]
         said += "" if judged else " (not judged: the query has no key of OVER or GROUP BY that is a column)"
         return _result("slices", check, severity, True, [], said, proved=judged)
     largest = sorted(of_keys.items(), key=lambda item: (-item[1]["events"], item[0]))
@@ -72,7 +77,7 @@ def vanished_result(
     """
     check: Check = "no_key_disappears"
     if not vanished:
-        said = "every key of the slices before still has rows"
+        said = _TITLES[check]
         said += "" if why_unjudged is None else f" (not judged: {why_unjudged})"
         return _result(alias, check, severity, True, [], said, proved=why_unjudged is None)
     named = "; ".join(
@@ -113,4 +118,5 @@ def _result(
     *,
     proved: bool = True,
 ) -> Result:
-    return Result(built_in().name, judged, check, severity or "warning", success, observed, None, said, proved)
+    title = _TITLES[check]
+    return Result(built_in().name, judged, check, severity or "warning", success, observed, None, said, title, proved)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ import pyarrow.parquet as pq
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_KEYS = 4
+"""Largest number of columns that may identify a row."""
 FRAME_ROWS = 250_000
 """Number of rows in a partial frame. Great Expectations judges some conditions one Python object at a time."""
 
@@ -96,6 +98,23 @@ class Rows:
             frame = self._frame(pa.concat_tables(tables), 0)
             frame.index = np.flatnonzero(frame_of == number)
             yield frame
+
+    @property
+    def key_columns(self) -> list[str]:
+        """Columns that may identify a row: those of times and texts."""
+        is_key = (pa.types.is_timestamp, pa.types.is_string)
+        return [field.name for field in self.schema if any(check(field.type) for check in is_key)][:MOST_KEYS]
+
+    def at(self, places: Sequence[int], columns: Collection[str]) -> list[dict[str, Any]]:
+        """Return the rows with these places among all rows, in this order; a place that there is not is left out."""
+        known, start = self._known(columns), 0
+        rows: dict[int, dict[str, Any]] = {}
+        for table in self._tables(known) if places else ():
+            for place in places:
+                if start <= place < start + table.num_rows:
+                    (rows[place],) = table.slice(place - start, 1).to_pylist()
+            start += table.num_rows
+        return [rows[place] for place in places if place in rows]
 
     def _known(self, columns: Collection[str]) -> list[str]:
         return [name for name in self.columns if name in columns]

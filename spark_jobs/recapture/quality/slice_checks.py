@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from recapture import wording
+from recapture.pages.page import share
 from recapture.printable import one_line
 from recapture.quality.audit import Result
 from recapture.quality.metrics import UNUSABLE
@@ -28,12 +29,21 @@ PROCESSED = tuple(verdict.label for verdict in verdicts.PROCESSED)
 """Verdicts of events that the query read."""
 DROPPED = ("late_dropped", "early_dropped", "out_of_order_dropped")
 """Verdicts of events that the policies dropped."""
+_SENTENCES: Mapping[Check, tuple[str, str]] = {
+    "events_can_be_used": ("nearly all events can be used", "events cannot be used (at most 1 % expected)"),
+    "events_reach_the_query": ("some events reach the query", "no event reaches the query"),
+    "query_returns_rows": (
+        "the query returns rows for the events that it reads",
+        "the query returns no rows for the events that it reads",
+    ),
+}
+"""What is so if a check holds, and if it fails."""
 _FIELDS_SHOWN = 12
 _NAME_LENGTH = 60
 """Largest number of characters that are shown of a field's name."""
 _NO_ROWS = (
-    "check WHERE and HAVING and the field names in them; if no rows are expected, lower the severity of "
-    "query_returns_rows in the output's suite"
+    "check WHERE and HAVING and the field names in them; if the output may rightly have no rows, set "
+    "quality.expect_rows to false"
 )
 
 
@@ -117,11 +127,13 @@ def results(
     example: Callable[[str, str], Example | None],
     severities: Mapping[str, Mapping[Check, Severity]],
     windows_end_in_every_slice: bool = True,
+    without_rows_allowed: Collection[str] = (),
 ) -> list[Result]:
-    """Return the results of the built-in checks; query_returns_rows has one for each output.
+    """Return the results of the built-in checks; query_returns_rows has one for each output that should have rows.
 
     `example` takes the start of a slice and the alias of an input, and returns one of their quarantined events, or None
     if there is none. `severities` has the severities that the suites of the outputs set, by the alias of the output.
+    The outputs in `without_rows_allowed`, such as alerts, may have no rows.
     """
     with_events = [slice_ for slice_ in slices if slice_.events]
     worst = max(with_events, key=lambda slice_: slice_.least_usable.unusable_share, default=None)
@@ -132,14 +144,15 @@ def results(
         event = example(worst.start, worst.least_usable.alias)
         why = f"{_unusable_text(worst)}{f': {explanation(event)}' if event else ''}"
     severity = strictest(severities, "events_can_be_used") or ("critical" if is_critical else "warning")
-    title = "nearly all events can be used"
-    checks = [_result("events_can_be_used", "slices", severity, title, with_events, unusable, why)]
+    checks = [_result("events_can_be_used", "slices", severity, with_events, unusable, why)]
     unreached = [slice_ for slice_ in with_events if slice_.unreached]
     why = next((_drops_text(slice_, slice_.unreached) for slice_ in unreached if slice_.unreached), "")
-    severity, title = strictest(severities, "events_reach_the_query") or "critical", "some events reach the query"
-    checks.append(_result("events_reach_the_query", "slices", severity, title, with_events, unreached, why))
+    severity = strictest(severities, "events_reach_the_query") or "critical"
+    checks.append(_result("events_reach_the_query", "slices", severity, with_events, unreached, why))
     processed = [slice_ for slice_ in with_events if slice_.processed]
     for alias in slices[0].rows if slices else ():
+        if alias in without_rows_allowed:
+            continue
         without_rows = [slice_ for slice_ in processed if not slice_.rows[alias]]
         busiest = max(without_rows, key=lambda slice_: slice_.processed, default=None)
         why = ""
@@ -150,8 +163,7 @@ def results(
         is_critical = many_events and windows_end_in_every_slice
         default: Severity = "critical" if is_critical else "warning"
         severity = severities.get(alias, {}).get("query_returns_rows", default)
-        title = "the query returns rows for the events that it reads"
-        checks.append(_result("query_returns_rows", alias, severity, title, processed, without_rows, why))
+        checks.append(_result("query_returns_rows", alias, severity, processed, without_rows, why))
     return checks
 
 
@@ -178,27 +190,27 @@ def _result(
     check: Check,
     judged: str,
     severity: Severity,
-    title: str,
     slices: Sequence[SliceCounts],
     failed: Sequence[SliceCounts],
     why: str,
 ) -> Result:
+    holds, fails = _SENTENCES[check]
     events = "events that the query read" if check == "query_returns_rows" else "events"
     of = f"{counted(len(slices), 'slice')} with {events}"
     if failed:
-        finding = f"{len(failed):,} of {of} {'fails' if len(failed) == 1 else 'fail'}"
+        sentence = f"{fails}: {len(failed):,} of {of} ({share(len(failed), len(slices))}): {why}"
     else:
-        finding = f"true for all {of}" if slices else f"no {events}"
-    sentence = f"{title} ({finding})" + (f": {why}" if why else "")
+        sentence = f"{holds} ({f'true for all {of}' if slices else f'no {events}'})"
     observed = [slice_.start for slice_ in failed[:3]]
-    return Result(built_in().name, judged, check, severity, not failed, observed, None, sentence)
+    return Result(built_in().name, judged, check, severity, not failed, observed, None, sentence, holds)
 
 
 def _unusable_text(slice_: SliceCounts) -> str:
     worst = slice_.least_usable
     named = {"malformed": "malformed", "invalid_timestamp": "without a valid time"}
     parts = [f"{worst.counts[name]:,} {text}" for name, text in named.items() if worst.counts[name]]
-    return f"in slice {_place(slice_, worst)}, {' and '.join(parts)} of {counted(worst.events, 'event')}"
+    events = f"{counted(worst.events, 'event')} ({share(worst.unusable, worst.events)})"
+    return f"in slice {_place(slice_, worst)}, {' and '.join(parts)} of {events}"
 
 
 def _drops_text(slice_: SliceCounts, unreached: InputCounts) -> str:

@@ -114,5 +114,5 @@ def _of_frame(judged: int) -> dict[str, Any]:
         "unexpected_percent": 0.0 if judged else None,
         "partial_unexpected_list": [],
         "partial_unexpected_counts": [],
-        "details": {"item": "row"},
+        "details": {},
     }

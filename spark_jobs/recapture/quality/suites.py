@@ -69,7 +69,10 @@ class Expectation:
     severity: Severity
     kwargs: Mapping[str, Any]
     description: str | None = None
+    """What holds if the expectation is met."""
     notes: str | list[str] | None = None
+    failure: str | None = None
+    """What is so if it is not met."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class _Section(BaseModel):
 
 class _Meta(_Section):
     asset: Asset | None = None
+    failure: str | None = None
 
 
 class _Expectation(_Section):
@@ -203,6 +207,7 @@ _WRONG_VALUE_MESSAGES = {
     ("_Expectation", "notes"): "notes must be text or a list of texts",
     ("_Expectation", "kwargs"): "kwargs must be an object with the expectation's arguments",
     ("_Expectation", "meta"): 'meta must be an object such as {"asset": "metrics"}',
+    ("_Meta", "failure"): "failure must be text: what is so if the expectation is not met",
 }
 """Message for each key with a wrong value."""
 
@@ -223,7 +228,9 @@ def _validate(
     for column in columns_of(kwargs) if kind not in _ABOUT_THE_COLUMNS else ():
         hint = f"the columns are {_list(columns[asset])}"
         _require_known(column, columns[asset], where, f"the {asset} have no column", hint)
-    return Expectation(where, kind, asset, declared.severity, kwargs, declared.description, declared.notes)
+    return Expectation(
+        *(where, kind, asset, declared.severity, kwargs, declared.description, declared.notes, declared.meta.failure)
+    )
 
 
 def _check_arguments(kind: str, kwargs: Mapping[str, object], where: str) -> None:

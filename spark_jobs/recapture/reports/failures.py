@@ -13,35 +13,46 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recapture.definition.sections import Output
-from recapture.quality.suites import built_in
+from recapture.quality.sentences import columns_text, expected
 from recapture.reports.sources import RunSource, Source
 from recapture.storage import open_container
 from recapture.table.files import read_slice_file
 
+_OF_UNUSABLE = (
+    "events_can_be_used",
+    "expect_share_of_malformed_events_to_be_at_most",
+    "malformed",
+    "invalid_timestamp",
+)
+"""What fails if events cannot be used, as in _HINTS."""
 MAX_ROWS = 20
 """Largest number of rows that are shown of an expectation."""
 MAX_FAILURES = 40
 """Largest number of expectations that are shown."""
 _SEVERITIES = ("critical", "warning", "info")
-_WORDED = (
-    *("batch_id", "row_condition", "column", "column_list", "column_A", "column_B", "min_value", "max_value"),
-    *("value_set", "mostly", "strict_min", "strict_max", "since", "until"),
-)
-"""Arguments that have their own wording, and those that are not shown."""
+_UNUSABLE = "see the reasons under Quarantine; correct CREATE TABLE, the casts of the query, or the sender"
 _HINTS = {
+    "archive_has_no_holes": "restore the missing blobs and backfill again; Capture lists the holes",
+    "no_published_event_is_lost": "restore the missing blobs and backfill again",
     "expect_capture_to_be_complete": "wait until Capture has written the rest, then run the slices again",
-    "expect_share_of_late_events_to_be_at_most": (
-        "raise eventsLateArrivalMaxDelayInSeconds; the histogram of lateness shows what is needed"
-    ),
     "whole": "restore the damaged blobs, which the quarantine names, and backfill again",
     "expect_sequence_gaps_to_be_at_most": (
         "look for blobs with the missing sequence numbers, restore them and backfill again"
     ),
-    "malformed": "see the reasons under Quarantine; correct CREATE TABLE, the casts of the query, or the sender",
+    "events_can_be_used": _UNUSABLE,
+    "expect_share_of_malformed_events_to_be_at_most": _UNUSABLE,
+    "malformed": _UNUSABLE,
     "invalid_timestamp": "see the reasons under Quarantine; correct the field of TIMESTAMP BY, or the sender",
+    "expect_share_of_late_events_to_be_at_most": (
+        "compare late tolerances with recapture advise; eventsLateArrivalMaxDelayInSeconds is the job's"
+    ),
+    "events_of_every_key_reach_the_query": "see these senders under Who",
     "DuplicateEvents": "nothing: duplicates change no row; if there should be none, look for blobs that were copied",
 }
-"""What to do about a failed expectation of the built-in suite, by its column, or by its type if it has none."""
+"""What to do if the metrics are not as expected: by the column of the expectation, or by its type if it has none.
+
+They are in the order of causes: what is missing or cannot be read is late or out of order in no row, and has no rows.
+"""
 
 
 def failures(source: Source) -> dict[str, Any]:
@@ -66,7 +77,7 @@ def failures(source: Source) -> dict[str, Any]:
             else:
                 one = _Failed(run, result, evaluation)
                 failed.setdefault(one.expectation, []).append(one)
-    groups = sorted(failed.values(), key=lambda group: _SEVERITIES.index(group[0].result["severity"]))
+    groups = sorted(failed.values(), key=lambda group: (_SEVERITIES.index(group[0].result["severity"]), group[0].cause))
     return {
         "failed": [_failure(source, group) for group in groups[:MAX_FAILURES]],
         "more": max(len(groups) - MAX_FAILURES, 0),
@@ -99,13 +110,24 @@ class _Failed:
 
     @property
     def title(self) -> str:
-        return str(self.config.get("description") or _title(self.result["sentence"]))
+        return str(self.result.get("title") or self.config.get("description") or _title(self.result["sentence"]))
+
+    @property
+    def subject(self) -> str | None:
+        """Key of the expectation in _HINTS; None for an expectation on rows."""
+        of_rows = self.result["judged"] not in ("metrics", "slices")
+        return None if of_rows else str(self.kwargs.get("column") or self.result["expectation"])
+
+    @property
+    def cause(self) -> int:
+        """Place in the order of causes: a failure may follow from one with a lower number."""
+        return next((number for number, subject in enumerate(_HINTS) if subject == self.subject), len(_HINTS))
 
     @property
     def expectation(self) -> tuple[Any, ...]:
         """Identity of the expectation, the same in the audits of several runs."""
         names = ("severity", "suite", "judged", "expectation")
-        return *(self.result[name] for name in names), self.title, _columns_of(self.kwargs)
+        return *(self.result[name] for name in names), self.title, columns_text(self.kwargs)
 
 
 def _with_evaluations(audit: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
@@ -141,54 +163,21 @@ def _failure(source: Source, group: Sequence[_Failed]) -> dict[str, Any]:
         "expectation": result["expectation"],
         "run": newest.run.id,
         "runs": len(group),
-        "expected": _expected(newest.kwargs),
+        "expected": expected(newest.kwargs),
         "unexpected": None if None in counts else sum(counts),
         "of": None if None in elements else sum(elements),
         "observed": _text(details["observed_value"]) if details.get("observed_value") is not None else None,
         "columns": columns,
         "rows": rows,
-        "hint": _hint(result["suite"], newest.kwargs.get("column") or result["expectation"])
-        or newest.config.get("notes"),
+        "hint": _HINTS.get(newest.subject or "") or newest.config.get("notes"),
+        "cause": newest.cause,
+        "of_unusable": newest.subject in _OF_UNUSABLE,
     }
 
 
-def _hint(suite: str, subject: str) -> str | None:
-    return _HINTS.get(subject) if suite == built_in().name else None
-
-
 def _title(sentence: str) -> str:
-    """Return the sentence of a built-in check without what was observed, which is in parentheses at its end."""
+    """Return what is expected, from the sentence of an audit of an earlier version, which ends with the finding."""
     return sentence.partition(" (")[0]
-
-
-def _columns_of(kwargs: Mapping[str, Any]) -> str:
-    pair = [kwargs[name] for name in ("column_A", "column_B") if name in kwargs]
-    return str(kwargs.get("column") or ", ".join(kwargs.get("column_list") or pair))
-
-
-def _expected(kwargs: Mapping[str, Any]) -> str:
-    """Return the arguments of an expectation in words."""
-    columns = _columns_of(kwargs)
-    least, most, values, mostly = (kwargs.get(name) for name in ("min_value", "max_value", "value_set", "mostly"))
-    more, less = (
-        ("more" if kwargs.get("strict_min") else "at least"),
-        ("less" if kwargs.get("strict_max") else "at most"),
-    )
-    parts: list[str] = []
-    if least is not None:
-        parts.append(f"{more} than {_text(least)}" if more == "more" else f"{more} {_text(least)}")
-    if most is not None:
-        parts.append(f"{less} than {_text(most)}" if less == "less" else f"{less} {_text(most)}")
-    if values:
-        parts.append(f"{'one of ' * (len(values) > 1)}{', '.join(map(_text, values))}")
-    if mostly is not None and mostly != 1:
-        parts.append(f"in at least {mostly:.1%} of the rows")
-    parts += [
-        f"{name.replace('_', ' ')} {_text(value)}" for name, value in kwargs.items() if name not in _WORDED and value
-    ]
-    if kwargs.get("row_condition"):
-        parts.append(f"where {_text(kwargs['row_condition'])}")
-    return ": ".join(filter(None, [columns, ", ".join(parts)]))
 
 
 def _rows(source: Source, failed: _Failed) -> tuple[list[list[str]], list[str]]:

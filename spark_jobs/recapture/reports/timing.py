@@ -11,13 +11,14 @@ import pyarrow.compute as pc
 from recapture.archive.definitions import ArrivalTime
 from recapture.ordering.profile import DISORDER_BOUNDS, LATENESS_BOUNDS
 from recapture.pages.page import duration
+from recapture.quality import metrics
 from recapture.query.model import CompiledInput
-from recapture.reports.ledger import not_on_time
+from recapture.reports.ledger import LATE, judged, not_on_time
 from recapture.reports.quarantined import text_of
 from recapture.reports.sources import Source
 from recapture.reports.watermark import picture
 from recapture.time_model import ticks
-from recapture.time_model.metrics import VERDICTS
+from recapture.time_model.metrics import VERDICTS, total
 from recapture.time_model.policies import Policies
 from recapture.time_model.ticks import TICKS_PER_SECOND
 
@@ -56,14 +57,24 @@ def _of_input(
         "late_seconds": late,
         "early_seconds": early,
         "out_of_order_seconds": tolerance,
+        "judged": judged(metrics.combine(rows)),
+        "late": total(row.get(LATE) for row in rows),
+        "out_of_order": total(row.get("DroppedOrAdjustedEvents") for row in rows),
+        "latest_seconds": _latest(profiles),
         "profiled": profiles.num_rows,
         "of": len(rows),
         "lateness": bins(LATENESS_BOUNDS, _sum(profiles["lateness"], len(LATENESS_BOUNDS) + 1)),
         "disorder": bins(DISORDER_BOUNDS, _sum(profiles["disorder"], len(DISORDER_BOUNDS) + 1)),
         "pushers": _pushers(profiles),
-        "early_keys": _early_keys(profiles),
         "pictures": list(_pictures(source, compiled, policies, profiles, rows)),
     }
+
+
+def _latest(profiles: pa.Table) -> float | None:
+    """Return the largest lateness of a sampled event in seconds; every sample has its latest event."""
+    events = _events(profiles)
+    latest = pc.max(pc.subtract(events["arrival"], events["time"])).as_py()
+    return None if latest is None else latest / TICKS_PER_SECOND
 
 
 def _sum(lists: pa.ChunkedArray, length: int) -> list[int]:
@@ -122,13 +133,6 @@ def _pushers(profiles: pa.Table) -> list[dict[str, Any]]:
     return list(pushers.values())[:MAX_PUSHERS]
 
 
-def _early_keys(profiles: pa.Table) -> list[str]:
-    """Return the first OVER keys with sampled events that were early."""
-    events = _events(profiles)
-    early = events.filter(pc.starts_with(events["verdict"], "early"))
-    return sorted(key for key in pc.unique(early["key"]).to_pylist() if key is not None)[:MAX_PUSHERS]
-
-
 def _pictures(
     source: Source, compiled: CompiledInput, policies: Policies, profiles: pa.Table, rows: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
@@ -178,16 +182,6 @@ def _keys(sample: Sequence[Mapping[str, Any]]) -> list[str | None]:
     counts = Counter(event["key"] for event in sample if event["time"] is not None)
     worst = max(moved, key=lambda key: (moved[key], counts[key], key), default=None)
     return [None, worst] if worst is not None and counts[worst] >= _FEWEST_EVENTS and len(counts) > 1 else [None]
-
-
-def needed_seconds(bins: Sequence[Mapping[str, Any]], share: float) -> int | None:
-    """Return the smallest bound of a histogram that holds at least this share of the events; None if none does."""
-    total, so_far = sum(bin_["events"] for bin_ in bins), 0
-    for bin_ in bins:
-        so_far += bin_["events"]
-        if total and so_far >= share * total:
-            return None if bin_["up_to"] is None else int(bin_["up_to"])
-    return None
 
 
 def label(bin_: Mapping[str, Any]) -> str:

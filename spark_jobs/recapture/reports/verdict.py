@@ -1,23 +1,21 @@
 """The verdict of a report: can these slices be trusted; if not, why; and what to change."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from recapture.pages.page import duration, share
 from recapture.quality.metrics import UNUSABLE
 from recapture.reports.ledger import LATE, judged
-from recapture.reports.timing import needed_seconds
 from recapture.time_model.metrics import VERDICTS, total
 from recapture.wording import counted
 
+_NAMED_KEYS = 3
+"""Number of keys that an advice names."""
 _MOSTLY = 0.9
 """Share of events on time below which a report warns even if no check failed."""
-_ALL_BUT_FEW = 0.999
-"""Share of events that are not late, or not out of order, with a proposed tolerance."""
-LARGEST_LATE = 1_814_399
-"""Largest late tolerance in seconds that ASA takes."""
-LARGEST_OUT_OF_ORDER = 599
-"""Largest out-of-order tolerance in seconds that ASA takes."""
+_FEW = 0.001
+"""Share of events that are late, or out of order, up to which a report does not mention tolerances."""
 
 
 def verdict(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,17 +161,17 @@ def _reasons(document: Mapping[str, Any]) -> list[str]:
 
 
 def _advice(document: Mapping[str, Any]) -> Iterator[str]:
-    for failure in document["failures"]["failed"]:
-        if failure["hint"] and failure["severity"] != "info":
+    failed = [failure for failure in document["failures"]["failed"] if failure["severity"] != "info"]
+    if any(failure["of_unusable"] for failure in failed):
+        yield from _unusable(document["quarantine"]["reasons"])
+    for failure in sorted(failed, key=lambda failure: failure["cause"]):
+        if failure["hint"]:
             yield f"{failure['title']}: {failure['hint']}"
     if document["quality"] == "failed" and not document["approvals"]:
         yield "correct the data, the pipeline file or the suite, then run the slices again; the same input fails again"
     yield from document["warnings"]
     yield from _clocks(document)
-    for of_input in document["timing"]:
-        yield from _tolerances(of_input, len(document["timing"]) > 1)
-    if document["kind"] == "range":
-        yield from _disorder(document)
+    yield from _tolerances(document)
     if document["slices"]["stale"] or document["slices"]["outdated"]:
         yield "backfill the slices that are stale or outdated: see the table of slices that need attention"
     if document["slices"]["unpublished"] and document["kind"] == "range":
@@ -187,48 +185,49 @@ def _clocks(document: Mapping[str, Any]) -> Iterator[str]:
     if not early:
         return
     done = " and ".join(name for name in ("dropped", "adjusted") if totals[f"early_{name}"])
-    keys = [key for of_input in document["timing"] for key in of_input["early_keys"]]
-    named = f", such as those of {', '.join(keys)}" if keys else ""
+    named = ", ".join(f"{row['key']} ({row['count']:,})" for row in _most(document, "early"))
+    named = f", such as those of {named}" if named else ""
     events = counted(early, "event is", "events are")
     yield f"{events} too far ahead of the arrival and {done}: correct the clocks of the devices{named}"
 
 
-def _disorder(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what to do about many events that are out of order; the report of a run has a warning about them."""
-    totals = document["ledger"]["totals"]
-    events, behind = judged(totals), total((totals["out_of_order_adjusted"], totals["out_of_order_dropped"]))
-    if (
-        events
-        and behind
-        and behind > (1 - _MOSTLY) * events
-        and not all(of_input["over"] for of_input in document["timing"])
-    ):
+def _most(document: Mapping[str, Any], trouble: str) -> list[Mapping[str, Any]]:
+    """Return the keys with the most events in a kind of trouble, and their counts."""
+    rows = [
+        row
+        for of_input in document["keys"]
+        for of_trouble in of_input["troubles"]
+        for row in of_trouble["keys"]
+        if of_trouble["name"] == trouble and row["key"] is not None
+    ]
+    return sorted(rows, key=lambda row: -row["count"])[:_NAMED_KEYS]
+
+
+def _unusable(reasons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the most frequent reason why events are quarantined; `reasons` are those of the quarantine."""
+    for reason in reasons[:1]:
+        events = counted(reason["rows"], "event is", "events are")
         yield (
-            f"{share(behind, events)} of the events are out of order: if clocks run ahead, TIMESTAMP BY … OVER a "
-            "device's key gives every device a watermark of its own"
+            f"{events} {reason['verdict'].replace('_', ' ')} because {reason['reason']}: correct CREATE TABLE, the "
+            "query, or the sender"
         )
 
 
-def _tolerances(of_input: Mapping[str, Any], name_input: bool) -> Iterator[str]:
-    """Yield the tolerances with which nearly no event is late or out of order, if the present ones are smaller."""
-    place = f" ({of_input['alias']})" if name_input else ""
-    needed, now = _needed(of_input["lateness"], of_input["late_seconds"], LARGEST_LATE)
-    if needed is not None:
-        yield (
-            f"eventsLateArrivalMaxDelayInSeconds{place} is {now:.0f}: with {needed}, {_ALL_BUT_FEW:.1%} of the events "
-            f"would not be late, and a slice would be complete {duration(needed - now)} later"
-        )
-    needed, now = _needed(of_input["disorder"], of_input["out_of_order_seconds"], LARGEST_OUT_OF_ORDER)
-    if needed is not None:
-        yield (
-            f"eventsOutOfOrderMaxDelayInSeconds{place} is {now:.0f}: with {needed}, {_ALL_BUT_FEW:.1%} of the events "
-            "would not be out of order"
-        )
+def _tolerances(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how many events are late or out of order, if they are not few, and which command compares tolerances.
 
-
-def _needed(bins: Sequence[Mapping[str, Any]], now: float | None, largest: int) -> tuple[int | None, float]:
-    """Return the tolerance that nearly all events need, or None if it is not above the present one, and that one."""
-    needed = needed_seconds(bins, _ALL_BUT_FEW)
-    if now is None or needed is None or not now < needed <= largest:
-        return None, now or 0
-    return needed, now
+    How many events other tolerances would keep on time, together, only the archive tells.
+    """
+    for of_input in document["timing"]:
+        events, late, behind = of_input["judged"], of_input["late"], of_input["out_of_order"]
+        if not events or late is None or behind is None or max(late, behind) <= _FEW * events:
+            continue
+        place = f" of {of_input['alias']}" if len(document["timing"]) > 1 else ""
+        latest = of_input["latest_seconds"]
+        by = f" (the latest by {duration(latest)})" if late and latest is not None else ""
+        file = PurePath(document["definition"]["file"]).name
+        yield (
+            f"{counted(late, 'event')}{place} arrived late{by} and {behind:,} out of order: recapture advise {file} "
+            f"--from {document['from']} --to {document['to']} counts how many would be on time with other tolerances, "
+            "and with other keys after OVER"
+        )

@@ -102,7 +102,11 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN, *, accept_loss: 
             slice_results=[
                 *archive_results,
                 *slice_checks.results(
-                    slices, example, severities, pipeline.query.ends_windows_every(slice_length(pipeline))
+                    slices,
+                    example,
+                    severities,
+                    pipeline.query.ends_windows_every(slice_length(pipeline)),
+                    {output.alias for output in pipeline.outputs if not pipeline.expects_rows(output)},
                 ),
             ],
             earlier_metrics=earlier_metrics(run, loaded.values()),

@@ -9,6 +9,7 @@ from recapture.archive.progress import far_blobs
 from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
 from recapture.formats.sections import Input
+from recapture.pages.page import duration
 from recapture.quality import metrics
 from recapture.run.approval import approval_of
 from recapture.run.metrics import metrics_with_outputs
@@ -162,22 +163,29 @@ def _tolerance_warnings_of_input(
     if events and late > events / 2:
         yield (
             f"{late / events:.1%} of the events{of_input(alias)} were late: raise eventsLateArrivalMaxDelayInSeconds "
-            f"to at least what the devices need{f' plus the {section.interval_name}' if by_blob else ''}"
+            f"to at least what the devices need{f' plus the {section.interval_name}' if by_blob else ''}, which "
+            "recapture advise counts"
         )
     if events and disordered > events / 10:
         pushers = [counts["furthest_ahead"] for counts in slices if counts["furthest_ahead"]]
         ahead = max(pushers, key=lambda pusher: pusher["seconds"], default=None)
         pushed = "earlier events" if ahead else "events before this range"
+        remedy = (
+            "recapture advise counts which out-of-order tolerance, or which key after OVER, would keep their times"
+            if ahead and ahead["seconds"] <= 0
+            else "if clocks run ahead, TIMESTAMP BY … OVER a device's key limits the effect of each to its own device"
+        )
         yield (
             f"{disordered / events:.1%} of the events{of_input(alias)} were out of order: {pushed} pushed the "
-            f"watermark past them{f' {_furthest_ahead(ahead)}' if ahead else ''}; if clocks run ahead, TIMESTAMP BY … "
-            "OVER a device's key limits the effect of each to its own device"
+            f"watermark past them{f' {_furthest_ahead(ahead)}' if ahead else ''}; {remedy}"
         )
 
 
 def _furthest_ahead(event: Mapping[str, Any]) -> str:
     place = f"event {_number(event)} of {event['blob']}"
-    return f"(furthest ahead: {place}, {event['seconds']:+.1f} s from its arrival)"
+    seconds = event["seconds"]
+    side = "after" if seconds > 0 else "before"
+    return f"(furthest ahead: {place}, whose time is {duration(abs(seconds))} {side} its arrival)"
 
 
 def _number(event: Mapping[str, Any]) -> int:

@@ -31,8 +31,8 @@ Columns = list[str]
 class Finding:
     """What an expectation found."""
 
-    item: str
-    """What was judged, in the singular: row, slice, window, key, value or watermark."""
+    item: str | None
+    """What was judged, in the singular: slice, window, key, value or watermark; None for rows of the frame."""
     judged: int
     """Number of items that were judged."""
     failed: int
@@ -42,6 +42,8 @@ class Finding:
     """Number of items that could not be judged."""
     why_unjudged: str = ""
     """Reason, such as "fewer than 5 earlier days"."""
+    failure: str = ""
+    """What is wrong, without the number of items."""
 
 
 class FrameExpectation(BatchExpectation, ABC):
@@ -110,7 +112,9 @@ class FrameExpectation(BatchExpectation, ABC):
 def _result(finding: Finding) -> dict[str, Any]:
     examples = [dict(example) for example in finding.examples[:SHOWN]]
     texts = [" ".join(f"{name}={value}" for name, value in example.items()) for example in examples]
-    details: dict[str, Any] = {"item": finding.item}
+    details: dict[str, Any] = {} if finding.item is None else {"item": finding.item}
+    if finding.failed and finding.failure:
+        details["failure"] = finding.failure
     if finding.unjudged:
         details |= {"unjudged": finding.unjudged, "why_unjudged": finding.why_unjudged}
     return {

@@ -79,9 +79,10 @@ class ExpectWatermarkToNeverFall(_WithHistory):
             "watermark",
             int(has_earlier.sum()),
             int(failed.sum()),
-            examples(shown[failed]),
+            examples(shown[failed].sort_values("fell_by_seconds", ascending=False, kind="stable")),
             int((judged & ~has_earlier).sum()),
             "no earlier slice",
+            "the watermark fell",
         )
 
 
@@ -128,6 +129,7 @@ class ExpectTableWindowsToBeComplete(_WithHistory):
             found.windows * len(found.present),
             int(found.missing.sum()),
             examples(shown.astype({"missing_windows": "int64"})),
+            failure="windows of known keys have no row",
         )
 
 
@@ -140,8 +142,13 @@ class _NearEarlierDays(_WithHistory):
     mostly: Mostly = 1.0
     days: Count = 14
 
-    def _compare(self, judged: pd.DataFrame, known: pd.DataFrame, shown: pd.DataFrame, item: str) -> Finding:
-        """Return the values that are far from the median of earlier days; `shown` identifies them in examples."""
+    def _compare(
+        self, judged: pd.DataFrame, known: pd.DataFrame, shown: pd.DataFrame, item: str, compared_name: str
+    ) -> Finding:
+        """Return the values that are far from the median of earlier days; `shown` identifies them in examples.
+
+        The furthest ones come first. `compared_name` names what is compared in a sentence.
+        """
         compared = comparisons.with_earlier_days(judged, known, self.days)
         is_judged = compared["earlier_days"] >= self.min_days
         limit = comparisons.limit(compared, number(self.max_deviations), number(self.min_deviation))
@@ -152,9 +159,10 @@ class _NearEarlierDays(_WithHistory):
             item,
             int(is_judged.sum()),
             int(failed.sum()),
-            examples(shown.join(figures)[failed]),
+            examples(shown.join(figures).loc[difference[failed].sort_values(ascending=False, kind="stable").index]),
             int((~is_judged).sum()),
             f"fewer than {counted(self.min_days, 'earlier day')} published",
+            f"{compared_name} differs from that of earlier days",
         )
 
 
@@ -197,7 +205,8 @@ class ExpectColumnValuesToBeNearEarlierDays(_NearEarlierDays):
         judged = medians[self._judged(medians["slice"])]
         keys = frame.drop_duplicates("group").set_index("group")[self.key_columns]
         shown = judged.rename(columns={"value": self.column, "slice": self.slice_column}).join(keys, on="group")
-        return self._compare(judged, medians, shown[[*self.key_columns, self.slice_column, self.column]], "value")
+        columns = [*self.key_columns, self.slice_column, self.column]
+        return self._compare(judged, medians, shown[columns], "value", self.column)
 
 
 class ExpectTableRowCountToBeNearEarlierDays(_NearEarlierDays):
@@ -235,7 +244,7 @@ class ExpectTableRowCountToBeNearEarlierDays(_NearEarlierDays):
         if judged.empty:
             return Finding("slice", 0, 0, (), 1, "no rows, and none at the same time on earlier days")
         shown = pd.DataFrame({self.slice_column: starts, "rows": rows.astype("int64")})
-        return self._compare(judged, known, shown, "slice")
+        return self._compare(judged, known, shown, "slice", "the number of rows")
 
     def _expected_slices(self, starts: pd.Series) -> pd.DatetimeIndex:
         """Return the slices to judge: those with rows, and those at the time of day of one with rows before."""

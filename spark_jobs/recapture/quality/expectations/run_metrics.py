@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from recapture.pages import page as pages
 from recapture.quality import metrics
 from recapture.quality.expectations.base import (
     Finding,
@@ -15,6 +16,7 @@ from recapture.quality.expectations.base import (
     number,
 )
 from recapture.time_model.metrics import VERDICTS
+from recapture.wording import counted
 
 _IDENTIFYING = ["slice_start", "input", "partition"]
 
@@ -31,7 +33,12 @@ class ExpectEventsToBeConserved(FrameExpectation):
 
     def judge(self, frame: pd.DataFrame) -> Finding:
         difference = metrics.unaccounted_events(frame)
-        return _by_row(frame, difference != 0, unaccounted_events=difference)
+        return _by_row(
+            frame,
+            difference != 0,
+            "events have no verdict or several, or a count is missing",
+            unaccounted_events=difference,
+        )
 
 
 class ExpectCaptureToBeComplete(FrameExpectation):
@@ -44,7 +51,7 @@ class ExpectCaptureToBeComplete(FrameExpectation):
         return [*_IDENTIFYING, "complete"]
 
     def judge(self, frame: pd.DataFrame) -> Finding:
-        return _by_row(frame, ~frame["complete"].eq(True), complete=frame["complete"])
+        return _by_row(frame, ~frame["complete"].eq(True), "Capture may not have written everything that arrived")
 
 
 class ExpectSequenceGapsToBeAtMost(FrameExpectation):
@@ -64,8 +71,9 @@ class ExpectSequenceGapsToBeAtMost(FrameExpectation):
         return [*_IDENTIFYING, "SequenceGaps"]
 
     def judge(self, frame: pd.DataFrame) -> Finding:
-        gaps = frame["SequenceGaps"]
-        return _by_row(frame, ~(gaps <= number(self.max_value)), SequenceGaps=gaps)
+        gaps, most = frame["SequenceGaps"], number(self.max_value)
+        failure = "sequence numbers are missing" + (f" (at most {counted(int(most), 'gap')} expected)" if most else "")
+        return _by_row(frame, ~(gaps <= most), failure, gaps=gaps)
 
 
 class _ShareOfEvents(FrameExpectation):
@@ -76,16 +84,23 @@ class _ShareOfEvents(FrameExpectation):
     success_keys: ClassVar[tuple[str, ...]] = ("max_value", "mostly")
     counts: ClassVar[tuple[str, ...]]
     """Metrics whose sum is the share."""
-    share: ClassVar[str]
-    """Name of the share in examples."""
+    are: ClassVar[str]
+    """What the counted events are."""
 
     def needed_columns(self) -> list[str]:
         return [*_IDENTIFYING, "InputEvents", *self.counts]
 
     def judge(self, frame: pd.DataFrame) -> Finding:
         frame = frame[frame["InputEvents"] != 0]
-        share = metrics.share_of_events(frame, self.counts)
-        return _by_row(frame, ~(share <= number(self.max_value)), **{self.share: share.round(6)})
+        share, most = metrics.share_of_events(frame, self.counts), number(self.max_value)
+        failed = ~(share <= most)
+        worst = frame[failed]
+        events = pages.share(worst[list(self.counts)].sum().sum(), worst["InputEvents"].sum())
+        limit = f"at most {pages.share(most, 1)} expected"
+        if number(self.mostly) < 1:
+            limit += f" in at least {pages.share(number(self.mostly), 1)} of the slices and partitions"
+        failure = f"{events} of the events are {self.are} ({limit})"
+        return _by_row(frame, failed, failure, **{f"{self.are}_share": share})
 
 
 class ExpectShareOfLateEventsToBeAtMost(_ShareOfEvents):
@@ -99,7 +114,7 @@ class ExpectShareOfLateEventsToBeAtMost(_ShareOfEvents):
     """
 
     counts = ("LateInputEvents",)
-    share = "late_share"
+    are = "late"
 
 
 class ExpectShareOfAdjustedEventsToBeAtMost(_ShareOfEvents):
@@ -114,7 +129,7 @@ class ExpectShareOfAdjustedEventsToBeAtMost(_ShareOfEvents):
     """
 
     counts = metrics.ADJUSTED
-    share = "adjusted_share"
+    are = "adjusted"
 
 
 class ExpectShareOfMalformedEventsToBeAtMost(_ShareOfEvents):
@@ -129,11 +144,16 @@ class ExpectShareOfMalformedEventsToBeAtMost(_ShareOfEvents):
     """
 
     counts = ("malformed",)
-    share = "malformed_share"
+    are = "malformed"
 
 
-def _by_row(frame: pd.DataFrame, failed: "pd.Series[bool]", **values: Any) -> Finding:
-    """Return the rows that fail, with these values, the slice, the input if there are several, and the partition."""
+def _by_row(frame: pd.DataFrame, failed: "pd.Series[bool]", failure: str, **measure: Any) -> Finding:
+    """Return the rows that fail, those with the largest measure first.
+
+    An example has the slice, the input if there are several, the partition, and the measure if there is one.
+    """
     shown = [name for name in _IDENTIFYING if name != "input" or frame["input"].nunique() > 1]
-    failures = frame[shown].assign(**values)[[*values, *shown]][failed]
-    return Finding("row", len(frame), len(failures), examples(failures))
+    failures = frame[shown].assign(**measure)[failed]
+    for name in measure:
+        failures = failures.sort_values(name, key=abs, ascending=False, kind="stable")
+    return Finding(None, len(frame), len(failures), examples(failures), failure=failure)

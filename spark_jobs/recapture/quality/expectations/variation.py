@@ -47,4 +47,5 @@ class ExpectColumnValuesToVary(FrameExpectation):
             examples(shown[stuck]),
             unjudged,
             f"fewer than {counted(self.min_rows, 'value')}",
+            f"{self.column} does not vary",
         )
