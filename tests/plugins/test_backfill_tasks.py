@@ -19,14 +19,14 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
         return importlib.import_module("backfill_tasks")
 
 
-FINAL = {
+FINAL = [
     errors.AuditError("stopped"),
     errors.DefinitionError("wrong"),
     errors.FormatError("of another version"),
     errors.DamagedBlobError("a.avro", "cut off"),
     errors.PermanentError("nothing is published for slice"),
-}
-CURABLE = {errors.RunError("out of reach"), errors.SetupError("no right yet"), errors.UnfinishedError("half")}
+]
+CURABLE = [errors.RunError("out of reach"), errors.SetupError("no right yet"), errors.UnfinishedError("half")]
 
 
 @pytest.mark.parametrize("error", [*FINAL, *CURABLE], ids=lambda error: type(error).__name__)
