@@ -195,7 +195,7 @@ def test_a_backfill_that_its_audit_stopped_exits_1_and_publishes_nothing(runs: R
     assert (stopped.code, stopped.out) == (1, "")
     line = last_line(stopped)
     assert line.startswith("recapture: run ")
-    assert "nothing was published: rows: ten rows" in line
+    assert "nothing was published: rows: not met: ten rows" in line
     page = line.rpartition("; report: ")[2].rpartition("/strict/")[2]
     assert b"Do not trust this hour" in runs.blobs[f"strict/{page}"]
     assert not any(name.startswith("strict/_delta_log") for name in runs.blobs)

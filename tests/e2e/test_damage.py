@@ -130,16 +130,16 @@ def test_bad_bodies_are_counted_and_quarantined_and_their_neighbours_are_unchang
     clean = backfill(spark, world.define(table="clean"), TEN, at(120))
     good = body("device-0", at(32), 6.0)
     bad = {
-        100: b"device-0;32",
-        101: b"",
-        102: b"null",
-        103: b'{"deviceId": "device-0", "place": "caf\xe9"}',
-        104: good + good,
-        105: b'{"deviceId": "device-0", "temperature": "warm", "eventTime": "2024-03-01T10:32:00Z"}',
-        106: body("device-0", None),
-        107: b'{"deviceId": "device-0", "eventTime": null}',
-        108: b'{"deviceId": "device-0", "eventTime": "soon"}',
-        109: body(None, at(32)),
+        0: b"device-0;32",
+        1: b"",
+        2: b"null",
+        3: b'{"deviceId": "device-0", "place": "caf\xe9"}',
+        4: good + good,
+        5: b'{"deviceId": "device-0", "temperature": "warm", "eventTime": "2024-03-01T10:32:00Z"}',
+        6: body("device-0", None),
+        7: b'{"deviceId": "device-0", "eventTime": null}',
+        8: b'{"deviceId": "device-0", "eventTime": "soon"}',
+        9: body(None, at(32)),
     }
     world.put_numbered("0", at(36), bad.items())
     report = backfill(spark, world.define(), TEN, at(120))
@@ -150,9 +150,9 @@ def test_bad_bodies_are_counted_and_quarantined_and_their_neighbours_are_unchang
     assert {number: row["body"] for number, row in quarantined.items()} == bad
     assert all(row["reason"] for row in quarantined.values())
     assert [number for number, row in quarantined.items() if row["verdict"] == "invalid_timestamp"] == [
-        106,
-        107,
-        108,
-        109,
+        6,
+        7,
+        8,
+        9,
     ]
     assert published(world.table) == published(world.home / "clean")

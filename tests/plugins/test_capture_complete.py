@@ -22,7 +22,7 @@ from embedded.azurite import KEY, Azurite
 from embedded.process import free_port
 from recapture import errors
 from tests.paths import ROOT
-from tests.worlds import World
+from tests.worlds import TELEMETRY, World
 
 SIX = datetime(2026, 3, 1, 6, tzinfo=UTC)
 TWELVE = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -290,7 +290,8 @@ def test_the_trigger_says_how_far_capture_has_got_until_nothing_is_missing(
     world = World(tmp_path)
     world.put("0", now - timedelta(minutes=10))
     world.put("1", now - timedelta(hours=30))
-    pipeline = world.define(eventsLateArrivalMaxDelayInSeconds=7200)
+    inputs = [TELEMETRY | {"empty_blobs": True}]
+    pipeline = world.define(inputs=inputs, eventsLateArrivalMaxDelayInSeconds=7200)
     start, end = (instant.isoformat() for instant in (now - timedelta(hours=1), now))
     trigger = plugin.CaptureCompleteTrigger(str(pipeline.file), start, end, 0.2)
 

@@ -1,5 +1,6 @@
 """Reports of slices that a version of Recapture ran which did not have one of the metrics."""
 
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from recapture.quality.metrics import PARTITION_METRICS, by_slice, combine
 from recapture.reports import sources
 from recapture.reports.document import document
 from recapture.reports.page import page
+from recapture.storage import Container
+from recapture.table.files import parquet
 from recapture.time_model.metrics import COUNTS, WATERMARK, WATERMARK_DELAY, total
 from tests.worlds import COUNTS as QUERY
 from tests.worlds import World, at, body, run_file
@@ -52,25 +55,29 @@ def copied(world: World, home: Path) -> World:
     return copy
 
 
-def forget_in_run_files(metric: str) -> Callable[[World], None]:
-    def forget(world: World) -> None:
-        [path] = world.table.glob("_recapture/*/metrics.json")
-        written = json.loads(path.read_bytes())
-        for row in written["content"]:
-            row.pop(metric, None)
-        path.write_text(json.dumps(written))
-
-    return forget
+Forget = Callable[[World, pytest.MonkeyPatch, str], None]
 
 
-def forget_in_table(metric: str) -> Callable[[World], None]:
-    def forget(world: World) -> None:
-        shutil.rmtree(world.table / "_recapture")
-        for path in world.table.with_name("table_metrics").rglob("*.parquet"):
-            table = pq.read_table(path)
-            pq.write_table(table.filter(pc.not_equal(table["metric"], metric)), path)
+def forget_in_run_files(world: World, patch: pytest.MonkeyPatch, metric: str) -> None:
+    """Leave the metric out of the run's metrics, as a version without it would have done."""
+    [path] = world.table.glob("_recapture/*/metrics.json")
+    written = json.loads(path.read_bytes())
+    for row in written["content"]:
+        row.pop(metric, None)
+    path.write_text(json.dumps(written))
 
-    return forget
+
+def forget_in_table(world: World, patch: pytest.MonkeyPatch, metric: str) -> None:
+    """Leave the metric out of what the metrics table holds. Its files are as they were: their names tell a change."""
+
+    def without_metric(container: Container, path: str) -> bytes:
+        content = container.read_current(path)
+        assert content is not None
+        table = pq.read_table(io.BytesIO(content))
+        return parquet(table.filter(pc.not_equal(table["metric"], metric)))
+
+    shutil.rmtree(world.table / "_recapture")
+    patch.setattr(sources, "read_slice_file", without_metric)
 
 
 @pytest.mark.parametrize("forget", [forget_in_run_files, forget_in_table])
@@ -79,15 +86,27 @@ def test_a_metric_that_a_version_did_not_count_is_unknown_in_the_report_and_not_
     world: World,
     totals: dict[str, int | None],
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     metric: str,
-    forget: Callable[[str], Callable[[World], None]],
+    forget: Forget,
 ) -> None:
     older = copied(world, tmp_path)
-    forget(metric)(older)
+    forget(older, monkeypatch, metric)
     content = document(sources.of_range(load(older.file), None, None))
     assert content["ledger"]["totals"] == totals | ({metric: None} if metric in totals else {})
     html = page(content, drawn).decode()
     assert ("An en dash stands for what was not counted" in html) == (metric in COUNTS and metric in totals)
+
+
+def test_counts_of_a_slice_whose_metrics_are_lost_are_unknown_and_not_0(world: World, tmp_path: Path) -> None:
+    copy = copied(world, tmp_path)
+    shutil.rmtree(copy.table / "_recapture")
+    for path in copy.table.with_name("table_metrics").rglob("*.parquet"):
+        path.unlink()
+    content = document(sources.of_range(load(copy.file), None, None))
+    assert content["ledger"]["totals"]["InputEvents"] is None
+    assert content["ledger"]["groups"][0]["InputEvents"] is None
+    assert content["verdict"]["events"] == "The events that arrived were not counted."
 
 
 def test_a_total_of_counts_of_which_one_is_unknown_is_unknown() -> None:

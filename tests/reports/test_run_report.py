@@ -93,7 +93,7 @@ def reports(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> 
     write_run_report(blocked)
     read("approved", blocked)
     range_page = world.home / "range.html"
-    write_range_report(define(), None, None, range_page)
+    write_range_report(define("strict.json"), None, None, range_page)
     documents["approved range"] = json.loads(range_page.with_suffix(".json").read_text("utf-8"))
     pages["approved range"] = range_page.read_text("utf-8")
     second = judge("second", load_run(define(), blocked.id))

@@ -112,7 +112,7 @@ def test_nothing_of_any_output_is_published_unless_all_pass(spark: "SparkSession
     }
     world.home.joinpath("peaks.json").write_text(json.dumps({"name": "cold", "expectations": [cold]}))
     pipeline = both(world, peaks={"quality": {"suite": "peaks.json"}})
-    with pytest.raises(AuditError, match="nothing was published: cold: the peaks are low"):
+    with pytest.raises(AuditError, match="nothing was published: cold: not met: the peaks are low"):
         backfill(spark, pipeline, TEN, at(120))
     assert set(versions(world).values()) == {None}
     run = plan_run(pipeline, TEN, at(120))

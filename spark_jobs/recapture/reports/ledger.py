@@ -23,14 +23,15 @@ def ledger(source: Source) -> dict[str, Any]:
     """Return the counts of a report: in total, by slice, day or month, and by partition."""
     unit, name = _unit(len({start[:10] for start in source.starts}), len(source.slices))
     groups: dict[str, list[Mapping[str, Any]]] = {name(start): [] for start in source.starts}
-    for row in source.metrics:
+    unknown: list[Mapping[str, Any]] = [{"slice_start": start} for start in sorted(source.uncounted)]
+    for row in (*source.metrics, *unknown):
         groups[name(row["slice_start"])].append(row)
     qualities = slice_qualities(source)
     partitions: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in source.metrics:
         partitions.setdefault((row["input"], row["partition"]), []).append(row)
     return {
-        "totals": counts(source.metrics) | {"rows": sum(source.rows.values())},
+        "totals": counts([*source.metrics, *unknown]) | {"rows": sum(source.rows.values())},
         "unit": unit,
         "groups": [
             {

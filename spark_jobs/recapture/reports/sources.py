@@ -75,6 +75,8 @@ class Source:
     """The run that is reported; None for a range of published slices."""
     warnings: tuple[str, ...] = ()
     """Warnings of the run that is reported."""
+    uncounted: frozenset[str] = frozenset()
+    """Published slices whose metrics are lost, by slice_start: neither run files nor the metrics table has them."""
     standing: Standing | None = None
     """How the slices of a range stand now; None for the report of a run."""
 
@@ -161,8 +163,11 @@ def of_range(pipeline: Pipeline, start: datetime | None, end: datetime | None) -
         metrics += rows
         if not rows:
             without_files.append(slice_start)
-    for of_slice in in_parallel(lambda start: _published_metrics(pipeline, start, entries[start]), without_files):
-        metrics += of_slice
+    uncounted: set[str] = set()
+    from_tables = in_parallel(lambda start: _published_metrics(pipeline, start, entries[start]), without_files)
+    for slice_start, of_slice in zip(without_files, from_tables, strict=True):
+        metrics += of_slice or ()
+        uncounted |= set() if of_slice is not None else {slice_start}
     return Source(
         pipeline=pipeline,
         slices=tuple(slices),
@@ -178,6 +183,7 @@ def of_range(pipeline: Pipeline, start: datetime | None, end: datetime | None) -
             if (file := entry.current.files.get(output.alias)) is not None
         },
         single=None,
+        uncounted=frozenset(uncounted),
         standing=standing_of(pipeline),
     )
 
@@ -219,13 +225,13 @@ def _run_source(files: RunFiles, *, with_manifest: bool) -> RunSource:
     )
 
 
-def _published_metrics(pipeline: Pipeline, slice_start: str, entry: Entry) -> list[dict[str, Any]]:
-    """Return the metrics of a slice from the metrics table: one row for each partition of an input."""
+def _published_metrics(pipeline: Pipeline, slice_start: str, entry: Entry) -> list[dict[str, Any]] | None:
+    """Return the metrics of a slice from the metrics table, a row for each partition of an input; None if lost."""
     output = pipeline.outputs[0]
     file = None if entry.current is None else entry.current.files.get(metrics_key(output))
     content = None if file is None else read_slice_file(open_container(output.metrics_table), file.path)
     if content is None:
-        return []
+        return None
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for metric in pq.read_table(io.BytesIO(content)).to_pylist():
         name, value = metric["metric"], metric["value"]
