@@ -98,7 +98,7 @@ class Publication:
     missing_events: int = 0
     """Number of events that the archive lacks, judging by the sequence numbers."""
     missing_blobs: int = 0
-    """Number of blobs that Capture must have written and that the archive lacks, unless the numbers continue."""
+    """Number of blobs that the archive lacks; those whose numbers continue do not count."""
 
 
 @dataclass(frozen=True)
