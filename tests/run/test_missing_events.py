@@ -221,6 +221,6 @@ def test_a_device_that_disappears_from_the_rows_is_named(world: World, publish_h
             world.put("1", opened + timedelta(minutes=5, seconds=3), device, 10 * number, opened)
     failed = publish_hours(0, HOURS)
     assert failed["no_key_disappears"].startswith(
-        "warning: keys disappeared that had rows in each of the three slices before: device-1 in slice "
+        "warning: keys have no rows, but had some in each of the three slices before: device-1 in slice "
         "2024-03-01T13:00:00Z"
     )

@@ -220,10 +220,8 @@ def _unusable(reasons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the most frequent reason why events are quarantined; `reasons` are those of the quarantine."""
     for reason in reasons[:1]:
         events = counted(reason["rows"], "event is", "events are")
-        yield (
-            f"{events} quarantined as {reason['verdict'].replace('_', ' ')} ({reason['reason']}): correct CREATE TABLE, "
-            "the query, or the sender"
-        )
+        named = reason["verdict"].replace("_", " ")
+        yield f"{events} quarantined as {named} ({reason['reason']}): correct CREATE TABLE, the query, or the sender"
 
 
 def _tolerances(document: Mapping[str, Any]) -> Iterator[str]:
@@ -240,7 +238,7 @@ def _tolerances(document: Mapping[str, Any]) -> Iterator[str]:
         by = f" (the latest by {duration(latest)})" if late and latest is not None else ""
         file = PurePath(document["definition"]["file"]).name
         yield (
-            f"{counted(late, 'event')}{place} arrived late{by}, and {behind:,} out of order; to count how many would be "
-            "on time with other tolerances, or with another key after OVER, run recapture advise "
+            f"{counted(late, 'event')}{place} arrived late{by}, and {behind:,} out of order; to count how many would "
+            "be on time with other tolerances, or with another key after OVER, run recapture advise "
             f"{file} --from {document['from']} --to {document['to']}"
         )

@@ -203,8 +203,8 @@ class Publications:
         content = read_slice_file(open_container(url), path)
         if content is None:
             raise PermanentError(
-                f"{url} has lost the file {path}, the entry of slice {start}: restore the file, or forget what the "
-                "slice held and backfill it again (docs/operating.md, Other programs)"
+                f"{url} has lost the file {path}, the entry of slice {start}: restore the file, or delete the row of "
+                "the slice and backfill the slice again (docs/operating.md, Other programs)"
             )
         stored = _STORED.validate_json(pq.read_table(io.BytesIO(content), columns=["entry"])["entry"][0].as_py())
         require_format(stored.format, PUBLICATIONS_FORMAT, f"{path} of {url}")
