@@ -260,7 +260,7 @@ def test_two_entries_of_a_slice_are_seen_and_refused(world: World, backfill: Bac
     strangers.append(world.home / "table_publications")
     seen = ("table_publications", "holds rows that another program added", SLICES[:1])
     assert seen in problems(world)
-    with pytest.raises(RunError, match=rf"has 2 entries for slice {SLICES[0]}, .*; restore the version before"):
+    with pytest.raises(RunError, match=rf"has 2 entries for slice {SLICES[0]}, .*; restore its previous version"):
         backfill(world.define())
 
 

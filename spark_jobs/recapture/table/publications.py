@@ -194,7 +194,7 @@ class Publications:
         if len(files) > 1:
             raise PermanentError(
                 f"{self.table.table.url} has {len(files)} entries for slice {start}, but Recapture writes one: another "
-                "program added to the table; restore the version before"
+                "program added rows to the table; restore its previous version"
             )
         return files[0].path
 
