@@ -261,7 +261,7 @@ def test_check_finds_stale_slices_and_status_and_report_know_of_them(
     backfill(spark, world.define(), TEN, at(120))
     both = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T12:00:00Z")
     assert cli.main(["status", str(world.file)]) == 0
-    assert "no check has compared the archive with what the published slices read: run recapture check" in (
+    assert "the archive has not been compared with what the published slices read: run recapture check" in (
         capsys.readouterr().out
     )
     world.put("0", at(85), [body("b", at(84))], 2)

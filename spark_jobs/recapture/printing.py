@@ -254,8 +254,11 @@ def _differing(slice_: Mapping[str, Any]) -> Iterator[str]:
 
 def _checked(checked: Mapping[str, Any]) -> str:
     if checked["at"] is None:
-        return "no check has compared the archive with what the published slices read: run recapture check"
-    return f"blobs of {checked['from']} to {checked['to']} were last checked for changes at {checked['at']}"
+        return "the archive has not been compared with what the published slices read: run recapture check"
+    return (
+        f"the archive was last compared with what the slices from {checked['from']} to {checked['to']} read at "
+        f"{checked['at']}"
+    )
 
 
 def print_check(out: Console, result: Mapping[str, Any]) -> None:

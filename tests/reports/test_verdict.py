@@ -116,13 +116,13 @@ FAILURE = {
         (
             {"kind": "range"},
             "good",
-            f"You can trust this range: 1 of 1 slice passed every check. A check at {CHECKED} compared the archive "
-            "with what these slices read.",
+            "You can trust this range: 1 of 1 slice passed every check. The archive was last compared with what these "
+            f"slices read at {CHECKED}.",
         ),
         (
             {"kind": "range", "standing": {"covers": False, "other_engine": 1}},
             "good",
-            "You can trust this range: 1 of 1 slice passed every check. No check has compared the archive with what "
+            "You can trust this range: 1 of 1 slice passed every check. The archive has not been compared with what "
             "all of these slices read: run recapture check. 1 slice was computed by another version of Recapture.",
         ),
         (

@@ -103,9 +103,9 @@ def _outdated(differing: Collection[str]) -> Iterator[str]:
 def _looked_at(standing: Mapping[str, Any]) -> Iterator[str]:
     """Yield when the blobs of a range were compared with what was read, and which slices another engine computed."""
     if standing["covers"]:
-        yield f"A check at {standing['checked']['at']} compared the archive with what these slices read."
+        yield f"The archive was last compared with what these slices read at {standing['checked']['at']}."
     else:
-        yield "No check has compared the archive with what all of these slices read: run recapture check."
+        yield "The archive has not been compared with what all of these slices read: run recapture check."
     if standing["other_engine"]:
         slices = counted(standing["other_engine"], "slice was", "slices were")
         yield f"{slices} computed by another version of Recapture."
