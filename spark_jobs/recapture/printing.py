@@ -256,7 +256,7 @@ def _checked(checked: Mapping[str, Any]) -> str:
     if checked["at"] is None:
         return "the archive has not been compared with what the published slices read: run recapture check"
     return (
-        f"the archive was last compared with what the slices from {checked['from']} to {checked['to']} read at "
+        f"what the slices from {checked['from']} to {checked['to']} read was last compared with the archive at "
         f"{checked['at']}"
     )
 

@@ -116,8 +116,8 @@ FAILURE = {
         (
             {"kind": "range"},
             "good",
-            "You can trust this range: 1 of 1 slice passed every check. The archive was last compared with what these "
-            f"slices read at {CHECKED}.",
+            "You can trust this range: 1 of 1 slice passed every check. What these slices read was last compared with "
+            f"the archive at {CHECKED}.",
         ),
         (
             {"kind": "range", "standing": {"covers": False, "other_engine": 1}},

@@ -103,7 +103,7 @@ def _outdated(differing: Collection[str]) -> Iterator[str]:
 def _looked_at(standing: Mapping[str, Any]) -> Iterator[str]:
     """Yield when the blobs of a range were compared with what was read, and which slices another engine computed."""
     if standing["covers"]:
-        yield f"The archive was last compared with what these slices read at {standing['checked']['at']}."
+        yield f"What these slices read was last compared with the archive at {standing['checked']['at']}."
     else:
         yield "The archive has not been compared with what all of these slices read: run recapture check."
     if standing["other_engine"]:
