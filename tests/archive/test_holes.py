@@ -122,6 +122,11 @@ def test_blobs_that_are_missing_in_and_next_to_a_run_are_one_hole() -> None:
     assert (hole.kind, hole.blobs, hole.severity) == (Kind.UNKNOWN, 12, "critical")
 
 
+def test_a_sentence_has_its_times_in_order_even_if_the_events_have_not() -> None:
+    hole = replace(only(hour(0, (0, 49, 0, 30), (60, 99, 36, 59))), start=at(40), end=at(35))
+    assert "lacks 10 events from 2026-03-01T10:35:00Z to 2026-03-01T10:40:00Z" in sentence(hole, name_input=False)
+
+
 def test_a_number_that_arrives_in_a_later_slice_is_not_missing() -> None:
     assert holes(hour(0, (0, 49, 0, 29), (60, 99, 36, 59)), hour(1, (50, 59, 30, 35), (100, 199, 60, 119))) == []
 

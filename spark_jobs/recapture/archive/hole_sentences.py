@@ -71,7 +71,8 @@ def remedy(hole: Hole) -> str:
 def _between(hole: Hole, before_start: str = "from", before_end: str = "to") -> str:
     if hole.start is None or hole.end is None:
         return ""
-    return f" {before_start} {_text(hole.start)} {before_end} {_text(hole.end)}"
+    start, end = sorted((hole.start, hole.end))  # numbers may have been enqueued in another order
+    return f" {before_start} {_text(start)} {before_end} {_text(end)}"
 
 
 def _range(hole: Hole) -> str:
