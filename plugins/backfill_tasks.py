@@ -243,8 +243,8 @@ def loss_param() -> dict[str, Param]:
             type="boolean",
             title="Accept loss",
             description=(
-                "Publish the slices although the archive has holes, or has fewer events than are published for them, "
-                "because blobs are gone for good."
+                "Publish although the archive has holes, or fewer events than are published: the blobs are gone for "
+                "good."
             ),
         )
     }

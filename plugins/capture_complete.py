@@ -59,8 +59,8 @@ def range_of_dag_run(
         raise DefinitionError("this run has no data interval: give `from` and `to`, or trigger it with a logical date")
     if is_backfill and (start, end) != (interval_start, interval_end):
         raise DefinitionError(
-            "`from` and `to` contradict the date range of Airflow's backfill, which gives every run its slice: create "
-            "the backfill again and leave both empty, or trigger the DAG with them instead"
+            "`from` and `to` contradict Airflow's backfill, in which every run computes its own slice: create the "
+            "backfill again without `from` and `to`, or trigger the DAG with them instead"
         )
     if start >= end:
         raise DefinitionError(f"the range ({start.isoformat()}, {end.isoformat()}] is empty: `to` must be after `from`")

@@ -56,7 +56,8 @@ class RunApproval(HITLOperator):
         run = planned.load_run(load(Path(self.file)), self.run)
         by, reason = answer["responded_by_user"]["name"], answer["params_input"]["reason"].strip()
         if answer["chosen_options"] == [REJECT]:
-            raise AuditError(f"run {run.id} was stopped by its audit, and {by} rejected it: {reason}")
+            why = f": {reason}" if reason else " without a reason"
+            raise AuditError(f"run {run.id} was stopped by its audit, and {by} rejected it{why}")
         if not reason:
             self.log.warning("%s approved the run without a reason: asking again", by)
             return self.execute(context)

@@ -12,16 +12,18 @@ USELESS = re.compile(r"Error code is: 2\b")
 
 
 class SparkRun(SparkSubmitOperator):
-    """Operator that submits a planned run. It is not retried if trying again is useless.
+    """Operator that submits a planned run. It is not retried if a retry would fail in the same way.
 
     In deploy mode `cluster`, the exit code is not known, so the task is retried.
     """
 
     def execute(self, context: Context) -> None:
-        """Run Spark. Raise AirflowFailException if the application says that trying again is useless."""
+        """Run Spark. Raise AirflowFailException if the application says that a retry would fail in the same way."""
         try:
             super().execute(context)
         except AirflowException as error:
             if USELESS.search(str(error)):
-                raise AirflowFailException("the run failed, and trying again is useless: see its error above") from None
+                raise AirflowFailException(
+                    "the run failed, and a retry would fail in the same way: see the error above"
+                ) from None
             raise

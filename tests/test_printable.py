@@ -100,9 +100,7 @@ def test_rows_and_advice_show_names_as_printable_characters(world: World, capfd:
     assert "\\u001b]0;owned\\u0007\\u001b[2J" in rows
     assert "[red]:cat:[/]" in rows
     advice = run(capfd, "advise", world.file, *RANGE)
-    assert (
-        "warning: 1 clock is wrong among those of 6 devices: \\u001b]0;owned\\u0007\\u001b[2J is 2 min ahead" in advice
-    )
+    assert "warning: the clock of 1 of 6 devices is wrong: \\u001b]0;owned\\u0007\\u001b[2J is 2 min ahead" in advice
     run(capfd, "report", world.file, *RANGE, "--out", world.home / "range.html")
     run(capfd, "suite", "init", world.file, *RANGE)
 

@@ -279,9 +279,9 @@ def _parser() -> _Parser:
     backfill.add_argument(
         "--parameter", dest="parameters", action="append", default=[], metavar="NAME=VALUE", help=text
     )
-    text = "publish slices that have fewer events than are published for them, because blobs are gone for good"
+    text = "publish although the archive has holes, or fewer events than are published: the blobs are gone for good"
     backfill.add_argument("--accept-loss", action="store_true", help=text)
-    text = "publish to tables of another pipeline, which then belong to this one"
+    text = "publish to tables of another pipeline; from then on, they belong to this one"
     backfill.add_argument("--take-over", action="store_true", help=text)
     text = "Write the data-quality report of published slices as a page: of a range, or of the newest 744."
     reported = add("report", _report_range, _ReportArguments, text, required=False)

@@ -109,7 +109,7 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
             f"{row['blobs']:,}",
             f"{row['bytes']:,}",
             f"no: {waiting}" if waiting else "yes",
-            "; ".join([row["state"], *([f"other {', '.join(row['differing'])}"] if row["differing"] else [])]),
+            "; ".join([row["state"], *_differing(row)]),
         )
     out.print(table)
     for partition in itertools.chain.from_iterable(progress.values()):
@@ -228,12 +228,11 @@ def print_status(out: Console, result: dict[str, Any]) -> None:
 
 def _notes(slice_: Mapping[str, Any]) -> Iterator[str]:
     """Yield what else is to be said about a slice."""
-    if slice_["differing"]:
-        yield f"other {', '.join(slice_['differing'])}"
+    yield from _differing(slice_)
     if not slice_["checkable"]:
-        yield "cannot be checked for changed blobs, as the manifest of its run cannot be read"
+        yield "cannot be checked for changed blobs, because the manifest of its run cannot be read"
     if slice_["blocked_run"]:
-        yield f"run {slice_['blocked_run']} was stopped by its audit"
+        yield f"the audit stopped run {slice_['blocked_run']}"
     missing = [
         counted(slice_[name], word)
         for name, word in (("missing_events", "event"), ("missing_blobs", "blob"))
@@ -243,10 +242,23 @@ def _notes(slice_: Mapping[str, Any]) -> Iterator[str]:
         yield f"the archive lacks {' and '.join(missing)}"
 
 
+def _differing(slice_: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which parts of the definition a slice does not share with the pipeline."""
+    from recapture.run.outdated import UNKNOWN
+
+    if UNKNOWN in slice_["differing"]:
+        yield "its definition was not recorded"
+    elif slice_["differing"]:
+        yield f"other {', '.join(slice_['differing'])}"
+
+
 def _checked(checked: Mapping[str, Any]) -> str:
     if checked["at"] is None:
-        return "no check has compared the archive with what these slices read: run recapture check"
-    return f"blobs of {checked['from']} to {checked['to']} were last checked for changes at {checked['at']}"
+        return "the archive has not been compared with what the published slices read: run recapture check"
+    return (
+        f"what the slices from {checked['from']} to {checked['to']} read was last compared with the archive at "
+        f"{checked['at']}"
+    )
 
 
 def print_check(out: Console, result: Mapping[str, Any]) -> None:
@@ -254,10 +266,10 @@ def print_check(out: Console, result: Mapping[str, Any]) -> None:
     for start in result["changed"]:
         out.print(f"stale: {start}: blobs were added, modified or deleted since they were read")
     for start in result["unknown"]:
-        out.print(f"not known: {start}: the manifest of its run cannot be read")
+        out.print(f"unknown: {start}: the manifest of its run cannot be read")
     slices = counted(result["checked"], "published slice")
     stale = f"{len(result['changed']):,} stale" if result["changed"] else "none is stale"
-    unknown = f", {len(result['unknown']):,} not known" if result["unknown"] else ""
+    unknown = f", {len(result['unknown']):,} unknown" if result["unknown"] else ""
     out.print(f"{slices} from {result['from']} to {result['to']} checked: {stale}{unknown}")
 
 

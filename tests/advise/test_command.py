@@ -52,7 +52,7 @@ def test_it_prints_the_smallest_settings_the_counts_of_each_setting_and_the_part
     # The clock that is ahead puts all others out of order, except those of the first minute.
     assert ["10 min", "2 s", "E + 10 min", "21.45%", "59", "0", "216"] in rows(out)
     assert rows(out)[-1] == ["0", "275", "59", "0", "216", "0", "0", "0", "0"]
-    assert "warning: 1 clock is wrong among those of 5 devices: fast is 2 min ahead; " in err
+    assert "warning: the clock of 1 of 5 devices is wrong: fast is 2 min ahead; " in err
 
 
 def test_json_has_the_counts_of_every_setting_in_all_and_by_partition(

@@ -68,10 +68,10 @@ def test_missing_blobs_and_missing_numbers_are_one_hole() -> None:
     assert (hole.start, hole.end, hole.slice_start) == (at(60), at(180), at(60))
     assert sentence(hole, name_input=False) == (
         "partition 0 lacks 2,878 events from 2026-03-01T11:00:00Z to 2026-03-01T13:00:00Z: sequence numbers 2881 to "
-        "5758; 24 blobs that Capture must have written are missing"
+        "5758; 24 blobs are missing"
     )
     assert remedy(hole) == (
-        "restore the blobs if they were moved or deleted; the hub itself may hold the events until "
+        "restore the blobs if they were moved or deleted; the hub may still have the events, until "
         "2026-03-08T13:00:00Z if it keeps events for 7 days, or until 2026-05-30T13:00:00Z if it keeps them for 90"
     )
 
@@ -122,16 +122,21 @@ def test_blobs_that_are_missing_in_and_next_to_a_run_are_one_hole() -> None:
     assert (hole.kind, hole.blobs, hole.severity) == (Kind.UNKNOWN, 12, "critical")
 
 
+def test_a_sentence_has_its_times_in_order_even_if_the_events_have_not() -> None:
+    hole = replace(only(hour(0, (0, 49, 0, 30), (60, 99, 36, 59))), start=at(40), end=at(35))
+    assert "lacks 10 events from 2026-03-01T10:35:00Z to 2026-03-01T10:40:00Z" in sentence(hole, name_input=False)
+
+
 def test_a_number_that_arrives_in_a_later_slice_is_not_missing() -> None:
     assert holes(hour(0, (0, 49, 0, 29), (60, 99, 36, 59)), hour(1, (50, 59, 30, 35), (100, 199, 60, 119))) == []
 
 
-def test_a_hub_that_was_created_anew_starts_its_numbers_again() -> None:
+def test_a_hub_that_was_recreated_starts_its_numbers_again() -> None:
     hole = only(hour(0, (5000, 5099, 0, 30), (0, 49, 40, 59)))
     assert (hole.kind, hole.first, hole.events, hole.severity) == (Kind.RECREATED, 0, None, "warning")
     assert sentence(hole, name_input=False) == (
-        "partition 0: the sequence numbers start again at 0 from 2026-03-01T10:30:00Z to 2026-03-01T10:40:00Z, so the "
-        "hub was created anew; nothing tells whether its last events before that were captured"
+        "partition 0: the sequence numbers start again at 0 between 2026-03-01T10:30:00Z and 2026-03-01T10:40:00Z, so "
+        "the hub was recreated; it is not known whether the last events of the old hub were captured"
     )
 
 

@@ -129,6 +129,8 @@ def test_a_run_that_is_rejected_or_not_answered_publishes_nothing(
     task = asking(approval, run, tasks.audit.function(str(run.pipeline.file), run.id))
     with pytest.raises(AuditError, match=f"run {run.id} was stopped by its audit, and Ada rejected it: too warm") as no:
         task.execute_complete({}, answer("Reject", "too warm"))
+    with pytest.raises(AuditError, match=r"and Ada rejected it without a reason$"):
+        task.execute_complete({}, answer("Reject", " "))
     late = {"error": "late", "error_type": "timeout"}
     with pytest.raises(AuditError, match="nobody approved it in time"):
         task.execute_complete({}, late)

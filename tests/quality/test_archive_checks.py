@@ -42,11 +42,11 @@ def test_the_worst_hole_decides_and_comes_first(holes: list[Hole], severity: Sev
 def test_a_pause_without_a_lost_event_is_mentioned_and_passes() -> None:
     result = judged(PAUSED)
     assert result.success
-    assert "its sequence numbers continue: no event is missing" in result.sentence
+    assert "the sequence numbers continue: no event is missing" in result.sentence
 
 
 def test_many_holes_are_counted() -> None:
-    assert "; and 2 more holes; " in judged(*[LOST] * 5).sentence
+    assert "; and 2 more holes; restore the blobs" in judged(*[LOST] * 5).sentence
 
 
 def test_the_user_sets_the_severity_or_accepts_the_loss() -> None:
@@ -58,12 +58,20 @@ def test_the_user_sets_the_severity_or_accepts_the_loss() -> None:
     assert judged(LOST, accepted=True).sentence.endswith("accepted for this run")
 
 
+def test_only_what_stops_a_run_has_to_be_accepted() -> None:
+    for accepted in (False, True):
+        assert "accept" not in judged(ANEW, accepted=accepted).sentence
+        assert "accept" not in judged(LOST, severity="warning", accepted=accepted).sentence
+        losses = losses_result([LOSS], "warning", accepted=accepted, name_input=False)
+        assert losses.sentence.endswith("and 1 more; restore the blobs")
+
+
 def test_a_slice_that_loses_published_events_is_named_with_its_blobs() -> None:
     result = losses_result([LOSS], None, accepted=False, name_input=False)
     assert (result.success, result.severity) == (False, "critical")
     assert (
-        "in slice 2026-03-01T10:00:00Z, 240 of the 480 events of partition 2 that run run published; no longer among "
-        "its blobs: a.avro, b.avro, c.avro and 1 more"
+        "in slice 2026-03-01T10:00:00Z, 240 of the 480 events of partition 2 that run run published; this run no "
+        "longer reads a.avro, b.avro, c.avro and 1 more"
     ) in result.sentence
     assert losses_result([LOSS], None, accepted=True, name_input=False).severity == "warning"
     assert losses_result([], None, accepted=False, name_input=False).success

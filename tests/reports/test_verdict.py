@@ -79,7 +79,7 @@ FAILURE = {
         (
             {"quality": "passed with warnings", "failures": failed(FAILURE | {"severity": "warning"})},
             "warning",
-            "You can use this hour with care: published with 1 warning.",
+            "Use this hour with care: the audit gave 1 warning; the rows are published.",
         ),
         (
             {"totals": {"late_dropped": 1000}},
@@ -101,7 +101,7 @@ FAILURE = {
         (
             {"kind": "range", "slices": {"total": 24, "passed": 23, "passed with warnings": 1}},
             "warning",
-            "You can use this range with care: 23 of 24 slices passed every check, 1 with warnings.",
+            "Use this range with care: 23 of 24 slices passed every check; 1 passed with warnings.",
         ),
         (
             {"kind": "range", "slices": {"total": 24, "passed": 22, "unpublished": 2, "first_unpublished": "T"}},
@@ -116,14 +116,14 @@ FAILURE = {
         (
             {"kind": "range"},
             "good",
-            "You can trust this range: 1 of 1 slice passed every check. Their blobs were last compared with what was "
-            f"read at {CHECKED}.",
+            "You can trust this range: 1 of 1 slice passed every check. What these slices read was last compared with "
+            f"the archive at {CHECKED}.",
         ),
         (
             {"kind": "range", "standing": {"covers": False, "other_engine": 1}},
             "good",
-            "You can trust this range: 1 of 1 slice passed every check. No check has compared all of their blobs with "
-            "what was read: run recapture check to do so. 1 slice was computed by another version of Recapture.",
+            "You can trust this range: 1 of 1 slice passed every check. The archive has not been compared with what "
+            "all of these slices read: run recapture check. 1 slice was computed by another version of Recapture.",
         ),
         (
             {"kind": "range", "slices": {"total": 24, "passed": 21, "stale": 3}},
@@ -144,8 +144,14 @@ FAILURE = {
                 "standing": {"differing": {"query": 21, "policies": 4}},
             },
             "warning",
-            "Use this range with care: 21 slices were computed or judged with another query and policies than the "
+            "Use this range with care: 21 slices were computed or judged with another query or policies than the "
             "pipeline has now. 3 of 24 slices passed every check and are not outdated.",
+        ),
+        (
+            {"kind": "range", "slices": {"outdated": 1}, "standing": {"differing": {"unknown": 1}}},
+            "warning",
+            "Use this range with care: 1 slice was computed or judged by an earlier version of Recapture, which did "
+            "not record its definition. 1 of 1 slice passed every check and is not outdated.",
         ),
     ],
 )
@@ -168,8 +174,8 @@ def test_the_events_are_summed_up_in_a_sentence() -> None:
 def test_late_events_whose_verdict_is_out_of_order_are_summed_up_as_late() -> None:
     ferry = report(totals={"late_adjusted": 3, "out_of_order_adjusted": 97, "LateInputEvents": 60})
     assert verdict(ferry)["events"] == (
-        "1,100 events arrived: 90.9 % on time, 100 adjusted (9.1 %). 60 events were late (5.5 %); of these, 57 count "
-        "as out of order, because they were that, too."
+        "1,100 events arrived: 90.9 % on time, 100 adjusted (9.1 %). 60 events were late (5.5 %); 57 of them count as "
+        "out of order, because they were both."
     )
 
 
@@ -196,8 +202,8 @@ def test_advice_names_the_cause_first_and_what_may_follow_from_it_after_it() -> 
         quality="failed", published=False, failures=failed(late, unusable), quarantine={"reasons": reasons}
     )
     assert verdict(document)["advice"][:3] == [
-        "5,012 events are malformed because temperature is not a float: a record: correct CREATE TABLE, the query, or "
-        "the sender",
+        "5,012 events are quarantined as malformed (temperature is not a float: a record): correct CREATE TABLE, the "
+        "query, or the sender",
         "few events are malformed: see Quarantine",
         "devices have their windows: late events are moved",
     ]
@@ -206,9 +212,9 @@ def test_advice_names_the_cause_first_and_what_may_follow_from_it_after_it() -> 
 def test_advice_on_tolerances_has_counts_and_the_command_that_compares_both_together() -> None:
     counts = {"late_adjusted": 60, "out_of_order_adjusted": 40, "LateInputEvents": 60}
     assert verdict(report(totals=counts))["advice"] == [
-        "60 events arrived late (the latest by 1 h 24 min) and 40 out of order: recapture advise fleet.yaml --from "
-        "2026-03-01T10:00:00Z --to 2026-03-01T11:00:00Z counts how many would be on time with other tolerances, and "
-        "with other keys after OVER"
+        "60 events arrived late (the latest by 1 h 24 min), and 40 out of order; to count how many would be on time "
+        "with other tolerances, or with another key after OVER, run recapture advise fleet.yaml --from "
+        "2026-03-01T10:00:00Z --to 2026-03-01T11:00:00Z"
     ]
     assert verdict(report(totals={"on_time": 10_000, "late_adjusted": 5}))["advice"] == []
 
@@ -218,6 +224,6 @@ def test_advice_names_devices_whose_clocks_are_ahead() -> None:
     keys = [{"troubles": [early, {"name": "late", "keys": [{"key": "device-009", "count": 7}]}]}]
     [advice] = verdict(report(totals={"early_dropped": 2}, keys=keys))["advice"]
     assert advice == (
-        "2 events are too far ahead of the arrival and dropped: correct the clocks of the devices, such as those of "
-        "device-006 (2)"
+        "2 events were dropped, because their times are too far ahead of the arrival: correct the clocks of the "
+        "devices, such as device-006 (2)"
     )

@@ -235,7 +235,7 @@ def test_a_slice_whose_entry_is_lost_can_be_forgotten_and_published_anew(
     assert problems(world) == [("table_publications", problem, SLICES[:1])]
     then(world)
     with pytest.raises(
-        RunError, match=rf"the entry of slice {SLICES[0]}: restore the file, or forget what the slice held and backfill"
+        RunError, match=rf"the entry of slice {SLICES[0]}: restore the file, or delete the row of the slice and"
     ):
         backfill(world.define())
     assert read(world) == before
@@ -260,7 +260,7 @@ def test_two_entries_of_a_slice_are_seen_and_refused(world: World, backfill: Bac
     strangers.append(world.home / "table_publications")
     seen = ("table_publications", "holds rows that another program added", SLICES[:1])
     assert seen in problems(world)
-    with pytest.raises(RunError, match=rf"has 2 entries for slice {SLICES[0]}, .*; restore the version before"):
+    with pytest.raises(RunError, match=rf"has 2 entries for slice {SLICES[0]}, .*; restore its previous version"):
         backfill(world.define())
 
 

@@ -104,9 +104,8 @@ def test_two_lost_hours_of_a_partition_stop_the_run_and_are_named(world: World, 
     assert list(failed) == ["archive_has_no_holes"]
     assert failed["archive_has_no_holes"].startswith(
         "critical: the archive has holes: partition 1 lacks 240 events from 2024-03-01T11:00:00Z to "
-        "2024-03-01T13:00:00Z: sequence numbers 130 to 369; 24 blobs that Capture must have written are missing; "
-        "restore the blobs if they were moved or deleted; the hub itself may hold the events until "
-        "2024-03-08T13:00:00Z"
+        "2024-03-01T13:00:00Z: sequence numbers 130 to 369; 24 blobs are missing; restore the blobs if they were moved "
+        "or deleted; the hub may still have the events, until 2024-03-08T13:00:00Z"
     )
     assert hours(world) == {}
 
@@ -166,10 +165,10 @@ def test_an_archive_that_was_copied_does_not_publish_empty_hours(world: World, p
         os.utime(path, (at(60 * 24 * 30).timestamp(),) * 2)
     failed = publish_hours(0, 2)
     assert (
-        "every blob from 2024-03-01T09:55:00Z to 2024-03-01T10:55:00Z was written at another time"
+        "every blob from 2024-03-01T09:55:00Z to 2024-03-01T10:55:00Z was written in another slice"
         in (failed["archive_has_no_holes"])
     )
-    assert "arrival_time: EventEnqueuedUtcTime" in failed["archive_has_no_holes"]
+    assert "set arrival_time to EventEnqueuedUtcTime" in failed["archive_has_no_holes"]
     assert hours(world) == {}
 
 
@@ -181,7 +180,7 @@ def test_a_poorer_archive_does_not_replace_what_is_published(world: World, publi
     run = status(world.define())["slices"][1]["run"]
     assert failed["no_published_event_is_lost"].startswith(
         "critical: the archive has fewer events than are published: in slice 2024-03-01T11:00:00Z, 10 of the 120 "
-        f"events of partition 1 that run {run} published; no longer among its blobs: "
+        f"events of partition 1 that run {run} published; this run no longer reads "
         f"{blob_name('1', at(60))}, {blob_name('1', at(65))}, {blob_name('1', at(70))} and 8 more"
     )
     assert published(world.table) == before
@@ -222,6 +221,6 @@ def test_a_device_that_disappears_from_the_rows_is_named(world: World, publish_h
             world.put("1", opened + timedelta(minutes=5, seconds=3), device, 10 * number, opened)
     failed = publish_hours(0, HOURS)
     assert failed["no_key_disappears"].startswith(
-        "warning: keys disappeared that had rows in each of the three slices before: device-1 in slice "
+        "warning: keys have no rows, but had some in each of the three slices before: device-1 in slice "
         "2024-03-01T13:00:00Z"
     )

@@ -148,7 +148,7 @@ def test_a_publication_that_was_killed_between_two_commits_is_finished_by_the_ne
     assert [output["changed"] for output in finished["outputs"]] == [False, committed < 3]
     (warning,) = finished["warnings"]
     assert warning.startswith(
-        "restored what is published in 2 slices, the first 2024-03-01T10:00:00Z: some table held something else"
+        "restored what is published in 2 slices, the first 2024-03-01T10:00:00Z: a table held something else, because"
     )
 
 

@@ -155,7 +155,7 @@ def test_an_old_staged_file_whose_content_is_damaged_is_not_published(folder: Pl
     path = path_of(folder, ROWS, staged)
     path.write_bytes(bytes(path.stat().st_size))
     aged(path, 100 * HOUR)
-    with pytest.raises(RunError, match=f"is gone or is not what its name says: {AGAIN}"):
+    with pytest.raises(RunError, match=f"is gone, or does not match the digest in its name: {AGAIN}"):
         publish.publish(folder.tables, {NINE: staged})
     assert folder.held() == everywhere("first")
 

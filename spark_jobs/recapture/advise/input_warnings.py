@@ -59,12 +59,10 @@ def _clocks(advice: InputAdvice, place: str) -> Iterator[str]:
     counts = advice.counts
     wrong = counts.wrong_clocks
     if wrong:
-        clocks = counted(len(wrong), "clock is wrong", "clocks are wrong")
+        devices = f"{len(wrong):,} of {counted(counts.devices, 'device')}{place}"
+        clocks = f"the clock of {devices} is wrong" if len(wrong) == 1 else f"the clocks of {devices} are wrong"
         remedy = f"; a clock that is ahead puts the other devices out of order: OVER {counts.keys.devices} prevents it"
-        yield (
-            f"{clocks} among those of {counted(counts.devices, 'device')}{place}: {_some(map(_clock, wrong))}"
-            f"{remedy if _push_the_watermark(advice) else ''}"
-        )
+        yield f"{clocks}: {_some(map(_clock, wrong))}{remedy if _push_the_watermark(advice) else ''}"
     early = advice.totals[counts.keys.own].early
     if early:
         window = duration((counts.source.policies.early_window or 0) / TICKS_PER_SECOND)
@@ -93,7 +91,7 @@ def _clock(clock: WrongClock) -> str:
     if not clock.dropped:
         return error
     dropped = "all its" if clock.dropped == clock.events else f"{clock.dropped:,} of its {clock.events:,}"
-    return f"{error} ({dropped} events are dropped as early)"
+    return f"{error} ({dropped} events are dropped as too early)"
 
 
 def _tolerances(advice: InputAdvice, place: str) -> Iterator[str]:

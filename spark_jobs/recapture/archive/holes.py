@@ -6,8 +6,8 @@ however long a pause was; a number between them that never arrived is an event t
     slice      01:00          02:00    03:00    04:00
     numbers    1440 to 2880   none     none     5759 to 7199      2881 to 5758 are lost
 
-A hub that was deleted and created anew starts its numbers again, while its times continue. Its numbers are compared
-with each other only.
+A hub that was deleted and recreated starts its numbers again, while its times continue. Its numbers are compared with
+each other only.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -32,15 +32,15 @@ class Kind(StrEnum):
     LOST = "lost"
     """Sequence numbers are missing: the archive lacks these events."""
     UNKNOWN = "unknown"
-    """Blobs are missing, and no sequence numbers tell whether events are."""
+    """Blobs are missing, and it is not known whether they held events."""
     RECREATED = "recreated"
-    """The numbers start again: the hub was created anew. The old hub's last events may be missing."""
+    """The numbers start again: the hub was recreated. The last events of the old hub may be missing."""
     BEGINS = "begins"
-    """The partition's first blob: nothing is missing before it, or nothing tells."""
+    """The partition's first blob: no earlier event is missing, or it is not known whether one is."""
     DISPLACED = "displaced"
-    """Blobs exist, but were written so much later or earlier that their events count in other slices."""
+    """Blobs exist, but were written in another slice, so their events count there."""
     SILENT = "silent"
-    """No blob of the input arrived in a slice, none had to, and no sequence numbers tell whether events are missing."""
+    """No blob of the input arrived in a slice, none had to, and it is not known whether events are missing."""
     PAUSED = "paused"
     """Blobs are missing, but the sequence numbers continue: no event is missing."""
 

@@ -450,8 +450,8 @@ def _block(pipeline: str, run: str, inside: Sequence[SliceState], access: Access
         decision = "Nobody approved the run. Backfill its slices to be asked again."
     else:
         decision = (
-            "Nobody is asked whether to publish it all the same. If a person should decide about such runs, add "
-            "`approval: {}` to the pipeline file, and backfill the slices."
+            "The pipeline asks nobody whether to publish such a run. To let a person decide, add `approval: {}` to the "
+            "pipeline file and backfill the slices."
         )
     failures = [" ".join(line.split()) for line in audits.get(run, "").splitlines() if line.startswith("FAILED")]
     actions = None if asking is None else f"{_address(pipeline, asking, access)}/tasks/approval/required_actions"

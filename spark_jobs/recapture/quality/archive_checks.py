@@ -50,11 +50,12 @@ def holes_result(
     if failed:
         named = [sentence(hole, name_input=name_input) for hole in failed[:_SHOWN]]
         more = [f"and {counted(len(failed) - _SHOWN, 'more hole')}"] if len(failed) > _SHOWN else []
-        said = f"the archive has holes: {'; '.join([*named, *more])}; {remedy(failed[0])}; {_accepted(accepted)}"
+        what_next = _what_next(severity or worst, accepted)
+        said = f"the archive has holes: {'; '.join([*named, *more, remedy(failed[0])])}{what_next}"
     elif not can_be_judged:
         said = (
-            f"{_TITLES['archive_has_no_holes']} (not judged: no blob has to exist for each interval, and the events "
-            "have no sequence numbers)"
+            f"{_TITLES['archive_has_no_holes']} (not judged: an interval may have no blob, and the events have no "
+            "sequence numbers)"
         )
     else:
         notes = "; ".join(sentence(hole, name_input=name_input) for hole in harmless[:_SHOWN])
@@ -72,13 +73,15 @@ def holes_result(
 
 def losses_result(losses: Sequence[Loss], severity: Severity | None, *, accepted: bool, name_input: bool) -> Result:
     """Return whether a slice would lose events that are published; the arguments are as in `holes_result`."""
-    severity = _severity(severity or "critical", accepted)
+    own = severity or "critical"
+    severity = _severity(own, accepted)
     if not losses:
         return _result("no_published_event_is_lost", severity, True, [], _TITLES["no_published_event_is_lost"])
     named = "; ".join(_sentence(loss, name_input) for loss in losses[:_SHOWN])
     starts = list(dict.fromkeys(loss.slice_start for loss in losses))
     more = f"; in all {named_slices(starts)}" if len(losses) > _SHOWN else ""
-    said = f"the archive has fewer events than are published: {named}{more}; restore them; {_accepted(accepted)}"
+    what_next = _what_next(own, accepted)
+    said = f"the archive has fewer events than are published: {named}{more}; restore the blobs{what_next}"
     return _result("no_published_event_is_lost", severity, False, starts[:_SHOWN], said)
 
 
@@ -86,10 +89,13 @@ def _severity(severity: Severity, accepted: bool) -> Severity:
     return "warning" if accepted and severity == "critical" else severity
 
 
-def _accepted(accepted: bool) -> str:
+def _what_next(severity: Severity, accepted: bool) -> str:
+    """Return the clause about accepting a loss; nothing if its severity does not stop the run."""
+    if severity != "critical":
+        return ""
     if accepted:
-        return "accepted for this run"
-    return "to publish what is left, add --accept-loss (accept_loss in Airflow's form)"
+        return "; accepted for this run"
+    return "; to publish what is left, add --accept-loss (accept_loss in Airflow's form)"
 
 
 def _sentence(loss: Loss, name_input: bool) -> str:
@@ -104,10 +110,10 @@ def _sentence(loss: Loss, name_input: bool) -> str:
         f"{loss.run} published"
     )
     if not loss.blobs:
-        return said if loss.blobs is None else f"{said}, although no blob is gone"
+        return said if loss.blobs is None else f"{said}, although this run reads all blobs of that run"
     shown = ", ".join(loss.blobs[:_SHOWN])
     more = f" and {len(loss.blobs) - _SHOWN:,} more" if len(loss.blobs) > _SHOWN else ""
-    return f"{said}; no longer among its blobs: {shown}{more}"
+    return f"{said}; this run no longer reads {shown}{more}"
 
 
 _TITLES: Mapping[Check, str] = {

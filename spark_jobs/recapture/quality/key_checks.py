@@ -11,8 +11,8 @@ from recapture.time_model.verdicts import TROUBLES
 from recapture.wording import counted, named_slices
 
 _TITLES: Mapping[Check, str] = {
-    "events_of_every_key_reach_the_query": "of every key, an event reached the query",
-    "no_key_disappears": "every key of the slices before still has rows",
+    "events_of_every_key_reach_the_query": "at least one event of every key reached the query",
+    "no_key_disappears": "every key of the three slices before still has rows",
 }
 """What is so if a check holds."""
 _SHOWN = 5
@@ -62,7 +62,8 @@ def unreached_result(rows: Iterable[Mapping[str, Any]], severity: Severity | Non
         return _result("slices", check, severity, True, [], said, proved=judged)
     largest = sorted(of_keys.items(), key=lambda item: (-item[1]["events"], item[0]))
     named = "; ".join(_sentence(key, counts) for key, counts in largest[:_SHOWN])
-    more = f"; in all {counted(max(count, len(of_keys)), 'key')} of a slice" if len(of_keys) > _SHOWN else ""
+    keys = counted(max(count, len(of_keys)), "key")
+    more = f"; in all {keys}, counted in each slice and partition" if len(of_keys) > _SHOWN else ""
     remedy = _REMEDIES[_main_trouble(largest[0][1])]
     said = f"no event of these keys ({columns}) reached the query: {named}{more}; {remedy}"
     return _result("slices", check, severity, False, sorted(starts)[:3], said)
@@ -87,8 +88,8 @@ def vanished_result(
     starts = [of_slice.slice_start for of_slice in vanished]
     more = f"; in all {named_slices(starts)}" if len(vanished) > _SHOWN else ""
     said = (
-        f"keys disappeared that had rows in each of the three slices before: {named}{more}; look for these senders "
-        "under late, early and malformed events, or in the archive"
+        f"keys have no rows, but had some in each of the three slices before: {named}{more}; look for their events "
+        "among the late, early and malformed ones, and in the archive"
     )
     return _result(alias, check, severity, False, starts[:3], said)
 

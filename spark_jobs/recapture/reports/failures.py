@@ -32,7 +32,7 @@ MAX_FAILURES = 40
 _SEVERITIES = ("critical", "warning", "info")
 _UNUSABLE = "see the reasons under Quarantine; correct CREATE TABLE, the casts of the query, or the sender"
 _HINTS = {
-    "archive_has_no_holes": "restore the missing blobs and backfill again; Capture lists the holes",
+    "archive_has_no_holes": "restore the missing blobs and backfill again; the section Capture lists the holes",
     "no_published_event_is_lost": "restore the missing blobs and backfill again",
     "expect_capture_to_be_complete": "wait until Capture has written the rest, then run the slices again",
     "whole": "restore the damaged blobs, which the quarantine names, and backfill again",
@@ -44,14 +44,14 @@ _HINTS = {
     "malformed": _UNUSABLE,
     "invalid_timestamp": "see the reasons under Quarantine; correct the field of TIMESTAMP BY, or the sender",
     "expect_share_of_late_events_to_be_at_most": (
-        "compare late tolerances with recapture advise; eventsLateArrivalMaxDelayInSeconds is the job's"
+        "compare late tolerances with recapture advise; the job's own is eventsLateArrivalMaxDelayInSeconds"
     ),
-    "events_of_every_key_reach_the_query": "see these senders under Who",
+    "events_of_every_key_reach_the_query": "the section Who shows what happened to the events of these senders",
     "DuplicateEvents": "nothing: duplicates change no row; if there should be none, look for blobs that were copied",
 }
 """What to do if the metrics are not as expected: by the column of the expectation, or by its type if it has none.
 
-They are in the order of causes: what is missing or cannot be read is late or out of order in no row, and has no rows.
+Causes come before what may follow from them: an event that is missing or unusable leads to missing rows.
 """
 
 

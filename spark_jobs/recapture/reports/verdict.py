@@ -1,12 +1,13 @@
 """The verdict of a report: can these slices be trusted; if not, why; and what to change."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
 from recapture.pages.page import duration, share
 from recapture.quality.metrics import UNUSABLE
 from recapture.reports.ledger import LATE, judged
+from recapture.run.outdated import UNKNOWN
 from recapture.time_model.metrics import VERDICTS, total
 from recapture.wording import counted
 
@@ -43,7 +44,8 @@ def _run(document: Mapping[str, Any]) -> tuple[str, str]:
         )
     warnings = sum(failure["severity"] == "warning" for failure in document["failures"]["failed"])
     if quality == "passed with warnings":
-        return "warning", f"You can use {what} with care: published with {counted(warnings, 'warning')}."
+        given = counted(warnings, "warning")
+        return "warning", f"Use {what} with care: the audit gave {given}; the rows are published."
     few = _few_on_time(document)
     checks = "every check that could be judged" if document["failures"]["unjudged"] else "every check"
     if few:
@@ -57,19 +59,19 @@ def _range(document: Mapping[str, Any]) -> tuple[str, str]:
     good = f"{slices['passed']:,} of {counted(total, 'slice')} passed every check"
     bad = "; ".join(_not_to_be_trusted(document))
     if bad:
-        with_warnings = f", {warned:,} with warnings" if warned else ""
+        with_warnings = f"; {warned:,} passed with warnings" if warned else ""
         return "bad", f"Do not trust all of this range: {bad}. {good}{with_warnings}."
     if slices["outdated"]:
         outdated = counted(slices["outdated"], "slice was", "slices were")
-        what = " and ".join(document["standing"]["differing"])
+        how = ", or ".join(_outdated(document["standing"]["differing"]))
         return "warning", (
-            f"Use this range with care: {outdated} computed or judged with another {what} than the pipeline has now. "
+            f"Use this range with care: {outdated} computed or judged {how}. "
             f"{good} and {'is' if slices['passed'] == 1 else 'are'} not outdated."
         )
     if document["approvals"]:
         return "warning", f"Use this range with care: {good}; {_approved(document)}"
     if warned:
-        return "warning", f"You can use this range with care: {good}, {warned:,} with warnings."
+        return "warning", f"Use this range with care: {good}; {warned:,} passed with warnings."
     few = _few_on_time(document)
     if few:
         return "warning", f"Use this range with care: {good}, but {few}."
@@ -89,12 +91,21 @@ def _not_to_be_trusted(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"{stale} stale, as blobs were added, modified or deleted since they were read (last check: {at})"
 
 
+def _outdated(differing: Collection[str]) -> Iterator[str]:
+    """Yield how outdated slices were computed or judged; `differing` are parts of the definition."""
+    known = [name for name in differing if name != UNKNOWN]
+    if known:
+        yield f"with another {' or '.join(known)} than the pipeline has now"
+    if UNKNOWN in differing:
+        yield "by an earlier version of Recapture, which did not record its definition"
+
+
 def _looked_at(standing: Mapping[str, Any]) -> Iterator[str]:
     """Yield when the blobs of a range were compared with what was read, and which slices another engine computed."""
     if standing["covers"]:
-        yield f"Their blobs were last compared with what was read at {standing['checked']['at']}."
+        yield f"What these slices read was last compared with the archive at {standing['checked']['at']}."
     else:
-        yield "No check has compared all of their blobs with what was read: run recapture check to do so."
+        yield "The archive has not been compared with what all of these slices read: run recapture check."
     if standing["other_engine"]:
         slices = counted(standing["other_engine"], "slice was", "slices were")
         yield f"{slices} computed by another version of Recapture."
@@ -148,7 +159,7 @@ def _late(totals: Mapping[str, Any], events: int) -> str:
     if late is None or verdicts is None or late == verdicts:
         return ""
     were = f" {counted(late, 'event was', 'events were')} late ({share(late, events)})"
-    return f"{were}; of these, {late - verdicts:,} count as out of order, because they were that, too."
+    return f"{were}; {late - verdicts:,} of them count as out of order, because they were both."
 
 
 def _reasons(document: Mapping[str, Any]) -> list[str]:
@@ -184,11 +195,11 @@ def _clocks(document: Mapping[str, Any]) -> Iterator[str]:
     early = total((totals["early_dropped"], totals["early_adjusted"]))
     if not early:
         return
-    done = " and ".join(name for name in ("dropped", "adjusted") if totals[f"early_{name}"])
+    done = " or ".join(name for name in ("dropped", "adjusted") if totals[f"early_{name}"])
     named = ", ".join(f"{row['key']} ({row['count']:,})" for row in _most(document, "early"))
-    named = f", such as those of {named}" if named else ""
-    events = counted(early, "event is", "events are")
-    yield f"{events} too far ahead of the arrival and {done}: correct the clocks of the devices{named}"
+    named = f", such as {named}" if named else ""
+    events, times = counted(early, "event was", "events were"), "its time is" if early == 1 else "their times are"
+    yield f"{events} {done}, because {times} too far ahead of the arrival: correct the clocks of the devices{named}"
 
 
 def _most(document: Mapping[str, Any], trouble: str) -> list[Mapping[str, Any]]:
@@ -207,10 +218,8 @@ def _unusable(reasons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the most frequent reason why events are quarantined; `reasons` are those of the quarantine."""
     for reason in reasons[:1]:
         events = counted(reason["rows"], "event is", "events are")
-        yield (
-            f"{events} {reason['verdict'].replace('_', ' ')} because {reason['reason']}: correct CREATE TABLE, the "
-            "query, or the sender"
-        )
+        named = reason["verdict"].replace("_", " ")
+        yield f"{events} quarantined as {named} ({reason['reason']}): correct CREATE TABLE, the query, or the sender"
 
 
 def _tolerances(document: Mapping[str, Any]) -> Iterator[str]:
@@ -227,7 +236,7 @@ def _tolerances(document: Mapping[str, Any]) -> Iterator[str]:
         by = f" (the latest by {duration(latest)})" if late and latest is not None else ""
         file = PurePath(document["definition"]["file"]).name
         yield (
-            f"{counted(late, 'event')}{place} arrived late{by} and {behind:,} out of order: recapture advise {file} "
-            f"--from {document['from']} --to {document['to']} counts how many would be on time with other tolerances, "
-            "and with other keys after OVER"
+            f"{counted(late, 'event')}{place} arrived late{by}, and {behind:,} out of order; to count how many would "
+            "be on time with other tolerances, or with another key after OVER, run recapture advise "
+            f"{file} --from {document['from']} --to {document['to']}"
         )

@@ -99,7 +99,10 @@ def _hole_warnings(holes: Sequence[Hole], name_input: bool) -> Iterator[str]:
     if len(holes) > MAX_HOLES:
         yield f"and {counted(len(holes) - MAX_HOLES, 'more hole')} in the archive"
     if any(hole.severity == "critical" for hole in holes):
-        yield "a run compares the sequence numbers next to missing blobs: unless they continue, its audit stops it"
+        yield (
+            "a run compares the sequence numbers on both sides of missing blobs: if they do not continue, the audit "
+            "may stop the run"
+        )
 
 
 def _slice_summary(of_inputs: Sequence[tuple[str, dict[str, Any]]], standing: Standing) -> dict[str, Any]:

@@ -82,8 +82,8 @@ def warnings(outcome: table_publish.Outcome) -> Iterator[str]:
     if outcome.repaired:
         changed = named_slices(outcome.repaired)
         yield (
-            f"restored what is published in {changed}: some table held something else, after an interrupted call or a "
-            "change by another program"
+            f"restored what is published in {changed}: a table held something else, because a command was interrupted "
+            "or another program changed the table"
         )
     for run_id, slices in _by_run(outcome.superseded):
         published = f"run {run_id}" if run_id else "nothing"

@@ -159,7 +159,7 @@ def _reason(text: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Compute a planned run, and return the exit code; Airflow submits this. It is 2 if trying again is useless."""
+    """Compute a planned run for Airflow, and return the exit code: 2 if a retry would fail in the same way."""
     file, run_id = arguments
     log.enable()
     spark = SparkSession.builder.appName(f"recapture {run_id}").getOrCreate()

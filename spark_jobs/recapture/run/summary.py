@@ -163,17 +163,17 @@ def _tolerance_warnings_of_input(
     if events and late > events / 2:
         yield (
             f"{late / events:.1%} of the events{of_input(alias)} were late: raise eventsLateArrivalMaxDelayInSeconds "
-            f"to at least what the devices need{f' plus the {section.interval_name}' if by_blob else ''}, which "
-            "recapture advise counts"
+            f"to at least what the devices need{f' plus the {section.interval_name}' if by_blob else ''}; recapture "
+            "advise shows which value keeps how many events on time"
         )
     if events and disordered > events / 10:
         pushers = [counts["furthest_ahead"] for counts in slices if counts["furthest_ahead"]]
         ahead = max(pushers, key=lambda pusher: pusher["seconds"], default=None)
         pushed = "earlier events" if ahead else "events before this range"
         remedy = (
-            "recapture advise counts which out-of-order tolerance, or which key after OVER, would keep their times"
+            "recapture advise shows which out-of-order tolerance, or which key after OVER, would keep their times"
             if ahead and ahead["seconds"] <= 0
-            else "if clocks run ahead, TIMESTAMP BY … OVER a device's key limits the effect of each to its own device"
+            else "if a clock is ahead, TIMESTAMP BY … OVER the key of the devices confines its effect to its own device"
         )
         yield (
             f"{disordered / events:.1%} of the events{of_input(alias)} were out of order: {pushed} pushed the "

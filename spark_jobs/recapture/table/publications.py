@@ -98,7 +98,7 @@ class Publication:
     missing_events: int = 0
     """Number of events that the archive lacks, judging by the sequence numbers."""
     missing_blobs: int = 0
-    """Number of blobs that Capture must have written and that the archive lacks, unless the numbers continue."""
+    """Number of blobs that the archive lacks; those whose numbers continue do not count."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Publications:
         if len(files) > 1:
             raise PermanentError(
                 f"{self.table.table.url} has {len(files)} entries for slice {start}, but Recapture writes one: another "
-                "program added to the table; restore the version before"
+                "program added rows to the table; restore its previous version"
             )
         return files[0].path
 
@@ -203,8 +203,8 @@ class Publications:
         content = read_slice_file(open_container(url), path)
         if content is None:
             raise PermanentError(
-                f"{url} has lost the file {path}, the entry of slice {start}: restore the file, or forget what the "
-                "slice held and backfill it again (docs/operating.md, Other programs)"
+                f"{url} has lost the file {path}, the entry of slice {start}: restore the file, or delete the row of "
+                "the slice and backfill the slice again (docs/operating.md, Other programs)"
             )
         stored = _STORED.validate_json(pq.read_table(io.BytesIO(content), columns=["entry"])["entry"][0].as_py())
         require_format(stored.format, PUBLICATIONS_FORMAT, f"{path} of {url}")

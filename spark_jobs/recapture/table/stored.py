@@ -103,5 +103,7 @@ class Look:
     def _write_again(self, url: str, file: File) -> None:
         content = read_slice_file(open_container(url), file.path)
         if content is None:
-            raise PermanentError(f"{file.path} of {url} is gone or is not what its name says: {self._remedy}")
+            raise PermanentError(
+                f"{file.path} of {url} is gone, or does not match the digest in its name: {self._remedy}"
+            )
         open_container(url).write(file.path, content)
