@@ -15,7 +15,9 @@ from recapture.reports.document import document
 from recapture.reports.page import page
 from recapture.reports.sources import RunSource, Source
 from recapture.reports.write import as_json
+from recapture.run.changed import Changes
 from recapture.run.files import RunFiles
+from recapture.run.slice_state import Findings, Standing
 from recapture.storage import open_container
 from recapture.table.publications import Entry
 from recapture.time_model import ticks
@@ -70,6 +72,7 @@ def month(home: Path) -> Source:
         metrics=tuple(rows),
         rows={("aggregates", start): 10**6 for start in starts},
         single=None,
+        standing=Standing({}, Findings({}, Changes(), {})),
     )
 
 

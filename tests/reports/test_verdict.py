@@ -24,7 +24,7 @@ def report(**changed: Any) -> dict[str, Any]:
     }
     slices = {"total": 1, "passed": 1, "passed with warnings": 0, "unpublished": 0, "first_unpublished": None}
     slices |= dict.fromkeys(("blocked", "stale", "outdated"), 0)
-    standing = {"differing": {}, "other_engine": 0, "checked": {"at": CHECKED}, "covers": True}
+    standing = {"differing": {}, "other_engine": 0, "checked": {"at": CHECKED}, "covers": True, "problems": []}
     return {
         "kind": "run",
         "from": "2026-03-01T10:00:00Z",
@@ -179,12 +179,22 @@ def test_late_events_whose_verdict_is_out_of_order_are_summed_up_as_late() -> No
     )
 
 
+def test_a_range_whose_table_another_program_changed_is_not_to_be_trusted() -> None:
+    problem = {"table": "file:///t", "problem": "holds other rows", "slices": ["S", "T"], "remedy": "backfill again"}
+    changed = verdict(report(kind="range", slices={"total": 24, "passed": 24}, standing={"problems": [problem]}))
+    assert (changed["level"], changed["advice"]) == ("bad", ["backfill again"])
+    assert changed["sentence"] == (
+        "Do not trust all of this range: file:///t holds other rows (2 slices, the first S). "
+        "24 of 24 slices passed every check."
+    )
+
+
 def test_what_failed_is_a_reason_and_its_hint_is_advice() -> None:
     note = FAILURE | {"severity": "info", "sentence": "a note", "hint": "nothing"}
     result = verdict(report(quality="failed", published=False, failures=failed(FAILURE, note)))
     assert result["reasons"] == ["rooms are too warm: 3 of 4 rows (75 %)"]
     assert result["advice"] == [
-        "no room is too warm: cool down",
+        "so that no room is too warm: cool down",
         "correct the data, the pipeline file or the suite, then run the slices again; the same input fails again",
     ]
 
@@ -204,8 +214,8 @@ def test_advice_names_the_cause_first_and_what_may_follow_from_it_after_it() -> 
     assert verdict(document)["advice"][:3] == [
         "5,012 events are quarantined as malformed (temperature is not a float: a record): correct CREATE TABLE, the "
         "query, or the sender",
-        "few events are malformed: see Quarantine",
-        "devices have their windows: late events are moved",
+        "so that few events are malformed: see Quarantine",
+        "so that devices have their windows: late events are moved",
     ]
 
 

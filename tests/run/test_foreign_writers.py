@@ -14,7 +14,8 @@ from recapture import cli
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
 from recapture.reports.changes import changes
-from recapture.reports.sources import of_run
+from recapture.reports.document import document
+from recapture.reports.sources import of_range, of_run
 from recapture.run.audit import audit
 from recapture.run.local import compute
 from recapture.run.plan import plan_run
@@ -146,10 +147,18 @@ def test_the_command_says_what_is_wrong_and_what_to_do(world: World, capsys: pyt
     printed = capsys.readouterr().out.splitlines()
     (row,) = (line for line in printed if SLICES[0] in line and "│" in line)
     assert [cell.strip() for cell in row.split("│")[1:4]] == [SLICES[0], "problem", "published"]
-    assert printed[-2] == (
+    (problem,) = (line for line in printed if line.startswith("problem: "))
+    assert problem == (
         f"problem: {world.table.as_uri()} holds rows that another program added: slice {SLICES[0]}; backfill again, or "
         "repeat an interrupted backfill or rollback, to restore what is published"
     )
+
+
+def test_the_report_of_a_range_does_not_trust_rows_that_another_program_changed(world: World) -> None:
+    strangers.update(world.table)
+    content = document(of_range(world.define(), None, None))
+    assert content["verdict"]["level"] == "bad"
+    assert f"{world.table.as_uri()} holds other rows (" in content["verdict"]["sentence"]
 
 
 def test_rows_of_slices_that_nothing_publishes_are_seen_and_stay(world: World, backfill: Backfill) -> None:

@@ -21,6 +21,7 @@ from recapture.run.files import RunFiles
 from recapture.run.planned import PlannedRun, files_of
 from recapture.run.slice_state import Standing, standing_of
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
+from recapture.run.status import status
 from recapture.run.tables import metrics_key, tables_of
 from recapture.storage import in_parallel, open_container
 from recapture.table.files import read_slice_file
@@ -79,6 +80,8 @@ class Source:
     """Published slices whose metrics are lost, by slice_start: neither run files nor the metrics table has them."""
     standing: Standing | None = None
     """How the slices of a range stand now; None for the report of a run."""
+    problems: tuple[Mapping[str, Any], ...] = ()
+    """What the tables hold otherwise than it is published for slices of a range, as `run.status` says it."""
 
     @property
     def start(self) -> int:
@@ -185,6 +188,7 @@ def of_range(pipeline: Pipeline, start: datetime | None, end: datetime | None) -
         single=None,
         uncounted=frozenset(uncounted),
         standing=standing_of(pipeline),
+        problems=tuple(of for of in status(pipeline)["problems"] if not set(starts).isdisjoint(of["slices"])),
     )
 
 

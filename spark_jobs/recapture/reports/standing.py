@@ -37,6 +37,10 @@ def standing(source: Source) -> dict[str, Any] | None:
         "other_engine": sum(names == ("engine",) for names in differing.values()),
         "checked": {"at": changes.checked, "from": changes.start, "to": changes.end},
         "covers": changes.covers(source.starts[0], ticks.to_text(source.end)),
+        "problems": [
+            {**problem, "slices": [start for start in source.starts if start in set(problem["slices"])]}
+            for problem in source.problems
+        ],
     }
 
 

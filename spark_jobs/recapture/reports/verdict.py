@@ -9,7 +9,7 @@ from recapture.quality.metrics import UNUSABLE
 from recapture.reports.ledger import LATE, judged
 from recapture.run.outdated import UNKNOWN
 from recapture.time_model.metrics import VERDICTS, total
-from recapture.wording import counted
+from recapture.wording import counted, named_slices
 
 _NAMED_KEYS = 3
 """Number of keys that an advice names."""
@@ -89,6 +89,8 @@ def _not_to_be_trusted(document: Mapping[str, Any]) -> Iterator[str]:
         stale = counted(slices["stale"], "slice is", "slices are")
         at = document["standing"]["checked"]["at"]
         yield f"{stale} stale, as blobs were added, modified or deleted since they were read (last check: {at})"
+    for problem in document["standing"]["problems"]:
+        yield f"{problem['table']} {problem['problem']} ({named_slices(problem['slices'])})"
 
 
 def _outdated(differing: Collection[str]) -> Iterator[str]:
@@ -177,7 +179,7 @@ def _advice(document: Mapping[str, Any]) -> Iterator[str]:
         yield from _unusable(document["quarantine"]["reasons"])
     for failure in sorted(failed, key=lambda failure: failure["cause"]):
         if failure["hint"]:
-            yield f"{failure['title']}: {failure['hint']}"
+            yield f"so that {failure['title']}: {failure['hint']}"
     if document["quality"] == "failed" and not document["approvals"]:
         yield "correct the data, the pipeline file or the suite, then run the slices again; the same input fails again"
     yield from document["warnings"]
@@ -185,6 +187,8 @@ def _advice(document: Mapping[str, Any]) -> Iterator[str]:
     yield from _tolerances(document)
     if document["slices"]["stale"] or document["slices"]["outdated"]:
         yield "backfill the slices that are stale or outdated: see the table of slices that need attention"
+    if document["standing"] is not None:
+        yield from (problem["remedy"] for problem in document["standing"]["problems"])
     if document["slices"]["unpublished"] and document["kind"] == "range":
         yield f"backfill the unpublished slices, the first from {document['slices']['first_unpublished']}"
 
