@@ -531,7 +531,7 @@ def test_each_select_into_has_its_table_and_its_suite(two: Path, tmp_path: Path)
             "suite: counts.json",
             "parameters: {most: 1}",
             20,
-            "output.1.quality.parameters: there is no suite that uses them: add suite",
+            "output.1.quality.parameters: no suite uses them: add suite",
         ),
         (
             "suite: counts.json",

@@ -289,7 +289,7 @@ def require_suites_of_parameters(pipeline: Pipeline, document: Document) -> None
     places += [(("output", index, "quality"), output.quality) for index, output in enumerate(pipeline.outputs)]
     for key_path, quality in places:
         if quality is not None and quality.suite is None and quality.parameters:
-            raise document.error((*key_path, "parameters"), "there is no suite that uses them: add suite")
+            raise document.error((*key_path, "parameters"), "no suite uses them: add suite")
 
 
 def require_named_tables(pipeline: Pipeline, document: Document) -> None:

@@ -42,7 +42,7 @@ _FIELDS_SHOWN = 12
 _NAME_LENGTH = 60
 """Largest number of characters that are shown of a field's name."""
 _NO_ROWS = (
-    "check WHERE and HAVING and the field names in them; if the output may rightly have no rows, set "
+    "check WHERE and HAVING and the field names in them; if the output may have no rows, set "
     "quality.expect_rows to false"
 )
 
@@ -261,7 +261,7 @@ def _epoch_advice(body: bytes | None) -> str:
 def _body_advice(body: bytes | None) -> str:
     """Return what a body that is not a JSON object looks like, and what to do."""
     if body is None:
-        return "the event has no body: its sender must send bytes (AMQP data), as Capture keeps no other body"
+        return "the event has no body: its sender must send bytes (AMQP data), because Capture keeps no other body"
     if not body:
         return "the body is empty: check the sender"
     if body.startswith(b"\x1f\x8b"):

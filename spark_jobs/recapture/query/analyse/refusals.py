@@ -13,7 +13,7 @@ from recapture.query.parse.source import Source
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 from recapture.query.parse.window_calls import is_window
 
-_OTHERS = "docs/query-language.md lists those there are; a call of a machine learning model is not supported"
+_OTHERS = "docs/query-language.md lists the functions; a call of a machine learning model is not supported"
 
 
 def not_a_condition(source: Source, node: exp.Expr) -> DefinitionError:
