@@ -139,6 +139,14 @@ def test_damage_to_a_parameters_file_is_one_line_with_its_place(tmp_path: Path, 
     assert refused(file) == message
 
 
+def test_a_parameters_file_that_leads_out_of_the_template_s_folder_is_not_read(tmp_path: Path) -> None:
+    tmp_path.joinpath("job").mkdir()
+    file = template(tmp_path / "job" / "t.json", template_job())
+    tmp_path.joinpath("outside").write_text('{"parameters": {}}')
+    file.with_name("t.parameters.json").symlink_to(tmp_path / "outside")
+    assert refused(file).startswith("t.parameters.json: leads out of the job's folder")
+
+
 def test_of_several_jobs_one_is_chosen(tmp_path: Path) -> None:
     second = template_job() | {"name": "second"}
     parts = sibling("inputs", "more", template_input())

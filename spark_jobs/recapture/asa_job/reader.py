@@ -1,8 +1,9 @@
 """Read an ASA job from a path: the folder or file of a project, or an ARM template."""
 
+import os
 from pathlib import Path
 
-from recapture.asa_job.documents import read_json
+from recapture.asa_job.folder import JobFolder
 from recapture.asa_job.job import AsaJob
 from recapture.asa_job.project import read_project
 from recapture.asa_job.template import read_template
@@ -16,7 +17,7 @@ def read_job(path: Path, name: str | None = None) -> AsaJob:
 
     Raise DefinitionError if there is no job that can be read.
     """
-    if not path.exists():
+    if not os.path.exists(path):
         raise DefinitionError(f"{path}: there is no such file or folder")
     if path.is_dir():
         path = _project_file(path)
@@ -26,12 +27,12 @@ def read_job(path: Path, name: str | None = None) -> AsaJob:
         raise DefinitionError(f"{path}: a Bicep file: build a template from it with az bicep build --file {path.name}")
     if path.suffix.lower() != ".json":
         raise DefinitionError(f"{path}: not an ASA job: name a project's folder or file, or an ARM template (.json)")
-    return read_template(path, read_json(path, path.name), name)
+    return read_template(path, name)
 
 
 def _project_file(folder: Path) -> Path:
     """Return the project file in a folder. Raise DefinitionError if there is none, or more than one .asaproj."""
-    if (folder / PROJECT_FILE).is_file():
+    if JobFolder(folder).has(PROJECT_FILE):
         return folder / PROJECT_FILE
     projects = sorted(folder.glob("*.asaproj"))
     if len(projects) == 1:
