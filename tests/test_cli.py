@@ -427,6 +427,24 @@ def test_import_never_overwrites_and_needs_a_place_to_write_to(
     )
 
 
+def test_import_cuts_a_long_name_of_a_job_and_says_so(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")}
+    file = project(tmp_path / "job", files) / "asaproj.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"name": "long" * 75}))
+    assert cli.main(["import", "job"]) == 0
+    assert "the name of the job has 300 characters: the pipeline's has the first 63" in capsys.readouterr().out
+    assert load(tmp_path / f"{('long' * 75)[:63]}.yaml").name == ("long" * 75)[:63]
+
+
+def test_import_says_that_the_name_of_a_file_is_too_long(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / f"{'x' * 300}.yaml"
+    folder = project(tmp_path / "job", PLAIN)
+    assert f"{file} cannot be written (File name too long)" in refused(capsys, "import", folder, "--output", file)
+
+
 def test_import_says_what_is_not_a_job_and_asks_which_of_several(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -352,7 +352,7 @@ def _import(arguments: _ImportArguments) -> int:
     texts = {file: asa_job.pipeline_text(draft, job.origin)}
     texts |= {file.parent / path: script for path, script in draft.scripts.items()}
     for path in texts:
-        if path.exists():
+        if os.path.lexists(path):
             raise DefinitionError(f"{path} already exists and is not overwritten: {_OTHER_PLACE}")
     for path, text in texts.items():
         _write_new(path, text, in_folder=path != file)

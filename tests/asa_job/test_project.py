@@ -1,5 +1,7 @@
 """Reading an ASA project: files of the tools for Visual Studio Code and Visual Studio, sound and damaged."""
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +164,7 @@ def test_a_path_that_is_not_a_job_is_reported(tmp_path: Path) -> None:
             '{"DataLocale": "\\ud800"}',
             "not valid Unicode: an escape is half of a surrogate pair",
         ),
+        ("JobConfig.json", "9" * 5000, "JobConfig.json: a number has too many digits: correct it"),
         ("JobConfig.json", "[" * 200_000, "JobConfig.json: JSON is nested too deeply"),
     ],
 )
@@ -226,6 +229,69 @@ def test_the_query_file_must_be_named_and_must_exist(tmp_path: Path) -> None:
         "asaproj.json: the query file Old.asaql does not exist: correct it; the folder has Other.asaql, "
         "Transformation.asaql"
     )
+
+
+OUTSIDE = "SELECT outside INTO output FROM input"
+
+
+@pytest.mark.parametrize(
+    "name", ["/proc/self/environ", "../outside.txt", "..\\outside.txt", "link", "folder/outside.txt"]
+)
+def test_a_query_outside_the_project_s_folder_is_not_read(tmp_path: Path, name: str) -> None:
+    tmp_path.joinpath("outside.txt").write_text(OUTSIDE)
+    folder = project(tmp_path / "job", PLAIN)
+    folder.joinpath("link").symlink_to("../outside.txt")
+    folder.joinpath("folder").symlink_to(tmp_path, target_is_directory=True)
+    file = folder / "asaproj.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"startFile": name}))
+    assert refused(folder) == (
+        f"{name.replace(chr(92), '/')}: leads out of the job's folder, so it is not read: copy the file into the "
+        "folder, and name the copy"
+    )
+
+
+def test_a_link_within_the_project_s_folder_is_followed(tmp_path: Path) -> None:
+    folder = project(tmp_path, PLAIN)
+    folder.joinpath("Transformation.asaql").rename(folder / "shared.asaql")
+    folder.joinpath("Transformation.asaql").symlink_to("shared.asaql")
+    assert read_job(folder).query == PLAIN_QUERY
+
+
+@pytest.mark.parametrize("name", ["asaproj.json", *PLAIN, "Functions/rate.js.json", "Functions/rate.js"])
+def test_no_file_of_a_project_is_a_link_that_leads_out_of_its_folder(tmp_path: Path, name: str) -> None:
+    folder = project(tmp_path / "job", PLAIN | RATE)
+    folder.joinpath(name).rename(tmp_path / "outside")
+    folder.joinpath(name).symlink_to(tmp_path / "outside")
+    assert refused(folder).startswith(f"{name}: leads out of the job's folder")
+
+
+@pytest.mark.parametrize("name", ["asaproj.json", *PLAIN, "Functions/rate.js.json", "Functions/rate.js"])
+def test_a_pipe_in_a_project_is_reported(tmp_path: Path, name: str) -> None:
+    folder = project(tmp_path, PLAIN | RATE)
+    folder.joinpath(name).unlink()
+    os.mkfifo(folder / name)
+    assert refused(folder) == f"{name}: cannot be read (not a regular file)"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a" * 300, f"the query file {'a' * 300} does not exist: correct it; the folder has Transformation.asaql"),
+        ("a\0b", r"'a\x00b' is not the name of a file: correct it in the project"),
+        (".", ".: cannot be read (Is a directory)"),
+    ],
+)
+def test_a_query_file_of_an_impossible_name_is_reported(tmp_path: Path, name: str, message: str) -> None:
+    folder = project(tmp_path, PLAIN)
+    file = folder / "asaproj.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"startFile": name}))
+    assert refused(folder).removeprefix("asaproj.json: ") == message
+
+
+def test_a_project_of_too_large_files_is_refused(tmp_path: Path) -> None:
+    part = event_hub_input("telemetry", Note="x" * 6_000_000)
+    folder = project(tmp_path, {**PLAIN, "Inputs/a.json": part, "Inputs/b.json": part, "Inputs/c.json": part})
+    assert refused(folder) == "Inputs/c.json: the files of the job are larger than 16 MiB: shorten them"
 
 
 @pytest.mark.parametrize(

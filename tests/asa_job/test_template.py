@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recapture.asa_job import read_job
-from recapture.asa_job.expressions import TemplateScope
+from recapture.asa_job.expressions import Expansion, TemplateScope
 from recapture.asa_job.job import EventHub, JobSettings
 from recapture.errors import DefinitionError
 from tests.asa_job.jobs import PLAIN_QUERY, SECRET, template, template_input, template_job, template_output
@@ -139,6 +139,14 @@ def test_damage_to_a_parameters_file_is_one_line_with_its_place(tmp_path: Path, 
     assert refused(file) == message
 
 
+def test_a_parameters_file_that_leads_out_of_the_template_s_folder_is_not_read(tmp_path: Path) -> None:
+    tmp_path.joinpath("job").mkdir()
+    file = template(tmp_path / "job" / "t.json", template_job())
+    tmp_path.joinpath("outside").write_text('{"parameters": {}}')
+    file.with_name("t.parameters.json").symlink_to(tmp_path / "outside")
+    assert refused(file).startswith("t.parameters.json: leads out of the job's folder")
+
+
 def test_of_several_jobs_one_is_chosen(tmp_path: Path) -> None:
     second = template_job() | {"name": "second"}
     parts = sibling("inputs", "more", template_input())
@@ -188,7 +196,7 @@ def test_a_malformed_job_is_one_line_with_its_place(tmp_path: Path, changes: dic
 
 
 SCOPE = TemplateScope(
-    "t.json",
+    Expansion("t.json"),
     parameters={
         "hub": {"type": "string", "defaultValue": "telemetry"},
         "open": {"type": "string"},
@@ -246,3 +254,72 @@ def test_an_expression_gives_its_value_or_a_named_placeholder(expression: str, v
 def test_a_parameter_that_is_defined_by_itself_is_refused() -> None:
     with pytest.raises(DefinitionError, match=r"^t\.json: a parameter or variable refers to itself"):
         SCOPE.resolve("[parameters('self')]")
+
+
+def test_each_variable_is_evaluated_once() -> None:
+    doubled = {f"v{n}": f"[format('{{0}}{{0}}', variables('v{n - 1}'))]" for n in range(1, 21)}
+    lists = {f"l{n}": [f"[variables('l{n - 1}')[0]]", f"[variables('l{n - 1}')[1]]"] for n in range(1, 41)}
+    variables = {"v0": "", "l0": ["a", "b"], **doubled, **lists}
+    scope = TemplateScope(Expansion("t.json"), variables=variables)
+    assert scope.resolve(["[variables('v20')]", "[variables('l40')]"]) == ["", ["a", "b"]]
+
+
+@pytest.mark.parametrize(
+    "definition",
+    ["[concat(variables('v{0}'), variables('v{0}'))]", ["[variables('v{0}')]", {"a": "[variables('v{0}')]"}]],
+)
+def test_variables_that_double_are_refused(tmp_path: Path, definition: Any) -> None:
+    variables = {f"v{n}": json.loads(json.dumps(definition).replace("{0}", str(n - 1))) for n in range(1, 41)}
+    file = template(
+        tmp_path / "t.json", template_job(dataLocale="[variables('v40')]"), variables={"v0": "x", **variables}
+    )
+    assert refused(file) == (
+        "t.json: the expressions make values of more than 8,388,608 characters: simplify the variables and parameters "
+        "that contain each other"
+    )
+
+
+def test_a_large_value_is_not_copied_without_bound(tmp_path: Path) -> None:
+    variables = {"large": "x" * 1_000_000, "many": ["[toUpper(variables('large'))]"] * 20}
+    file = template(tmp_path / "t.json", template_job(dataLocale="[variables('many')[0]]"), variables=variables)
+    assert "the expressions make values of more than 8,388,608 characters" in refused(file)
+
+
+def test_variables_in_too_many_levels_are_refused(tmp_path: Path) -> None:
+    variables = {"v0": "x"} | {f"v{n}": f"[variables('v{n - 1}')]" for n in range(1, 101)}
+    file = template(tmp_path / "t.json", template_job(dataLocale="[variables('v100')]"), variables=variables)
+    assert refused(file) == (
+        "t.json: variables and parameters refer to each other in more than 50 levels: simplify the template"
+    )
+
+
+def test_an_expression_of_blanks_or_digits_is_not_evaluated() -> None:
+    expressions = [f"[concat('a',{' ' * 200_000}!)]", f"[int('{'9' * 5000}')]", f"[{'9' * 5000}]"]
+    assert SCOPE.resolve(expressions) == ["${expression}"] * 3
+
+
+def test_deep_nesting_is_one_line(tmp_path: Path) -> None:
+    file = template(tmp_path / "t.json", template_job(dataLocale="MARK"))
+    file.write_text(file.read_text().replace('"MARK"', '{"a":' * 800 + "1" + "}" * 800))
+    assert refused(file) == "t.json: JSON is nested too deeply"
+
+
+def test_more_parts_than_azure_takes_are_refused(tmp_path: Path) -> None:
+    inputs = [{"name": f"i{number}", "properties": template_input()} for number in range(61)]
+    file = template(tmp_path / "t.json", template_job(inputs=inputs))
+    assert refused(file) == "t.json: the job has 61 inputs, but Azure takes 60"
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (
+            " " * 512 * 1024 + "x",
+            "t.json, contoso-telemetry: the query has 524,289 characters, but Azure takes 524,288",
+        ),
+        ("".join(f" INTO o{n}" for n in range(61)), "t.json: the job has 61 outputs in its query, but Azure takes 60"),
+    ],
+)
+def test_a_query_that_azure_does_not_take_is_refused(tmp_path: Path, query: str, message: str) -> None:
+    transformation = {"name": "t", "properties": {"query": query}}
+    assert refused(template(tmp_path / "t.json", template_job(transformation=transformation))) == message

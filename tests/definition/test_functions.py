@@ -1,5 +1,6 @@
 """The section `functions` of a pipeline file: what it takes, and what a definition is made of."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,12 @@ def test_an_aggregate_has_its_kind(world: World) -> None:
     query = "SELECT uda.next(temperature) AS t INTO aggregates FROM telemetry GROUP BY Tumbling(minute, 1)"
     pipeline = world.define(query, functions={"next": NEXT | {"kind": "aggregate"}})
     assert pipeline.query.functions == (JavaScriptFunction("next", script, AsaType.FLOAT, (AsaType.FLOAT,), True),)
+
+
+def test_a_script_that_is_a_pipe_is_refused(world: World) -> None:
+    world.home.joinpath("scripts", "next.js").unlink()
+    os.mkfifo(world.home / "scripts" / "next.js")
+    assert "next.js cannot be read (not a regular file): correct the path" in refusal(world, {"next": NEXT})
 
 
 @pytest.mark.parametrize(

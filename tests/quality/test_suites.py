@@ -1,6 +1,7 @@
 """Suites: what is loaded, and what is refused with its place."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,12 @@ def test_a_number_that_is_not_json_is_refused(refusal: Refusal) -> None:
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match=r"absent\.json: the suite file does not exist; correct the path"):
         suites.load(tmp_path / "absent.json", COLUMNS)
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(DefinitionError, match=r"the suite cannot be read: .*not a regular file"):
+        suites.load(tmp_path / "pipe.json", COLUMNS)
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:

@@ -52,6 +52,12 @@ def test_a_link_to_nothing_is_named(folder: Any, target: str) -> None:
         list(open_container(folder.url).list())
 
 
+def test_a_pipe_in_the_place_of_a_file_is_reported(folder: Any) -> None:
+    os.mkfifo(folder.folder / "x")
+    with pytest.raises(RunError, match=r"cannot read .*/x: not a regular file"):
+        open_container(folder.url).read_current("x")
+
+
 def test_a_name_that_is_not_utf_8_is_named(folder: Any) -> None:
     Path(os.fsdecode(os.fsencode(folder.folder) + b"/\xff.avro")).write_bytes(b"1")
     with pytest.raises(RunError, match=r"/\\udcff.avro' has a name that is not UTF-8: rename it, or move it out of "):

@@ -16,6 +16,8 @@ from recapture.model import AsaType, InputMetadata, JavaScriptFunction
 from recapture.query.compile import compile_query
 
 _FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_LONGEST_NAME = 63
+"""Largest number of characters of a job's name in Azure."""
 _BEFORE_1_2 = (
     "true and false in JSON are bit instead of bigint 1 and 0, so add a CAST if the query relies on bigint, and "
     "geospatial functions compare shapes on a plane instead of on the globe"
@@ -29,7 +31,11 @@ _LEVELS = {
 
 def carry_over(job: AsaJob) -> Draft:
     """Return the draft of a pipeline file for the job, with the findings about what cannot be carried over."""
-    draft = Draft(_slug(job.name) or _slug(job.origin.partition(".")[0]) or "job", {})
+    name = _slug(job.name) or _slug(job.origin.partition(".")[0]) or "job"
+    draft = Draft(name[:_LONGEST_NAME].rstrip("_"), {})
+    if len(name) > _LONGEST_NAME:
+        reason = f"the name of the job has {len(job.name)} characters: the pipeline's has the first {_LONGEST_NAME}"
+        draft.different.append(Finding(job.origin, reason))
     draft.values["name"] = draft.name
     draft.values["input"] = input_sections(draft, job)
     _functions(draft, job)

@@ -5,7 +5,6 @@ A key that no model names is ignored; every credential is such a key. No error s
 
 import json
 import re
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
@@ -43,31 +42,23 @@ class JobPart(BaseModel):
 P = TypeVar("P", bound=JobPart)
 
 
-def read_json(path: Path, name: str) -> Any:
-    """Return the document in a file that messages call `name`. Raise DefinitionError if it is not valid JSON."""
+def parse_json(text: str, name: str) -> Any:
+    """Return the document in the text of a file. Raise DefinitionError if it is not valid JSON.
+
+    Messages call the file `name`.
+    """
     try:
-        document = json.loads(read_text(path, name))
+        document = json.loads(text)
         json.dumps(document, ensure_ascii=False).encode()
         return document
     except UnicodeEncodeError:
         raise DefinitionError(f"{name}: not valid Unicode: an escape is half of a surrogate pair") from None
     except json.JSONDecodeError as error:
         raise DefinitionError(f"{name}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+    except ValueError:
+        raise DefinitionError(f"{name}: a number has too many digits: correct it") from None
     except RecursionError:
         raise DefinitionError(f"{name}: JSON is nested too deeply") from None
-
-
-def read_text(path: Path, name: str) -> str:
-    """Return the text of a file without a byte order mark, with \\n at the end of its lines.
-
-    Raise DefinitionError if it cannot be read, or is not UTF-8. Messages call the file `name`.
-    """
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DefinitionError(f"{name}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise DefinitionError(f"{name}: not UTF-8 text: save it as UTF-8") from None
 
 
 def parse_part(model: type[P], value: Any, where: str) -> P:

@@ -3,13 +3,19 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from recapture.errors import DefinitionError
 
-_TOKEN = re.compile(r"\s*('(?:[^']|'')*'|-?\d+|[A-Za-z_]\w*|[()\[\],.])")
+_TOKEN = re.compile(r"\s*+('(?:[^']|'')*+'|-?\d+|[A-Za-z_]\w*|[()\[\],.])")
 _SECURE = ("securestring", "secureobject")
 _DEEPEST = 50
+MAX_SIZE = 8 * 1024 * 1024
+"""Largest size of the values that the expressions of a template make together, in characters and items.
+
+Azure takes templates of up to 4 MB, with their values.
+"""
 
 
 @dataclass(frozen=True)
@@ -22,30 +28,58 @@ class Unknown:
         return f"${{{re.sub(r'[^A-Za-z0-9_]', '_', self.name)}}}"
 
 
+@dataclass
+class Expansion:
+    """Size of the values that the expressions of a file have made."""
+
+    file: str
+    size: int = 0
+    """Characters and items."""
+
+    def add(self, size: int) -> None:
+        """Add the size of a value. Raise DefinitionError if all values are larger than MAX_SIZE."""
+        self.size += size
+        if self.size > MAX_SIZE:
+            raise DefinitionError(
+                f"{self.file}: the expressions make values of more than {MAX_SIZE:,} characters: simplify the variables "
+                "and parameters that contain each other"
+            )
+
+
 @dataclass(frozen=True)
 class TemplateScope:
-    """Parameters and variables of one template.
+    """Parameters and variables of one template. Each is evaluated once.
 
     `arguments` are the values that an outer template passes to the parameters of a nested one. A secure parameter is
     never resolved, even if it has a default.
     """
 
-    file: str
+    expansion: Expansion
     parameters: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, Any] = field(default_factory=dict)
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    depth: int = 0
+    _values: dict[tuple[str, str], Any] = field(default_factory=dict)
+    """Values of parameters and variables, by kind and by name in lower case."""
+    _evaluated: list[tuple[str, str]] = field(default_factory=list)
+    """Parameters and variables whose values are being evaluated: each refers to the next."""
+
+    @property
+    def file(self) -> str:
+        """Name of the template's file."""
+        return self.expansion.file
 
     def resolve(self, value: Any) -> Any:
         """Return the value with its expressions evaluated; an unknown value is ${NAME}.
 
-        Raise DefinitionError if a parameter or variable refers to itself.
+        Raise DefinitionError if a parameter or variable refers to itself, or if the values are too large.
         """
         if isinstance(value, dict):
             return {key: self.resolve(item) for key, item in value.items()}
         if isinstance(value, list):
             return [self.resolve(item) for item in value]
         result = self._evaluate(value)
+        if result is not value:
+            self.expansion.add(_size(result))
         return str(result) if isinstance(result, Unknown) else result
 
     def _evaluate(self, value: Any) -> Any:
@@ -54,30 +88,53 @@ class TemplateScope:
             return value
         if value.startswith("[["):
             return value[1:]
-        if self.depth > _DEEPEST:
-            raise DefinitionError(f"{self.file}: a parameter or variable refers to itself: correct the template")
         return _Evaluation(value[1:-1], self).result()
 
     def parameter(self, name: str) -> Any:
         """Return the value that was passed to a parameter, else its default; Unknown if it has neither or is secure."""
-        key, definition = _entry(self.parameters, name)
+        key, definition = self._parameters.get(name.lower(), (name, None))
         secure = isinstance(definition, dict) and str(definition.get("type", "")).lower() in _SECURE
         if secure:
             return Unknown(name)
-        if (passed := _entry(self.arguments, name)[1]) is not None:
-            return passed
+        passed = self._arguments.get(name.lower())
+        if passed is not None and passed[1] is not None:
+            return passed[1]
         default = definition.get("defaultValue") if isinstance(definition, dict) else None
-        return Unknown(key or name) if default in (None, "") else self._deeper(default)
+        return Unknown(key) if default in (None, "") else self._value("parameter", name.lower(), default)
 
     def variable(self, name: str) -> Any:
         """Return the value of a variable; Unknown if the template does not define it."""
-        value = _entry(self.variables, name)[1]
-        return Unknown(name) if value is None else self._deeper(value)
+        _, value = self._variables.get(name.lower(), (name, None))
+        return Unknown(name) if value is None else self._value("variable", name.lower(), value)
 
-    def _deeper(self, value: Any) -> Any:
-        """Return the evaluated value of a definition, one level deeper."""
-        scope = TemplateScope(self.file, self.parameters, self.variables, self.arguments, self.depth + 1)
-        return scope._evaluate(value) if isinstance(value, str) else scope.resolve(value)
+    def _value(self, kind: str, name: str, definition: Any) -> Any:
+        """Return the value of a parameter or variable, and keep it."""
+        key = (kind, name)
+        if key in self._evaluated:
+            raise DefinitionError(f"{self.file}: a parameter or variable refers to itself: correct the template")
+        if len(self._evaluated) > _DEEPEST:
+            reason = f"variables and parameters refer to each other in more than {_DEEPEST} levels"
+            raise DefinitionError(f"{self.file}: {reason}: simplify the template")
+        if key not in self._values:
+            self._evaluated.append(key)
+            try:
+                is_text = isinstance(definition, str)
+                self._values[key] = self._evaluate(definition) if is_text else self.resolve(definition)
+            finally:
+                self._evaluated.pop()
+        return self._values[key]
+
+    @cached_property
+    def _parameters(self) -> dict[str, tuple[str, Any]]:
+        return _in_lower_case(self.parameters)
+
+    @cached_property
+    def _variables(self) -> dict[str, tuple[str, Any]]:
+        return _in_lower_case(self.variables)
+
+    @cached_property
+    def _arguments(self) -> dict[str, tuple[str, Any]]:
+        return _in_lower_case(self.arguments)
 
 
 class _Evaluation:
@@ -85,9 +142,12 @@ class _Evaluation:
 
     def __init__(self, text: str, scope: TemplateScope) -> None:
         self.scope = scope
-        self.tokens = _TOKEN.findall(text)
-        self.readable = not _TOKEN.sub("", text).strip()
-        self.position = 0
+        self.tokens: list[str] = []
+        self.position = end = 0
+        while token := _TOKEN.match(text, end):
+            self.tokens.append(token[1])
+            end = token.end()
+        self.readable = not text[end:].strip()
 
     def result(self) -> Any:
         """Return the value of the expression; Unknown if it cannot be evaluated."""
@@ -95,7 +155,7 @@ class _Evaluation:
             return Unknown("expression")
         try:
             value = self._value()
-        except (IndexError, RecursionError):
+        except (IndexError, RecursionError, ValueError):
             return Unknown("expression")
         return value if self.position == len(self.tokens) else Unknown("expression")
 
@@ -108,9 +168,9 @@ class _Evaluation:
         value = _call(self.scope, token, self._arguments())
         while self.position < len(self.tokens) and self.tokens[self.position] in (".", "["):
             if self._next() == ".":
-                value = _member(value, self._next())
+                value = _member(self.scope, value, self._next())
             else:
-                value = _member(value, self._value())
+                value = _member(self.scope, value, self._value())
                 self._pass("]")
         return value
 
@@ -126,7 +186,7 @@ class _Evaluation:
 
     def _next(self) -> str:
         self.position += 1
-        return str(self.tokens[self.position - 1])
+        return self.tokens[self.position - 1]
 
     def _pass(self, sign: str) -> None:
         if self._next() != sign:
@@ -135,41 +195,67 @@ class _Evaluation:
 
 def _call(scope: TemplateScope, function: str, arguments: list[Any]) -> Any:
     """Return the result of a function; Unknown if the function or its arguments are not supported."""
-    text = [str(argument) for argument in arguments]
     match function.lower(), arguments:
         case "parameters", [str(name)]:
             return scope.parameter(name)
         case "variables", [str(name)]:
             return scope.variable(name)
-        case "concat", [*parts] if all(isinstance(part, str | int | Unknown) for part in parts):
-            return "".join(text)
-        case "format", [str(pattern), *_]:
-            return re.sub(r"\{(\d+)\}", lambda slot: text[1:][int(slot[1])], pattern)
         case (("string" | "tolower" | "toupper" | "trim" | "int"), [Unknown() as unknown]):
             return unknown
+    if not all(isinstance(argument, str | int | Unknown) for argument in arguments):
+        return Unknown(function)
+    text = [str(argument) for argument in arguments]
+    match function.lower(), arguments:
+        case "concat", _:
+            return _joined(scope, text)
+        case "format", [str(pattern), *_]:
+            parts = re.split(r"\{(\d+)\}", pattern)
+            return _joined(scope, [text[1:][int(part)] if index % 2 else part for index, part in enumerate(parts)])
         case "string", [str() | int()]:
             return text[0]
         case "tolower", [str()]:
-            return text[0].lower()
+            return _joined(scope, text).lower()
         case "toupper", [str()]:
-            return text[0].upper()
+            return _joined(scope, text).upper()
         case "trim", [str()]:
-            return text[0].strip()
+            return _joined(scope, text).strip()
         case "int", [str() | int()] if re.fullmatch(r"-?\d+", text[0]):
             return int(text[0])
     return Unknown(function)
 
 
-def _member(value: Any, step: Any) -> Any:
+def _joined(scope: TemplateScope, parts: list[str]) -> str:
+    """Return the parts as one text. Raise DefinitionError if the values of the template become too large."""
+    scope.expansion.add(sum(map(len, parts)))
+    return "".join(parts)
+
+
+def _size(value: Any) -> int:
+    """Return the number of characters and items in a value."""
+    size, values = 0, [value]
+    while values:
+        item = values.pop()
+        size += len(item) if isinstance(item, str) else 1
+        if isinstance(item, dict):
+            values.extend(item.values())
+        elif isinstance(item, list):
+            values.extend(item)
+    return size
+
+
+def _member(scope: TemplateScope, value: Any, step: Any) -> Any:
     """Return a property of an object or an item of a list; Unknown if there is none."""
     if isinstance(value, dict):
-        item = _entry(value, str(step))[1]
+        item = value.get(str(step))
+        if item is None:
+            scope.expansion.add(len(value))
+            _, item = _in_lower_case(value).get(str(step).lower(), (step, None))
         return Unknown(str(step)) if item is None else item
     if isinstance(value, list) and isinstance(step, int) and step < len(value):
         return value[step]
     return value if isinstance(value, Unknown) else Unknown("expression")
 
 
-def _entry(values: Mapping[str, Any], name: str) -> tuple[str | None, Any]:
-    """Return the key and the value of a name in any letter case; (None, None) if it is absent."""
-    return next(((key, value) for key, value in values.items() if key.lower() == name.lower()), (None, None))
+def _in_lower_case(values: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
+    """Return the values with their keys, by key in lower case; of keys that differ in case only, the first."""
+    return {key.lower(): (key, value) for key, value in reversed(values.items())}

@@ -13,10 +13,10 @@ from recapture.asa_job.documents import (
     Kind,
     SettingsPart,
     SourcePart,
+    parse_json,
     parse_part,
-    read_json,
-    read_text,
 )
+from recapture.asa_job.folder import JobFolder
 from recapture.asa_job.job import AsaJob, BlobFolder, EventHub, JobFunction, JobInput, JobOutput
 from recapture.errors import DefinitionError
 
@@ -84,20 +84,21 @@ def read_project(file: Path) -> AsaJob:
     A part whose file does not exist, or is Visual Studio's placeholder, has the name of its file, and the problem.
     Raise DefinitionError if the query does not exist, or a file is damaged.
     """
+    folder = JobFolder(file.parent)
+    text = folder.read(file.name)
     is_xml = file.suffix.lower() == ".asaproj"
-    project = _from_xml(file) if is_xml else parse_part(_Project, read_json(file, file.name), file.name)
-    folder = file.parent
-    query_file = _query_file(file, project)
+    project = _from_xml(text, file) if is_xml else parse_part(_Project, parse_json(text, file.name), file.name)
+    query_file = _query_file(file.name, folder, project)
     config = next(_of_kind(project, "jobconfig"), None)
     where = _relative_path(config) if config else file.name
-    has_settings = config is not None and _path(folder, config).exists()
-    read = parse_part(SettingsPart, read_json(folder / where, where) if has_settings else {}, where)
+    has_settings = config is not None and folder.has(where)
+    read = parse_part(SettingsPart, parse_json(folder.read(where), where) if has_settings else {}, where)
     settings = replace(sources.settings(read, where), is_known=has_settings or config is None)
     return AsaJob(
-        name=project.name or folder.resolve().name,
+        name=project.name or folder.path.resolve().name,
         origin=file.name,
-        query=read_text(query_file, query_file.name),
-        query_where=query_file.name,
+        query=folder.read(query_file),
+        query_where=Path(query_file).name,
         settings=settings,
         inputs=tuple(_inputs(folder, project)),
         outputs=tuple(_outputs(folder, project)),
@@ -108,25 +109,24 @@ def read_project(file: Path) -> AsaJob:
     )
 
 
-def _query_file(file: Path, project: _Project) -> Path:
-    """Return the path of the query. Raise DefinitionError if the project names no query file, or a missing one."""
-    queries = ", ".join(sorted(path.name for path in file.parent.glob("*.asaql")))
+def _query_file(file: str, folder: JobFolder, project: _Project) -> str:
+    """Return the relative path of the query. Raise DefinitionError if the project names none, or a missing one."""
+    queries = ", ".join(sorted(path.name for path in folder.path.glob("*.asaql")))
     if project.start_file is None:
         choice = f"one of {queries}" if queries else "an .asaql file"
-        raise DefinitionError(f"{file.name}: no query file is set: set startFile to {choice}")
-    path = file.parent / project.start_file.replace("\\", "/")
-    if not path.is_file():
+        raise DefinitionError(f"{file}: no query file is set: set startFile to {choice}")
+    path = project.start_file.replace("\\", "/")
+    if not folder.has(path):
         choice = f"; the folder has {queries}" if queries else ""
-        raise DefinitionError(f"{file.name}: the query file {project.start_file} does not exist: correct it{choice}")
+        raise DefinitionError(f"{file}: the query file {project.start_file} does not exist: correct it{choice}")
     return path
 
 
-def _from_xml(file: Path) -> _Project:
-    """Return the project of a Visual Studio file: MSBuild items Configure, with a SubType, and Script.
+def _from_xml(text: str, file: Path) -> _Project:
+    """Return the project in the text of a Visual Studio file: MSBuild items Configure, with a SubType, and Script.
 
     Raise DefinitionError if the file is not such XML.
     """
-    text = read_text(file, file.name)
     if "<!DOCTYPE" in text:
         raise DefinitionError(f"{file.name}: not a project file: it declares a document type")
     try:
@@ -161,7 +161,7 @@ def _of_kind(project: _Project, kind: str) -> Iterator[_Configuration]:
     return (configuration for configuration in project.configurations if configuration.sub_type.lower() == kind)
 
 
-def _inputs(folder: Path, project: _Project) -> Iterator[JobInput]:
+def _inputs(folder: JobFolder, project: _Project) -> Iterator[JobInput]:
     for configuration in _of_kind(project, "input"):
         document, problem = _definition(folder, configuration)
         read = parse_part(_Input, document, _relative_path(configuration))
@@ -189,7 +189,7 @@ def _source(read: _Input) -> tuple[str, EventHub | BlobFolder | None]:
     return read.data_source_type, None
 
 
-def _outputs(folder: Path, project: _Project) -> Iterator[JobOutput]:
+def _outputs(folder: JobFolder, project: _Project) -> Iterator[JobOutput]:
     for configuration in _of_kind(project, "output"):
         document, problem = _definition(folder, configuration)
         read = parse_part(_Output, document, _relative_path(configuration))
@@ -205,7 +205,7 @@ def _outputs(folder: Path, project: _Project) -> Iterator[JobOutput]:
         )
 
 
-def _functions(folder: Path, project: _Project) -> Iterator[JobFunction]:
+def _functions(folder: JobFolder, project: _Project) -> Iterator[JobFunction]:
     for configuration in project.configurations:
         sub_type = configuration.sub_type.lower()
         if "function" not in sub_type:
@@ -225,10 +225,10 @@ def _functions(folder: Path, project: _Project) -> Iterator[JobFunction]:
         )
 
 
-def _script(folder: Path, configuration: _Configuration) -> str | None:
+def _script(folder: JobFolder, configuration: _Configuration) -> str | None:
     """Return the script of a function, which is next to its file: classify.js.json => classify.js; None without one."""
-    path = folder / _relative_path(configuration).removesuffix(".json")
-    return read_text(path, path.name) if path.suffix.lower() == ".js" and path.is_file() else None
+    script = _relative_path(configuration).removesuffix(".json")
+    return folder.read(script) if script.lower().endswith(".js") and folder.has(script) else None
 
 
 def _is_known(configuration: _Configuration) -> bool:
@@ -237,23 +237,19 @@ def _is_known(configuration: _Configuration) -> bool:
     return sub_type in ("jobconfig", "input", "inputmock", "output") or "function" in sub_type
 
 
-def _definition(folder: Path, configuration: _Configuration) -> tuple[Any, str | None]:
+def _definition(folder: JobFolder, configuration: _Configuration) -> tuple[Any, str | None]:
     """Return the document in a part's file, and the problem if it does not define the part, which then has a name only.
 
     Inputs/telemetry.json, which does not exist => {"Name": "telemetry"}, "its file does not exist"
     """
     where = _relative_path(configuration)
     named = {"Name": Path(where).name.removesuffix(".json").removesuffix(".js")}
-    if not _path(folder, configuration).exists():
+    if not folder.has(where):
         return named, _ABSENT
-    document = read_json(_path(folder, configuration), where)
+    document = parse_json(folder.read(where), where)
     if isinstance(document, dict) and all(key.lower() != "name" or item is None for key, item in document.items()):
         return document | named, _PLACEHOLDER
     return document, None
-
-
-def _path(folder: Path, configuration: _Configuration) -> Path:
-    return folder / _relative_path(configuration)
 
 
 def _relative_path(configuration: _Configuration) -> str:

@@ -11,8 +11,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from recapture.asa_job import sources
-from recapture.asa_job.documents import Format, JobPart, Kind, SettingsPart, SourcePart, parse_part, read_json
-from recapture.asa_job.expressions import TemplateScope
+from recapture.asa_job.documents import Format, JobPart, Kind, SettingsPart, SourcePart, parse_json, parse_part
+from recapture.asa_job.expressions import Expansion, TemplateScope
+from recapture.asa_job.folder import JobFolder, read_text
 from recapture.asa_job.job import AsaJob, BlobFolder, EventHub, JobFunction, JobInput, JobOutput
 from recapture.errors import DefinitionError
 
@@ -155,16 +156,17 @@ class _Resource:
         return self.name.rpartition("/")[2]
 
 
-def read_template(path: Path, document: Any, job_name: str | None) -> AsaJob:
+def read_template(path: Path, job_name: str | None) -> AsaJob:
     """Return the job in a template; `job_name` chooses one of several.
 
     The file NAME.parameters.json next to NAME.json has values of its parameters. Raise DefinitionError if the template
     has no such job, or is damaged.
     """
     file = path.name
+    document = parse_json(read_text(path, file), file)
     if not isinstance(document, dict) or "resources" not in {key.lower() for key in document}:
         raise DefinitionError(f"{file}: not an ARM template: it has no resources")
-    resources = list(_in_template(document, TemplateScope(file, arguments=_given(path))))
+    resources = list(_in_template(document, TemplateScope(Expansion(file), arguments=_given(path))))
     jobs = [resource for resource in resources if resource.type == JOB]
     job = _job(file, jobs, job_name)
     prefix = "" if len(jobs) == 1 else f"{job.name.lower()}/"
@@ -199,10 +201,10 @@ def read_template(path: Path, document: Any, job_name: str | None) -> AsaJob:
 
 def _given(path: Path) -> dict[str, Any]:
     """Return the values in the parameters file of a template; none without such a file."""
-    file = path.with_name(f"{path.stem}.parameters.json")
-    if not file.is_file():
+    folder, file = JobFolder(path.parent), f"{path.stem}.parameters.json"
+    if not folder.has(file):
         return {}
-    read = parse_part(_Arguments, read_json(file, file.name), file.name)
+    read = parse_part(_Arguments, parse_json(folder.read(file), file), file)
     return {name: argument.get("value") for name, argument in read.parameters.items() if isinstance(argument, dict)}
 
 
@@ -222,7 +224,7 @@ def _job(file: str, jobs: list[_Resource], job_name: str | None) -> _Resource:
 
 def _in_template(document: Any, outer: TemplateScope) -> Iterator[_Resource]:
     template = parse_part(_Template, document, outer.file)
-    scope = TemplateScope(outer.file, template.parameters, template.variables, outer.arguments)
+    scope = TemplateScope(outer.expansion, template.parameters, template.variables, outer.arguments)
     yield from _resources(template.resources, scope, "", "")
 
 
@@ -259,7 +261,7 @@ def _in_deployment(properties: dict[str, Any], scope: TemplateScope) -> Iterator
         for name, argument in deployment.parameters.items()
         if isinstance(argument, dict)
     }
-    yield from _in_template(deployment.template, TemplateScope(scope.file, arguments=arguments))
+    yield from _in_template(deployment.template, TemplateScope(scope.expansion, arguments=arguments))
 
 
 def _input(name: str, properties: dict[str, Any], where: str) -> JobInput:

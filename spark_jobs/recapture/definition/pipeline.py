@@ -20,6 +20,7 @@ from recapture.formats.sections import AnyInput, Input
 from recapture.model import InputMetadata, JavaScriptFunction, time_fields
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery
+from recapture.regular_files import read_regular
 from recapture.storage.address import AzureAddress, normal_form, parse
 from recapture.time_model.policies import EARLY_SECONDS, Policies
 from recapture.time_model.ticks import from_datetime, from_seconds
@@ -383,8 +384,7 @@ def _javascript(folder: Path, name: str, function: Function) -> JavaScriptFuncti
     """Return a function with the text of its script. Raise DefinitionError if the script cannot be read."""
     path = folder / function.script
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_SCRIPT_BYTES + 1)
+        content = read_regular(path, MAX_SCRIPT_BYTES + 1)
         script = content.decode("utf-8-sig")
     except OSError as error:
         raise DefinitionError(f"{path} cannot be read ({error.strerror}): correct the path") from error

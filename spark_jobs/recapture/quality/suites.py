@@ -20,6 +20,7 @@ from pydantic_core import ErrorDetails
 from recapture.errors import DefinitionError
 from recapture.quality.metrics import COLUMNS, DERIVED_COLUMNS
 from recapture.quality.signatures import SIGNATURES, Asset, Signature
+from recapture.regular_files import read_regular
 from recapture.wording import did_you_mean
 
 Severity = Literal["critical", "warning", "info"]
@@ -165,13 +166,13 @@ def _read(path: Path) -> object:
         raise DefinitionError(f"{path}: {constant} is not a JSON number")
 
     try:
-        return json.loads(path.read_text("utf-8"), object_pairs_hook=unique, parse_constant=refuse)
+        return json.loads(read_regular(path).decode(), object_pairs_hook=unique, parse_constant=refuse)
     except FileNotFoundError:
         raise DefinitionError(f"{path}: the suite file does not exist; correct the path") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DefinitionError(f"{path}: the suite cannot be read: {error}") from None
     except json.JSONDecodeError as error:
         raise DefinitionError(f"{path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise DefinitionError(f"{path}: the suite cannot be read: {error}") from None
 
 
 def _message(path: Path, problem: ErrorDetails) -> str:

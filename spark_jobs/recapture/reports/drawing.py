@@ -6,12 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from recapture.errors import RunError
 from recapture.pages import picture
 from recapture.run.workers import Workers, processes
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+_NAME = "the process that draws pictures"
 
 
 @dataclass(frozen=True)
@@ -29,14 +30,11 @@ class Drawing:
         try:
             return self._process.pool.submit(picture.svg, specification, label).result()
         except BrokenProcessPool:
-            raise RunError(
-                "the process that draws pictures ended suddenly: if the machine had no memory left, free some; "
-                "then run the same command again"
-            ) from None
+            raise self._process.broken("free some; then run the same command again") from None
 
 
 @contextmanager
 def drawing_process() -> Iterator[Drawing]:
     """Yield a process that draws pictures, and kill it in the end."""
-    with processes(1) as process:
+    with processes(1, _NAME) as process:
         yield Drawing(process)

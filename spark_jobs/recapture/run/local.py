@@ -9,7 +9,6 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import TypeVar
 
-from recapture.errors import RunError
 from recapture.run import stage
 from recapture.run.files import StagedSlice
 from recapture.run.panes_files import PanesBatch, write_panes, write_rows
@@ -79,8 +78,7 @@ def compute(
     try:
         stage.compute(run, workers.count, staged)
     except BrokenProcessPool:
-        reason = "if the machine had no memory left, backfill fewer hours at once"
-        raise RunError(f"a worker ended suddenly: {reason}") from None
+        raise workers.broken("backfill fewer hours at once") from None
     except BaseException:
         workers.kill()  # before its temporary files are removed
         raise

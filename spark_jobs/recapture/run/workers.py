@@ -10,9 +10,12 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import forkserver, util
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from recapture.errors import RunError
+from recapture.run.heartbeats import Watch, beat, watched
 from recapture.run.scratch import temporary_folder
 
 _LONGEST_FOLDER = 75
@@ -23,10 +26,18 @@ _LONGEST_FOLDER = 75
 class Workers:
     """A pool of processes, and their number."""
 
+    name: str
+    """What messages call one of the processes."""
     pool: ProcessPoolExecutor
     count: int
     _earlier: frozenset[BaseProcess]
     """Child processes that are older than the pool; `kill` spares them."""
+    _watch: Watch
+
+    def broken(self, advice: str) -> RunError:
+        """Return the error for a pool whose process has ended. `advice` says what needs less memory."""
+        reason = self._watch.reason or f"ended suddenly: if the machine had no memory left, {advice}"
+        return RunError(f"{self.name} {reason}")
 
     def kill(self) -> None:
         """End the processes at once, whatever they do."""
@@ -54,23 +65,29 @@ def stop() -> None:
 @contextmanager
 def workers(count: int) -> Iterator[Workers]:
     """Yield a pool whose processes have been started, and kill them in the end."""
-    with processes(count) as started:
+    with processes(count, "a worker") as started:
         for _ in range(count):
             started.pool.submit(_be_ready)
         yield started
 
 
 @contextmanager
-def processes(count: int) -> Iterator[Workers]:
-    """Yield a pool of up to `count` processes, which start when they get work; kill them in the end."""
+def processes(count: int, name: str) -> Iterator[Workers]:
+    """Yield a pool of up to `count` processes, which start when they get work; kill them in the end.
+
+    A process that gives no sign of life is killed, too. Messages call it `name`.
+    """
     prepare()
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("forkserver"), _begin, (dict(os.environ),))
-    started = Workers(pool, count, frozenset(multiprocessing.active_children()))
-    try:
-        yield started
-    finally:
-        started.kill()
-        pool.shutdown(cancel_futures=True)
+    context = multiprocessing.get_context("forkserver")
+    received, given = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(count, context, _begin, (dict(os.environ), given))
+    with received, given, watched(received, name) as watch:
+        started = Workers(name, pool, count, frozenset(multiprocessing.active_children()), watch)
+        try:
+            yield started
+        finally:
+            started.kill()
+            pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -95,8 +112,8 @@ def _short_temporary_folder() -> Iterator[None]:
         tempfile.tempdir = usual
 
 
-def _begin(environment: dict[str, str]) -> None:
-    """Copy the parent's environment, which may be newer than that of the fork server.
+def _begin(environment: dict[str, str], signs: Connection) -> None:
+    """Copy the parent's environment, which may be newer than that of the fork server. Give signs of life.
 
     Ignore Ctrl-C, and end when the parent does, even if that is killed.
     """
@@ -111,6 +128,7 @@ def _begin(environment: dict[str, str]) -> None:
         os._exit(1)
 
     threading.Thread(target=end, daemon=True).start()
+    beat(signs)
 
 
 def _be_ready() -> None:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from recapture.errors import RunError, SetupError
+from recapture.regular_files import read_regular
 from recapture.storage.container import Blob, changed, deleted, verified
 from recapture.storage.locks import locked
 
@@ -72,7 +73,7 @@ class FolderContainer:
         path = self._path(name)
         with _failures_reported("read", path):
             try:
-                return path.read_bytes()
+                return read_regular(path)
             except _NOT_A_FILE:
                 return None
 

@@ -169,8 +169,8 @@ class From:
     distances: Distances = field(default_factory=Distances)
     """How far apart the rows of the sides can be."""
     elements: list[Element] = field(default_factory=list)
-    functions: list[AnalyticFunction] = field(default_factory=list)
-    """Analytic functions of its SELECT over these rows, as far as it is compiled."""
+    functions: dict[AnalyticFunction, int] = field(default_factory=dict)
+    """Analytic functions of its SELECT over these rows, each with its index, as far as it is compiled."""
     unjoined: "From | None" = None
     """Rows before its JOINs, which analytic functions see; None without a JOIN."""
 
@@ -293,9 +293,7 @@ class From:
 
     def column_of(self, function: AnalyticFunction) -> exp.Expr:
         """Return the column of an analytic function's result, and add the function unless it is there."""
-        if function not in self.functions:
-            self.functions.append(function)
-        return trees.column(result_name(self.functions.index(function)))
+        return trees.column(result_name(self.functions.setdefault(function, len(self.functions))))
 
     def over_joined_rows(self, result: Value) -> Value:
         """Return the result of an analytic function over the rows before the JOINs as a value over these rows.

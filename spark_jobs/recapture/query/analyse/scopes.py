@@ -18,7 +18,7 @@ from recapture.query.generate.kinds import with_kind_of_all
 from recapture.query.generate.trees import column
 from recapture.query.generate.user_functions import javascript_call, javascript_record
 from recapture.query.generate.values import Value
-from recapture.query.parse.names import call_name, identifiers, is_analytic, is_system_timestamp, is_window_id
+from recapture.query.parse.names import Path, call_name, identifiers, is_analytic, is_system_timestamp, is_window_id
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 
 
@@ -115,7 +115,8 @@ class GroupScope:
     from_clause: From
     row: Expressions
     keys: list[tuple[Value, exp.Expr]] = field(default_factory=list)
-    aggregates: list[Aggregate] = field(default_factory=list)
+    aggregates: dict[Aggregate, int] = field(default_factory=dict)
+    """Aggregates, each with its index."""
     has_timestamp_key: bool = False
     """Whether System.Timestamp() is a key next to a window."""
     select_columns: dict[str, Value] = field(default_factory=dict)
@@ -123,6 +124,8 @@ class GroupScope:
 
     def __post_init__(self) -> None:
         self.source, self.types = self.from_clause.source, self.from_clause.types
+        self._key_indexes: dict[exp.Expr, int] = {}
+        self._key_names: set[Path] = set()
 
     def add_key(self, node: exp.Expr) -> None:
         """Add a key of GROUP BY, unless it is there. Raise DefinitionError for literals, records and arrays.
@@ -137,6 +140,8 @@ class GroupScope:
         for path in value.fields:
             self.types.note_key(path, node)
         if self._index_of(value) is None:
+            self._key_indexes[value.node] = len(self.keys)
+            self._key_names.add(_lower_names(node))
             self.keys.append((value, node))
 
     def key_of(self, node: exp.Expr) -> int:
@@ -148,7 +153,7 @@ class GroupScope:
 
     def _index_of(self, value: Value) -> int | None:
         """Return the index of a key, or None if GROUP BY does not have it."""
-        return next((index for index, (key, _) in enumerate(self.keys) if key.node == value.node), None)
+        return self._key_indexes.get(value.node)
 
     def named_value(self, node: exp.Expr) -> Value | None:
         """Return a key's column, or a column that SELECT names: UPPER(k) => `_k0`; None for anything else."""
@@ -172,9 +177,8 @@ class GroupScope:
 
     def _select_column(self, node: exp.Expr) -> Value | None:
         """Return the column that SELECT names like this, unless it is the name of a key."""
-        names = [name.name.lower() for name in identifiers(node) or []]
-        keys = [[name.name.lower() for name in identifiers(key) or []] for _, key in self.keys]
-        return self.select_columns.get(names[0]) if len(names) == 1 and names not in keys else None
+        names = _lower_names(node)
+        return self.select_columns.get(names[0]) if len(names) == 1 and names not in self._key_names else None
 
     def system_timestamp(self, node: exp.Expr) -> Value:
         if self.has_timestamp_key:
@@ -233,9 +237,12 @@ class GroupScope:
 
     def _result(self, aggregate: Aggregate) -> exp.Expr:
         """Return the column of an aggregate's result."""
-        if aggregate not in self.aggregates:
-            self.aggregates.append(aggregate)
-        return column(f"_r{self.aggregates.index(aggregate)}")
+        return column(f"_r{self.aggregates.setdefault(aggregate, len(self.aggregates))}")
+
+
+def _lower_names(node: exp.Expr) -> Path:
+    """Return the names of a dotted path in lower case; nothing for any other expression."""
+    return tuple(name.name.lower() for name in identifiers(node) or [])
 
 
 def _has_group_parts(node: exp.Expr) -> bool:

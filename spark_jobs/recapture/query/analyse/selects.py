@@ -55,12 +55,19 @@ class _SelectList:
 
     columns: list[tuple[str, Value]] = field(default_factory=list)
     """Columns by name, in order."""
-    from_star: list[tuple[str, Value]] = field(default_factory=list)
-    """Those of `columns` that a * gives."""
+    names: set[str] = field(default_factory=set)
+    """Names of `columns` in lower case."""
+    from_star: dict[str, Value] = field(default_factory=dict)
+    """Those of `columns` that a * gives, by name in lower case."""
     requested: list[tuple[str, Value]] = field(default_factory=list)
     """Columns of the * that later steps use."""
     star_source: StarSource | None = None
     """What a step's * stands for."""
+
+    def add(self, name: str, value: Value) -> None:
+        """Add a column."""
+        self.columns.append((name, value))
+        self.names.add(name.lower())
 
 
 @dataclass(frozen=True)
@@ -188,7 +195,7 @@ class SelectCompiler:
             self._check_name(name, where, items, is_output)
             if items.star_source is not None and items.star_source.has(name):
                 raise self.source.error(where, f"the * before it already has a column `{name}`: choose another name")
-            items.columns.append((name, value))
+            items.add(name, value)
         return items
 
     def _is_of_star(self, items: _SelectList, name: str, value: Value, where: exp.Expr) -> bool:
@@ -198,7 +205,8 @@ class SelectCompiler:
             identifier.meta["start"] = self.source.offset(where)
             column = items.star_source.unqualified([identifier])
             return column is not None and column.node == value.node
-        return any(other.lower() == name.lower() and column.node == value.node for other, column in items.from_star)
+        starred = items.from_star.get(name.lower())
+        return starred is not None and starred.node == value.node
 
     def _star(
         self,
@@ -220,7 +228,7 @@ class SelectCompiler:
                 return
             for name, read in self._properties(names, star_source):
                 self._check_name(name, item, items, is_output)
-                items.columns.append((name, read))
+                items.add(name, read)
             return
         if star_source.joins:
             star_source = self._side(items, item, star_source, named)
@@ -231,10 +239,10 @@ class SelectCompiler:
         if columns is None:
             raise self.source.error(item, f"* has no known columns here: {DECLARE}")
         for name, value in columns:
-            if name.lower() not in (other.lower() for other, _ in items.columns):
+            if name.lower() not in items.names:
                 self._check_name(name, item, items, is_output)
-                items.columns.append((name, value))
-                items.from_star.append((name, value))
+                items.add(name, value)
+                items.from_star[name.lower()] = value
 
     def _request(self, items: _SelectList, item: exp.Expr, star_source: StarSource, requests: dict[Path, None]) -> None:
         """Add the columns of a step's * that later steps use. Raise DefinitionError for a second *."""
@@ -292,7 +300,7 @@ class SelectCompiler:
             raise self.source.error(
                 where, f"`{name}` is reserved: choose a name other than slice_start that does not begin with _ or @"
             )
-        if name.lower() in (other.lower() for other, _ in items.columns):
+        if name.lower() in items.names:
             raise self.source.error(where, f"`{name}` names two columns: choose another name with AS")
 
     def _output_name(self, item: exp.Expr) -> tuple[str, exp.Expr]:

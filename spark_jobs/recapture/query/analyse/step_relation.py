@@ -59,6 +59,10 @@ class StepRelation:
     """Whether the rows have the column `_row`."""
     unanchored: bool
 
+    def __post_init__(self) -> None:
+        self._own = {name.lower(): value for name, value in self.columns}
+        self._requested = {_lower(path): path for path in self.requests}
+
     @property
     def ties(self) -> tuple[SelectItem, ...] | None:
         """Columns that order rows of one partition and arrival: the number of the row, and all others."""
@@ -68,12 +72,9 @@ class StepRelation:
         return (*([ROW] if self.has_row_column else []), *map(select_items.column, names))
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
-        first = names[0].name
-        exact = [value for name, value in self.columns if name == first]
-        in_any_case = [value for name, value in self.columns if name.lower() == first.lower()]
-        if in_any_case:
-            value = self.types.refreshed((exact or in_any_case)[0])
-            return property_of(self.source, self.types, value, list(names[1:]))
+        own = self._own.get(names[0].name.lower())
+        if own is not None:
+            return property_of(self.source, self.types, self.types.refreshed(own), list(names[1:]))
         if self.star_source is None:
             return None
         starred = self.star_source.unqualified(names)
@@ -84,14 +85,12 @@ class StepRelation:
 
     def _request(self, path: Path, where: exp.Expr) -> Path:
         """Request a column of the *, and return its path; a column in two spellings is one column."""
-        name = ".".join(path).lower()
-        if name in (column.lower() for column, _ in self.columns):
+        name = _lower(path)
+        if name in self._own:
             raise self.source.error(where, f"`{name}` is both a column and a property here: rename the column")
-        for known in self.requests:
-            if ".".join(known).lower() == name:
-                return known
-        self.requests[path] = None
-        return path
+        known = self._requested.setdefault(name, path)
+        self.requests.setdefault(known)
+        return known
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
         if self.star_source is None:
@@ -133,4 +132,9 @@ class StepRelation:
         return self._has_own(name) or (self.star_source is not None and self.star_source.can_have(name))
 
     def _has_own(self, name: str) -> bool:
-        return name.lower() in (column.lower() for column, _ in self.columns)
+        return name.lower() in self._own
+
+
+def _lower(path: Path) -> str:
+    """Return the name of a column of a *, in lower case: ("site", "Id") => site.id"""
+    return ".".join(path).lower()

@@ -9,6 +9,7 @@ reads a step that only selects and filters events reads the events themselves.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import pyarrow as pa
@@ -86,8 +87,11 @@ class Selected:
     def column(self, name: str) -> Typed:
         if name in SYSTEM:
             return self.read.column(name)
-        (expression,) = (item.expression for item in self.selection.items if item.name == name)
-        return scalar(f"column {name}", expression, self.read)
+        return scalar(f"column {name}", self._expressions[name], self.read)
+
+    @cached_property
+    def _expressions(self) -> dict[str, exp.Expr]:
+        return {item.name: item.expression for item in self.selection.items}
 
 
 @dataclass(frozen=True)
