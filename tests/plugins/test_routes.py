@@ -161,7 +161,7 @@ ADDRESSES = [
         f"/telemetry/?to={TEN}&to={ELEVEN}",
         "/telemetry/?from=",
     ),
-    *(f"/{name}/" for name in ("%00", "..", "%2e%2e", "%2F", "a%0d%0ab", "‮", LONG)),
+    *(f"/{name}/" for name in ("%00", "%2e%2e%2f", "%2F", "a%0db", "‮", LONG)),
     *(
         f"/telemetry/runs/{run}/{file}"
         for run in (RUN, "99999999T999999Z-99999999T999999Z-0123456789ab", "x", "..", "%00", LONG, RUN + "%0a")
@@ -187,7 +187,7 @@ def test_no_address_makes_the_server_fail_and_every_response_has_the_headers(get
     for address in ADDRESSES:
         page = get(address)
         assert page.status < 500, address[:100]
-        assert page.headers["x-content-type-options"] == "nosniff", address[:100]
+        assert page.headers.get("x-content-type-options") == "nosniff", address[:100]
         assert page.headers["cache-control"] == "no-store", address[:100]
         assert page.headers["content-security-policy"] == "frame-ancestors 'self'", address[:100]
         assert len(page.text) < 400_000, address[:100]
